@@ -1,0 +1,55 @@
+# The front door. Every target does its own set-up; a second run starts at once.
+#
+# PYTHON chooses the interpreter: a version (3.12), a command or a path.
+PYTHON ?=
+UV ?= uv
+UPGRADE ?=
+
+# Without its bytecode TFX takes half a minute to import.
+unexport PYTHONDONTWRITEBYTECODE
+
+IN_TFX = VENV=$$(sh tools/setup_env.sh tfx '$(PYTHON)') && "$$VENV/bin/python"
+IN_CORE = VENV=$$(sh tools/setup_env.sh core '$(PYTHON)') && "$$VENV/bin/python"
+COMPILE = $(UV) pip compile -q --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	$(if $(UPGRADE),--upgrade) pyproject.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-core lint typecheck bench clean lock
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Make the virtual environment of the TFX line that this machine can install
+	@$(IN_TFX) -c 'import sys; print("Ready:", sys.prefix)'
+
+demo: ## Run the whole pipeline on 1,797 real images
+	@$(IN_TFX) -m darkroom.cli demo
+
+test: ## Run all tests
+	@$(IN_TFX) -m pytest
+
+test-core: ## Run the tests that need neither tfx nor TensorFlow (PYTHON=3.10 to 3.13)
+	@$(IN_CORE) -m pytest tests/core tests/packaging
+
+lint: ## Check style and format
+	@$(IN_TFX) -m ruff check . && "$$VENV/bin/python" -m ruff format --check .
+
+typecheck: ## Check types under the package's real import names
+	@rm -rf build/typecheck
+	@$(IN_TFX) setup.py -q build_py --build-lib build/typecheck && \
+		MYPYPATH=build/typecheck "$$VENV/bin/python" -m mypy -p darkroom
+
+bench: ## Run the benchmarks behind the published numbers
+	@$(IN_TFX) -c 'import darkroom' && \
+		for script in $(wildcard benchmarks/*.py); do "$$VENV/bin/python" "$$script" || exit; done
+
+clean: ## Remove what the other targets made, except the virtual environments
+	rm -rf build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src components pipelines tests -type d -name __pycache__ -prune -exec rm -rf {} +
+
+lock: ## Write constraints/ anew, with uv; UPGRADE=1 takes the newest versions
+	echo 'tfx==1.21.*' | $(COMPILE) - --all-extras --python-version 3.11 \
+		--python-platform x86_64-manylinux_2_39 -o constraints/tfx-1.21-py311.txt
+	echo 'tfx==1.16.*' | $(COMPILE) - --all-extras --python-version 3.10 \
+		--python-platform x86_64-manylinux_2_28 -o constraints/tfx-1.16-py310.txt
+	$(COMPILE) --extra dev --universal --python-version 3.10 -o constraints/core.txt

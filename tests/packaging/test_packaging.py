@@ -1,0 +1,251 @@
+"""The distribution: its packages, its imports, and a wheel that works outside the checkout."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = {
+    "src/darkroom": "darkroom",
+    "components": "darkroom.components",
+    "pipelines": "darkroom.pipelines",
+}
+
+# The core's modules that need the extra [tf] or [tfx]; importing any other loads neither.
+NEED_TENSORFLOW = {
+    "checkpoints",
+    "decoding",
+    "input",
+    "models",
+    "serving",
+    "statistics",
+    "training",
+}
+
+
+def list_core_modules(root: Path = ROOT) -> dict[str, Path]:
+    """Maps the core's module names to their files, found without importing anything."""
+    src = root / "src"
+    modules = {}
+    for path in sorted((src / "darkroom").rglob("*.py")):
+        parts = path.relative_to(src).with_suffix("").parts
+        modules[".".join(parts).removesuffix(".__init__")] = path
+    return modules
+
+
+def list_light_modules(root: Path = ROOT) -> list[str]:
+    """Lists the core's modules that the base install can import."""
+    heavy = tuple(f"darkroom.{name}" for name in NEED_TENSORFLOW)
+    return [name for name in list_core_modules(root) if not is_within(name, heavy)]
+
+
+def run_python(*args: str, cwd: Path = ROOT, **env: str) -> str:
+    """Runs this interpreter with nothing but the given variables, and returns its output."""
+    done = subprocess.run(
+        [sys.executable, *args], cwd=cwd, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def find_imports(tree: ast.AST, package: str) -> Iterator[tuple[str, ast.AST]]:
+    """Yields every imported dotted name with its node; relative ones are made absolute."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parent = package.rsplit(".", node.level - 1)[0] if node.level else ""
+            base = ".".join(filter(None, [parent, node.module]))
+            yield from ((f"{base}.{alias.name}", node) for alias in node.names)
+
+
+def is_within(name: str, packages: tuple[str, ...]) -> bool:
+    """Whether a dotted name is one of the packages, or lies in one."""
+    return any(name == package or name.startswith(package + ".") for package in packages)
+
+
+def list_function_nodes(tree: ast.AST, *, named: str | None = None) -> set[ast.AST]:
+    """Lists all nodes inside functions, or inside functions of one name."""
+    functions = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and (named is None or node.name == named)
+    )
+    return {inner for function in functions for inner in ast.walk(function)}
+
+
+def list_typing_nodes(tree: ast.AST) -> set[ast.AST]:
+    """Lists all nodes below `if TYPE_CHECKING`, which never run."""
+    blocks = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    return {inner for block in blocks for inner in ast.walk(block)}
+
+
+# Folders
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_each_folder_with_code_is_a_package(folder: str) -> None:
+    with_code = {path.parent for path in (ROOT / folder).rglob("*.py")}
+    assert [str(path) for path in sorted(with_code) if not (path / "__init__.py").exists()] == []
+
+
+def test_package_list_belongs_to_setup_py() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert not re.search(r"^\[tool\.setuptools\.packages|^packages\s*=", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("lock", sorted((ROOT / "constraints").glob("*.txt")), ids=lambda p: p.stem)
+def test_locks_hold_pins_and_hashes_only(lock: Path) -> None:
+    lines = lock.read_text(encoding="utf-8").splitlines()
+    pin = re.compile(
+        r"[a-z0-9._-]+(\[[a-z0-9,._-]+\])?==\S+( ; [^/]+)? \\"  # name==1.2.3 ; markers
+        r"|    --hash=sha256:[0-9a-f]{64}( \\)?"
+    )
+    assert [line for line in lines if not pin.fullmatch(line)] == []
+    assert any(line.startswith("setuptools==") for line in lines)
+
+
+# The dependency arrow
+
+
+def test_import_darkroom_is_light() -> None:
+    heavy = ("tensorflow", "tfx", "apache_beam", "pandas")
+    code = "import sys, darkroom; print(*sys.modules)"
+    assert [name for name in run_python("-c", code).split() if is_within(name, heavy)] == []
+
+
+def test_core_loads_neither_tfx_nor_tensorflow() -> None:
+    names = list_light_modules()
+    code = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    importlib.import_module(name)\n"
+        "    for heavy in ('tfx', 'tensorflow'):\n"
+        "        if heavy in sys.modules: sys.exit(f'{name} loads {heavy}')\n"
+    )
+    run_python("-c", code, *names)
+
+
+def test_core_imports_nothing_above_it() -> None:
+    above = ("tfx", "darkroom.components", "darkroom.pipelines")
+    offenders = []
+    for name, path in list_core_modules().items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        allowed: set[ast.AST] = set()
+        if name == "darkroom":
+            allowed = list_function_nodes(tree, named="__getattr__") | list_typing_nodes(tree)
+        elif name == "darkroom.cli":
+            allowed = list_function_nodes(tree)
+        offenders += [
+            f"{path.relative_to(ROOT)}:{node.lineno} imports {imported}"
+            for imported, node in find_imports(tree, package)
+            if is_within(imported, above) and node not in allowed
+        ]
+    assert offenders == []
+
+
+def test_components_import_no_pipelines() -> None:
+    offenders = []
+    for path in sorted((ROOT / "components").rglob("*.py")):
+        parts = ("darkroom", *path.parent.relative_to(ROOT).parts)
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for imported, _ in find_imports(tree, ".".join(parts)):
+            if is_within(imported, ("darkroom.pipelines",)):
+                offenders.append(f"{path.relative_to(ROOT)} imports {imported}")
+    assert offenders == []
+
+
+def test_executors_have_canonical_names() -> None:
+    pytest.importorskip("tfx", reason="needs the extra [tfx]")
+    package = importlib.import_module("darkroom.components")
+    paths = {}
+    for module_info in pkgutil.walk_packages(package.__path__, "darkroom.components."):
+        module = importlib.import_module(module_info.name)
+        for _, cls in inspect.getmembers(module, inspect.isclass):
+            if cls.__module__ == module.__name__ and "EXECUTOR_SPEC" in vars(cls):
+                paths[cls.__name__] = cls.EXECUTOR_SPEC.class_path
+    assert [p for p in paths.values() if not p.startswith("darkroom.components.")] == []
+
+
+# The wheel
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what git would hand to a clone."""
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip("needs a git checkout")
+    copy = tmp_path_factory.mktemp("export")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, copy / name)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def wheel(export: Path) -> Path:
+    """A wheel built by way of an sdist."""
+    run_python("-m", "build", "--no-isolation", cwd=export)
+    return next((export / "dist").glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the installed wheel and nothing else."""
+    target = tmp_path_factory.mktemp("site")
+    run_python(
+        *("-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", str(target)),
+        str(wheel),
+        cwd=target,
+    )
+    return target
+
+
+def test_wheel_holds_every_module_once(wheel: Path, export: Path) -> None:
+    expected = {"darkroom/py.typed"}
+    for folder, package in FOLDERS.items():
+        base = export / folder
+        prefix = package.replace(".", "/")
+        expected |= {f"{prefix}/{p.relative_to(base).as_posix()}" for p in base.rglob("*.py")}
+    with zipfile.ZipFile(wheel) as archive:
+        held = [name for name in archive.namelist() if ".dist-info/" not in name]
+    assert sorted(held) == sorted(expected)
+
+
+def test_wheel_runs_outside_the_checkout(site: Path, export: Path, tmp_path: Path) -> None:
+    names = list_light_modules(export)
+    code = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    print(importlib.import_module(name).__file__)\n"
+    )
+    files = run_python("-c", code, *names, cwd=tmp_path, PYTHONPATH=str(site)).split("\n")
+    assert [f for f in files if f and not f.startswith(f"{site}/")] == []
+    script = str(site / "bin" / "darkroom")
+    assert "convert" in run_python(script, "--help", cwd=tmp_path, PYTHONPATH=str(site))
