@@ -1,0 +1,71 @@
+"""darkroom develops image datasets into verified TFRecords and trained models.
+
+    import darkroom
+
+    darkroom.convert("images.csv", "records")                      # no pipeline
+    df.tensorflow.to_tfrecord(output_dir="records")                # from a DataFrame
+    datasets = darkroom.load("records", image_size=(224, 224), batch_size=64)
+
+Importing the package loads neither TensorFlow nor Beam nor TFX: what needs them is loaded when it
+is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from darkroom import accessor as _accessor
+
+if TYPE_CHECKING:
+    from darkroom.components.artifacts import (
+        ImageManifest,
+        RecordIndex,
+        Rejects,
+        ValidationReport,
+    )
+    from darkroom.converter import ConversionResult, convert
+    from darkroom.errors import DarkroomError
+    from darkroom.input import load
+    from darkroom.inspection import inspect
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConversionResult",
+    "DarkroomError",
+    "ImageManifest",
+    "RecordIndex",
+    "Rejects",
+    "ValidationReport",
+    "__version__",
+    "convert",
+    "inspect",
+    "load",
+]
+
+# Kubeflow and Vertex look an artifact's class up by its type name, `darkroom.<Class>`.
+_HOMES = {
+    "ConversionResult": "darkroom.converter",
+    "DarkroomError": "darkroom.errors",
+    "ImageManifest": "darkroom.components.artifacts",
+    "RecordIndex": "darkroom.components.artifacts",
+    "Rejects": "darkroom.components.artifacts",
+    "ValidationReport": "darkroom.components.artifacts",
+    "convert": "darkroom.converter",
+    "inspect": "darkroom.inspection",
+    "load": "darkroom.input",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'darkroom' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
+_accessor.register_when_loaded()

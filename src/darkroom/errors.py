@@ -1,0 +1,81 @@
+"""What can go wrong, by who has to act: each class carries its exit code.
+
+A damaged image is never an exception: it is a rejected row, counted and listed.
+"""
+
+from __future__ import annotations
+
+
+class DarkroomError(Exception):
+    """Base of every error that darkroom raises on purpose.
+
+    Attributes:
+        exit_code: Exit code of the command line for this class of error.
+        code: Short machine-readable name of the class.
+        hint: One sentence that says what to do, or the empty string.
+    """
+
+    exit_code = 70
+    code = "internal"
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return f"{message} {self.hint}" if self.hint else message
+
+    @property
+    def message(self) -> str:
+        """What went wrong, without the hint."""
+        return super().__str__()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions travel between Beam workers by pickle; the default would lose the hint.
+        return (type(self), (self.message, self.hint))
+
+
+class DataError(DarkroomError):
+    """The data failed a check: an unusable source, too many rejects, a damaged dataset."""
+
+    exit_code = 1
+    code = "data"
+
+
+class UsageError(DarkroomError, ValueError):
+    """A setting or an argument is wrong; nothing was started."""
+
+    exit_code = 2
+    code = "usage"
+
+
+class StorageError(DarkroomError, OSError):
+    """The environment is in the way: input or output, permission, disk."""
+
+    exit_code = 3
+    code = "environment"
+
+    def __str__(self) -> str:
+        return DarkroomError.__str__(self)
+
+
+class MissingExtraError(StorageError):
+    """An optional dependency is not installed."""
+
+    code = "missing-extra"
+
+
+class OutputError(DarkroomError):
+    """The output is held by another run, or holds other data."""
+
+    exit_code = 4
+    code = "output"
+
+
+def build_missing_extra_error(what: str, extra: str) -> MissingExtraError:
+    """Returns the one-line error for `what`, which needs the extra `extra`."""
+    return MissingExtraError(
+        f"{what} needs the extra '{extra}', which is not installed.",
+        f"Install it: pip install 'darkroom[{extra}]'",
+    )

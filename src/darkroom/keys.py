@@ -1,0 +1,80 @@
+"""Identity of an example: a key that survives a moved folder, a new run and a shuffled source."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterable
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_KEY_BYTES = 16
+
+
+def make_key(identity: str) -> str:
+    """Returns the key of an example: BLAKE2b-128 of its identity text, 32 hexadecimal digits."""
+    return hashlib.blake2b(identity.encode(), digest_size=_KEY_BYTES).hexdigest()
+
+
+def hash_order(key: str, seed: int) -> int:
+    """Returns the place of `key` in the seeded order of a split, an unsigned 63-bit number.
+
+    63 bits, not 64, because Parquet readers differ in how they treat unsigned columns.
+    """
+    return _hash_fraction_bits(key, seed, b"order")
+
+
+def hash_split(key: str, seed: int) -> float:
+    """Returns a number in [0, 1) that decides the split of a row which declares none.
+
+    It depends on the key and the seed alone, so adding rows never moves a row. Its salt differs
+    from `hash_order`'s: otherwise a split would be a contiguous piece of the order.
+    """
+    return _hash_fraction_bits(key, seed, b"split") / float(1 << 63)
+
+
+def _hash_fraction_bits(key: str, seed: int, salt: bytes) -> int:
+    digest = hashlib.blake2b(key.encode(), digest_size=8, key=str(seed).encode(), person=salt)
+    return int.from_bytes(digest.digest(), "big") >> 1
+
+
+def normalise_uri(uri: str) -> str:
+    """Returns `uri` in Unicode NFC with `.`, `..` and doubled slashes resolved; never touches disk.
+
+    A scheme and its bucket (`gs://bucket`) are kept as they are, and `..` cannot climb above them.
+    """
+    if uri.isascii() and "/." not in uri and "//" not in uri and not uri.startswith("."):
+        return uri
+    uri = unicodedata.normalize("NFC", uri)
+    match = _SCHEME.match(uri)
+    if match is None:
+        return posixpath.normpath(uri)
+    bucket, _, path = uri[match.end() :].partition("/")
+    path = posixpath.normpath("/" + path).lstrip("/") if path else ""
+    return f"{match.group()}{bucket}/{path}" if path else f"{match.group()}{bucket}"
+
+
+def is_remote(uri: str) -> bool:
+    """Tells whether `uri` names a scheme, as in `gs://bucket/a.jpg`."""
+    return _SCHEME.match(uri) is not None
+
+
+def relative_identity(uri: str, base: str) -> str:
+    """Returns the identity text of an image: its URI below `base`, else the whole URI.
+
+    Args:
+        uri: Absolute normalised URI of the image.
+        base: Normalised folder of the manifest or source, without trailing slash; may be empty.
+    """
+    prefix = base + "/"
+    return uri[len(prefix) :] if base and uri.startswith(prefix) else uri
+
+
+def row_identity(cells: Iterable[str], occurrence: int) -> str:
+    """Returns the identity text of a row without image: its cells and its occurrence number.
+
+    The cells are separated by a character that no cell can hold (NUL is refused on reading), so
+    `["ab", "c"]` and `["a", "bc"]` differ.
+    """
+    return "\0".join([*cells, str(occurrence)])

@@ -1,0 +1,131 @@
+"""The manifest: the rows of a source in the order of their shards.
+
+    FOLDER/
+      manifest.parquet   one row an example, ordered by (split, hash(seed, key), key)
+      labels.txt         one label a line, in the order of their numbers
+      manifest.json      counts, and what the columns are
+
+A contiguous range of rows is a shard and a random sample of its split.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from darkroom import labels, storage
+from darkroom.errors import DataError
+from darkroom.splits import SPLITS
+
+MANIFEST_FILE = "manifest.parquet"
+MANIFEST_INFO_FILE = "manifest.json"
+FORMAT_VERSION = 1
+MAX_ROW_GROUP_ROWS = 8_192
+
+
+@dataclass(frozen=True)
+class SplitSize:
+    """Size of a split before conversion.
+
+    Attributes:
+        rows: Number of its rows.
+        image_bytes: Bytes of its images, estimated where not all are known.
+    """
+
+    rows: int
+    image_bytes: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What is known of a manifest without reading its rows.
+
+    Attributes:
+        rows: Rows of the source.
+        deduplicated: Rows dropped because another says the same.
+        rejected: Rows refused.
+        splits: Size of each split that has rows, in the order train, eval, test.
+        labels: The label map; empty when the examples have no labels.
+        inputs: Kind (`integer`, `float`, `string`) of every input column by name.
+        has_images: Whether rows name images.
+        has_labels: Whether rows have labels.
+        seed: Seed of the order and of the assignment to splits.
+        ignored: Files of a source folder that are no images: their number.
+        fingerprint: Changes when a row of the source does, or an image that it names.
+    """
+
+    rows: int
+    deduplicated: int
+    rejected: int
+    splits: dict[str, SplitSize]
+    labels: list[str]
+    inputs: dict[str, str]
+    has_images: bool
+    has_labels: bool
+    seed: int = 0
+    ignored: int = 0
+    fingerprint: str = ""
+    format_version: int = field(default=FORMAT_VERSION)
+
+    @property
+    def num_examples(self) -> int:
+        """Rows that go on to conversion."""
+        return sum(size.rows for size in self.splits.values())
+
+    def first_row(self, split: str) -> int:
+        """Returns the place in `manifest.parquet` where a split begins."""
+        before = SPLITS[: SPLITS.index(split)]
+        return sum(self.splits[name].rows for name in before if name in self.splits)
+
+
+def write_manifest_info(folder: str, manifest: Manifest) -> None:
+    """Writes `manifest.json` and `labels.txt`."""
+    labels_text = labels.format_labels(manifest.labels)
+    storage.write_bytes(storage.join(folder, labels.LABELS_FILE), labels_text.encode())
+    info = {key: value for key, value in asdict(manifest).items() if key != "labels"}
+    text = json.dumps(info, indent=2) + "\n"
+    storage.write_bytes(storage.join(folder, MANIFEST_INFO_FILE), text.encode())
+
+
+def read_manifest(folder: str) -> Manifest:
+    """Reads what is known of a manifest.
+
+    Raises:
+        DataError: The folder holds no manifest, or one of another format.
+    """
+    path = storage.join(folder, MANIFEST_INFO_FILE)
+    try:
+        info = json.loads(storage.read_bytes(path))
+        info["splits"] = {name: SplitSize(**size) for name, size in info["splits"].items()}
+        info["labels"] = labels.read_labels(storage.join(folder, labels.LABELS_FILE))
+        manifest = Manifest(**info)
+    except (FileNotFoundError, ValueError, TypeError, KeyError) as error:
+        raise DataError(
+            f"{folder} holds no manifest: {error}.", "Run ManifestGen first."
+        ) from error
+    if manifest.format_version != FORMAT_VERSION:
+        raise DataError(
+            f"{path} has format {manifest.format_version}, expected {FORMAT_VERSION}.",
+            "Make the manifest again.",
+        )
+    return manifest
+
+
+def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[dict[str, Any]]:
+    """Yields rows `first` to `first + count` of a manifest, reading only their row groups.
+
+    Each row has `key`, `id`, `uri`, `split`, `label`, `label_id`, `row`, `size`, `mtime`, `extra`.
+    """
+    with storage.open_read(storage.join(folder, MANIFEST_FILE)) as file:
+        parquet = pq.ParquetFile(file)
+        start = 0
+        for group in range(parquet.num_row_groups):
+            rows = parquet.metadata.row_group(group).num_rows
+            low, high = max(first - start, 0), min(first + count - start, rows)
+            if low < high:
+                yield from parquet.read_row_group(group).slice(low, high - low).to_pylist()
+            start += rows

@@ -1,0 +1,260 @@
+"""What each column of a source is: the split, the image, the label, an id, or an input feature."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from darkroom import splits
+from darkroom.errors import DataError, UsageError
+
+IMAGE_PREFIX = "image/"
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+class Kind(str, Enum):
+    """The kinds of a column, the types of tensorflow-recorder and two more (`ID`, `IGNORED`)."""
+
+    SPLIT = "split"
+    IMAGE = "image"
+    STRING_LABEL = "string_label"
+    INTEGER_LABEL = "integer_label"
+    INTEGER = "integer"
+    FLOAT = "float"
+    STRING = "string"
+    ID = "id"
+    IGNORED = "ignored"
+
+
+_INPUTS = (Kind.INTEGER, Kind.FLOAT, Kind.STRING)
+_LABELS = (Kind.STRING_LABEL, Kind.INTEGER_LABEL)
+
+# Names that need no schema, compared in lower case.
+_KNOWN_NAMES = {
+    Kind.SPLIT: ("split", "ml_use", "subset"),
+    Kind.IMAGE: (
+        "image_uri",
+        "uri",
+        "image",
+        "image_path",
+        "path",
+        "file_name",
+        "filename",
+        "file",
+    ),
+    Kind.STRING_LABEL: ("label", "labels", "class", "category"),
+}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The kind of every column, in the order of the source.
+
+    Attributes:
+        columns: Pairs of column name and kind. At most one column is the split, the image, the
+            label and the id.
+    """
+
+    columns: tuple[tuple[str, Kind], ...]
+
+    def __post_init__(self) -> None:
+        """Checks the columns.
+
+        Raises:
+            UsageError: A column stands twice, a kind that must be single does not, a feature's
+                name is one of ours, or no column is left to write.
+        """
+        names = [name for name, _ in self.columns]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise UsageError(f"The schema names columns twice: {repeated}.", "Name each once.")
+        for kinds in ((Kind.SPLIT,), (Kind.IMAGE,), _LABELS, (Kind.ID,)):
+            found = [name for name, kind in self.columns if kind in kinds]
+            if len(found) > 1:
+                raise UsageError(
+                    f"Only one column can be of kind {kinds[0].value!r}, got {found}.",
+                    "Give the others another kind, or 'ignored'.",
+                )
+        if taken := [name for name, _ in self.inputs if name.startswith(IMAGE_PREFIX)]:
+            raise UsageError(
+                f"Columns {taken} would overwrite darkroom's own features.",
+                f"Rename them: names that begin with {IMAGE_PREFIX!r} are taken.",
+            )
+        if self.image is None and not self.inputs:
+            raise UsageError(
+                f"The schema {self.to_json()} has neither an image nor an input column.",
+                "Name one, as in {'image_uri': 'image'}.",
+            )
+
+    @property
+    def split(self) -> str | None:
+        """Name of the column that holds the split."""
+        return self._single(Kind.SPLIT)
+
+    @property
+    def image(self) -> str | None:
+        """Name of the column that holds the URI of the image."""
+        return self._single(Kind.IMAGE)
+
+    @property
+    def label(self) -> str | None:
+        """Name of the column that holds the label."""
+        return self._single(*_LABELS)
+
+    @property
+    def id(self) -> str | None:
+        """Name of the column that holds the declared id."""
+        return self._single(Kind.ID)
+
+    @property
+    def has_integer_labels(self) -> bool:
+        """Whether labels are class numbers rather than names."""
+        return any(kind is Kind.INTEGER_LABEL for _, kind in self.columns)
+
+    @property
+    def inputs(self) -> tuple[tuple[str, Kind], ...]:
+        """Name and kind of the columns that become features under their own names."""
+        return tuple((name, kind) for name, kind in self.columns if kind in _INPUTS)
+
+    def _single(self, *kinds: Kind) -> str | None:
+        return next((name for name, kind in self.columns if kind in kinds), None)
+
+    def to_json(self) -> str:
+        """Returns the schema as a JSON object from name to kind."""
+        return json.dumps({name: kind.value for name, kind in self.columns})
+
+    @classmethod
+    def parse(cls, given: str | Mapping[str, Any] | Schema) -> Schema:
+        """Returns the schema that a mapping from column name to kind, or its JSON text, describes.
+
+        Raises:
+            UsageError: A kind is unknown, or the columns do not make a schema.
+        """
+        if isinstance(given, Schema):
+            return given
+        try:
+            mapping = json.loads(given) if isinstance(given, str) else given
+            return cls(tuple((str(name), Kind(kind)) for name, kind in mapping.items()))
+        except (json.JSONDecodeError, AttributeError, ValueError) as error:
+            if isinstance(error, UsageError):
+                raise
+            raise UsageError(
+                f"The schema {given!r} cannot be read: {error}.",
+                f"Give a JSON object from column to kind; kinds: {[k.value for k in Kind]}.",
+            ) from error
+
+
+def infer_schema(names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:
+    """Returns the schema of a source whose columns have names that speak for themselves.
+
+    Args:
+        names: Names of the columns.
+        kinds: Kind of the columns that turn out to be inputs; text where it says nothing.
+
+    Raises:
+        DataError: No column is known to hold images.
+    """
+    roles = {}
+    for kind, known in _KNOWN_NAMES.items():
+        lowered = {name.strip().lower(): name for name in reversed(names)}
+        if found := next((lowered[name] for name in known if name in lowered), None):
+            roles[found] = kind
+    schema = tuple((name, roles.get(name, kinds.get(name, Kind.STRING))) for name in names)
+    if Kind.IMAGE not in roles.values():
+        near = difflib.get_close_matches("image_uri", names, n=1, cutoff=0.5)
+        guess = f" Did you mean {near[0]!r}?" if near else ""
+        raise DataError(
+            f"No column holds image paths: expected 'image_uri', found {list(names)}.{guess}",
+            "Rename the column, or name its kind with a schema: "
+            '--schema \'{"COLUMN": "image", ...}\'.',
+        )
+    return Schema(schema)
+
+
+def is_header(cells: Sequence[str]) -> bool:
+    """Tells whether the first record of a CSV names columns rather than an image."""
+    lowered = {cell.strip().lower() for cell in cells}
+    return any(not lowered.isdisjoint(names) for names in _KNOWN_NAMES.values())
+
+
+def infer_roles(records: Sequence[Sequence[str]]) -> list[str]:
+    """Returns column names for a CSV without header, from what its first records hold.
+
+    The split is the column whose every cell names a split, the image the one that looks most like
+    paths, the label the first other one. AutoML Vision's files have this form, in this order.
+
+    Returns:
+        One name a column. Columns after the label have the empty name: AutoML writes further
+        labels of an image there.
+
+    Raises:
+        DataError: No column looks like image paths.
+    """
+    width = max(len(record) for record in records)
+    columns = [[r[i].strip() for r in records if i < len(r)] for i in range(width)]
+    names = [""] * width
+    rest = list(range(width))
+    if (split := next((i for i in rest if _is_split_column(columns[i])), None)) is not None:
+        names[split] = "split"
+        rest.remove(split)
+    image = max(rest, key=lambda i: (_path_share(columns[i]), -i), default=None)
+    if image is None or not _path_share(columns[image]):
+        raise DataError(
+            f"The CSV has no header, and no column looks like image paths: {list(records[0])}.",
+            "Add a header line, as in split,image_uri,label.",
+        )
+    names[image] = "image_uri"
+    rest.remove(image)
+    if rest:
+        names[rest[0]] = "label"
+    return names
+
+
+def _is_split_column(cells: Iterable[str]) -> bool:
+    parsed = [splits.parse_split(cell) for cell in cells]
+    return None not in parsed and any(cell for cell in cells)
+
+
+def _path_share(cells: Sequence[str]) -> float:
+    paths = sum("/" in cell or "." in cell.strip(".0123456789") for cell in cells)
+    return paths / max(1, len(cells))
+
+
+def parse_input(text: str, kind: Kind) -> int | float | str | None:
+    """Returns the value of an input cell; None when it is empty.
+
+    Raises:
+        ValueError: The cell does not hold a value of `kind`.
+    """
+    if kind is Kind.STRING:
+        return text or None
+    text = text.strip()
+    if not text:
+        return None
+    if kind is Kind.FLOAT:
+        return float(text)
+    number = int(text)
+    if number not in _INT64:
+        raise ValueError(f"{text} does not fit into 64 bits")
+    return number
+
+
+def check_columns(schema: Schema, names: Sequence[str]) -> None:
+    """Checks that a source has every column of its schema; further ones are ignored.
+
+    Raises:
+        DataError: A column is missing or stands twice.
+    """
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise DataError(f"Columns stand twice: {repeated}.", "Give each column its own name.")
+    expected = [name for name, _ in schema.columns]
+    if missing := [name for name in expected if name not in names]:
+        near = difflib.get_close_matches(missing[0], names, n=1)
+        guess = f" Did you mean {near[0]!r}?" if near else ""
+        raise DataError(
+            f"Columns {missing} are missing: the source has {list(names)}.{guess}",
+            "Rename the column, or give a schema that names what is there.",
+        )

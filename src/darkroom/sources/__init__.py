@@ -1,0 +1,73 @@
+"""Readers of everything that lists images: CSV, JSONL, Parquet, DataFrames and folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Union
+
+from darkroom import storage
+from darkroom.errors import DataError, UsageError
+from darkroom.schema import Schema
+from darkroom.sources.base import BadRow, Row, Source
+from darkroom.sources.csv import CsvSource
+from darkroom.sources.dataframe import DataFrameSource, is_dataframe
+from darkroom.sources.folder import FolderSource
+from darkroom.sources.jsonl import JsonlSource
+from darkroom.sources.parquet import ParquetSource
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["AnySource", "BadRow", "Row", "Source", "open_sources"]
+
+AnySource = Union[str, "os.PathLike[str]", "pd.DataFrame"]
+
+_READERS: dict[str, Callable[[str, Schema | None], Source]] = {
+    ".csv": CsvSource,
+    ".jsonl": JsonlSource,
+    ".ndjson": JsonlSource,
+    ".parquet": ParquetSource,
+}
+
+
+def open_sources(source: AnySource, schema: Schema | None = None) -> list[Source]:
+    """Returns the reader of a source, or one reader a file when `source` is a pattern.
+
+    Args:
+        source: Path of a CSV, JSONL or Parquet file, a pattern of such files, a folder of images,
+            or a DataFrame.
+        schema: Kinds of the columns; inferred from their names when None.
+
+    Raises:
+        UsageError: The kind of source is unknown.
+        DataError: The pattern names no file, or the columns do not fit.
+        OSError: The source cannot be read.
+    """
+    if is_dataframe(source):
+        return [DataFrameSource(source, schema)]
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(
+            f"The source is a {type(source).__name__}, expected a path or a DataFrame.",
+            "Give the path of a CSV, JSONL or Parquet file, or of a folder of images.",
+        )
+    path = storage.absolute(source)
+    if storage.is_pattern(path) and not storage.exists(path):
+        paths = storage.match_pattern(path)
+        if not paths:
+            raise DataError(f"No file matches {path}.", "Check the pattern, and quote it.")
+        return [_open(found, schema) for found in paths]
+    return [_open(path, schema)]
+
+
+def _open(path: str, schema: Schema | None) -> Source:
+    if reader := _READERS.get(os.path.splitext(path)[1].lower()):
+        return reader(path, schema)
+    if storage.is_folder(path):
+        return FolderSource(path, schema)
+    if not storage.exists(path):
+        raise FileNotFoundError(f"The source {path} does not exist")
+    raise UsageError(
+        f"The source {path} is of no known kind.",
+        f"Known: {', '.join(_READERS)}, a folder of images, or a DataFrame.",
+    )

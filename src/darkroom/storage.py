@@ -1,0 +1,287 @@
+"""The one module that touches user paths: local files by `os`, remote ones by Beam's FileSystems.
+
+Functions raise the built-in `OSError` family (`FileNotFoundError`, `PermissionError`, ...) whatever
+the store, so that callers tell a missing file from a broken environment in one way.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from darkroom import keys
+from darkroom.errors import StorageError, build_missing_extra_error
+
+_REMOTE_EXTRAS = {"gs": "gcp", "s3": "aws"}
+_WILDCARDS = frozenset("*?[")
+
+
+class FileInfo(NamedTuple):
+    """What is known of a file without reading it.
+
+    Attributes:
+        size_bytes: Its length.
+        version: Text that changes when the file does: modification time in nanoseconds, or etag.
+    """
+
+    size_bytes: int
+    version: str
+
+
+def is_remote(path: str) -> bool:
+    """Tells whether `path` names a remote store; `file://` is local."""
+    return keys.is_remote(path) and not path.startswith("file://")
+
+
+def local_path(path: str) -> str:
+    """Returns `path` without a `file://` scheme."""
+    return path.removeprefix("file://")
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Returns `path` as an absolute local path, or unchanged when it is remote."""
+    text = os.fspath(path)
+    return text.rstrip("/") if is_remote(text) else os.path.abspath(local_path(text))
+
+
+def join(base: str, *parts: str) -> str:
+    """Joins path parts with `/`, which every store here understands."""
+    return posixpath.join(base, *parts)
+
+
+def is_pattern(path: str) -> bool:
+    """Tells whether `path` holds a wildcard (`*`, `?` or `[`)."""
+    return not _WILDCARDS.isdisjoint(path)
+
+
+def read_bytes(path: str, limit_bytes: int | None = None) -> bytes:
+    """Reads a whole regular file.
+
+    Raises:
+        FileTooLargeError: The file is longer than `limit_bytes`.
+        OSError: It is missing, not a regular file, or not readable.
+    """
+    if is_remote(path):
+        with open_read(path) as file:
+            data = file.read() if limit_bytes is None else file.read(limit_bytes + 1)
+        _check_size(path, len(data), limit_bytes)
+        return data
+    # O_NONBLOCK: opening a FIFO without a writer would otherwise wait for ever.
+    descriptor = os.open(local_path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb", buffering=0) as raw:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotAFileError(f"{path} is not a regular file")
+        _check_size(path, status.st_size, limit_bytes)
+        return raw.read()
+
+
+class FileTooLargeError(OSError):
+    """The file is longer than the caller allows."""
+
+
+class NotAFileError(OSError):
+    """The path names a folder, a device, a FIFO or a socket."""
+
+
+def _check_size(path: str, size_bytes: int, limit_bytes: int | None) -> None:
+    if limit_bytes is not None and size_bytes > limit_bytes:
+        raise FileTooLargeError(f"{path} has more than {limit_bytes} bytes")
+
+
+def open_read(path: str) -> BinaryIO:
+    """Opens a file for reading; remote ones are not decompressed by their suffix."""
+    if is_remote(path):
+        return cast(BinaryIO, _remote(path, "open", path, compression_type=_uncompressed()))
+    return open(local_path(path), "rb")
+
+
+def open_write(path: str) -> BinaryIO:
+    """Opens a file for writing; a local one is truncated, a remote one appears when closed."""
+    if is_remote(path):
+        return cast(BinaryIO, _remote(path, "create", path, compression_type=_uncompressed()))
+    return open(local_path(path), "wb")
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Writes a whole file; a local one appears complete or not at all, and survives a crash."""
+    if is_remote(path):
+        with open_write(path) as file:
+            file.write(data)
+        return
+    path = local_path(path)
+    descriptor, part = tempfile.mkstemp(prefix=".part-", dir=os.path.dirname(path) or ".")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            sync_file(file)
+        os.chmod(part, 0o666 & ~_umask())
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+    sync_folder(os.path.dirname(path))
+
+
+def sync_file(file: BinaryIO) -> None:
+    """Forces the written bytes of a local file to disk; remote files have no such step."""
+    file.flush()
+    try:
+        os.fsync(file.fileno())
+    except (AttributeError, NotImplementedError, ValueError):
+        return
+
+
+def sync_folder(path: str) -> None:
+    """Forces the names in a local folder to disk, so that a rename survives a crash."""
+    if is_remote(path):
+        return
+    descriptor = os.open(path or ".", os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def stat_file(path: str) -> FileInfo:
+    """Returns the size and version of a file.
+
+    Raises:
+        OSError: It is missing or not readable.
+    """
+    if is_remote(path):
+        found = _match(path)
+        if not found:
+            raise FileNotFoundError(f"{path} does not exist")
+        return FileInfo(found[0].size_in_bytes, str(found[0].last_updated_in_seconds))
+    status = os.stat(local_path(path))
+    return FileInfo(status.st_size, str(status.st_mtime_ns))
+
+
+def exists(path: str) -> bool:
+    """Tells whether a file or folder exists."""
+    if is_remote(path):
+        return bool(_match(path)) or bool(_match(join(path, "*")))
+    return os.path.lexists(local_path(path))
+
+
+def is_folder(path: str) -> bool:
+    """Tells whether `path` is a folder, or the prefix of remote files."""
+    if is_remote(path):
+        return not _match(path) and bool(_match(join(path, "**")))
+    return os.path.isdir(local_path(path))
+
+
+def list_folder(path: str) -> list[str]:
+    """Returns the sorted names directly in a folder; none when there is no such folder."""
+    if is_remote(path):
+        start = len(path) + 1
+        # Object stores have no folders: they show in the names of what lies below them.
+        return sorted({found.path[start:].split("/")[0] for found in _match(join(path, "**"))})
+    return sorted(os.listdir(local_path(path))) if os.path.isdir(local_path(path)) else []
+
+
+def walk_files(path: str) -> Iterator[str]:
+    """Yields the paths of all files below a folder, relative to it, in sorted order.
+
+    Names that begin with a dot are left out: editors and desktops put them everywhere.
+    """
+    if is_remote(path):
+        start = len(path) + 1
+        names = (found.path[start:] for found in _match(join(path, "**")))
+        yield from sorted(n for n in names if n and "/." not in f"/{n}")
+        return
+    root = local_path(path)
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        inside = os.path.relpath(folder, root)
+        for name in sorted(files):
+            if not name.startswith("."):
+                yield name if inside == "." else posixpath.join(inside, name)
+
+
+def match_pattern(pattern: str) -> list[str]:
+    """Returns the sorted paths that a wildcard pattern names."""
+    if is_remote(pattern):
+        return sorted(found.path for found in _match(pattern))
+    import glob
+
+    return sorted(glob.glob(local_path(pattern), recursive=True))
+
+
+def make_folder(path: str) -> None:
+    """Makes a folder and its parents; on object stores there is nothing to make."""
+    if not is_remote(path):
+        os.makedirs(local_path(path), exist_ok=True)
+
+
+def rename(source: str, destination: str) -> None:
+    """Renames a file, replacing what stands at `destination`."""
+    if is_remote(source):
+        _remote(source, "rename", [source], [destination])
+    else:
+        os.replace(local_path(source), local_path(destination))
+
+
+def copy_file(source: str, destination: str) -> None:
+    """Copies a file between any two stores."""
+    with open_read(source) as reader, open_write(destination) as writer:
+        shutil.copyfileobj(reader, writer, 1 << 20)
+
+
+def delete(path: str) -> None:
+    """Deletes a file, or a folder with all that it holds; no error when there is none."""
+    if is_remote(path):
+        found = [item.path for item in _match(path) + _match(join(path, "**"))]
+        if found:
+            _remote(path, "delete", sorted(set(found)))
+    elif os.path.isdir(local_path(path)) and not os.path.islink(local_path(path)):
+        shutil.rmtree(local_path(path))
+    elif os.path.lexists(local_path(path)):
+        os.unlink(local_path(path))
+
+
+def _umask() -> int:
+    # The mask can be read only by setting it; mkstemp's 0600 would hide the file from others.
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _match(pattern: str) -> list[Any]:
+    return cast(list[Any], _remote(pattern, "match", [pattern])[0].metadata_list)
+
+
+def _uncompressed() -> Any:
+    from apache_beam.io.filesystem import CompressionTypes
+
+    return CompressionTypes.UNCOMPRESSED
+
+
+def _remote(path: str, method: str, *args: Any, **options: Any) -> Any:
+    """Calls one of Beam's FileSystems, with its errors turned into the built-in family."""
+    from apache_beam.io.filesystem import BeamIOError
+    from apache_beam.io.filesystems import FileSystems
+
+    try:
+        return getattr(FileSystems, method)(*args, **options)
+    except ValueError as error:
+        scheme = path.partition("://")[0]
+        if "Unable to get filesystem" in str(error) and scheme in _REMOTE_EXTRAS:
+            raise build_missing_extra_error(
+                f"Storage {scheme}://", _REMOTE_EXTRAS[scheme]
+            ) from error
+        raise StorageError(f"{path} cannot be used: {error}") from error
+    except BeamIOError as error:
+        reasons = " ".join(str(value) for value in (error.exception_details or {}).values())
+        text = f"{error} {reasons}"
+        if "404" in text or "FileNotFound" in text or "not found" in text.lower():
+            raise FileNotFoundError(f"{path} does not exist") from error
+        if "403" in text:
+            raise PermissionError(f"{path} may not be read or written") from error
+        raise StorageError(f"{path}: {method} failed: {error}") from error
