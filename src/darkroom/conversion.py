@@ -1,0 +1,269 @@
+"""From a manifest to a dataset: plan the shards, run Beam, commit.
+
+OUTPUT_DIR/
+  Split-train/data_tfrecord-00000-of-00016   every child of a Split folder is data
+  labels.txt                                 one label a line, in order
+  index/index-00000-of-00018.parquet         one row a record
+  rejects.parquet  rejects.jsonl             one row a refused row
+  dataset.json                               the commit, written last
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import PIL
+import simplejpeg
+
+from darkroom import dataset as datasets
+from darkroom import examples, labels, rejects, sharding, storage
+from darkroom.dataset import Dataset, Shard, Split
+from darkroom.errors import DataError, UsageError
+from darkroom.images import ImageOptions
+from darkroom.manifest import Manifest, read_manifest
+from darkroom.schema import Kind
+from darkroom.shards import ShardReport, ShardTask
+
+if TYPE_CHECKING:
+    from darkroom.transforms import WriteDataset
+
+COMPRESSIONS = ("none", "gzip")
+WORK_FOLDER = ".attempt"
+DATAFLOW_FOLDER = ".dataflow"
+INDEX_FOLDER = "index"
+DEFAULT_MAX_REJECTS = 0.01
+_SHOWN_REJECTS = 10
+
+_FEATURE_TYPES = {Kind.INTEGER: "int64", Kind.FLOAT: "float", Kind.STRING: "bytes"}
+_IMAGE_FEATURES = {
+    examples.IMAGE_ENCODED: "bytes",
+    examples.IMAGE_FORMAT: "bytes",
+    examples.IMAGE_HEIGHT: "int64",
+    examples.IMAGE_WIDTH: "int64",
+    examples.IMAGE_CHANNELS: "int64",
+    examples.IMAGE_FILENAME: "bytes",
+    examples.IMAGE_SOURCE_ID: "bytes",
+    examples.IMAGE_SHA256: "bytes",
+}
+_LABEL_FEATURES = {examples.LABEL_NUMBER: "int64", examples.LABEL_TEXT: "bytes"}
+
+
+@dataclass(frozen=True)
+class ConversionOptions:
+    """How a manifest becomes records.
+
+    Attributes:
+        image: How images are checked and stored.
+        compression: `none`, or `gzip`: slower to write and to read, and JPEGs do not shrink.
+        num_shards: Number of shards by split; from the bytes where a split is not named.
+    """
+
+    image: ImageOptions = field(default_factory=ImageOptions)
+    compression: str = "none"
+    num_shards: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Checks the options.
+
+        Raises:
+            UsageError: A value is out of its range.
+        """
+        if self.compression not in COMPRESSIONS:
+            raise UsageError(f"compression must be one of {COMPRESSIONS}: {self.compression!r}.")
+        sharding.parse_shard_counts(self.num_shards)
+
+    def to_json(self) -> str:
+        """Returns the options as JSON text, the form in which a pipeline carries them."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> ConversionOptions:
+        """Returns the options that `to_json` wrote."""
+        values = json.loads(text)
+        return cls(**{**values, "image": ImageOptions(**values["image"])})
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where the parts of a conversion go.
+
+    Attributes:
+        manifest: The manifest that is converted.
+        manifest_rejects: What the manifest's stage refused.
+        examples: The dataset.
+        index: The record index.
+        rejects: What both stages refused.
+    """
+
+    manifest: str
+    manifest_rejects: str
+    examples: str
+    index: str
+    rejects: str
+
+    @property
+    def work(self) -> str:
+        """Where unfinished files lie; inside the dataset, so that a rename stays on one disk."""
+        return storage.join(self.examples, WORK_FOLDER)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The last step of a conversion, run by a worker; see `__call__`.
+
+    Attributes:
+        folders: Where everything lies.
+        options: How the records were made.
+        max_rejects: Share of rejected rows over which nothing is committed; None for any.
+    """
+
+    folders: Folders
+    options: ConversionOptions
+    max_rejects: float | None = None
+
+    def __call__(self, reports: Sequence[ShardReport]) -> None:
+        """Writes rejects, label map and, unless too much was refused, `dataset.json`.
+
+        Args:
+            reports: What became of every shard, in order.
+        """
+        folders = self.folders
+        manifest = read_manifest(folders.manifest)
+        parts = [storage.join(folders.manifest_rejects, rejects.PARQUET_FILE)]
+        parts += [report.rejects for report in reports if report.rejected]
+        rejected = rejects.write_rejects(folders.rejects, parts)
+        label_text = labels.format_labels(manifest.labels)
+        storage.write_bytes(storage.join(folders.examples, labels.LABELS_FILE), label_text.encode())
+        storage.delete(folders.work)
+        dataset = _make_dataset(manifest, self.options, reports, rejected)
+        over = self.max_rejects is not None and rejected > self.max_rejects * manifest.rows
+        if dataset.written and not over:
+            for split in dataset.splits:
+                storage.sync_folder(storage.join(folders.examples, sharding.split_folder(split)))
+            datasets.write_dataset(folders.examples, dataset)
+
+
+def plan_conversion(
+    folders: Folders, options: ConversionOptions, max_rejects: float | None = None
+) -> WriteDataset:
+    """Returns the Beam transform that converts a manifest, and makes the folders it writes to.
+
+    Args:
+        folders: Where everything lies; call `clear_output` on them before.
+        options: How records are made.
+        max_rejects: Share of rejected rows over which the dataset is not committed.
+
+    Raises:
+        DataError: There is no manifest, or it has no rows.
+    """
+    from darkroom.transforms import WriteDataset
+
+    manifest = read_manifest(folders.manifest)
+    if not manifest.num_examples:
+        raise DataError(
+            f"Nothing can be written: {manifest.rejected} of {manifest.rows} rows were refused. "
+            + list_rejects(folders.manifest_rejects),
+            "Mend the source.",
+        )
+    shards = sharding.plan_shards(manifest, options.num_shards)
+    names = {sharding.split_folder(shard.split) for shard in shards}
+    inside = [storage.join(folders.examples, name) for name in sorted(names)]
+    for folder in (*inside, folders.index, folders.rejects, folders.work):
+        storage.make_folder(folder)
+    tasks = [
+        ShardTask(
+            range=shard,
+            manifest=folders.manifest,
+            examples=folders.examples,
+            index=folders.index,
+            work=folders.work,
+            inputs=manifest.inputs,
+            has_images=manifest.has_images,
+            image=options.image,
+            compressed=options.compression == "gzip",
+            total=manifest.num_examples,
+            source=manifest.fingerprint,
+        )
+        for shard in shards
+    ]
+    return WriteDataset(tasks, Commit(folders, options, max_rejects))
+
+
+def list_rejects(folder: str) -> str:
+    """Returns the first rejects of a folder as text for a message."""
+    lines: list[str] = []
+    for reject in rejects.read_rejects(storage.join(folder, rejects.PARQUET_FILE)):
+        if len(lines) == _SHOWN_REJECTS:
+            lines.append("...")
+            break
+        lines.append(f"row {reject.row}: {reject.reason} ({reject.detail}) {reject.uri}")
+    return "First rejects: " + "; ".join(lines) + "." if lines else ""
+
+
+def is_ours(name: str) -> bool:
+    """Tells whether a conversion writes files or folders of this name into its output."""
+    return name.startswith("Split-") or name in (
+        datasets.DATASET_FILE,
+        labels.LABELS_FILE,
+        rejects.PARQUET_FILE,
+        rejects.JSONL_FILE,
+        INDEX_FOLDER,
+        WORK_FOLDER,
+        DATAFLOW_FOLDER,
+    )
+
+
+def clear_output(*folders: str) -> None:
+    """Removes what an earlier conversion left in its folders, the commit first."""
+    for folder in folders:
+        storage.delete(storage.join(folder, datasets.DATASET_FILE))
+    for folder in folders:
+        for name in storage.list_folder(folder):
+            if is_ours(name) or name.startswith("index-"):
+                storage.delete(storage.join(folder, name))
+
+
+def _make_dataset(
+    manifest: Manifest, options: ConversionOptions, reports: Sequence[ShardReport], rejected: int
+) -> Dataset:
+    splits = {split: _collect_split(split, reports) for split in manifest.splits}
+    return Dataset(
+        format_version=datasets.FORMAT_VERSION,
+        fingerprint="",
+        options=describe_options(manifest, options),
+        checks=options.image.checks,
+        features=_describe_features(manifest),
+        labels=tuple(manifest.labels),
+        rows=manifest.rows,
+        written=sum(split.records for split in splits.values()),
+        rejected=rejected,
+        deduplicated=manifest.deduplicated,
+        splits=splits,
+    ).with_fingerprint()
+
+
+def _collect_split(split: str, reports: Sequence[ShardReport]) -> Split:
+    own = [report for report in reports if report.split == split]
+    shards = tuple(Shard(r.file, r.records, r.size_bytes, r.sha256) for r in own)
+    return Split(sum(shard.records for shard in shards), shards)
+
+
+def describe_options(manifest: Manifest, options: ConversionOptions) -> dict[str, Any]:
+    """Returns what the bytes depend on; re-encoded images also on the codecs' versions."""
+    return {
+        **asdict(options.image),
+        "compression": options.compression,
+        "num_shards": dict(options.num_shards),
+        "seed": manifest.seed,
+        "codecs": {"pillow": PIL.__version__, "simplejpeg": simplejpeg.__version__},
+    }
+
+
+def _describe_features(manifest: Manifest) -> dict[str, dict[str, str]]:
+    types = dict(_IMAGE_FEATURES) if manifest.has_images else {}
+    types |= _LABEL_FEATURES if manifest.has_labels else {}
+    types |= {name: _FEATURE_TYPES[Kind(kind)] for name, kind in manifest.inputs.items()}
+    return {name: {"type": types[name]} for name in sorted(types)}
