@@ -1,0 +1,205 @@
+"""The command `darkroom`: convert, inspect, run, demo.
+
+Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, 4 the output is held or
+holds other data, 70 a defect of darkroom, 128 + n ended by signal n.
+
+The top layer: it may import everything, and does so inside its functions, so that `--help` answers
+at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from darkroom.errors import DarkroomError
+
+_EXIT_USAGE, _EXIT_ENVIRONMENT, _EXIT_DEFECT = 2, 3, 70
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        argv: Arguments without the program's name; the process's own when None.
+
+    Returns:
+        The exit code.
+    """
+    from darkroom.cli_parser import build_parser
+
+    signal.signal(signal.SIGTERM, _end_by_signal)
+    try:
+        arguments = build_parser().parse_args(argv)
+        code = _run_command(arguments)
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else _EXIT_USAGE
+    if argv is None and "tfx" in sys.modules:
+        # Taking TFX and TensorFlow down properly would take another four seconds.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _end_by_signal(number: int, _: object) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _run_command(arguments: argparse.Namespace) -> int:
+    command = {"convert": _convert, "inspect": _inspect, "run": _run, "demo": _demo}
+    _quiet_libraries()
+    try:
+        return command[arguments.command](arguments)
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except DarkroomError as error:
+        return _report_error(arguments, error.code, error.message, error.hint, error.exit_code)
+    except OSError as error:
+        hint = "Check the path, the permissions and the space on disk."
+        return _report_error(arguments, "environment", str(error), hint, _EXIT_ENVIRONMENT)
+    except ModuleNotFoundError as error:
+        return _report_missing(arguments, error)
+    except Exception as error:  # noqa: BLE001  the last resort: a defect of ours must say so
+        traceback.print_exc()
+        hint = "This is a defect of darkroom: please report it with the lines above."
+        message = f"{type(error).__name__}: {error}"
+        return _report_error(arguments, "internal", message, hint, _EXIT_DEFECT)
+
+
+def _quiet_libraries() -> None:
+    import warnings
+
+    # Google's client libraries announce the end of Python 3.10 on every import.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"google\..*")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+
+def _report_error(
+    arguments: argparse.Namespace, code: str, message: str, hint: str, exit_code: int
+) -> int:
+    if arguments.json:
+        print(json.dumps({"error": {"code": code, "message": message, "hint": hint}}))
+    else:
+        print(f"darkroom: {message}", file=sys.stderr)
+        if hint:
+            print(hint.lstrip("\n"), file=sys.stderr)
+    return exit_code
+
+
+def _report_missing(arguments: argparse.Namespace, error: ModuleNotFoundError) -> int:
+    """Says which extra brings a missing module."""
+    module = (error.name or "").partition(".")[0]
+    extra = {"tensorflow": "tf", "keras": "tf", "tfx": "tfx", "ml_metadata": "tfx"}.get(module)
+    if extra is None and module not in ("tensorflow_data_validation", "tensorflow_model_analysis"):
+        raise error
+    extra = extra or "tfx"
+    return _report_error(
+        arguments,
+        "missing-extra",
+        f"This command needs the extra '{extra}': {module} is not installed.",
+        f"Install it: pip install 'darkroom[{extra}]'",
+        _EXIT_ENVIRONMENT,
+    )
+
+
+def _convert(arguments: argparse.Namespace) -> int:
+    from darkroom import progress
+    from darkroom.converter import TooManyRejectsError, convert
+
+    options = {
+        name: value
+        for name, value in vars(arguments).items()
+        if name not in ("command", "json", "source", "output_dir", "columns", "beam_option")
+    }
+    options |= dict(arguments.beam_option or ())
+    try:
+        with progress.use(progress.make_sink(sys.stderr)):
+            result = convert(
+                arguments.source, arguments.output_dir, schema=arguments.columns, **options
+            )
+    except TooManyRejectsError as error:
+        if not arguments.json:
+            raise
+        print(json.dumps({**_describe_result(error.result), "message": error.message}))
+        return error.exit_code
+    if arguments.json:
+        print(json.dumps(_describe_result(result)))
+    else:
+        print(_format_result(result))
+    return 0
+
+
+def _describe_result(result: Any) -> dict[str, Any]:
+    return {
+        "rows": result.rows,
+        "written": result.written,
+        "rejected": dict(result.rejected),
+        "deduplicated": result.deduplicated,
+        "splits": dict(result.splits),
+        "shards": result.shards,
+        "fingerprint": result.fingerprint,
+        "output_dir": result.output_dir,
+        "already_complete": result.already_complete,
+        "job_id": result.job_id,
+    }
+
+
+def _format_result(result: Any) -> str:
+    if result.job_id:
+        return f"Submitted as {result.job_id}: {result.rows:,} rows go to {result.output_dir}."
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in result.rejected.items())
+    splits = ", ".join(f"{split} {count:,}" for split, count in result.splits.items())
+    head = "Already complete: nothing was done.\n" if result.already_complete else ""
+    lines = [
+        f"{head}Rows in    {result.rows:,}",
+        f"Written    {result.written:,}  ({splits}) in {result.shards} shards",
+        f"Rejected   {result.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
+        f"Repeated   {result.deduplicated:,}",
+        f"Labels     {len(result.labels)}",
+        f"Dataset    {result.output_dir}",
+    ]
+    if result.num_rejected:
+        lines.append(f"Rejects    {result.rejects_path}")
+    return "\n".join(lines)
+
+
+def _inspect(arguments: argparse.Namespace) -> int:
+    from darkroom.inspection import inspect
+
+    found = inspect(
+        arguments.directory, arguments.split, arguments.num_records, arguments.output_dir
+    )
+    if arguments.json:
+        print(json.dumps({"sheet": found.sheet, "csv": found.csv, "records": found.records}))
+    else:
+        print("\n".join(path for path in (found.sheet, found.csv) if path))
+    return 0
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from darkroom.pipelines.run import run_pipeline
+
+    values = {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
+    if policies := values.pop("policy", None):
+        values["policies"] = dict(policies)
+    overwrite = values.pop("overwrite")
+    return run_pipeline(values, as_json=arguments.json, overwrite=overwrite)
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from darkroom.pipelines.run import run_demo
+
+    policies = dict(getattr(arguments, "policy", None) or ())
+    return run_demo(arguments.root, policies, as_json=arguments.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""The arguments of the command line; imports nothing that takes time."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from darkroom import __version__
+
+# What is not given stays absent, so that a configuration file or a default can fill it in.
+_ABSENT = argparse.SUPPRESS
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="darkroom",
+        description="Develops image datasets into verified TFRecords and trained models.",
+        epilog="Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, "
+        "4 the output is held or holds other data, 70 a defect, 128+n ended by signal n.",
+    )
+    parser.add_argument("--version", action="version", version=f"darkroom {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_convert(commands)
+    _add_inspect(commands)
+    _add_run(commands)
+    _add_demo(commands)
+    return parser
+
+
+def _add_command(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=summary, argument_default=_ABSENT
+    )
+    parser.add_argument(
+        "--json", action="store_true", default=False, help="print the result as one JSON object"
+    )
+    return parser
+
+
+def _add_convert(commands: Any) -> None:
+    parser = _add_command(commands, "convert", "Convert images and labels into TFRecords.")
+    parser.add_argument(
+        "source", help="CSV, JSONL or Parquet file, pattern of files, or folder of images"
+    )
+    parser.add_argument("--output-dir", required=True, help="folder for the dataset; gs:// works")
+    _add_source_options(parser)
+    parser.add_argument("--label-map", metavar="FILE", help="labels in order, one a line")
+    _add_record_options(parser)
+    parser.add_argument("--overwrite", action="store_true", help="replace another dataset")
+    parser.add_argument("--runner", help="Beam runner (default: in this process)")
+    parser.add_argument("--project", help="Google Cloud project, for Dataflow")
+    parser.add_argument("--region", help="Google Cloud region, for Dataflow")
+    parser.add_argument(
+        "--no-wait", dest="wait", action="store_false", help="do not wait for a Dataflow job"
+    )
+    parser.add_argument(
+        "--beam-option",
+        metavar="NAME=VALUE",
+        type=_parse_pair,
+        action="append",
+        default=None,
+        help="further option of Beam; may be repeated",
+    )
+    parser.set_defaults(columns=None)
+
+
+def _add_inspect(commands: Any) -> None:
+    parser = _add_command(commands, "inspect", "Show records as a contact sheet and a CSV.")
+    parser.add_argument("directory", metavar="DIR", help="a dataset")
+    parser.add_argument("--split", default="train", help="train, eval or test (default: train)")
+    parser.add_argument("-n", "--num-records", type=int, default=32, help="how many (default: 32)")
+    parser.add_argument(
+        "--output-dir", default="inspection", help="folder to write to (default: inspection)"
+    )
+
+
+def _add_run(commands: Any) -> None:
+    parser = _add_command(
+        commands, "run", "Run the whole pipeline here: from a list of images to a pushed model."
+    )
+    parser.add_argument("--config", metavar="FILE", help="TOML file with these options; flags win")
+    parser.add_argument("--data", help="CSV, JSONL or Parquet file, or folder of images")
+    parser.add_argument("--root", metavar="DIR", help="folder for metadata, artifacts and models")
+    parser.add_argument("--name", help="name of the pipeline (default: darkroom)")
+    _add_source_options(parser)
+    parser.add_argument("--label-map", metavar="FILE", help="labels in order, one a line")
+    _add_record_options(parser)
+    parser.add_argument("--schema", metavar="FILE", help="TFDV schema to check against (.pbtxt)")
+    parser.add_argument(
+        "--policy",
+        metavar="CHECK=POLICY",
+        type=_parse_pair,
+        action="append",
+        help="fail, warn or off for a check, as in leakage=warn; may be repeated",
+    )
+    parser.add_argument(
+        "--min-class-images", type=int, help="training images a class needs (default: 10)"
+    )
+    _add_training_options(parser)
+    parser.add_argument(
+        "--beam-arg", dest="beam_args", action="append", help="replaces Beam's arguments"
+    )
+    parser.add_argument(
+        "--no-cache", dest="cache", action="store_false", help="reuse nothing of earlier runs"
+    )
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        default=False,
+        help="use DIR although it holds other data",
+    )
+
+
+def _add_source_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--columns", metavar="JSON", help='kind of each column: {"path": "image", "age": "integer"}'
+    )
+    parser.add_argument("--split-ratios", help="train/eval/test of unassigned rows (80/10/10)")
+    parser.add_argument("--seed", type=int, help="seed of order and splits (default: 0)")
+
+
+def _add_record_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--checks", choices=("full", "header"), help="decode every image, or look at its start"
+    )
+    parser.add_argument(
+        "--resize-short-side", metavar="PIXELS", type=int, help="reduce larger images to this"
+    )
+    parser.add_argument("--compression", choices=("none", "gzip"), help="of the records")
+    parser.add_argument("--num-shards", type=int, help="of each split (default: from the bytes)")
+    parser.add_argument(
+        "--max-rejects", metavar="FRACTION", type=float, help="refused rows allowed (default: 0.01)"
+    )
+
+
+def _add_training_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--model", help="small_cnn, keras.applications:NAME or package.module:function"
+    )
+    parser.add_argument("--weights", metavar="FILE", help="weights to start from")
+    parser.add_argument(
+        "--image-size", metavar="HEIGHTxWIDTH", type=_parse_size, help="default: 128x128"
+    )
+    parser.add_argument("--batch-size", type=int, help="images in a batch (default: 32)")
+    parser.add_argument("--epochs", type=int, help="passes over the training data (default: 10)")
+    parser.add_argument("--learning-rate", type=float, help="default: 0.001")
+    parser.add_argument("--augment", help="none, crop, flip or crop_flip (default)")
+    parser.add_argument(
+        "--early-stopping-patience", type=int, help="epochs without progress; 0 for never (default)"
+    )
+    parser.add_argument("--deterministic", action="store_true", help="same weights in every run")
+    parser.add_argument(
+        "--min-accuracy", type=float, help="on the eval split, to be pushed (default: 0)"
+    )
+    parser.add_argument("--push-to", metavar="DIR", help="folder for models (default: ROOT/pushed)")
+
+
+def _add_demo(commands: Any) -> None:
+    parser = _add_command(
+        commands, "demo", "Run the whole pipeline on 1,797 real digits, with a few planted faults."
+    )
+    parser.add_argument(
+        "--root", metavar="DIR", default="darkroom-demo", help="default: darkroom-demo"
+    )
+    parser.add_argument(
+        "--policy",
+        metavar="CHECK=POLICY",
+        type=_parse_pair,
+        action="append",
+        help="as for run; here leakage and label_conflicts are set to warn",
+    )
+
+
+def _parse_pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def _parse_size(text: str) -> tuple[int, int]:
+    parts = text.lower().split("x")
+    if len(parts) not in (1, 2) or not all(part.isdigit() for part in parts):
+        raise argparse.ArgumentTypeError(f"expected HEIGHTxWIDTH like 128x128, got {text!r}")
+    return int(parts[0]), int(parts[-1])

@@ -1,0 +1,176 @@
+"""The demo's data: real handwritten digits as image files, with a few honest faults among them.
+
+The digits are the 1,797 of scikit-learn (UCI's "Optical Recognition of Handwritten Digits", 8 x 8
+pixels), written as PNG and JPEG files with a CSV in the form of AutoML Vision.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from darkroom.errors import build_missing_extra_error
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Pixels = npt.NDArray[np.uint8]
+
+MANIFEST_FILE = "digits.csv"
+NUM_DIGITS = 1797
+_JPEG_QUALITY = 95
+_MAX_VALUE = 16.0  # of scikit-learn's pixels
+_EVAL_EVERY = 5  # each fifth image of a class: 20 %
+_ORIENTATION_TAG = 0x0112
+_TURN_CLOCKWISE = 6  # EXIF: turn by 90 degrees clockwise to see it upright
+_HTML = b"<!doctype html>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A planted fault, and what darkroom should make of it.
+
+    Attributes:
+        path: The image, relative to the CSV.
+        fault: What is wrong with it.
+        outcome: "rejected", "written" (mended on the way) or "finding" (written and reported).
+        code: Reason of the reject, change in the index, or name of the check.
+    """
+
+    path: str
+    fault: str
+    outcome: str
+    code: str
+
+
+TRUNCATED = Fault("faults/truncated.jpg", "a JPEG cut in half", "rejected", "truncated")
+EMPTY = Fault("faults/empty.png", "a file of no bytes", "rejected", "empty")
+PAGE = Fault("faults/not-found.jpg", "an HTML page named .jpg", "rejected", "not_an_image")
+MISSING = Fault("faults/missing.png", "a file that is not there", "rejected", "missing")
+TURNED = Fault(
+    "digits/7/0021.jpg", "lies on its side, an EXIF flag says so", "written", "orientation"
+)
+LEAKED = Fault(
+    "digits/3/copy-of-0010.png", "a training image in VALIDATION too", "finding", "leakage"
+)
+RELABELLED = Fault(
+    "digits/8/copy-of-a-3.png",
+    "a training image with another label too",
+    "finding",
+    "label_conflicts",
+)
+FAULTS = (TRUNCATED, EMPTY, PAGE, MISSING, TURNED, LEAKED, RELABELLED)
+LEAKED_FROM = "digits/3/0010.png"
+RELABELLED_FROM = "digits/3/0012.png"
+
+
+class _Row(NamedTuple):
+    split: str
+    path: str
+    label: str
+
+
+def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
+    """Writes the digits, the faults and the CSV; files that are right already are not touched.
+
+    About 80 % of each class are TRAIN, the others VALIDATION; each class is half PNG, half JPEG.
+
+    Args:
+        directory: Where to; it is made when it does not exist.
+
+    Returns:
+        The CSV: rows of split, path relative to the CSV, and label, without a header.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+        OSError: The directory cannot be written.
+    """
+    root = Path(directory)
+    rows = [*_write_digits(root), *_write_faults(root)]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    manifest = root / MANIFEST_FILE
+    _write_file(manifest, text.getvalue().encode())
+    return manifest
+
+
+def _load_digits() -> tuple[Pixels, list[str]]:
+    """Returns the digits: uint8 [1797, 8, 8] with ink as white, and their labels."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise build_missing_extra_error("The demo", "tfx") from error
+    digits = load_digits()
+    pixels = np.rint(digits.images * (255 / _MAX_VALUE)).astype(np.uint8)
+    return pixels, [str(label) for label in digits.target]
+
+
+def _write_digits(root: Path) -> Iterator[_Row]:
+    seen: Counter[str] = Counter()
+    for pixels, label in zip(*_load_digits(), strict=True):
+        # Counted within the class, so that neither split nor format tells anything of the label.
+        number = seen[label]
+        seen[label] += 1
+        suffix = "jpg" if number % 2 else "png"
+        path = f"digits/{label}/{number:04}.{suffix}"
+        encode = _encode_turned if path == TURNED.path else _encode
+        _write_file(root / path, encode(pixels, suffix))
+        is_eval = number % _EVAL_EVERY == _EVAL_EVERY - 1
+        yield _Row("VALIDATION" if is_eval else "TRAIN", path, label)
+
+
+def _write_faults(root: Path) -> Iterator[_Row]:
+    whole = (root / RELABELLED_FROM).read_bytes()
+    with Image.open(io.BytesIO(whole), formats=["PNG"]) as image:
+        # Large enough that half a file is half a picture.
+        large = np.asarray(image.resize((128, 128), Image.Resampling.BICUBIC))
+    jpeg = _encode(large, "jpg")
+    _write_file(root / TRUNCATED.path, jpeg[: len(jpeg) // 2])
+    yield _Row("TRAIN", TRUNCATED.path, "3")
+    _write_file(root / EMPTY.path, b"")
+    yield _Row("TRAIN", EMPTY.path, "1")
+    _write_file(root / PAGE.path, _HTML)
+    yield _Row("VALIDATION", PAGE.path, "4")
+    yield _Row("TRAIN", MISSING.path, "5")
+    _write_file(root / LEAKED.path, (root / LEAKED_FROM).read_bytes())
+    yield _Row("VALIDATION", LEAKED.path, "3")
+    _write_file(root / RELABELLED.path, whole)
+    yield _Row("TRAIN", RELABELLED.path, "8")
+
+
+def _encode(pixels: Pixels, suffix: str) -> bytes:
+    return _encode_image(Image.fromarray(pixels), suffix, Image.Exif())
+
+
+def _encode_turned(pixels: Pixels, suffix: str) -> bytes:
+    """Encodes the image lying on its side, with the flag that turns it upright."""
+    exif = Image.Exif()
+    exif[_ORIENTATION_TAG] = _TURN_CLOCKWISE
+    lying = np.ascontiguousarray(np.rot90(pixels))  # np.rot90 turns counterclockwise.
+    return _encode_image(Image.fromarray(lying), suffix, exif)
+
+
+def _encode_image(image: Image.Image, suffix: str, exif: Image.Exif) -> bytes:
+    buffer = io.BytesIO()
+    if suffix == "png":
+        image.save(buffer, "PNG")
+    else:
+        image.save(buffer, "JPEG", quality=_JPEG_QUALITY, exif=exif.tobytes() if exif else b"")
+    return buffer.getvalue()
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    # A file that is right keeps its modification time, so that a second run finds nothing changed.
+    if path.is_file() and path.read_bytes() == data:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
