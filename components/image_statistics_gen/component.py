@@ -1,0 +1,44 @@
+"""ImageStatisticsGen: TFDV's statistics from the record index."""
+
+from __future__ import annotations
+
+from tfx.dsl.components.base import base_beam_component, executor_spec
+from tfx.types import channel, channel_utils, standard_artifacts
+from tfx.types.component_spec import ChannelParameter, ComponentSpec
+
+from darkroom.components.artifacts import RecordIndex
+from darkroom.components.image_statistics_gen import executor
+
+INDEX_KEY = executor.INDEX_KEY
+STATISTICS_KEY = executor.STATISTICS_KEY
+
+
+class ImageStatisticsGenSpec(ComponentSpec):
+    """Interface of ImageStatisticsGen."""
+
+    PARAMETERS: dict[str, object] = {}
+    INPUTS = {INDEX_KEY: ChannelParameter(type=RecordIndex)}
+    OUTPUTS = {STATISTICS_KEY: ChannelParameter(type=standard_artifacts.ExampleStatistics)}
+
+
+class ImageStatisticsGen(base_beam_component.BaseBeamComponent):
+    """Computes statistics of every split without reading an image.
+
+    TFX's StatisticsGen works on the same Examples too, but has to read all image bytes, and counts
+    them as text.
+
+    Component `outputs` contains:
+      - `statistics`: `standard_artifacts.ExampleStatistics`, for SchemaGen and ExampleValidator.
+    """
+
+    SPEC_CLASS = ImageStatisticsGenSpec
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
+
+    def __init__(self, index: channel.BaseChannel) -> None:
+        """Makes the component.
+
+        Args:
+            index: `RecordIndex` of ImageToTFRecord.
+        """
+        statistics = channel_utils.as_channel([standard_artifacts.ExampleStatistics()])
+        super().__init__(ImageStatisticsGenSpec(**{INDEX_KEY: index, STATISTICS_KEY: statistics}))

@@ -1,0 +1,44 @@
+"""Executor of ImageStatisticsGen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfx.dsl.components.base import base_beam_executor
+from tfx.types import artifact_utils
+
+from darkroom import storage
+from darkroom.statistics import WriteStatistics, list_index, list_splits
+
+INDEX_KEY = "index"
+STATISTICS_KEY = "statistics"
+# The name by which SchemaGen and ExampleValidator find them.
+STATISTICS_FILE = "FeatureStats.pb"
+
+
+class Executor(base_beam_executor.BaseBeamExecutor):
+    """Computes TFDV's statistics with Beam."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Writes the statistics of every split that has records.
+
+        Args:
+            input_dict: `index`: a RecordIndex.
+            output_dict: `statistics`: ExampleStatistics.
+            exec_properties: Empty.
+        """
+        statistics = artifact_utils.get_single_instance(output_dict[STATISTICS_KEY])
+        files = list_index(artifact_utils.get_single_uri(input_dict[INDEX_KEY]))
+        splits = list_splits(files)
+        statistics.split_names = artifact_utils.encode_split_names(splits)
+        with self._make_beam_pipeline() as pipeline:
+            for split in splits:
+                folder = artifact_utils.get_split_uri([statistics], split)
+                storage.make_folder(folder)
+                path = storage.join(folder, STATISTICS_FILE)
+                _ = pipeline | f"WriteStatistics[{split}]" >> WriteStatistics(files, split, path)

@@ -1,0 +1,67 @@
+"""Executor of ImageToTFRecord."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfx.components.util import examples_utils
+from tfx.dsl.components.base import base_beam_executor
+from tfx.proto import example_gen_pb2
+from tfx.types import artifact_utils
+
+from darkroom import conversion, dataset, storage
+from darkroom.conversion import ConversionOptions, Folders
+from darkroom.errors import DataError
+
+MANIFEST_KEY = "manifest"
+MANIFEST_REJECTS_KEY = "manifest_rejects"
+OPTIONS_KEY = "options"
+EXAMPLES_KEY = "examples"
+INDEX_KEY = "index"
+REJECTS_KEY = "rejects"
+
+
+class Executor(base_beam_executor.BaseBeamExecutor):
+    """Converts the images of a manifest with Beam."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Writes shards, index and rejects, and commits them.
+
+        Args:
+            input_dict: `manifest`: an ImageManifest; `manifest_rejects`: its Rejects.
+            output_dict: `examples`: Examples; `index`: a RecordIndex; `rejects`: Rejects.
+            exec_properties: `options`: `ConversionOptions` as JSON.
+
+        Raises:
+            DataError: Nothing could be written; the message lists the first rejects.
+        """
+        examples = artifact_utils.get_single_instance(output_dict[EXAMPLES_KEY])
+        rejects = artifact_utils.get_single_instance(output_dict[REJECTS_KEY])
+        folders = Folders(
+            manifest=artifact_utils.get_single_uri(input_dict[MANIFEST_KEY]),
+            manifest_rejects=artifact_utils.get_single_uri(input_dict[MANIFEST_REJECTS_KEY]),
+            examples=examples.uri,
+            index=artifact_utils.get_single_uri(output_dict[INDEX_KEY]),
+            rejects=rejects.uri,
+        )
+        options = ConversionOptions.from_json(exec_properties[OPTIONS_KEY])
+        conversion.clear_output(folders.examples, folders.index, folders.rejects)
+        plan = conversion.plan_conversion(folders, options)
+        with self._make_beam_pipeline() as pipeline:
+            _ = pipeline | "WriteDataset" >> plan
+        if not storage.exists(storage.join(folders.examples, dataset.DATASET_FILE)):
+            raise DataError(
+                f"No image could be written. {conversion.list_rejects(folders.rejects)}",
+                "Mend the images, or the paths in the source.",
+            )
+        written = dataset.read_dataset(folders.examples)
+        examples.split_names = artifact_utils.encode_split_names(list(written.splits))
+        examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
+        examples.set_string_custom_property("fingerprint", written.fingerprint)
+        examples.set_int_custom_property("records", written.written)
+        rejects.set_int_custom_property("rejected", written.rejected)

@@ -1,0 +1,77 @@
+"""Executor of ImageValidator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tensorflow_metadata.proto.v0 import anomalies_pb2
+from tfx.dsl.components.base import base_executor
+from tfx.types import artifact_utils
+
+from darkroom import rejects, storage
+from darkroom.findings import Anomaly
+from darkroom.report import write_report
+from darkroom.validation import ValidationInputs, ValidationOptions, validate
+
+INDEX_KEY = "index"
+REJECTS_KEY = "rejects"
+MANIFEST_KEY = "manifest"
+ANOMALIES_KEY = "anomalies"
+OPTIONS_KEY = "options"
+REPORT_KEY = "report"
+BLESSED_KEY = "blessed"
+# The name under which ExampleValidator leaves the anomalies of a split.
+ANOMALIES_FILE = "SchemaDiff.pb"
+
+
+class Executor(base_executor.BaseExecutor):
+    """Judges a dataset."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Writes the report and marks it as blessed or not.
+
+        Args:
+            input_dict: `index`: a RecordIndex; `rejects`: Rejects; `manifest`: an ImageManifest;
+                `anomalies`: ExampleAnomalies.
+            output_dict: `report`: a ValidationReport.
+            exec_properties: `options`: `ValidationOptions` as JSON.
+        """
+        anomalies = artifact_utils.get_single_instance(input_dict[ANOMALIES_KEY])
+        rejects_uri = artifact_utils.get_single_uri(input_dict[REJECTS_KEY])
+        inputs = ValidationInputs(
+            index_dir=artifact_utils.get_single_uri(input_dict[INDEX_KEY]),
+            rejects_path=storage.join(rejects_uri, rejects.PARQUET_FILE),
+            manifest_dir=artifact_utils.get_single_uri(input_dict[MANIFEST_KEY]),
+            anomalies=tuple(read_anomalies(anomalies)),
+        )
+        verdict = validate(inputs, ValidationOptions.from_json(exec_properties[OPTIONS_KEY]))
+        report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
+        write_report(verdict, report.uri)
+        report.set_int_custom_property(BLESSED_KEY, int(verdict.blessed))
+
+
+def read_anomalies(artifact: Any) -> Iterator[Anomaly]:
+    """Yields the anomalies in an ExampleAnomalies artifact, split by split."""
+    for split in artifact_utils.decode_split_names(artifact.split_names):
+        folder = artifact_utils.get_split_uri([artifact], split)
+        found = anomalies_pb2.Anomalies()
+        found.ParseFromString(storage.read_bytes(storage.join(folder, ANOMALIES_FILE)))
+        yield from _convert_anomalies(split, found)
+
+
+def _convert_anomalies(split: str, found: Any) -> Iterator[Anomaly]:
+    if found.dataset_anomaly_info.description:
+        yield _convert_anomaly(split, "", found.dataset_anomaly_info)
+    for feature, info in sorted(found.anomaly_info.items()):
+        yield _convert_anomaly(split, feature, info)
+
+
+def _convert_anomaly(split: str, feature: str, info: Any) -> Anomaly:
+    severity = anomalies_pb2.AnomalyInfo.Severity.Name(info.severity)
+    return Anomaly(split, feature, severity, info.short_description, info.description)

@@ -1,0 +1,92 @@
+"""ManifestGen: from a list of images to an ordered manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tfx.dsl.components.base import base_component, executor_spec
+from tfx.types import channel_utils
+from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
+
+from darkroom.components.artifacts import ImageManifest, Rejects
+from darkroom.components.manifest_gen import executor
+from darkroom.rows import ManifestOptions
+from darkroom.schema import Schema
+from darkroom.splits import SplitRatios
+
+SOURCE_KEY = executor.SOURCE_KEY
+OPTIONS_KEY = executor.OPTIONS_KEY
+FINGERPRINT_KEY = "source_fingerprint"
+MANIFEST_KEY = executor.MANIFEST_KEY
+REJECTS_KEY = executor.REJECTS_KEY
+
+
+class ManifestGenSpec(ComponentSpec):
+    """Interface of ManifestGen."""
+
+    PARAMETERS = {
+        SOURCE_KEY: ExecutionParameter(type=str),
+        OPTIONS_KEY: ExecutionParameter(type=str),
+        FINGERPRINT_KEY: ExecutionParameter(type=str),
+    }
+    INPUTS: dict[str, ChannelParameter] = {}
+    OUTPUTS = {
+        MANIFEST_KEY: ChannelParameter(type=ImageManifest),
+        REJECTS_KEY: ChannelParameter(type=Rejects),
+    }
+
+
+class ManifestGen(base_component.BaseComponent):
+    """Reads a list of images, assigns splits, orders the rows, and lists what it refused.
+
+    Component `outputs` contains:
+      - `manifest`: `ImageManifest`, with the label map.
+      - `rejects`: `Rejects`.
+    """
+
+    SPEC_CLASS = ManifestGenSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+
+    def __init__(
+        self,
+        source: str,
+        *,
+        schema: Schema | Mapping[str, Any] | None = None,
+        labels: Sequence[str] | None = None,
+        split_ratios: SplitRatios | None = None,
+        seed: int = 0,
+        source_fingerprint: str = "",
+    ) -> None:
+        """Makes the component.
+
+        Args:
+            source: Path of a CSV, JSONL or Parquet file, a pattern of such files, or a folder of
+                images.
+            schema: Kind of each column by name; told from their names when None.
+            labels: The label map in order; the labels sorted as text when None.
+            split_ratios: Shares of rows that declare no split.
+            seed: Seed of order and splits.
+            source_fingerprint: From `darkroom.fingerprint.fingerprint_source`. TFX's cache sees
+                only properties, so without it a changed file at the same path goes unnoticed.
+
+        Raises:
+            UsageError: An option is wrong.
+        """
+        options = ManifestOptions(
+            schema=None if schema is None else Schema.parse(schema),
+            labels=None if labels is None else tuple(labels),
+            split_ratios=split_ratios or SplitRatios(),
+            seed=seed,
+        )
+        super().__init__(
+            ManifestGenSpec(
+                **{
+                    SOURCE_KEY: source,
+                    OPTIONS_KEY: options.to_json(),
+                    FINGERPRINT_KEY: source_fingerprint,
+                    MANIFEST_KEY: channel_utils.as_channel([ImageManifest()]),
+                    REJECTS_KEY: channel_utils.as_channel([Rejects()]),
+                }
+            )
+        )

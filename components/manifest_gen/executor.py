@@ -1,0 +1,46 @@
+"""Executor of ManifestGen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfx.dsl.components.base import base_executor
+from tfx.types import artifact_utils
+
+from darkroom.manifest_writer import write_manifest
+from darkroom.rows import ManifestOptions
+
+SOURCE_KEY = "source"
+OPTIONS_KEY = "options"
+MANIFEST_KEY = "manifest"
+REJECTS_KEY = "rejects"
+
+
+class Executor(base_executor.BaseExecutor):
+    """Writes the manifest of a source."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Writes the manifest and what was refused.
+
+        Args:
+            input_dict: Empty.
+            output_dict: `manifest`: an ImageManifest; `rejects`: a Rejects.
+            exec_properties: `source`: path or pattern; `options`: `ManifestOptions` as JSON.
+
+        Raises:
+            DataError: The source as a whole cannot be used.
+        """
+        manifest_artifact = artifact_utils.get_single_instance(output_dict[MANIFEST_KEY])
+        rejects_artifact = artifact_utils.get_single_instance(output_dict[REJECTS_KEY])
+        options = ManifestOptions.from_json(exec_properties[OPTIONS_KEY])
+        manifest = write_manifest(
+            exec_properties[SOURCE_KEY], manifest_artifact.uri, rejects_artifact.uri, options
+        )
+        for name in ("rows", "rejected", "deduplicated"):
+            manifest_artifact.set_int_custom_property(name, getattr(manifest, name))
+        rejects_artifact.set_int_custom_property("rejected", manifest.rejected)

@@ -1,0 +1,39 @@
+"""ValidationGate: stops the run when the report is not blessed."""
+
+from __future__ import annotations
+
+from tfx.dsl.components.base import base_component, executor_spec
+from tfx.types import channel
+from tfx.types.component_spec import ChannelParameter, ComponentSpec
+
+from darkroom.components.artifacts import ValidationReport
+from darkroom.components.validation_gate import executor
+
+REPORT_KEY = executor.REPORT_KEY
+
+
+class ValidationGateSpec(ComponentSpec):
+    """Interface of ValidationGate."""
+
+    PARAMETERS: dict[str, object] = {}
+    INPUTS = {REPORT_KEY: ChannelParameter(type=ValidationReport)}
+    OUTPUTS: dict[str, ChannelParameter] = {}
+
+
+class ValidationGate(base_component.BaseComponent):
+    """Passes or stops the run.
+
+    It has no output: what must wait for it does so by `add_upstream_node`, as in
+    `trainer.add_upstream_node(gate)`.
+    """
+
+    SPEC_CLASS = ValidationGateSpec
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+
+    def __init__(self, report: channel.BaseChannel) -> None:
+        """Makes the component.
+
+        Args:
+            report: `ValidationReport` of ImageValidator.
+        """
+        super().__init__(ValidationGateSpec(**{REPORT_KEY: report}))

@@ -1,0 +1,47 @@
+"""Executor of ValidationGate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfx.dsl.components.base import base_executor
+from tfx.types import artifact_utils
+
+from darkroom import storage
+from darkroom.errors import DataError
+from darkroom.findings import ValidationReport, format_table
+from darkroom.report import REPORT_HTML, REPORT_JSON
+
+REPORT_KEY = "report"
+
+
+class GateError(DataError):
+    """The data did not pass; the message is the table of findings."""
+
+
+class Executor(base_executor.BaseExecutor):
+    """Stops the run unless the report is blessed."""
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Reads the verdict.
+
+        Args:
+            input_dict: `report`: a ValidationReport.
+            output_dict: Empty.
+            exec_properties: Empty.
+
+        Raises:
+            GateError: The report is not blessed.
+        """
+        uri = artifact_utils.get_single_uri(input_dict[REPORT_KEY])
+        text = storage.read_bytes(storage.join(uri, REPORT_JSON)).decode()
+        report = ValidationReport.from_json(text)
+        if not report.blessed:
+            raise GateError(
+                format_table(report), f"\nThe whole report: {storage.join(uri, REPORT_HTML)}"
+            )

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import tensorflow_data_validation as tfdv
+from tfx.components.statistics_gen.executor import Executor as StockExecutor
+from tfx.types import standard_artifacts
+
+from darkroom.components.image_statistics_gen.executor import Executor
+from darkroom.statistics import as_list_array, make_feature_batch
+
+from .conftest import convert_source, read_csv, write_csv
+
+
+def _read(statistics, split: str):
+    path = Path(statistics.uri, f"Split-{split}", "FeatureStats.pb")
+    [dataset] = tfdv.load_stats_binary(str(path)).datasets
+    return dataset, {feature.path.step[0]: feature for feature in dataset.features}
+
+
+@pytest.fixture
+def statistics(converted, new_artifact, beam_context):
+    artifact = new_artifact(standard_artifacts.ExampleStatistics)
+    Executor(beam_context).Do({"index": [converted["index"]]}, {"statistics": [artifact]}, {})
+    return artifact
+
+
+def test_describes_each_split_under_the_names_of_the_record(statistics):
+    assert sorted(json.loads(statistics.split_names)) == ["eval", "train"]
+    dataset, features = _read(statistics, "train")
+    assert dataset.num_examples == 24
+    assert sorted(features) == [
+        "image/channels",
+        "image/class/text",
+        "image/format",
+        "image/height",
+        "image/luminance",
+        "image/size_bytes",
+        "image/width",
+    ]
+    assert features["image/height"].num_stats.min == 12
+    assert features["image/width"].num_stats.max == 10
+    assert features["image/class/text"].string_stats.unique == 3
+    assert _read(statistics, "eval")[0].num_examples == 6
+
+
+def test_input_columns_are_described_and_missing_cells_are_counted(
+    images: Path, new_artifact, beam_context
+):
+    rows = read_csv(images)
+    cameras = ["", "", *(f"model-{number % 2}" for number in range(28))]
+    with_camera = [(*row, camera) for row, camera in zip(rows[1:], cameras, strict=True)]
+    write_csv(images, [(*rows[0], "camera"), *with_camera])
+    made = convert_source(str(images), new_artifact, beam_context)
+    artifact = new_artifact(standard_artifacts.ExampleStatistics)
+    Executor(beam_context).Do({"index": [made["index"]]}, {"statistics": [artifact]}, {})
+    _, features = _read(artifact, "train")
+    camera = features["camera"].string_stats
+    assert camera.unique == 2
+    assert (camera.common_stats.num_non_missing, camera.common_stats.num_missing) == (22, 2)
+
+
+def test_nulls_become_missing_lists():
+    column = pa.chunked_array([pa.array([None, "a"]), pa.array(["b", None])])
+    assert as_list_array(column).to_pylist() == [None, ["a"], ["b"], None]
+
+
+def test_a_column_without_any_value_is_left_out():
+    rows = pa.table({"height": pa.array([None, None], pa.int64()), "label": ["a", "b"]})
+    batch = make_feature_batch(rows)
+    assert batch.schema.names == ["image/class/text"]
+    assert batch.column(0).to_pylist() == [["a"], ["b"]]
+
+
+def test_tfx_own_statistics_gen_works_on_our_examples(converted, new_artifact, beam_context):
+    artifact = new_artifact(standard_artifacts.ExampleStatistics)
+    StockExecutor(beam_context).Do(
+        {"examples": [converted["examples"]]},
+        {"statistics": [artifact]},
+        {"stats_options_json": None, "exclude_splits": "[]", "sharded_stats_output": 0},
+    )
+    dataset, features = _read(artifact, "train")
+    assert dataset.num_examples == 24
+    assert features["image/height"].num_stats.min == 12
+    assert {"image/encoded", "image/class/label", "image/key/sha256"} <= set(features)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tensorflow_metadata.proto.v0 import anomalies_pb2
+from tfx.types import standard_artifacts
+
+from darkroom.components.artifacts import ValidationReport
+from darkroom.components.image_validator.executor import Executor, read_anomalies
+from darkroom.components.validation_gate.executor import Executor as GateExecutor
+from darkroom.components.validation_gate.executor import GateError
+from darkroom.findings import Anomaly
+from darkroom.validation import ValidationOptions
+
+from .conftest import convert_source, read_csv, write_csv
+
+
+@pytest.fixture
+def anomalies(new_artifact):
+    artifact = new_artifact(standard_artifacts.ExampleAnomalies)
+    artifact.split_names = json.dumps(["train", "eval"])
+    for split in ("train", "eval"):
+        _write_anomalies(artifact, split, anomalies_pb2.Anomalies())
+    return artifact
+
+
+def _write_anomalies(artifact, split: str, found) -> None:
+    folder = Path(artifact.uri, f"Split-{split}")
+    folder.mkdir(exist_ok=True)
+    (folder / "SchemaDiff.pb").write_bytes(found.SerializeToString())
+
+
+def _judge(made, anomalies, new_artifact, **options):
+    report = new_artifact(ValidationReport)
+    inputs = {name: [made[name]] for name in ("index", "rejects", "manifest")}
+    properties = {"options": ValidationOptions(**options).to_json()}
+    Executor().Do({**inputs, "anomalies": [anomalies]}, {"report": [report]}, properties)
+    return report
+
+
+def _pass_gate(report) -> None:
+    GateExecutor().Do({"report": [report]}, {}, {})
+
+
+def test_good_data_is_blessed_and_passes(converted, anomalies, new_artifact):
+    report = _judge(converted, anomalies, new_artifact, min_class_images=5)
+    assert report.get_int_custom_property("blessed") == 1
+    assert sorted(path.name for path in Path(report.uri).iterdir()) == [
+        "report.html",
+        "report.json",
+        "report.md",
+    ]
+    found = json.loads(Path(report.uri, "report.json").read_text())
+    assert (found["blessed"], found["rows"], found["written"]) == (True, 30, 30)
+    assert found["findings"] == []
+    _pass_gate(report)
+
+
+def test_leakage_is_reported_by_a_component_that_succeeds_and_stopped_by_the_gate(
+    images: Path, anomalies, new_artifact, beam_context
+):
+    shutil.copy(images.parent / "00.png", images.parent / "copy.png")
+    write_csv(images, [*read_csv(images), ("VALIDATION", "copy.png", "cat")])
+    made = convert_source(str(images), new_artifact, beam_context)
+    report = _judge(made, anomalies, new_artifact)
+    assert report.get_int_custom_property("blessed") == 0
+    with pytest.raises(GateError) as error:
+        _pass_gate(report)
+    text = str(error.value)
+    assert "leakage" in text
+    assert "00.png" in text
+    assert "copy.png" in text
+    assert f"{report.uri}/report.html" in text
+    assert error.value.exit_code == 1
+
+    warned = _judge(made, anomalies, new_artifact, policies={"leakage": "warn"})
+    assert warned.get_int_custom_property("blessed") == 1
+    _pass_gate(warned)
+
+
+def test_anomalies_are_read_with_split_feature_and_text(anomalies):
+    found = anomalies_pb2.Anomalies()
+    found.anomaly_info["camera"].severity = anomalies_pb2.AnomalyInfo.ERROR
+    found.anomaly_info["camera"].short_description = "Unexpected string values"
+    found.anomaly_info["camera"].description = "Examples contain values missing from the schema: x"
+    found.dataset_anomaly_info.severity = anomalies_pb2.AnomalyInfo.WARNING
+    found.dataset_anomaly_info.short_description = "Low num examples"
+    found.dataset_anomaly_info.description = "Only 6"
+    _write_anomalies(anomalies, "eval", found)
+    assert list(read_anomalies(anomalies)) == [
+        Anomaly("eval", "", "WARNING", "Low num examples", "Only 6"),
+        Anomaly(
+            "eval",
+            "camera",
+            "ERROR",
+            "Unexpected string values",
+            "Examples contain values missing from the schema: x",
+        ),
+    ]
+
+
+def test_an_anomaly_stops_the_run(converted, anomalies, new_artifact):
+    found = anomalies_pb2.Anomalies()
+    found.anomaly_info["image/height"].severity = anomalies_pb2.AnomalyInfo.ERROR
+    found.anomaly_info["image/height"].short_description = "Out-of-range values"
+    _write_anomalies(anomalies, "eval", found)
+    report = _judge(converted, anomalies, new_artifact)
+    with pytest.raises(GateError, match="Out-of-range values"):
+        _pass_gate(report)

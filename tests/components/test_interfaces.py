@@ -1,0 +1,132 @@
+"""Interfaces: what goes in and out of each component, and under which names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tfx.types import standard_artifacts
+
+import darkroom
+from darkroom.components import (
+    ImageManifest,
+    ImageStatisticsGen,
+    ImageToTFRecord,
+    ImageValidator,
+    ManifestGen,
+    RecordIndex,
+    Rejects,
+    ValidationGate,
+    ValidationReport,
+)
+from darkroom.errors import UsageError
+from darkroom.splits import SplitRatios
+from darkroom.validation import ValidationOptions
+
+
+@pytest.fixture
+def components():
+    manifest = ManifestGen(
+        "images.csv",
+        schema={"path": "image", "age": "integer"},
+        split_ratios=SplitRatios(0.5, 0.25, 0.25),
+        seed=3,
+        source_fingerprint="abc",
+    )
+    convert = ImageToTFRecord(
+        manifest.outputs["manifest"], manifest.outputs["rejects"], checks="header", num_shards=4
+    )
+    statistics = ImageStatisticsGen(convert.outputs["index"])
+    validator = ImageValidator(
+        index=convert.outputs["index"],
+        rejects=convert.outputs["rejects"],
+        manifest=manifest.outputs["manifest"],
+        anomalies=standard_anomalies(),
+        options=ValidationOptions(policies={"leakage": "warn"}),
+    )
+    gate = ValidationGate(validator.outputs["report"])
+    return {c.id: c for c in (manifest, convert, statistics, validator, gate)}
+
+
+def standard_anomalies():
+    from tfx.types import channel_utils
+
+    return channel_utils.as_channel([standard_artifacts.ExampleAnomalies()])
+
+
+def test_inputs_and_outputs_have_their_types(components):
+    found = {
+        name: (
+            {key: channel.type for key, channel in component.inputs.items()},
+            {key: channel.type for key, channel in component.outputs.items()},
+        )
+        for name, component in components.items()
+    }
+    assert found == {
+        "ManifestGen": ({}, {"manifest": ImageManifest, "rejects": Rejects}),
+        "ImageToTFRecord": (
+            {"manifest": ImageManifest, "manifest_rejects": Rejects},
+            {"examples": standard_artifacts.Examples, "index": RecordIndex, "rejects": Rejects},
+        ),
+        "ImageStatisticsGen": (
+            {"index": RecordIndex},
+            {"statistics": standard_artifacts.ExampleStatistics},
+        ),
+        "ImageValidator": (
+            {
+                "index": RecordIndex,
+                "rejects": Rejects,
+                "manifest": ImageManifest,
+                "anomalies": standard_artifacts.ExampleAnomalies,
+            },
+            {"report": ValidationReport},
+        ),
+        "ValidationGate": ({"report": ValidationReport}, {}),
+    }
+
+
+def test_executors_are_named_by_the_installed_package(components):
+    assert {name: c.executor_spec.class_path for name, c in components.items()} == {
+        "ManifestGen": "darkroom.components.manifest_gen.executor.Executor",
+        "ImageToTFRecord": "darkroom.components.image_to_tfrecord.executor.Executor",
+        "ImageStatisticsGen": "darkroom.components.image_statistics_gen.executor.Executor",
+        "ImageValidator": "darkroom.components.image_validator.executor.Executor",
+        "ValidationGate": "darkroom.components.validation_gate.executor.Executor",
+    }
+
+
+def test_properties_are_text_that_holds_the_options(components):
+    properties = {name: dict(c.exec_properties) for name, c in components.items()}
+    assert json.loads(properties["ManifestGen"].pop("options")) == {
+        "schema": [["path", "image"], ["age", "integer"]],
+        "labels": None,
+        "split_ratios": [0.5, 0.25, 0.25],
+        "seed": 3,
+    }
+    assert json.loads(properties["ImageToTFRecord"].pop("options")) == {
+        "image": {"checks": "header", "resize_short_side": None},
+        "compression": "none",
+        "num_shards": {"train": 4, "eval": 4, "test": 4},
+    }
+    assert json.loads(properties["ImageValidator"].pop("options"))["policies"]["leakage"] == "warn"
+    assert properties == {
+        "ManifestGen": {"source": "images.csv", "source_fingerprint": "abc"},
+        "ImageToTFRecord": {},
+        "ImageStatisticsGen": {},
+        "ImageValidator": {},
+        "ValidationGate": {},
+    }
+
+
+@pytest.mark.parametrize("artifact", [ImageManifest, RecordIndex, Rejects, ValidationReport])
+def test_artifact_types_are_found_by_their_names_and_declare_no_properties(artifact):
+    package, _, name = artifact.TYPE_NAME.partition(".")
+    assert package == "darkroom"
+    assert getattr(darkroom, name) is artifact
+    assert not artifact.PROPERTIES
+
+
+def test_a_wrong_option_is_refused_when_the_component_is_made(components):
+    outputs = components["ManifestGen"].outputs
+    with pytest.raises(UsageError, match="checks must be one of"):
+        ImageToTFRecord(outputs["manifest"], outputs["rejects"], checks="some")

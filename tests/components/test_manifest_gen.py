@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from darkroom.components.artifacts import ImageManifest, Rejects
+from darkroom.components.manifest_gen.executor import Executor
+from darkroom.errors import DataError
+from darkroom.rows import ManifestOptions
+
+
+def _run(source: str, new_artifact, options: ManifestOptions):
+    manifest, rejects = new_artifact(ImageManifest), new_artifact(Rejects)
+    properties = {"source": source, "options": options.to_json()}
+    Executor().Do({}, {"manifest": [manifest], "rejects": [rejects]}, properties)
+    return manifest, rejects
+
+
+def test_writes_manifest_label_map_and_rejects(images: Path, new_artifact):
+    with images.open("a") as file:
+        file.write("TRAIN,00.png,cat\nTRAIN,99.png,\n")
+    manifest, rejects = _run(str(images), new_artifact, ManifestOptions())
+
+    rows = pq.read_table(Path(manifest.uri, "manifest.parquet")).to_pylist()
+    assert sorted((row["id"], row["split"], row["label"], row["label_id"]) for row in rows) == [
+        (
+            f"{number:02d}.png",
+            "eval" if number % 5 == 4 else "train",
+            ("cat", "dog", "owl")[number % 3],
+            number % 3,
+        )
+        for number in range(30)
+    ]
+    assert [row["split"] for row in rows] == ["train"] * 24 + ["eval"] * 6
+    assert Path(manifest.uri, "labels.txt").read_text() == "cat\ndog\nowl\n"
+    [reject] = Path(rejects.uri, "rejects.jsonl").read_text().splitlines()
+    assert json.loads(reject)["row"] == 32
+    assert json.loads(reject)["reason"] == "empty_label"
+    counts = {n: manifest.get_int_custom_property(n) for n in ("rows", "rejected", "deduplicated")}
+    assert counts == {"rows": 32, "rejected": 1, "deduplicated": 1}
+    assert rejects.get_int_custom_property("rejected") == 1
+
+
+def test_takes_its_options_from_json(images: Path, new_artifact):
+    options = ManifestOptions(labels=("owl", "dog", "cat"))
+    manifest, _ = _run(str(images), new_artifact, options)
+    rows = pq.read_table(Path(manifest.uri, "manifest.parquet")).to_pylist()
+    assert {(row["label"], row["label_id"]) for row in rows} == {("owl", 0), ("dog", 1), ("cat", 2)}
+
+
+def test_fails_when_the_source_as_a_whole_is_unusable(tmp_path: Path, new_artifact):
+    source = tmp_path / "bad.csv"
+    source.write_text("split,image_uri,label\ntran,a.png,cat\n")
+    with pytest.raises(DataError, match=r"row 1: unknown split 'tran'. Did you mean TRAIN"):
+        _run(str(source), new_artifact, ManifestOptions())
