@@ -1,0 +1,217 @@
+"""Everything that a run can be told, in one frozen dataclass that checks itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from darkroom import storage
+from darkroom.conversion import DEFAULT_MAX_REJECTS, ConversionOptions
+from darkroom.errors import UsageError
+from darkroom.images import CHECKS_FULL, ImageOptions
+from darkroom.labels import read_labels
+from darkroom.options import TrainingOptions
+from darkroom.rows import ManifestOptions
+from darkroom.schema import Schema
+from darkroom.sharding import parse_shard_counts
+from darkroom.splits import SplitRatios
+from darkroom.validation import ValidationOptions
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# In process. Without an image named here TFX would build a source package of itself for every
+# component that uses Beam; the in-process runner never looks at the name.
+LOCAL_BEAM_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineConfig:
+    """Configuration of a pipeline run.
+
+    Attributes:
+        data: Path of a CSV, JSONL or Parquet file, a pattern of such files, or a folder of images.
+        root: Folder for metadata, artifacts, log and, unless `push_to` says otherwise, models.
+        name: Name of the pipeline: lower case letters, digits and dashes.
+        columns: Kind of each column by name; told from the names when None.
+        label_map: Path of a file with one label a line, in order; sorted text when None.
+        split_ratios: Shares of train, eval and test for rows that declare no split.
+        seed: Seed of order, splits, weights and augmentation.
+        checks: `full` decodes every image before it is written, `header` looks at its start.
+        resize_short_side: Short side in pixels to which larger images are reduced.
+        compression: Of the records: `none` or `gzip`.
+        num_shards: Shards of each split; from the bytes when None.
+        schema: Path of a TFDV schema (text format) to check against; made from the training split
+            when None.
+        policies: `fail`, `warn` or `off` by check; see `darkroom.validation.DEFAULT_POLICIES`.
+        max_rejects: Share of refused rows that the gate lets pass.
+        min_class_images: Training images that a class needs.
+        model: `small_cnn`, `keras.applications:NAME` or `package.module:function`.
+        weights: Path of weights to start from.
+        image_size: (height, width) in pixels that the model takes.
+        batch_size: Images in a batch.
+        epochs: Passes over the training data.
+        learning_rate: Of the Adam optimizer.
+        augment: What training does to an image: `none`, `crop`, `flip` or `crop_flip`.
+        early_stopping_patience: Epochs without progress after which training stops; 0 for never.
+        deterministic: The same weights from every run, at some cost in speed.
+        min_accuracy: Accuracy on the eval split below which a model is not pushed.
+        push_to: Folder for pushed models; `ROOT/pushed` when None.
+        beam_args: Arguments of Beam for the components that use it.
+        cache: Whether what has not changed is taken from earlier runs.
+        source_fingerprint: State of the source, see `darkroom.fingerprint`.
+    """
+
+    data: str
+    root: str
+    name: str = "darkroom"
+    columns: Mapping[str, str] | None = None
+    label_map: str | None = None
+    split_ratios: str = "80/10/10"
+    seed: int = 0
+    checks: str = CHECKS_FULL
+    resize_short_side: int | None = None
+    compression: str = "none"
+    num_shards: int | None = None
+    schema: str | None = None
+    policies: Mapping[str, str] = field(default_factory=dict)
+    max_rejects: float = DEFAULT_MAX_REJECTS
+    min_class_images: int = 10
+    model: str = "small_cnn"
+    weights: str | None = None
+    image_size: tuple[int, int] = (128, 128)
+    batch_size: int = 32
+    epochs: int = 10
+    learning_rate: float = 1e-3
+    augment: str = "crop_flip"
+    early_stopping_patience: int = 0
+    deterministic: bool = False
+    min_accuracy: float = 0.0
+    push_to: str | None = None
+    beam_args: tuple[str, ...] = LOCAL_BEAM_ARGS
+    cache: bool = True
+    source_fingerprint: str = ""
+
+    def __post_init__(self) -> None:
+        """Checks every value by building what it goes into.
+
+        Raises:
+            UsageError: A value is wrong.
+            OSError: The label map cannot be read.
+        """
+        if not _NAME.fullmatch(self.name):
+            raise UsageError(
+                f"The pipeline's name is {self.name!r}.",
+                "Use lower case letters, digits and dashes, a letter first.",
+            )
+        if not 0 <= self.min_accuracy <= 1:
+            raise UsageError(f"min_accuracy is {self.min_accuracy!r}, expected 0 to 1.")
+        if isinstance(self.image_size, list):
+            object.__setattr__(self, "image_size", tuple(self.image_size))
+        if isinstance(self.beam_args, list):
+            object.__setattr__(self, "beam_args", tuple(self.beam_args))
+        for options in ("manifest", "conversion", "validation", "training"):
+            getattr(self, options)
+
+    @property
+    def manifest(self) -> ManifestOptions:
+        """How the source becomes a manifest."""
+        label_map = None if self.label_map is None else tuple(read_labels(self.label_map))
+        return ManifestOptions(
+            schema=None if self.columns is None else Schema.parse(self.columns),
+            labels=label_map,
+            split_ratios=SplitRatios.parse(self.split_ratios),
+            seed=self.seed,
+        )
+
+    @property
+    def conversion(self) -> ConversionOptions:
+        """How the manifest becomes records."""
+        return ConversionOptions(
+            image=ImageOptions(self.checks, self.resize_short_side),
+            compression=self.compression,
+            num_shards=parse_shard_counts(self.num_shards),
+        )
+
+    @property
+    def validation(self) -> ValidationOptions:
+        """What the gate lets pass."""
+        return ValidationOptions(
+            policies=self.policies,
+            max_reject_fraction=self.max_rejects,
+            min_class_images=self.min_class_images,
+        )
+
+    @property
+    def training(self) -> TrainingOptions:
+        """What is trained and how."""
+        return TrainingOptions(
+            image_size=self.image_size,
+            model=self.model,
+            weights=self.weights,
+            batch_size=self.batch_size,
+            epochs=self.epochs,
+            learning_rate=self.learning_rate,
+            augment=self.augment,
+            early_stopping_patience=self.early_stopping_patience,
+            seed=self.seed,
+            deterministic=self.deterministic,
+        )
+
+    @property
+    def pipeline_root(self) -> str:
+        """Folder of the artifacts."""
+        return storage.join(self.root, "artifacts")
+
+    @property
+    def push_dir(self) -> str:
+        """Folder of the pushed models."""
+        return self.push_to or storage.join(self.root, "pushed")
+
+
+def make_config(values: Mapping[str, Any]) -> PipelineConfig:
+    """Returns the configuration of values by name.
+
+    Raises:
+        UsageError: A name is unknown, a required one is missing, or a value is wrong.
+    """
+    names = [each.name for each in dataclasses.fields(PipelineConfig)]
+    for name in values:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Options: {', '.join(names)}."
+            raise UsageError(f"There is no option {name!r}.", hint)
+    if missing := [name for name in ("data", "root") if not values.get(name)]:
+        raise UsageError(f"The run needs {' and '.join(missing)}.", "Give --data and --root.")
+    try:
+        return PipelineConfig(**values)
+    except (TypeError, AttributeError) as error:
+        raise UsageError(f"The configuration has a value of the wrong type: {error}.") from error
+
+
+def read_config_file(path: str) -> dict[str, Any]:
+    """Reads the values of a TOML file; relative paths in it start at its folder.
+
+    Raises:
+        UsageError: The file is no TOML.
+        OSError: It cannot be read.
+    """
+    try:
+        values = tomllib.loads(storage.read_bytes(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{path} is no TOML file: {error}.", "See `darkroom run --help`."
+        ) from error
+    folder = storage.absolute(path).rpartition("/")[0]
+    for name in ("data", "root", "label_map", "schema", "weights", "push_to"):
+        if isinstance(values.get(name), str) and not storage.is_remote(values[name]):
+            values[name] = storage.join(folder, values[name])
+    return values

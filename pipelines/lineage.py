@@ -1,0 +1,87 @@
+"""What the latest run of a pipeline made, from ML Metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ml_metadata import metadata_store
+from ml_metadata.proto import metadata_store_pb2
+
+from darkroom import storage
+
+METADATA_FILE = "metadata.sqlite"
+
+
+def make_connection_config(root: str) -> Any:
+    """Returns how to reach the ML Metadata of a root: a file of sqlite in it; makes nothing."""
+    sqlite = metadata_store_pb2.SqliteMetadataSourceConfig(
+        filename_uri=storage.join(root, METADATA_FILE),
+        connection_mode=metadata_store_pb2.SqliteMetadataSourceConfig.READWRITE_OPENCREATE,
+    )
+    return metadata_store_pb2.ConnectionConfig(sqlite=sqlite)
+
+
+@dataclass(frozen=True)
+class NodeRun:
+    """What became of a node in a run.
+
+    Attributes:
+        state: Name of its state: `COMPLETE`, `CACHED`, `FAILED`, ...
+        outputs: URI of the first artifact of each output, by key.
+        properties: Custom properties of that artifact, by key and name.
+    """
+
+    state: str
+    outputs: Mapping[str, str]
+    properties: Mapping[str, Mapping[str, Any]]
+
+
+def read_latest_run(root: str, pipeline_name: str) -> dict[str, NodeRun]:
+    """Returns the nodes of a pipeline's latest run, by node id; empty when it never ran."""
+    store = metadata_store.MetadataStore(make_connection_config(root))
+    runs = [
+        context
+        for context in store.get_contexts_by_type("pipeline_run")
+        if context.properties["pipeline_name"].string_value in ("", pipeline_name)
+    ]
+    if not runs:
+        return {}
+    latest = max(runs, key=lambda context: context.id)
+    executions = store.get_executions_by_context(latest.id)
+    # Executions come newest first or last depending on the line; the newest of a node counts.
+    return {
+        _find_node(store, execution, pipeline_name): _describe(store, execution)
+        for execution in sorted(executions, key=lambda execution: execution.id)
+    }
+
+
+def _find_node(store: Any, execution: Any, pipeline_name: str) -> str:
+    for context in store.get_contexts_by_execution(execution.id):
+        prefix = f"{pipeline_name}."
+        if context.type == "node" and context.name.startswith(prefix):
+            return str(context.name[len(prefix) :])
+    return str(execution.name)
+
+
+def _describe(store: Any, execution: Any) -> NodeRun:
+    events = store.get_events_by_execution_ids([execution.id])
+    keys = {
+        event.artifact_id: event.path.steps[0].key
+        for event in events
+        if event.type == metadata_store_pb2.Event.OUTPUT and event.path.steps
+    }
+    artifacts = store.get_artifacts_by_id(list(keys))
+    return NodeRun(
+        state=metadata_store_pb2.Execution.State.Name(execution.last_known_state),
+        outputs={keys[artifact.id]: artifact.uri for artifact in artifacts},
+        properties={
+            keys[artifact.id]: {
+                name: getattr(value, value.WhichOneof("value"))
+                for name, value in artifact.custom_properties.items()
+                if value.WhichOneof("value")
+            }
+            for artifact in artifacts
+        },
+    )

@@ -1,0 +1,130 @@
+"""The pipeline: from a list of images to a pushed model."""
+
+from __future__ import annotations
+
+import tensorflow_model_analysis as tfma
+from tfx.components import Evaluator, ExampleValidator, Pusher, SchemaGen, Trainer
+from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
+from tfx.dsl.components.base import base_node
+from tfx.orchestration.pipeline import Pipeline
+from tfx.proto import pusher_pb2, trainer_pb2
+
+from darkroom import examples
+from darkroom.components import (
+    ImageStatisticsGen,
+    ImageToTFRecord,
+    ImageValidator,
+    ManifestGen,
+    ValidationGate,
+)
+from darkroom.options import CONFIG_KEY
+from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.lineage import make_connection_config
+from darkroom.splits import EVAL, TEST
+
+RUN_FN = "darkroom.training.run_fn"
+ACCURACY = "SparseCategoricalAccuracy"
+
+
+def create_pipeline(config: PipelineConfig) -> Pipeline:
+    """Returns the pipeline of a configuration; reads and writes nothing."""
+    manifest_gen = ManifestGen(
+        config.data,
+        schema=config.manifest.schema,
+        labels=config.manifest.labels,
+        split_ratios=config.manifest.split_ratios,
+        seed=config.seed,
+        source_fingerprint=config.source_fingerprint,
+    )
+    image_to_tfrecord = ImageToTFRecord(
+        manifest_gen.outputs["manifest"],
+        manifest_gen.outputs["rejects"],
+        checks=config.checks,
+        resize_short_side=config.resize_short_side,
+        compression=config.compression,
+        num_shards=config.num_shards,
+    )
+    checks = _create_checks(config, manifest_gen, image_to_tfrecord)
+    trainer = Trainer(
+        run_fn=RUN_FN,
+        examples=image_to_tfrecord.outputs["examples"],
+        # Zero steps: run_fn counts epochs, and knows from the records how long one is.
+        train_args=trainer_pb2.TrainArgs(num_steps=0),
+        eval_args=trainer_pb2.EvalArgs(num_steps=0),
+        custom_config={CONFIG_KEY: config.training.to_dict()},
+    )
+    # No artifact passes from the gate to the trainer: the edge alone makes it wait.
+    trainer.add_upstream_node(checks[-1])
+    evaluator = Evaluator(
+        examples=image_to_tfrecord.outputs["examples"],
+        model=trainer.outputs["model"],
+        example_splits=[EVAL],
+        eval_config=make_eval_config(config.min_accuracy),
+    )
+    pusher = Pusher(
+        model=trainer.outputs["model"],
+        model_blessing=evaluator.outputs["blessing"],
+        push_destination=pusher_pb2.PushDestination(
+            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=config.push_dir)
+        ),
+    )
+    return Pipeline(
+        pipeline_name=config.name,
+        pipeline_root=config.pipeline_root,
+        components=[manifest_gen, image_to_tfrecord, *checks, trainer, evaluator, pusher],
+        enable_cache=config.cache,
+        metadata_connection_config=make_connection_config(config.root),
+        beam_pipeline_args=list(config.beam_args),
+    )
+
+
+def _create_checks(
+    config: PipelineConfig, manifest_gen: ManifestGen, image_to_tfrecord: ImageToTFRecord
+) -> list[base_node.BaseNode]:
+    """Returns the nodes between conversion and training; the last one is the gate."""
+    statistics_gen = ImageStatisticsGen(image_to_tfrecord.outputs["index"])
+    statistics = statistics_gen.outputs["statistics"]
+    if config.schema is None:
+        # From the training split alone: what only the others have must show as an anomaly.
+        schema_gen = SchemaGen(
+            statistics=statistics, infer_feature_shape=True, exclude_splits=[EVAL, TEST]
+        )
+    else:
+        schema_gen = ImportSchemaGen(schema_file=config.schema)
+    example_validator = ExampleValidator(statistics=statistics, schema=schema_gen.outputs["schema"])
+    image_validator = ImageValidator(
+        index=image_to_tfrecord.outputs["index"],
+        rejects=image_to_tfrecord.outputs["rejects"],
+        manifest=manifest_gen.outputs["manifest"],
+        anomalies=example_validator.outputs["anomalies"],
+        options=config.validation,
+    )
+    gate = ValidationGate(image_validator.outputs["report"])
+    return [statistics_gen, schema_gen, example_validator, image_validator, gate]
+
+
+def make_eval_config(min_accuracy: float) -> tfma.EvalConfig:
+    """Returns how a model is judged: accuracy over all of the eval split."""
+    threshold = tfma.MetricThreshold(
+        value_threshold=tfma.GenericValueThreshold(lower_bound={"value": min_accuracy})
+    )
+    return tfma.EvalConfig(
+        model_specs=[
+            tfma.ModelSpec(
+                # The signature on serialised examples, so that no other code parses them.
+                signature_name="serving_examples",
+                model_type="tf_generic",
+                label_key=examples.LABEL_NUMBER,
+                prediction_key="probabilities",
+            )
+        ],
+        slicing_specs=[tfma.SlicingSpec()],
+        metrics_specs=[
+            tfma.MetricsSpec(
+                metrics=[
+                    tfma.MetricConfig(class_name="ExampleCount"),
+                    tfma.MetricConfig(class_name=ACCURACY, threshold=threshold),
+                ]
+            )
+        ],
+    )

@@ -1,0 +1,111 @@
+"""`darkroom run` and `darkroom demo`: a run on this machine, from options to summary."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any, TextIO
+
+from darkroom import logs, progress, storage
+from darkroom.errors import DataError, OutputError
+from darkroom.fingerprint import fingerprint_source
+from darkroom.locks import LOCK_FILE, hold_folder
+from darkroom.pipelines.config import PipelineConfig, make_config, read_config_file
+from darkroom.schema import Schema
+
+LOG_FILE = "log.txt"
+# A run folder is known by it; TFX makes it before anything else.
+_MARK = "metadata.sqlite"
+
+_DEMO_IMAGES = "images"
+_DEMO_RUN = "run"
+_DEMO_OPTIONS: Mapping[str, Any] = {
+    "image_size": (16, 16),
+    "augment": "none",  # a mirrored 2 is no 2
+    "epochs": 8,
+    "min_accuracy": 0.97,
+    "deterministic": True,
+}
+DEMO_POLICIES = {"leakage": "warn", "label_conflicts": "warn"}
+
+
+def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -> int:
+    """Runs the pipeline of options by name.
+
+    Args:
+        values: Fields of `PipelineConfig`, and `config`: path of a TOML file with more of them.
+        as_json: Whether standard output gets one JSON object and nothing else.
+        overwrite: Whether a root that holds other data may be used.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        DarkroomError: The run could not start, or a component failed.
+    """
+    values = dict(values)
+    from_file = read_config_file(path) if (path := values.pop("config", None)) else {}
+    merged = {**from_file, **values}
+    if isinstance(merged.get("columns"), str):
+        merged["columns"] = dict(Schema.parse(merged["columns"]).columns)
+    for name in ("data", "root", "push_to", "schema", "label_map"):
+        if merged.get(name) is not None:
+            merged[name] = storage.absolute(merged[name])
+    return _run(make_config(merged), as_json=as_json, overwrite=overwrite)
+
+
+def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
+    """Writes the demo's images and runs the pipeline on them; see `run_pipeline`."""
+    from darkroom.demo import write_demo_dataset
+
+    root = storage.absolute(root)
+    source = write_demo_dataset(storage.join(root, _DEMO_IMAGES))
+    config = PipelineConfig(
+        data=str(source),
+        root=storage.join(root, _DEMO_RUN),
+        policies={**DEMO_POLICIES, **policies},
+        **_DEMO_OPTIONS,
+    )
+    return _run(config, as_json=as_json, overwrite=False)
+
+
+def _run(config: PipelineConfig, *, as_json: bool, overwrite: bool) -> int:
+    _check_root(config.root, overwrite)
+    fingerprint = fingerprint_source(config.data, config.manifest)
+    config = dataclasses.replace(config, source_fingerprint=fingerprint)
+    storage.make_folder(config.root)
+    log_path = storage.join(config.root, LOG_FILE)
+    with hold_folder(config.root), logs.redirect_output(log_path) as out:
+        return _run_reported(config, log_path, out, as_json=as_json)
+
+
+def _run_reported(config: PipelineConfig, log_path: str, out: TextIO, *, as_json: bool) -> int:
+    started = time.monotonic()
+    error: DataError | None = None
+    with nullcontext() if as_json else progress.use(progress.make_sink(out)):
+        with progress.step("Loading TFX and TensorFlow"):
+            from darkroom.components.validation_gate.executor import GateError
+            from darkroom.pipelines import summary as summaries
+            from darkroom.pipelines.local_runner import run_locally
+        try:
+            run_locally(config)
+        except GateError as stop:
+            error = stop
+    summary = summaries.read_summary(config, log_path, time.monotonic() - started)
+    if as_json:
+        print(json.dumps(summary.to_dict()), file=out)
+    else:
+        print(summaries.format_summary(summary), file=out)
+    return 1 if error else summary.exit_code
+
+
+def _check_root(root: str, overwrite: bool) -> None:
+    names = [name for name in storage.list_folder(root) if name != LOCK_FILE]
+    if names and _MARK not in names and not overwrite:
+        raise OutputError(
+            f"{root} holds other data: {names[:5]}.",
+            "Choose another --root, or use it all the same with --overwrite.",
+        )

@@ -1,0 +1,133 @@
+"""The demo as a user runs it: once whole, once again, once with a gate that holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from darkroom.dataset import check_files, read_dataset
+from darkroom.examples import decode_example
+from darkroom.tfrecords import read_records
+
+pytestmark = pytest.mark.e2e
+
+
+def _run_demo(root: Path, *arguments: str) -> tuple[int, str, str]:
+    command = [sys.executable, "-m", "darkroom.cli", "demo", "--root", str(root), *arguments]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=root.parent, timeout=400
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
+    root = tmp_path_factory.mktemp("demo") / "root"
+    code, out, err = _run_demo(root, "--json")
+    assert code == 0, out + err
+    return root, json.loads(out)
+
+
+def test_it_ends_with_a_good_model_that_is_pushed(demo):
+    _, summary = demo
+    assert summary["accuracy"] >= 0.97
+    assert Path(summary["pushed"], "saved_model.pb").exists()
+    assert summary["blessed"] is True
+    assert summary["reused"] == []
+
+
+def test_every_row_is_accounted_for_by_the_files(demo):
+    _, summary = demo
+    examples = summary["examples"]
+    dataset = read_dataset(examples)
+    check_files(examples, dataset)
+    records = [
+        decode_example(record)
+        for split in dataset.splits.values()
+        for shard in split.shards
+        for record in read_records(f"{examples}/{shard.file}")
+    ]
+    assert summary["rejected"] == {"empty": 1, "missing": 1, "not_an_image": 1, "truncated": 1}
+    assert (summary["rows"], summary["written"], summary["deduplicated"]) == (1803, 1799, 0)
+    assert len(records) == summary["written"]
+    assert len({record["image/source_id"][0] for record in records}) == 1799
+
+
+def test_the_planted_leak_and_the_planted_conflict_are_found(demo):
+    _, summary = demo
+    found = {finding["check"]: finding["rows"] for finding in summary["findings"]}
+    assert sorted(found) == ["label_conflicts", "leakage"]
+    [leak] = found["leakage"]
+    names = {Path(leak["uri"]).name, Path(leak["other_uri"]).name}
+    assert names == {"0010.png", "copy-of-0010.png"}
+    [conflict] = found["label_conflicts"]
+    assert {conflict["label"], conflict["other_label"]} == {"3", "8"}
+
+
+def test_the_pushed_model_answers_image_files(demo):
+    tf = pytest.importorskip("tensorflow")
+    root, summary = demo
+    images = root / "images" / "digits"
+    paths = [
+        path for label in range(10) for path in sorted((images / str(label)).glob("00*.*"))[:4]
+    ]
+    model = tf.saved_model.load(summary["pushed"])
+    answer = model.signatures["serving_default"](
+        image_bytes=tf.constant([path.read_bytes() for path in paths])
+    )
+    labels = [label.decode() for label in answer["label"].numpy()]
+    right = sum(label == path.parent.name for label, path in zip(labels, paths, strict=True))
+    assert right >= 0.9 * len(paths)
+    assert answer["scores"].shape == (len(paths), 10)
+    assert answer["score"].numpy() == pytest.approx(answer["scores"].numpy().max(axis=1))
+
+
+def test_the_second_run_reuses_everything_and_its_summary_is_for_people(demo):
+    root, summary = demo
+    code, out, err = _run_demo(root)
+    assert code == 0, out + err
+    assert "10 steps reused" in out
+    assert f"Pushed to  {summary['pushed']}" in out
+    assert "Rejected   4  (empty 1, missing 1, not_an_image 1, truncated 1)" in out
+    assert "leakage and label_conflicts would have stopped this run" in out
+    assert "--policy leakage=fail --policy label_conflicts=fail" in out
+    assert "Traceback" not in out + err
+    assert "tensorflow" not in err.lower()
+
+
+def test_a_gate_that_holds_stops_before_training_and_says_so(demo):
+    root, _ = demo
+    code, out, err = _run_demo(root, "--policy", "leakage=fail")
+    assert code == 1
+    assert "Stopped by 1 finding" in out
+    assert "Model      none: the run was stopped before training" in out
+    assert "Traceback" not in out + err
+    report = next(line.split()[-1] for line in out.splitlines() if line.startswith("Report"))
+    assert "Same image in several splits" in Path(report).read_text()
+
+
+def test_a_changed_image_is_never_served_from_the_cache(demo):
+    root, summary = demo
+    image = root / "images" / "digits" / "0" / "0000.png"
+    before = image.read_bytes()
+    Image.new("L", (8, 8), 77).save(image)
+    # The demo mends its own images, so the run is started on the CSV as any user would.
+    command = [sys.executable, "-m", "darkroom.cli", "run", "--json", "--data"]
+    command += [str(root / "images" / "digits.csv"), "--root", str(root / "run")]
+    command += ["--policy", "small_classes=fail", "--min-class-images", "10000000"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=400)
+    finally:
+        image.write_bytes(before)
+    assert done.returncode == 1, done.stderr
+    changed = json.loads(done.stdout)
+    assert changed["reused"] == []
+    fingerprints = [read_dataset(each["examples"]).fingerprint for each in (summary, changed)]
+    assert fingerprints[0] != fingerprints[1]

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from darkroom.cli_parser import build_parser
+from darkroom.errors import DarkroomError, UsageError
+from darkroom.pipelines.config import PipelineConfig, make_config, read_config_file
+
+TOML = """
+data = "images.csv"
+root = "/elsewhere/run"
+image_size = [32, 24]
+epochs = 3
+policies = { leakage = "warn" }
+columns = { path = "image", age = "integer" }
+"""
+
+
+def test_a_file_gives_the_values_and_its_folder_the_paths(tmp_path: Path):
+    path = tmp_path / "run.toml"
+    path.write_text(TOML)
+    config = make_config(read_config_file(str(path)))
+    assert config.data == f"{tmp_path}/images.csv"
+    assert config.root == "/elsewhere/run"
+    assert config.image_size == (32, 24)
+    assert config.training.epochs == 3
+    assert config.validation.policies["leakage"] == "warn"
+    assert config.validation.policies["label_conflicts"] == "fail"
+    assert config.manifest.schema is not None
+    assert config.manifest.schema.image == "path"
+    assert config.push_dir == "/elsewhere/run/pushed"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"epoch": 3}, "no option 'epoch'. Did you mean 'epochs'"),
+        ({"root": None}, "needs root"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"epochs": "3"}, "epochs is '3'"),
+        ({"augment": "spin"}, "augment is 'spin'"),
+        ({"checks": "some"}, "checks must be one of"),
+        ({"policies": {"leak": "warn"}}, "Unknown check 'leak'"),
+        ({"policies": {"leakage": "maybe"}}, "leakage 'maybe'"),
+        ({"split_ratios": "80/10"}, "three numbers"),
+        ({"image_size": 32}, "wrong type"),
+        ({"min_accuracy": 97}, "min_accuracy is 97"),
+        ({"name": "My Pipeline"}, "name is 'My Pipeline'"),
+        ({"max_rejects": 2}, "max_reject_fraction is 2"),
+        ({"columns": {"a": "picture"}}, "'picture'"),
+    ],
+)
+def test_a_wrong_value_is_named(values: dict[str, object], message: str):
+    with pytest.raises(UsageError) as error:
+        make_config({"data": "d", "root": "r", **values})
+    assert message in str(error.value)
+
+
+def test_a_label_map_that_is_missing_is_an_error_of_the_environment(tmp_path: Path):
+    with pytest.raises((DarkroomError, OSError), match="labels"):
+        make_config({"data": "d", "root": "r", "label_map": str(tmp_path / "labels.txt")})
+
+
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path):
+    path = tmp_path / "run.toml"
+    path.write_text("epochs: 3")
+    with pytest.raises(UsageError, match=r"run\.toml is no TOML"):
+        read_config_file(str(path))
+
+
+def test_every_field_has_a_flag_except_what_a_run_sets_itself():
+    [commands] = [
+        action
+        for action in build_parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    ]
+    flags = {action.dest for action in commands.choices["run"]._actions}
+    fields = {each.name for each in dataclasses.fields(PipelineConfig)}
+    assert fields - flags == {"source_fingerprint", "policies"}
+    assert "policy" in flags
