@@ -1,0 +1,130 @@
+import csv
+import io
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from darkroom.demo import (
+    FAULTS,
+    LEAKED,
+    LEAKED_FROM,
+    NUM_DIGITS,
+    RELABELLED,
+    RELABELLED_FROM,
+    TURNED,
+    write_demo_dataset,
+)
+from darkroom.errors import MissingExtraError
+from darkroom.images import ImageError, ImageOptions, prepare_image
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    pytest.importorskip("sklearn")
+    path = write_demo_dataset(tmp_path_factory.mktemp("demo"))
+    with path.open(newline="") as file:
+        return path, [tuple(row) for row in csv.reader(file)]
+
+
+def outcome(root, path):
+    """Returns the reject's reason, or the pixel hash and the changes."""
+    try:
+        image = prepare_image((root / path).read_bytes(), ImageOptions())
+    except FileNotFoundError:
+        return "missing"
+    except ImageError as error:
+        return error.reason
+    return image.pixel_hash, image.changes
+
+
+def test_rows(demo):
+    path, rows = demo
+    assert path.name == "digits.csv"
+    assert len(rows) == len({row[1] for row in rows}) == NUM_DIGITS + 6
+    assert rows[0] == ("TRAIN", "digits/0/0000.png", "0")
+    counts = Counter((split, label) for split, _, label in rows)
+    assert Counter(split for split, _, _ in rows) == {"TRAIN": 1446, "VALIDATION": 357}
+    assert {label for _, label in counts} == set("0123456789")
+    assert (
+        min(counts[split, digit] for split in ("TRAIN", "VALIDATION") for digit in "0123456789")
+        > 33
+    )
+    formats = Counter((label, path[-3:]) for _, path, label in rows if path.startswith("digits/"))
+    assert all(abs(formats[digit, "png"] - formats[digit, "jpg"]) <= 2 for digit in "0123456789")
+
+
+def test_every_fault_comes_out_as_its_table_says(demo):
+    path, rows = demo
+    named = {row[1]: row for row in rows}
+    for fault in FAULTS:
+        assert fault.path in named
+        result = outcome(path.parent, fault.path)
+        if fault.outcome == "rejected":
+            assert result == fault.code
+        else:
+            assert result[1] == (("orientation",) if fault is TURNED else ())
+    assert (named[LEAKED_FROM][0], named[LEAKED.path][0]) == ("TRAIN", "VALIDATION")
+    assert named[LEAKED_FROM][2] == named[LEAKED.path][2]
+    assert named[RELABELLED_FROM][0] == named[RELABELLED.path][0] == "TRAIN"
+    assert (named[RELABELLED_FROM][2], named[RELABELLED.path][2]) == ("3", "8")
+    rejected = sum(fault.outcome == "rejected" for fault in FAULTS)
+    assert 0 < rejected / len(rows) < 0.01
+
+
+def test_only_the_planted_images_are_alike(demo):
+    path, rows = demo
+    alike = {}
+    for _, name, _ in rows:
+        if not name.startswith("faults/"):
+            alike.setdefault(outcome(path.parent, name)[0], []).append(name)
+    assert [names for names in alike.values() if len(names) > 1] == [
+        [LEAKED_FROM, LEAKED.path],
+        [RELABELLED_FROM, RELABELLED.path],
+    ]
+
+
+def test_pixels_are_the_digits(demo):
+    from sklearn.datasets import load_digits
+
+    path, _ = demo
+    digits = load_digits()
+    expected = np.rint(digits.images * (255 / 16)).astype(np.uint8)
+    first = np.flatnonzero(digits.target == 4)
+    with Image.open(path.parent / "digits/4/0002.png") as image:
+        assert image.mode == "L"
+        np.testing.assert_array_equal(np.asarray(image), expected[first[2]])
+    turned = expected[np.flatnonzero(digits.target == 7)[21]].astype(int)
+    with Image.open(path.parent / TURNED.path) as image:
+        assert image.getexif()[0x0112] == 6
+        upright = np.asarray(ImageOps.exif_transpose(image)).astype(int)
+        assert np.abs(upright - turned).mean() < 3 < np.abs(np.asarray(image) - turned).mean()
+
+
+def test_a_second_time_touches_nothing(demo):
+    path, _ = demo
+    files = [file for file in path.parent.rglob("*") if file.is_file()]
+    before = {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
+    (path.parent / "digits/0/0000.png").write_bytes(b"damaged")
+    assert write_demo_dataset(path.parent) == path
+    after = {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
+    assert {file for file in files if before[file] != after[file]} == {
+        path.parent / "digits/0/0000.png"
+    }
+    assert all(before[file][1] == after[file][1] for file in files)
+
+
+def test_without_scikit_learn(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    with pytest.raises(MissingExtraError, match="needs the extra 'tfx'"):
+        write_demo_dataset(tmp_path)
+
+
+def test_faults_are_files_of_their_kind(demo):
+    path, _ = demo
+    assert (path.parent / "faults/empty.png").read_bytes() == b""
+    assert b"<html" not in (path.parent / "faults/truncated.jpg").read_bytes()
+    with pytest.raises(OSError, match="truncated"):
+        Image.open(io.BytesIO((path.parent / "faults/truncated.jpg").read_bytes())).load()

@@ -1,0 +1,230 @@
+import io
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from darkroom import progress
+from darkroom.errors import StorageError
+from darkroom.logs import redirect_output
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def plain():
+    stream, clock = io.StringIO(), Clock()
+    with progress.use(progress.PlainProgress(stream, clock=clock)):
+        yield stream, clock
+
+
+def test_without_a_sink_nothing_happens():
+    with progress.step("Nothing", 1, 2):
+        progress.advance(1, 2, "images")
+        progress.note("text")
+
+
+def test_plain_lines(plain):
+    stream, clock = plain
+    with progress.step("ImageToTFRecord", 3, 10):
+        progress.advance(100, 1801, "images")
+        clock.now += 2
+        progress.advance(1200, 1801, "images")
+        clock.now += 1.9
+        progress.advance(1700, 1801, "images")
+        clock.now += 0.1
+        progress.advance(1800, 1801, "images")
+        progress.advance(1801, 1801, "images")
+    with progress.step("Pusher", 10, 10):
+        clock.now += 75
+    assert stream.getvalue().splitlines() == [
+        "ImageToTFRecord [3/10] 1,200/1,801 images 600/s",
+        "ImageToTFRecord [3/10] 1,800/1,801 images 450/s",
+        "ImageToTFRecord [3/10] done in 4.0 s, 1,801 images 450/s",
+        "Pusher [10/10] done in 1 min 15 s",
+    ]
+
+
+def test_a_failed_step_says_so_and_lets_the_error_through(plain):
+    stream, clock = plain
+
+    def train():
+        with progress.step("Trainer"):
+            progress.advance(1, 4, "epochs")
+            clock.now += 4
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        train()
+    assert stream.getvalue() == "Trainer failed after 4.0 s, 1/4 epochs 0.2/s\n"
+
+
+def test_steps_nest_and_notes_are_made_visible(plain):
+    stream, clock = plain
+    with progress.step("Convert", 1, 2):
+        with progress.step("write"):
+            progress.advance(5, None, "shards")
+            clock.now += 1
+        progress.note("bad \x1b[2J name")
+    assert stream.getvalue().splitlines() == [
+        "Convert [1/2]: write done in 1.0 s, 5 shards 5.0/s",
+        "bad <U+001B>[2J name",
+        "Convert [1/2] done in 1.0 s",
+    ]
+
+
+def test_a_count_out_of_order_never_goes_back_and_a_new_unit_starts_afresh(plain):
+    stream, clock = plain
+    with progress.step("A"):
+        progress.advance(9, 10, "images")
+        clock.now += 3
+        progress.advance(8, 10, "images")
+        progress.advance(1, 2, "epochs")
+        clock.now += 3
+        progress.advance(2, 2, "epochs")
+    assert stream.getvalue().splitlines() == [
+        "A 9/10 images 3.0/s",
+        "A 2/2 epochs 0.7/s",
+        "A done in 6.0 s, 2 epochs 0.7/s",
+    ]
+
+
+def test_use_restores_the_sink_before():
+    outer, inner = io.StringIO(), io.StringIO()
+    with progress.use(progress.PlainProgress(outer)):
+        with progress.use(progress.PlainProgress(inner)):
+            progress.note("in")
+        progress.note("out")
+        with pytest.raises(KeyError), progress.use(progress.PlainProgress(inner)):
+            raise KeyError
+        progress.note("out again")
+    progress.note("nobody")
+    assert (outer.getvalue(), inner.getvalue()) == ("out\nout again\n", "in\n")
+
+
+def test_many_threads(plain):
+    stream, clock = plain
+    with progress.step("Work"):
+        threads = [
+            threading.Thread(
+                target=lambda: [progress.advance(n, 5000, "rows") for n in range(5001)]
+            )
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        clock.now += 1
+    assert stream.getvalue() == "Work done in 1.0 s, 5,000 rows 5,000/s\n"
+
+
+def test_rich_shows_ticks_on_a_terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    stream = Terminal()
+    with progress.use(progress.make_sink(stream)):
+        with progress.step("Ingest [red]", 1, 2):
+            for done in range(100):
+                progress.advance(done, 100, "images")
+        with pytest.raises(KeyError), progress.step("Trainer", 2, 2):
+            raise KeyError
+        progress.note("[bold]done :smile:")
+    text = stream.getvalue()
+    assert "✓ Ingest [red] [1/2]" in text
+    assert "99/100 images" in text
+    assert "✗ Trainer [2/2]" in text
+    assert "[bold]done :smile:" in text
+    assert text.endswith("\x1b[?25h") or "\x1b[?25h" in text  # The cursor is back.
+
+
+def test_the_sink_suits_the_stream():
+    assert isinstance(progress.make_sink(io.StringIO()), progress.PlainProgress)
+    assert isinstance(progress.make_sink(Terminal()), progress.RichProgress)
+
+
+def test_rich_is_imported_only_for_a_terminal():
+    code = (
+        "import io, sys; from darkroom import progress\n"
+        "with progress.use(progress.make_sink(io.StringIO())), progress.step('a'): pass\n"
+        "print('rich' in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "False\n"
+
+
+REDIRECT = """
+import ctypes, logging, os, subprocess, sys
+from darkroom.logs import redirect_output
+logging.basicConfig()
+print("before")
+try:
+    with redirect_output(sys.argv[1]) as terminal:
+        print("python")
+        print("python error", file=sys.stderr)
+        logging.warning("logging")
+        os.write(2, b"descriptor\\n")
+        ctypes.CDLL(None).puts(b"from C")
+        subprocess.run(["echo", "child"], check=True)
+        terminal.write("progress \\u2713 %s\\n" % terminal.isatty())
+        raise KeyError
+except KeyError:
+    print("after")
+    print("after error", file=sys.stderr)
+"""
+
+
+def test_redirect_output_takes_every_writer(tmp_path):
+    log = tmp_path / "deep" / "run.log"
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    result = subprocess.run(
+        [sys.executable, "-c", REDIRECT, str(log)],
+        capture_output=True,
+        env=environment,
+        check=True,
+    )
+    assert result.stdout.decode() == "before\nprogress ✓ False\nafter\n"
+    assert result.stderr.decode() == "after error\n"
+    assert sorted(log.read_text().splitlines()) == sorted(
+        ["python", "python error", "WARNING:root:logging", "descriptor", "from C", "child"]
+    )
+
+
+def test_redirect_output_keeps_the_terminal(tmp_path):
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", REDIRECT, str(tmp_path / "log")], stdout=follower, stderr=follower
+    ) as process:
+        os.close(follower)
+        process.wait(timeout=60)
+        text = os.read(leader, 10_000).decode(errors="replace")
+        os.close(leader)
+    assert "True" in text
+    assert "descriptor" not in text
+
+
+def test_redirect_output_to_an_unusable_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(StorageError, match=r"log file .* cannot be written"),
+        redirect_output(tmp_path / "file" / "log"),
+    ):
+        pass

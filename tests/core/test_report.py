@@ -1,0 +1,263 @@
+import base64
+import io
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from darkroom.findings import Finding, Histogram, ValidationReport
+from darkroom.markup import element, escape_html, escape_markdown
+from darkroom.report import encode_markdown, write_report
+from darkroom.report_html import encode_html
+from darkroom.thumbnails import make_thumbnail
+from darkroom.visible import make_visible
+
+EVIL = (
+    "</td></script><script>alert(1)</script><img src=http://x/y onerror=z>"
+    "'\" \u202egpj.exe\x1b|`*_[a](b)\udcff"
+)
+
+
+def encode(pixels, file_format="PNG", **options):
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, file_format, **options)
+    return buffer.getvalue()
+
+
+def decode(uri):
+    head, _, body = uri.partition(",")
+    assert head == "data:image/jpeg;base64"
+    return Image.open(io.BytesIO(base64.b64decode(body)), formats=["JPEG"])
+
+
+def side(row, uri, split="train", label="cat"):
+    return {"row": row, "uri": uri, "split": split, "label": label}
+
+
+def pair(one, other):
+    return {**one, **{f"other_{name}": value for name, value in other.items()}, "records": 2}
+
+
+def make_report(text="plain", **changes):
+    fields = {
+        "rows": 1803,
+        "written": 1799,
+        "deduplicated": 0,
+        "rejected": {"missing": 3, text: 1},
+        "labels": ("cat", text),
+        "splits": {"train": 1443, "eval": 356},
+        "classes": {"train": {"cat": 1442, text: 1}, "eval": {"cat": 356}},
+        "policies": {"leakage": "fail", "duplicates": "warn", "anomalies": "off"},
+        "findings": (
+            Finding(
+                "leakage",
+                "fail",
+                12,
+                f"found {text}",
+                f"mend {text}",
+                (pair(side(1, "/a.png", label=text), side(2, text, "eval")),),
+            ),
+            Finding("anomalies", "warn", 1, "odd", "", ({"feature": text, "long": text},)),
+        ),
+        "rejects": ({**side(7, f"/{text}"), "reason": "missing", "detail": text},),
+        "histograms": {"height": Histogram(8, 10, (3, 0, 1)), "width": Histogram(8, 8, (4,))},
+        "samples": (side(3, "/b.png"), side(4, "/gone.png", label=text)),
+    }
+    return ValidationReport(**{**fields, **changes})
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.text = set(), [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def read_fake(uri):
+    if uri == "/gone.png":
+        raise FileNotFoundError(uri)
+    return encode(np.full((8, 8), 200, np.uint8))
+
+
+def test_three_files_that_are_the_same_every_time(tmp_path):
+    for name in ("a", "b"):
+        write_report(make_report(), str(tmp_path / name), read_fake)
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert names == ["report.html", "report.json", "report.md"]
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    fields = json.loads((tmp_path / "a/report.json").read_text())
+    assert (fields["format_version"], fields["blessed"], fields["rows"]) == (1, False, 1803)
+    assert ValidationReport.from_json((tmp_path / "a/report.json").read_text()) == make_report()
+
+
+def test_html_shows_what_matters_first():
+    text = encode_html(make_report(), {})
+    page = Page(text)
+    order = ["Stopped by 1 finding, with 1 warning.", "1,803", "Same image in several splits"]
+    order += ["found plain", "Splits and classes", "Rejected rows", "Checks"]
+    places = [page.text.index(each) for each in order]
+    assert places == sorted(places)
+    assert "and 11 more" in page.text
+    assert "not checked" in page.text
+
+
+def test_html_is_self_contained_and_foreign_text_is_text():
+    page = Page(encode_html(make_report(EVIL), {"/b.png": make_thumbnail(read_fake("/b.png"))}))
+    allowed = "html head meta title style body main header section article div figure figcaption "
+    allowed += "h1 h2 h3 p b i span code table thead tbody tr th td img svg rect"
+    assert page.tags <= set(allowed.split())
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    assert ("meta", "content", policy) in page.attributes
+    for tag, name, value in page.attributes:
+        assert not name.startswith("on")
+        assert name != "href"
+        if name == "src":
+            assert tag == "img"
+            assert value.startswith("data:image/jpeg;base64,")
+    assert "<script>alert(1)</script>" in page.text
+    assert "<U+202E>gpj.exe<U+001B>" in page.text
+    assert not re.search("[\u202e\x1b\udcff]", encode_html(make_report(EVIL), {}))
+
+
+def test_style_loads_nothing():
+    style = re.search("<style>(.*)</style>", encode_html(make_report(), {}), re.DOTALL)[1]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_markdown_escapes():
+    text = encode_markdown(make_report(EVIL))
+    assert not re.search(r"<(?!U)|[\u202e\x1b\udcff]|https?://", text)
+    row = next(line for line in text.splitlines() if line.startswith("| 1 |"))
+    assert len(re.findall(r"(?<!\\)\|", row)) == 10
+    assert text.startswith(
+        "# Validation: stopped\n\n**Stopped by 1 finding, with 1 warning.** 1,803 rows"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("a|b", "a&#124;b"),
+        ("a\\|b", "a\\\\&#124;b"),
+        ("*b* _i_ `c`", "\\*b\\* \\_i\\_ \\`c\\`"),
+        ("<b>&amp;", "&lt;b&gt;&amp;amp;"),
+        ("gs://b/www.x", "gs&#58;//b/www&#46;x"),
+        ("![x](y)", "!\\[x\\](y)"),
+        ("a\nb", "a&lt;U+000A&gt;b"),
+        ("plain-name 1.jpg", "plain-name 1.jpg"),
+    ],
+)
+def test_escape_markdown(text, escaped):
+    assert escape_markdown(text) == escaped
+
+
+def test_element_escapes_children_and_attributes():
+    made = element("td", "a<b", element("b", "&"), None, title='"><script>', class_="x")
+    assert made == '<td title="&quot;&gt;&lt;script&gt;" class="x">a&lt;b<b>&amp;</b></td>'
+    assert escape_html(escape_html("<")) == "&lt;"
+
+
+def test_make_visible():
+    assert make_visible("Käse 猫 שלום.jpg") == "Käse 猫 שלום.jpg"
+    assert make_visible("a\u200bb\x00\ud800\n") == "a<U+200B>b<U+0000><U+D800><U+000A>"
+    assert make_visible("a" * 400) == "a" * 200 + "…" + "a" * 99
+    assert make_visible("a" * 300) == "a" * 300
+
+
+def test_passed_report_has_no_findings():
+    report = make_report(findings=(), rejected={}, rejects=(), histograms={}, samples=())
+    text = encode_html(report, {})
+    assert '<h1 class="verdict good">Passed.</h1>' in text
+    assert "Findings" not in text
+    assert "Rejected rows" not in text
+    assert "## Findings" not in encode_markdown(report)
+
+
+def test_header_only_is_said():
+    said = "5 records checked by header only: a damaged image may still be among them."
+    report = make_report(num_header_only=5)
+    assert said in encode_html(report, {})
+    assert said in encode_markdown(report)
+
+
+def test_many_classes_are_cut():
+    labels = tuple(f"class {number}" for number in range(250))
+    classes = {"train": dict.fromkeys(labels, 1), "eval": {}}
+    report = make_report(labels=labels, classes=classes)
+    for text in (encode_html(report, {}), encode_markdown(report)):
+        assert "class 199" in text
+        assert "class 200" not in text
+        assert "and 50 more, all in report.json" in text
+
+
+def test_thumbnails_are_read_once_and_at_most_forty(tmp_path):
+    read = []
+
+    def read_image(uri):
+        read.append(uri)
+        return read_fake(uri)
+
+    samples = tuple(side(row, f"/{row}.png", label=str(row)) for row in range(60))
+    report = make_report(samples=samples)
+    write_report(report, str(tmp_path), read_image)
+    assert len(read) == len(set(read)) == 40
+    assert read[:2] == ["/a.png", "plain"]
+    assert (tmp_path / "report.html").read_text().count("<img ") == 40
+
+
+def test_thumbnail_of_a_missing_or_damaged_image_is_a_placeholder(tmp_path):
+    def read_image(uri):
+        if uri == "/a.png":
+            return b"<html>"
+        raise PermissionError(uri)
+
+    write_report(make_report(), str(tmp_path), read_image)
+    text = (tmp_path / "report.html").read_text()
+    assert text.count("no picture") == 2
+    assert "<img" not in text
+
+
+def test_thumbnail_is_small_upright_and_without_metadata():
+    pixels = np.zeros((200, 400, 3), np.uint8)
+    pixels[:, :200] = (255, 0, 0)  # Left half red; turned clockwise it is the upper half.
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    exif[0x010E] = "secret"
+    made = decode(make_thumbnail(encode(pixels, "JPEG", quality=95, exif=exif.tobytes())))
+    assert made.size == (48, 96)
+    assert not made.getexif()
+    top, bottom = made.getpixel((24, 20)), made.getpixel((24, 76))
+    assert top[0] > 230
+    assert max(bottom) < 25
+
+
+def test_thumbnail_enlarges_tiny_images_without_smoothing():
+    pixels = np.kron([[0, 255], [255, 0]], np.ones((4, 4))).astype(np.uint8)
+    made = decode(make_thumbnail(encode(pixels)))
+    assert made.size == (96, 96)
+    assert max(made.getpixel((40, 10))) < 20
+    assert min(made.getpixel((56, 10))) > 235
+
+
+def test_thumbnail_of_transparency_is_on_white():
+    pixels = np.zeros((300, 300, 4), np.uint8)
+    made = decode(make_thumbnail(encode(pixels)))
+    assert made.getpixel((48, 48)) == (255, 255, 255)
+
+
+@pytest.mark.parametrize("data", [b"", b"<html>", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0junk"])
+def test_no_thumbnail_of_what_is_no_image(data):
+    with pytest.raises(ValueError, match="No thumbnail"):
+        make_thumbnail(data)

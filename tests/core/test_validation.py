@@ -1,0 +1,417 @@
+import hashlib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from darkroom.errors import DataError, StorageError, UsageError
+from darkroom.findings import Anomaly, Finding, ValidationReport, format_table
+from darkroom.manifest import Manifest, write_manifest_info
+from darkroom.rejects import Reject, RejectsWriter
+from darkroom.validation import CHECKS, ValidationInputs, ValidationOptions, validate
+
+FEW = {"min_class_images": 1}
+MANIFEST_SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("uri", pa.string()),
+        ("split", pa.string()),
+        ("label", pa.string()),
+        ("row", pa.int64()),
+    ]
+)
+INDEX_SCHEMA = pa.schema(
+    [
+        *MANIFEST_SCHEMA,
+        ("sha256", pa.string()),
+        ("pixel_hash", pa.string()),
+        ("height", pa.int64()),
+        ("width", pa.int64()),
+        ("luminance", pa.float64()),
+    ]
+)
+
+
+def record(row, split, label, content=None, **more):
+    uri = more.pop("uri", f"/data/{row}.jpg")
+    key = hashlib.blake2b(str(row).encode(), digest_size=16).hexdigest()
+    pixels = f"{content if content is not None else f'own {row}'}"
+    return {
+        "key": key,
+        "row": row,
+        "uri": uri,
+        "split": split,
+        "label": label,
+        "sha256": f"bytes of {row}",
+        "pixel_hash": pixels,
+        "height": 10 * row,
+        "width": 20,
+        "luminance": 100.5,
+        **more,
+    }
+
+
+def reject(row, reason="missing", split="train", label="cat", stage="convert"):
+    uri = f"/data/{row}.jpg"
+    return Reject(row, uri, split, label, stage, reason, f"why {row}", uri)
+
+
+@pytest.fixture
+def judge(tmp_path):
+    def run(records, rejects=(), *, rows=None, deduplicated=0, lost=(), **options):
+        labels = options.pop("labels", sorted({r["label"] for r in records if r["label"]}))
+        anomalies = options.pop("anomalies", ())
+        root = tmp_path / options.pop("folder", "run")
+        inputs = write_inputs(root, records, rejects, rows, deduplicated, labels, lost)
+        return validate(
+            ValidationInputs(*inputs, anomalies=anomalies), ValidationOptions(**{**FEW, **options})
+        )
+
+    return run
+
+
+def write_inputs(root: Path, records, rejects, rows, deduplicated, labels, lost=()):
+    (root / "index").mkdir(parents=True)
+    (root / "manifest").mkdir()
+    half = len(records) // 2
+    for number, part in enumerate((records[:half], records[half:])):
+        table = pa.Table.from_pylist(part, schema=INDEX_SCHEMA)
+        pq.write_table(table, root / f"index/index-0000{number}-of-00002.parquet")
+    with RejectsWriter(str(root / "rejects.parquet")) as writer:
+        for each in rejects:
+            writer.add(each)
+    wanted = [*records, *lost, *(r._asdict() for r in rejects if r.stage == "convert")]
+    unique = {
+        each["row"]: {name: each.get(name) for name in MANIFEST_SCHEMA.names} for each in wanted
+    }
+    table = pa.Table.from_pylist(list(unique.values()), schema=MANIFEST_SCHEMA)
+    pq.write_table(table, root / "manifest/manifest.parquet")
+    total = len(records) + len(rejects) + deduplicated if rows is None else rows
+    manifest = Manifest(
+        rows=total,
+        deduplicated=deduplicated,
+        rejected=0,
+        splits={},
+        labels=labels,
+        inputs={},
+        has_images=True,
+        has_labels=True,
+    )
+    write_manifest_info(str(root / "manifest"), manifest)
+    return str(root / "index"), str(root / "rejects.parquet"), str(root / "manifest")
+
+
+def found(report):
+    return {finding.check: finding for finding in report.findings}
+
+
+CLEAN = [
+    record(1, "train", "cat"),
+    record(2, "train", "dog"),
+    record(3, "eval", "cat"),
+    record(4, "eval", "dog"),
+]
+
+
+def test_clean_dataset_passes(judge):
+    report = judge(CLEAN, deduplicated=2)
+    assert report.findings == ()
+    assert report.blessed
+    assert report.verdict == "passed"
+    assert (report.rows, report.written, report.num_rejected, report.deduplicated) == (6, 4, 0, 2)
+    assert report.splits == {"train": 2, "eval": 2}
+    assert report.classes == {"train": {"cat": 1, "dog": 1}, "eval": {"cat": 1, "dog": 1}}
+    assert report.labels == ("cat", "dog")
+    assert report.histograms["height"].counts[0] == 1
+    assert sum(report.histograms["height"].counts) == 4
+    assert (report.histograms["height"].low, report.histograms["height"].high) == (10, 40)
+    assert report.histograms["width"].counts == (4,)
+    assert {sample["label"] for sample in report.samples} == {"cat", "dog"}
+    assert tuple(report.policies) == CHECKS
+
+
+def test_leakage_names_both_sides(judge):
+    twins = [record(5, "train", "cat", "same"), record(6, "eval", "cat", "same")]
+    report = judge([*CLEAN, *twins])
+    assert report.findings == (
+        Finding(
+            "leakage",
+            "fail",
+            1,
+            "1 image stands in more than one split, so scores on eval or test are too good.",
+            "Keep each image in one split: delete the row of one side.",
+            (
+                {
+                    "row": 5,
+                    "uri": "/data/5.jpg",
+                    "split": "train",
+                    "label": "cat",
+                    "other_row": 6,
+                    "other_uri": "/data/6.jpg",
+                    "other_split": "eval",
+                    "other_label": "cat",
+                    "records": 2,
+                },
+            ),
+        ),
+    )
+    assert not report.blessed
+    assert report.verdict == "stopped"
+
+
+def test_label_conflict_in_one_split_is_nothing_else(judge):
+    twins = [record(5, "train", "cat", "same"), record(6, "train", "dog", "same")]
+    finding = found(judge([*CLEAN, *twins]))["label_conflicts"]
+    assert finding.count == 1
+    assert finding.message == "1 image has more than one label."
+    assert (finding.rows[0]["label"], finding.rows[0]["other_label"]) == ("cat", "dog")
+    assert set(found(judge([*CLEAN, *twins], folder="again"))) == {"label_conflicts"}
+
+
+def test_conflict_across_splits_is_leakage_too_and_says_so(judge):
+    twins = [record(5, "train", "cat", "same"), record(6, "eval", "dog", "same")]
+    findings = found(judge([*CLEAN, *twins]))
+    assert set(findings) == {"leakage", "label_conflicts"}
+    assert findings["label_conflicts"].message == (
+        "1 image has more than one label. 1 of them in more than one split (see leakage)."
+    )
+
+
+def test_duplicates_warn_and_count_the_surplus(judge):
+    twins = [record(row, "train", "cat", "same") for row in (5, 6, 7)]
+    report = judge([*CLEAN, *twins])
+    (finding,) = report.findings
+    assert (finding.check, finding.policy, finding.count) == ("duplicates", "warn", 1)
+    assert finding.message.endswith("with the same label: 2 records too many.")
+    assert [finding.rows[0][name] for name in ("row", "other_row", "records")] == [5, 6, 3]
+    assert report.blessed
+    assert report.verdict == "passed with warnings"
+
+
+def test_bytes_decide_where_pixels_are_unknown(judge):
+    unknown = {"pixel_hash": None, "sha256": "same bytes"}
+    twins = [record(5, "train", "cat", **unknown), record(6, "eval", "cat", **unknown)]
+    report = judge([*CLEAN, *twins])
+    assert set(found(report)) == {"leakage"}
+    assert report.num_header_only == 2
+
+
+def test_records_without_image_are_no_twins(judge):
+    none = {"pixel_hash": None, "sha256": None, "height": None, "width": None, "luminance": None}
+    report = judge([{**each, **none} for each in CLEAN])
+    assert report.findings == ()
+    assert report.num_header_only == 0
+    assert report.histograms == {}
+
+
+def test_a_record_without_label_contradicts_nobody(judge):
+    twins = [record(5, "train", None, "same"), record(6, "train", "dog", "same")]
+    assert found(judge([*CLEAN, *twins])) == {}
+
+
+def test_only_ten_are_listed(judge):
+    twins = [
+        record(10 + 2 * number + side, split, "cat", f"same {number}")
+        for number in range(12)
+        for side, split in enumerate(("train", "eval"))
+    ]
+    finding = found(judge([*CLEAN, *twins]))["leakage"]
+    assert finding.count == 12
+    assert [row["row"] for row in finding.rows] == list(range(10, 30, 2))
+
+
+def test_rejects_over_the_budget(judge):
+    rejects = [reject(5, "truncated"), reject(6), reject(7)]
+    finding = found(judge(CLEAN, rejects, max_reject_fraction=0.4))["rejects"]
+    assert (finding.policy, finding.count) == ("fail", 3)
+    assert finding.message == (
+        "3 of 7 rows were rejected (42.86%, allowed 40.00%): missing 2, truncated 1."
+    )
+    assert finding.rows[0] == {
+        "row": 5,
+        "uri": "/data/5.jpg",
+        "split": "train",
+        "label": "cat",
+        "reason": "truncated",
+        "detail": "why 5",
+    }
+
+
+def test_rejects_within_the_budget_are_counted_only(judge):
+    report = judge(
+        CLEAN, [reject(5), reject(6, "ragged_row", stage="manifest")], max_reject_fraction=0.5
+    )
+    assert report.findings == ()
+    assert report.rejected == {"missing": 1, "ragged_row": 1}
+    assert [row["row"] for row in report.rejects] == [5, 6]
+
+
+def test_accounting_names_lost_and_doubled_rows(judge):
+    report = judge(
+        CLEAN, [reject(4)], lost=[record(9, "test", "cat")], rows=5, max_reject_fraction=1
+    )
+    (finding,) = report.findings
+    assert (finding.check, finding.policy, finding.count) == ("accounting", "fail", 2)
+    assert [(row["row"], row["problem"]) for row in finding.rows] == [
+        (4, "written or rejected 2 times"),
+        (9, "neither written nor rejected"),
+    ]
+
+
+def test_accounting_by_the_sum_alone(judge):
+    (finding,) = judge(CLEAN, rows=9, deduplicated=2).findings
+    assert finding.count == 3
+    assert (
+        "The source has 9 rows, but 4 written + 0 rejected + 2 deduplicated = 6;" in finding.message
+    )
+
+
+def test_splits_and_classes(judge):
+    records = [record(1, "train", "cat"), record(2, "train", "dog"), record(3, "test", "cat")]
+    findings = found(judge(records, min_class_images=2, expected_labels=("cat", "dog", "eel")))
+    assert findings["missing_splits"].rows == ({"split": "eval"},)
+    assert findings["missing_splits"].policy == "fail"
+    assert findings["missing_classes"].rows == (
+        {"split": "train", "label": "eel"},
+        {"split": "test", "label": "dog"},
+        {"split": "test", "label": "eel"},
+    )
+    assert findings["small_classes"].rows == (
+        {"split": "train", "label": "cat", "records": 1},
+        {"split": "train", "label": "dog", "records": 1},
+    )
+
+
+def test_labels_that_look_like_numbers_are_checked(judge):
+    records = [record(1, "train", "1"), record(2, "eval", "1"), record(3, "eval", "42")]
+    finding = found(judge(records, labels=["1"]))["unknown_labels"]
+    assert finding.rows == ({"row": 3, "uri": "/data/3.jpg", "split": "eval", "label": "42"},)
+    finding = found(judge(records, expected_labels=("42",), folder="expected"))["unknown_labels"]
+    assert finding.count == 2
+    assert finding.message == "2 records have labels outside the expected labels."
+
+
+def test_anomalies_keep_tfdvs_severity(judge):
+    anomalies = (
+        Anomaly("eval", "height", "ERROR", "Out-of-range values", "4032 is too large"),
+        Anomaly("eval", "format", "WARNING", "New values", "gif"),
+    )
+    report = judge(CLEAN, anomalies=anomalies)
+    assert [(each.policy, each.count) for each in report.findings] == [("fail", 1), ("warn", 1)]
+    assert report.findings[0].rows[0]["long"] == "4032 is too large"
+    assert judge(CLEAN, anomalies=anomalies, policies={"anomalies": "off"}, folder="off").blessed
+
+
+def test_policies_decide(judge):
+    twins = [record(5, "train", "cat", "same"), record(6, "eval", "cat", "same")]
+    report = judge([*CLEAN, *twins], policies={"leakage": "warn"})
+    assert report.blessed
+    assert report.policies["leakage"] == "warn"
+    assert judge([*CLEAN, *twins], policies={"leakage": "off"}, folder="off").findings == ()
+
+
+def test_hostile_text_is_only_data(judge):
+    evil = "'; DROP TABLE records; --\u202e\x1b[2J"
+    twins = [
+        record(5, "train", evil, "same", uri=evil),
+        record(6, "eval", evil, "same", uri="/data/[a]*?.jpg"),
+    ]
+    report = judge([*CLEAN, *twins], folder="it's [a] *folder*?")
+    assert found(report)["leakage"].rows[0]["uri"] == evil
+    text = format_table(report)
+    assert "\x1b" not in text
+    assert "<U+001B>[2J" in text
+    assert "<U+202E>" in text
+
+
+def test_json_round_trip(judge):
+    twins = [record(5, "train", "cat", "same"), record(6, "eval", "dog", "same")]
+    report = judge([*CLEAN, *twins], [reject(7)], max_reject_fraction=1)
+    assert ValidationReport.from_json(report.to_json()) == report
+    assert (
+        report.to_json()
+        == judge([*CLEAN, *twins], [reject(7)], max_reject_fraction=1, folder="b").to_json()
+    )
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format_version": 2}'])
+def test_json_that_is_no_report(text):
+    with pytest.raises(DataError, match="no validation report"):
+        ValidationReport.from_json(text)
+
+
+def test_json_of_another_version(judge):
+    text = judge(CLEAN).to_json().replace('"format_version": 1', '"format_version": 7')
+    with pytest.raises(DataError, match="version 7, expected 1"):
+        ValidationReport.from_json(text)
+
+
+def test_table(judge):
+    rejects = [reject(row) for row in range(10, 22)]
+    assert format_table(judge(CLEAN, rejects, policies={"missing_classes": "off"})) == "\n".join(
+        [
+            "Stopped by 1 finding.",
+            "16 rows in the source: 4 written, 12 rejected, 0 deduplicated.",
+            "",
+            "FAIL  rejects       12  12 of 16 rows were rejected "
+            "(75.00%, allowed 1.00%): missing 12.",
+            *(
+                f"      row {row} /data/{row}.jpg (train, cat): missing: why {row}"
+                for row in range(10, 20)
+            ),
+            "      and 2 more",
+            "      What to do: Mend the rows of rejects.jsonl, "
+            "or allow a larger share of rejected rows.",
+        ]
+    )
+
+
+def test_table_of_pairs(judge):
+    twins = [
+        record(row, split, "cat", "same") for row, split in ((5, "train"), (6, "eval"), (7, "test"))
+    ]
+    lines = format_table(judge([*CLEAN, *twins])).splitlines()
+    assert (
+        "      row 5 /data/5.jpg (train, cat)  =  row 6 /data/6.jpg (eval, cat)  (3 records)"
+        in lines
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"policies": {"leakege": "fail"}}, "Unknown check 'leakege'.*Did you mean 'leakage'"),
+        ({"policies": {"leakage": "stop"}}, "Unknown policy of leakage 'stop'.*fail, warn, off"),
+        ({"policies": {"accounting": "off"}}, "always stop a run"),
+        ({"required_splits": ("validation",)}, "Unknown required split 'validation'"),
+        ({"max_reject_fraction": 1.5}, "max_reject_fraction is 1.5, expected 0 to 1"),
+        ({"max_reject_fraction": float("nan")}, "expected 0 to 1"),
+        ({"min_class_images": -1}, "min_class_images is -1"),
+    ],
+)
+def test_options_check_themselves(options, message):
+    with pytest.raises(UsageError, match=message):
+        ValidationOptions(**options)
+
+
+def test_missing_inputs(tmp_path):
+    index, rejects, manifest = write_inputs(tmp_path / "a", CLEAN, [], None, 0, ["cat", "dog"])
+    with pytest.raises(DataError, match="holds no manifest"):
+        validate(ValidationInputs(index, rejects, str(tmp_path / "none")))
+    with pytest.raises(DataError, match="holds no Parquet file"):
+        validate(ValidationInputs(str(tmp_path / "none"), rejects, manifest))
+    with pytest.raises(StorageError, match="rejects cannot be read"):
+        validate(ValidationInputs(index, str(tmp_path / "none.parquet"), manifest))
+    (tmp_path / "rejects.parquet").write_bytes(b"not Parquet, but long enough to have a footer")
+    with pytest.raises(DataError, match=r"rejects at .* are not what darkroom wrote"):
+        validate(ValidationInputs(index, str(tmp_path / "rejects.parquet"), manifest))
+
+
+def test_a_damaged_index_is_told_not_traced(tmp_path):
+    inputs = write_inputs(tmp_path / "a", CLEAN, [], None, 0, ["cat", "dog"])
+    index = tmp_path / "a/index/index-00001-of-00002.parquet"
+    data = index.read_bytes()
+    index.write_bytes(data[:4] + b"\xff" * 400 + data[404:])
+    with pytest.raises(DataError, match="damaged"):
+        validate(ValidationInputs(*inputs))

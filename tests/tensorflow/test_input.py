@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from darkroom.decoding import decode_image
+from darkroom.errors import DataError, UsageError
+from darkroom.input import input_fn, load, make_eval_dataset, make_train_dataset
+from darkroom.options import InputOptions
+
+SIZE = (8, 8)
+
+
+def _numbers(dataset):
+    """The rows' numbers, which `make_rows` writes into the first pixel."""
+    return [int(image[0, 0, 0]) for images, _ in dataset for image in images.numpy()]
+
+
+def _same(first, second):
+    return len(first) == len(second) and all(
+        np.array_equal(a, b)
+        for one, two in zip(first, second, strict=True)
+        for a, b in zip(one, two, strict=True)
+    )
+
+
+def _options(**values):
+    return InputOptions(SIZE, **{"batch_size": 4, "augment": "none", **values})
+
+
+@pytest.fixture
+def files(helpers, tmp_path):
+    records = [
+        helpers.make_example({"image/encoded": image, "image/class/label": label})
+        for image, label in helpers.make_rows(30)
+    ]
+    return helpers.write_split(tmp_path, "train", records, shards=3)
+
+
+def test_batches_are_uint8_pixels_and_int64_labels(files):
+    dataset = make_train_dataset(files, InputOptions((6, 5), batch_size=4, drop_remainder=True))
+    assert dataset.element_spec == (
+        tf.TensorSpec((4, 6, 5, 3), tf.uint8),
+        tf.TensorSpec((4,), tf.int64),
+    )
+    whole = make_eval_dataset(files, InputOptions((6, 5), batch_size=4))
+    assert whole.element_spec[0] == tf.TensorSpec((None, 6, 5, 3), tf.uint8)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_each_record_exactly_once_an_epoch_in_a_new_order(files, deterministic):
+    dataset = make_train_dataset(files, _options(deterministic=deterministic))
+    first, second = _numbers(dataset), _numbers(dataset)
+    assert Counter(first) == Counter(second) == Counter(range(30))
+    assert first != second
+    assert [len(labels) for _, labels in dataset] == [4] * 7 + [2]
+
+
+def test_labels_stay_with_their_images(files):
+    for images, labels in make_train_dataset(files, _options()):
+        np.testing.assert_array_equal(images[:, 0, 0, 0] % 2, labels)
+
+
+def test_repeat_and_drop_remainder(files):
+    twice = _numbers(make_train_dataset(files, _options(repeat=2)))
+    assert Counter(twice) == Counter(list(range(30)) * 2)
+    assert len(_numbers(make_train_dataset(files, _options(drop_remainder=True)))) == 28
+    endless = make_train_dataset(files, _options(repeat=None))
+    assert len(_numbers(endless.take(20))) == 80
+
+
+@pytest.mark.parametrize("augment", ["none", "crop_flip"])
+def test_deterministic_batches_are_the_same_in_two_runs_and_new_in_each_epoch(files, augment):
+    options = _options(augment=augment, deterministic=True, seed=3)
+    epochs = []
+    for _ in range(2):
+        dataset = make_train_dataset(files, options)
+        epochs.append([list(dataset.as_numpy_iterator()) for _ in range(2)])
+    assert _same(epochs[0][0], epochs[1][0])
+    assert _same(epochs[0][1], epochs[1][1])
+    assert not _same(epochs[0][0], epochs[0][1])
+    other = make_train_dataset(files, _options(augment=augment, deterministic=True, seed=4))
+    assert not _same(epochs[0][0], list(other.as_numpy_iterator()))
+
+
+def test_crops_of_one_image_differ_between_epochs(files, helpers):
+    options = _options(augment="crop", deterministic=True, shuffle_records=0)
+    dataset = make_train_dataset(files[:1], options)
+    epochs = [np.concatenate([images for images, _ in dataset]) for _ in range(2)]
+    assert epochs[0].shape == epochs[1].shape == (10, *SIZE, 3)
+    assert not np.array_equal(epochs[0], epochs[1])
+
+
+def test_evaluation_gives_whole_images_in_one_order(files, helpers):
+    dataset = make_eval_dataset(files, _options(augment="crop_flip"))
+    first, second = (list(dataset.as_numpy_iterator()) for _ in range(2))
+    assert _same(first, second)
+    rows = helpers.make_rows(30)
+    assert sorted(_numbers(dataset)) == list(range(30))
+    for images, labels in first:
+        for image, label in zip(images, labels, strict=True):
+            encoded, expected = rows[image[0, 0, 0]]
+            np.testing.assert_array_equal(image, decode_image(tf.constant(encoded), SIZE))
+            assert label == expected
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_input_fn_reads_patterns_plain_and_gzip(files, helpers, tmp_path, training):
+    records = [
+        helpers.make_example({"image/encoded": image, "image/class/label": label})
+        for image, label in helpers.make_rows(40)[30:]
+    ]
+    helpers.write_split(tmp_path / "more", "train", records, suffix=".gz")
+    patterns = [f"{tmp_path}/Split-train/*", f"{tmp_path}/more/Split-train/*"]
+    assert sorted(_numbers(input_fn(patterns, _options(), training))) == list(range(40))
+    assert len(_numbers(input_fn(patterns[0], _options(), training))) == 30
+
+
+def test_fewer_records_than_a_batch(files):
+    options = _options(batch_size=64)
+    assert [len(labels) for _, labels in make_train_dataset(files, options)] == [30]
+    assert [len(labels) for _, labels in make_eval_dataset(files, options)] == [30]
+
+
+def test_no_file_and_no_record_are_named(helpers, tmp_path):
+    with pytest.raises(DataError, match=r"No file matches .*/Split-eval/\*"):
+        input_fn(f"{tmp_path}/Split-eval/*", _options(), training=False)
+    empty = helpers.write_split(tmp_path, "train", [])
+    with pytest.raises(DataError, match=r"no record in 2 files: .*data_tfrecord-00000"):
+        make_train_dataset(empty, _options())
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ({"image/encoded": b"x"}, r"has no image/class/label; it has image/encoded\."),
+        ({"image/class/label": 1}, r"has no image/encoded; it has image/class/label\."),
+        ({"age": 1}, r"has no image/encoded and no image/class/label; it has age\."),
+    ],
+)
+def test_records_without_image_or_label_are_refused_at_once(helpers, tmp_path, features, message):
+    files = helpers.write_split(tmp_path, "train", [helpers.make_example(features)])
+    for make in (make_train_dataset, make_eval_dataset):
+        with pytest.raises(DataError, match=message):
+            make(files, _options())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("image_size", (0, 8)),
+        ("image_size", (8,)),
+        ("image_size", (8.0, 8)),
+        ("batch_size", 0),
+        ("batch_size", True),
+        ("shuffle_records", -1),
+        ("cycle_length", 0),
+        ("seed", "1"),
+        ("repeat", 0),
+        ("augment", "spin"),
+    ],
+)
+def test_a_wrong_option_is_named_with_its_value(name, value):
+    with pytest.raises(UsageError) as caught:
+        InputOptions(**{"image_size": SIZE, name: value})
+    assert str(caught.value).startswith(f"{name} is {value!r}, expected ")
+
+
+def test_load_gives_each_split_that_has_records(helpers, write_dataset):
+    rows = helpers.make_rows(20)
+    root = write_dataset({"train": rows[:12], "eval": rows[12:17], "test": []})
+    splits = load(str(root), image_size=SIZE, batch_size=5)
+    assert list(splits) == ["train", "eval"]
+    assert [int(split.cardinality()) for split in splits.values()] == [3, 1]
+    assert sorted(_numbers(splits["train"])) == list(range(12))
+    assert _numbers(splits["train"]) == _numbers(splits["train"])
+    assert sorted(_numbers(splits["eval"])) == list(range(12, 17))
+
+
+def test_load_for_training_crops_and_flips_the_train_split_only(helpers, write_dataset):
+    rows = helpers.make_rows(40)
+    root = write_dataset({"train": rows, "eval": rows})
+    splits = load(str(root), image_size=SIZE, batch_size=40, training=True, deterministic=True)
+    whole = load(str(root), image_size=SIZE, batch_size=40)
+    (train,), (evaluation,) = splits["train"], splits["eval"]
+    (expected,) = whole["eval"]
+    np.testing.assert_array_equal(evaluation[0], expected[0])
+    untouched = {image.tobytes() for image in expected[0].numpy()}
+    assert sum(image.tobytes() in untouched for image in train[0].numpy()) < 10
+
+    plain = load(str(root), image_size=SIZE, batch_size=40, training=True, augment="none")
+    (train,) = plain["train"]
+    assert {image.tobytes() for image in train[0].numpy()} == untouched
+    assert not np.array_equal(train[0], expected[0])
+
+
+def _truncate(root):
+    path = root / "Split-train" / "data_tfrecord-00001-of-00002"
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def _rename(root):
+    folder = root / "Split-train"
+    (folder / "data_tfrecord-00001-of-00002").rename(folder / "data_tfrecord-00001-of-00003")
+
+
+@pytest.mark.parametrize(
+    "damage", [_truncate, _rename, lambda root: (root / "dataset.json").unlink()]
+)
+def test_load_refuses_what_is_not_as_committed(helpers, write_dataset, damage):
+    root = write_dataset({"train": helpers.make_rows(8)})
+    damage(root)
+    with pytest.raises(DataError, match=r"Split-train|dataset\.json"):
+        load(str(root), image_size=SIZE)

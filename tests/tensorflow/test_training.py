@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import json
+import sys
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from darkroom import progress
+from darkroom.errors import DataError, UsageError
+from darkroom.input import input_fn
+from darkroom.options import InputOptions, TrainingOptions
+from darkroom.training import read_example_labels, run_fn, train
+
+SIZE = (8, 8)
+# Keras says so of every dataset whose length it was not told.
+pytestmark = pytest.mark.filterwarnings("ignore:Your input ran out of data")
+
+
+@pytest.fixture(autouse=True)
+def own_models(monkeypatch):
+    """A model that is traced in a moment, by name."""
+
+    def make(num_classes, image_size):
+        inputs = keras.Input((*image_size, 3), dtype="uint8")
+        x = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))
+        return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(x))
+
+    def make_compiled(num_classes, image_size):
+        model = make(num_classes, image_size)
+        model.compile(keras.optimizers.SGD(0.5), "sparse_categorical_crossentropy")
+        return model
+
+    module = types.ModuleType("own_models")
+    module.make, module.make_compiled = make, make_compiled
+    monkeypatch.setitem(sys.modules, "own_models", module)
+
+
+@pytest.fixture
+def dataset(helpers, write_dataset):
+    rows = helpers.make_rows(30)
+    return write_dataset({"train": rows[:22], "eval": rows[22:]})
+
+
+def _options(**values):
+    base = {"image_size": SIZE, "model": "own_models:make", "batch_size": 4, "augment": "none"}
+    return TrainingOptions(**{**base, "learning_rate": 0.1, **values})
+
+
+def _fn_args(root, tmp_path, config):
+    return types.SimpleNamespace(
+        train_files=[f"{root}/Split-train/*"],
+        eval_files=[f"{root}/Split-eval/*"],
+        model_run_dir=str(tmp_path / "run"),
+        serving_model_dir=str(tmp_path / "serving"),
+        custom_config=config,
+    )
+
+
+def _train(root, run_dir, **values):
+    return train(
+        _options(**values),
+        train_files=f"{root}/Split-train/*",
+        eval_files=f"{root}/Split-eval/*",
+        num_classes=2,
+        run_dir=str(run_dir),
+    )
+
+
+def _epochs(history):
+    return [entry["epoch"] for entry in history]
+
+
+def test_run_fn_trains_and_exports(dataset, tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(progress, "advance", lambda *values: calls.append(values))
+    config = {"darkroom": _options(epochs=3).to_dict(), "ai_platform_training_args": {}}
+    run_fn(_fn_args(dataset, tmp_path, config))
+    assert calls == [(1, 3, "epochs"), (2, 3, "epochs"), (3, 3, "epochs")]
+    history = json.loads((tmp_path / "run" / "history.json").read_text())
+    assert _epochs(history) == [1, 2, 3]
+    assert set(history[0]) == {"epoch", "accuracy", "loss", "val_accuracy", "val_loss"}
+    assert history[-1]["loss"] < history[0]["loss"]
+    assert list((tmp_path / "run" / "tensorboard" / "validation").glob("events.out.tfevents.*"))
+
+    served = tf.saved_model.load(str(tmp_path / "serving"))
+    dark, light = (np.full((4, 4, 3), value, np.uint8) for value in (0, 255))
+    images = tf.stack([tf.io.encode_png(dark), tf.io.encode_png(light)])
+    labels = served.signatures["serving_default"](image_bytes=images)["label"]
+    assert labels.numpy().tolist() == [b"dark", b"light"]
+
+
+def test_training_goes_on_after_the_last_epoch(dataset, tmp_path):
+    # One batch an epoch, so that the order of the records plays no part.
+    straight = _train(dataset, tmp_path / "straight", epochs=4, batch_size=22)
+    first = _train(dataset, tmp_path / "run", epochs=2, batch_size=22)
+    assert _epochs(first.history) == [1, 2]
+    second = _train(dataset, tmp_path / "run", epochs=4, batch_size=22)
+    assert _epochs(second.history) == [1, 2, 3, 4]
+    assert second.history[:2] == first.history
+    # The optimizer's state was restored too: the losses go on as without a stop.
+    losses = [[entry["val_loss"] for entry in run.history] for run in (straight, second)]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+
+    done = _train(dataset, tmp_path / "run", epochs=4, batch_size=22)
+    assert done.history == second.history
+    for one, two in zip(done.model.get_weights(), second.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_custom_config_as_json_text_resumes_run_fn(dataset, tmp_path):
+    for epochs in (2, 4):
+        config = json.dumps({"darkroom": _options(epochs=epochs).to_dict()})
+        run_fn(_fn_args(dataset, tmp_path, config))
+        history = json.loads((tmp_path / "run" / "history.json").read_text())
+        assert _epochs(history) == list(range(1, epochs + 1))
+
+
+def test_early_stopping_takes_the_best_weights(dataset, tmp_path):
+    # Labels of the eval split turned round: each epoch makes it worse there.
+    values = {"epochs": 20, "early_stopping_patience": 2, "learning_rate": 0.3}
+    options = _options(**values)
+    turned = tmp_path / "turned"
+    turned.mkdir()
+    with tf.io.TFRecordWriter(str(turned / "data")) as writer:
+        for record in tf.data.TFRecordDataset(
+            [str(path) for path in sorted((dataset / "Split-eval").iterdir())]
+        ):
+            example = tf.train.Example.FromString(record.numpy())
+            label = example.features.feature["image/class/label"].int64_list
+            label.value[0] = 1 - label.value[0]
+            writer.write(example.SerializeToString())
+
+    def run():
+        return train(
+            options,
+            train_files=f"{dataset}/Split-train/*",
+            eval_files=f"{turned}/*",
+            num_classes=2,
+            run_dir=str(tmp_path / "run"),
+        )
+
+    trained = run()
+    losses = [entry["val_loss"] for entry in trained.history]
+    best = losses.index(min(losses))
+    assert len(losses) == best + 3 < 20
+    data = input_fn(f"{turned}/*", options.input_options, training=False)
+    found = trained.model.evaluate(data, verbose=0, return_dict=True)["loss"]
+    assert found == pytest.approx(min(losses), rel=1e-5)
+    # A run that has stopped early stays so.
+    assert _epochs(run().history) == _epochs(trained.history)
+
+
+def test_all_epochs_without_early_stopping_keep_the_last_weights(dataset, tmp_path):
+    trained = _train(dataset, tmp_path / "run", epochs=2)
+    data = input_fn(f"{dataset}/Split-eval/*", _options().input_options, training=False)
+    found = trained.model.evaluate(data, verbose=0, return_dict=True)["loss"]
+    assert found == pytest.approx(trained.history[-1]["val_loss"], rel=1e-5)
+
+
+def test_deterministic_runs_give_the_same_losses(dataset, tmp_path):
+    runs = [
+        _train(dataset, tmp_path / name, epochs=2, deterministic=True, augment="crop_flip").history
+        for name in ("a", "b")
+    ]
+    for one, two in zip(*runs, strict=True):
+        assert one == pytest.approx(two, rel=1e-4)
+
+
+def test_a_compiled_model_stays_as_it_is(dataset, tmp_path):
+    trained = _train(dataset, tmp_path / "run", epochs=1, model="own_models:make_compiled")
+    assert isinstance(trained.model.optimizer, keras.optimizers.SGD)
+    assert set(trained.history[0]) == {"epoch", "loss", "val_loss"}
+
+
+def test_fewer_records_than_a_batch(dataset, tmp_path):
+    trained = _train(dataset, tmp_path / "run", epochs=1, batch_size=64)
+    assert _epochs(trained.history) == [1]
+
+
+def test_checkpoint_of_another_model_is_refused(dataset, tmp_path):
+    _train(dataset, tmp_path / "run", epochs=1)
+    with pytest.raises(UsageError, match="is of another model, image size or number of labels"):
+        _train(dataset, tmp_path / "run", epochs=2, model="small_cnn")
+
+
+def test_a_missing_split_is_named(helpers, write_dataset, tmp_path):
+    root = write_dataset({"train": helpers.make_rows(8)})
+    with pytest.raises(DataError, match=r"The eval split cannot be used: No file matches .*eval/"):
+        run_fn(_fn_args(root, tmp_path, {"darkroom": _options().to_dict()}))
+    with pytest.raises(DataError, match="The label map has 1 labels, expected at least 2"):
+        train(_options(), train_files="x", eval_files="x", num_classes=1, run_dir=str(tmp_path))
+
+
+def test_labels_come_from_the_root_of_the_examples(dataset, tmp_path):
+    patterns = [f"{dataset}/Split-train/*", f"{dataset}/Split-eval/*"]
+    assert read_example_labels(patterns) == ["dark", "light"]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "labels.txt").write_text("light\ndark\n")
+    with pytest.raises(DataError, match=r"The label maps of .*dataset and .*other differ"):
+        read_example_labels([*patterns, f"{tmp_path}/other/Split-train/*"])
+    with pytest.raises(DataError, match=r"no label map .*nowhere/labels\.txt"):
+        read_example_labels([f"{tmp_path}/nowhere/Split-train/*"])
+    shard = dataset / "Split-train" / "data_tfrecord-00001-of-00002"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(DataError, match="data_tfrecord-00001-of-00002"):
+        read_example_labels(patterns)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"image_size": [8, 8], "epoch": 3}, "no option 'epoch'. Did you mean epochs?"),
+        ({"image_size": [8, 8], "zzz": 3}, "no option 'zzz'. Options: image_size, model,"),
+        ({"epochs": 3}, "needs the option image_size"),
+        ({"image_size": [8, 8], "epochs": 0}, "epochs is 0, expected a whole number"),
+        ({"image_size": [8, 8], "epochs": True}, "epochs is True, expected a whole number"),
+        ({"image_size": [8, 8], "learning_rate": 0}, "learning_rate is 0, expected a number"),
+        ({"image_size": [8, 8], "batch_size": "4"}, "batch_size is '4', expected a whole"),
+        ({"image_size": [8, 8], "augment": "spin"}, "augment is 'spin', expected one of none,"),
+    ],
+)
+def test_wrong_training_options_are_named(values, message):
+    with pytest.raises(UsageError) as caught:
+        TrainingOptions.from_dict(values)
+    assert message in str(caught.value)
+
+
+def test_options_survive_json():
+    options = _options(early_stopping_patience=3, weights="w.h5", seed=5)
+    assert TrainingOptions.from_dict(json.loads(json.dumps(options.to_dict()))) == options
+
+
+@pytest.mark.parametrize("config", [None, {}, "{}", {"epochs": 3}])
+def test_custom_config_without_our_key_is_refused(dataset, tmp_path, config):
+    with pytest.raises(UsageError, match=r"custom_config is .* expected a dict with 'darkroom'"):
+        run_fn(_fn_args(dataset, tmp_path, config))
+
+
+def test_own_run_fn_with_our_input_fn(helpers, tmp_path):
+    """What the documentation shows: any Examples, one's own model and loop."""
+    for split, rows in (("train", helpers.make_rows(24)), ("eval", helpers.make_rows(8, seed=1))):
+        records = [
+            helpers.make_example({"image/encoded": image, "image/class/label": label})
+            for image, label in rows
+        ]
+        helpers.write_split(tmp_path / "examples", split, records, suffix=".gz")
+
+    def own_run_fn(fn_args):
+        options = InputOptions((8, 8), batch_size=4, repeat=None)
+        model = sys.modules["own_models"].make(2, options.image_size)
+        model.compile(
+            keras.optimizers.Adam(0.1), "sparse_categorical_crossentropy", metrics=["accuracy"]
+        )
+        model.fit(
+            input_fn(fn_args.train_files, options, training=True),
+            validation_data=input_fn(fn_args.eval_files, options, training=False),
+            steps_per_epoch=12,
+            epochs=2,
+            shuffle=False,
+            verbose=0,
+        )
+        model.export(fn_args.serving_model_dir, verbose=False)
+        return model.history.history["val_accuracy"][-1]
+
+    assert own_run_fn(_fn_args(tmp_path / "examples", tmp_path, None)) == 1.0
+    assert (tmp_path / "serving" / "saved_model.pb").exists()
+
+
+def test_small_cnn_reads_digits(helpers, write_dataset, tmp_path):
+    digits = pytest.importorskip("sklearn.datasets").load_digits()
+    order = np.random.default_rng(0).permutation(len(digits.target))
+    rows = [
+        (
+            helpers.encode_png(np.uint8(digits.images[number] * 255 / 16)),
+            int(digits.target[number]),
+        )
+        for number in order
+    ]
+    root = write_dataset({"train": rows[:1437], "eval": rows[1437:]}, labels="0123456789")
+    options = TrainingOptions(image_size=(16, 16), epochs=8, augment="none", deterministic=True)
+    trained = train(
+        options,
+        train_files=f"{root}/Split-train/*",
+        eval_files=f"{root}/Split-eval/*",
+        num_classes=10,
+        run_dir=str(tmp_path / "run"),
+    )
+    assert trained.history[-1]["val_accuracy"] >= 0.97
