@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
-
 from darkroom import conversion, storage
+from darkroom.batches import read_batches
 from darkroom.conversion import Folders
 from darkroom.errors import UsageError
 from darkroom.runners import DATAFLOW_RUNNER, build_options
@@ -87,7 +86,7 @@ class DataflowJob:
             UsageError: An image is local.
         """
         local = []
-        for batch in pq.ParquetFile(manifest_path).iter_batches(columns=["uri"]):
+        for batch in read_batches(manifest_path, ["uri"]):
             uris = batch.column(0).to_pylist()
             local += [uri for uri in uris if uri and not storage.is_remote(uri)]
         if local:

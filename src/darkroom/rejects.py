@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
+from darkroom.batches import BATCH_ROWS, read_batches
 
 PARQUET_FILE = "rejects.parquet"
 JSONL_FILE = "rejects.jsonl"
@@ -36,7 +37,6 @@ _SCHEMA = pa.schema(
         ("extra", pa.string()),
     ]
 )
-_BATCH_ROWS = 8_192
 
 
 class Reject(NamedTuple):
@@ -86,7 +86,7 @@ class RejectsWriter:
         """Adds one row."""
         self._rows.append(reject)
         self.count += 1
-        if len(self._rows) >= _BATCH_ROWS:
+        if len(self._rows) >= BATCH_ROWS:
             self._flush()
 
     def _flush(self) -> None:
@@ -112,11 +112,10 @@ def _as_unicode(text: str) -> str:
 
 def read_rejects(path: str) -> Iterator[Reject]:
     """Yields the rows of a rejects' Parquet file."""
-    with storage.open_read(path) as file:
-        for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS):
-            for record in batch.to_pylist():
-                record["extra"] = json.loads(record["extra"]) if record["extra"] else {}
-                yield Reject(**record)
+    for batch in read_batches(path):
+        for record in batch.to_pylist():
+            record["extra"] = json.loads(record["extra"]) if record["extra"] else {}
+            yield Reject(**record)
 
 
 def write_rejects(folder: str, parts: Iterable[str]) -> int:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import examples, index, storage
+from darkroom.batches import read_batches
 
 # `image/size_bytes` and `image/luminance` are no features of the record; they tell of drift.
 FEATURES = {
@@ -38,12 +39,11 @@ class ReadIndexBatchesFn(beam.DoFn):
 
     def process(self, path: str) -> Iterator[pa.RecordBatch]:
         """Yields the batches of a file, one list of values a row and feature."""
-        with storage.open_read(path) as file:
-            for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS):
-                table = pa.Table.from_batches([batch])
-                rows = table.filter(pa.compute.equal(table["split"], self._split))
-                if rows.num_rows:
-                    yield make_feature_batch(rows)
+        for batch in read_batches(path, batch_rows=_BATCH_ROWS):
+            table = pa.Table.from_batches([batch])
+            rows = table.filter(pa.compute.equal(table["split"], self._split))
+            if rows.num_rows:
+                yield make_feature_batch(rows)
 
 
 def make_feature_batch(rows: pa.Table) -> pa.RecordBatch:

@@ -11,12 +11,11 @@ import pyarrow.parquet as pq
 
 from darkroom import schema as schemas
 from darkroom import storage
+from darkroom.batches import read_batches
 from darkroom.errors import DataError
 from darkroom.schema import Kind, Schema
 from darkroom.sources.base import BadRow, Row
 from darkroom.sources.typed import as_value
-
-_BATCH_ROWS = 10_000
 
 
 class ParquetSource:
@@ -39,13 +38,11 @@ class ParquetSource:
         """Yields every row."""
         columns = [name for name, _ in self.schema.columns]
         row = 0
-        with storage.open_read(self.name) as file:
-            for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
-                for values in zip(
-                    *(batch.column(name).to_pylist() for name in columns), strict=True
-                ):
-                    row += 1
-                    yield make_row(row, values, self.schema)
+        for batch in read_batches(self.name, columns):
+            cells = (batch.column(name).to_pylist() for name in columns)
+            for values in zip(*cells, strict=True):
+                row += 1
+                yield make_row(row, values, self.schema)
 
 
 def arrow_kinds(schema: pa.Schema) -> dict[str, Kind]:

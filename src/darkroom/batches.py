@@ -1,0 +1,32 @@
+"""Parquet files read in batches, from any store and in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from darkroom import storage
+
+BATCH_ROWS = 8_192
+
+
+def read_batches(
+    path: str, columns: Sequence[str] | None = None, batch_rows: int = BATCH_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a Parquet file in batches.
+
+    Args:
+        path: The file.
+        columns: Names of the columns to read; all when None.
+        batch_rows: Most rows in a batch.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    with storage.open_read(path) as file:
+        parquet = pq.ParquetFile(file)
+        # A file without rows may have no row group, at which newer pyarrow fails.
+        if parquet.num_row_groups:
+            yield from parquet.iter_batches(batch_rows, columns=columns)
