@@ -27,6 +27,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+METADATA_FILE = "metadata.sqlite"
 # In process. Without an image named here TFX would build a source package of itself for every
 # component that uses Beam; the in-process runner never looks at the name.
 LOCAL_BEAM_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")

@@ -10,8 +10,7 @@ from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 
 from darkroom import storage
-
-METADATA_FILE = "metadata.sqlite"
+from darkroom.pipelines.config import METADATA_FILE
 
 
 def make_connection_config(root: str) -> Any:

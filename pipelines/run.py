@@ -13,12 +13,15 @@ from darkroom import logs, progress, storage
 from darkroom.errors import DataError, OutputError
 from darkroom.fingerprint import fingerprint_source
 from darkroom.locks import LOCK_FILE, hold_folder
-from darkroom.pipelines.config import PipelineConfig, make_config, read_config_file
+from darkroom.pipelines.config import (
+    METADATA_FILE,
+    PipelineConfig,
+    make_config,
+    read_config_file,
+)
 from darkroom.schema import Schema
 
 LOG_FILE = "log.txt"
-# A run folder is known by it; TFX makes it before anything else.
-_MARK = "metadata.sqlite"
 
 _DEMO_IMAGES = "images"
 _DEMO_RUN = "run"
@@ -62,6 +65,7 @@ def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
     from darkroom.demo import write_demo_dataset
 
     root = storage.absolute(root)
+    _check_root(root, _DEMO_IMAGES)
     source = write_demo_dataset(storage.join(root, _DEMO_IMAGES))
     config = PipelineConfig(
         data=str(source),
@@ -73,7 +77,8 @@ def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
 
 
 def _run(config: PipelineConfig, *, as_json: bool, overwrite: bool) -> int:
-    _check_root(config.root, overwrite)
+    if not overwrite:
+        _check_root(config.root, METADATA_FILE)
     fingerprint = fingerprint_source(config.data, config.manifest)
     config = dataclasses.replace(config, source_fingerprint=fingerprint)
     storage.make_folder(config.root)
@@ -102,10 +107,11 @@ def _run_reported(config: PipelineConfig, log_path: str, out: TextIO, *, as_json
     return 1 if error else summary.exit_code
 
 
-def _check_root(root: str, overwrite: bool) -> None:
+def _check_root(root: str, mark: str) -> None:
+    """Checks that a folder is empty, or was made by an earlier run, which leaves `mark` in it."""
     names = [name for name in storage.list_folder(root) if name != LOCK_FILE]
-    if names and _MARK not in names and not overwrite:
+    if names and mark not in names:
         raise OutputError(
             f"{root} holds other data: {names[:5]}.",
-            "Choose another --root, or use it all the same with --overwrite.",
+            "Choose another --root, or let `darkroom run` use it all the same with --overwrite.",
         )

@@ -162,7 +162,9 @@ def _format_findings(report: ValidationReport) -> list[str]:
         lines.append(
             f"  {finding.policy.upper():<5}{finding.check}: {make_visible(finding.message)}"
         )
-        lines += [f"       {format_row(row)}" for row in finding.rows[:_SHOWN_ROWS]]
+        for row in finding.rows[:_SHOWN_ROWS]:
+            # Both sides of a pair, each on its own line: together they are wider than a terminal.
+            lines += [f"       {side}" for side in format_row(row).split("  =  ")]
     return lines
 
 

@@ -113,6 +113,34 @@ def test_a_gate_that_holds_stops_before_training_and_says_so(demo):
     assert "Same image in several splits" in Path(report).read_text()
 
 
+def test_a_model_that_is_not_good_enough_is_not_pushed(demo):
+    root, summary = demo
+    config = root.parent / "run.toml"
+    # The demo's own options, so that all but the last two nodes are reused.
+    config.write_text(
+        f"""
+        data = "{root / "images" / "digits.csv"}"
+        root = "{root / "run"}"
+        image_size = [16, 16]
+        augment = "none"
+        epochs = 8
+        deterministic = true
+        policies = {{ leakage = "warn", label_conflicts = "warn" }}
+        """
+    )
+    command = [sys.executable, "-m", "darkroom.cli", "run", "--json", "--config", str(config)]
+    command += ["--min-accuracy", "1.0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert "Trainer" in found["reused"]
+    assert found["accuracy"] == summary["accuracy"]
+    assert found["pushed"] is None
+    assert [path.name for path in (root / "run" / "pushed").iterdir()] == [
+        Path(summary["pushed"]).name
+    ]
+
+
 def test_a_changed_image_is_never_served_from_the_cache(demo):
     root, summary = demo
     image = root / "images" / "digits" / "0" / "0000.png"
