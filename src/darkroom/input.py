@@ -7,6 +7,7 @@ one parallel map then parses, decodes, crops or resizes and mirrors. Pixels stay
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,19 +17,18 @@ from darkroom import dataset as datasets
 from darkroom import storage
 from darkroom.decoding import decode_image, decode_training_image
 from darkroom.errors import DataError
+from darkroom.examples import IMAGE_ENCODED, LABEL_NUMBER
 from darkroom.options import InputOptions
 
-IMAGE_KEY = "image/encoded"
-LABEL_KEY = "image/class/label"
 _READ_BUFFER_BYTES = 1 << 20
 _FEATURES = {
-    IMAGE_KEY: tf.io.FixedLenFeature([], tf.string),
-    LABEL_KEY: tf.io.FixedLenFeature([], tf.int64),
+    IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string),
+    LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64),
 }
 
 
 def load(
-    directory: str,
+    directory: str | os.PathLike[str],
     *,
     image_size: tuple[int, int],
     batch_size: int = 32,
@@ -67,12 +67,13 @@ def load(
         deterministic=deterministic,
         seed=seed,
     )
-    dataset = datasets.read_dataset(directory)
-    datasets.check_files(directory, dataset)
+    root = storage.absolute(directory)
+    dataset = datasets.read_dataset(root)
+    datasets.check_files(root, dataset)
     loaded = {}
     for name, split in dataset.splits.items():
         if split.records:
-            files = [storage.join(directory, shard.file) for shard in split.shards]
+            files = [storage.join(root, shard.file) for shard in split.shards]
             make = make_train_dataset if training and name == "train" else make_eval_dataset
             # Keras wants to know the length, and a shard that ends early must not go unseen.
             num_batches = math.ceil(split.records / batch_size)
@@ -118,9 +119,9 @@ def make_train_dataset(files: Sequence[str], options: InputOptions) -> tf.data.D
     def decode(record: tf.Tensor, seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         parsed = tf.io.parse_single_example(record, _FEATURES)
         image = decode_training_image(
-            parsed[IMAGE_KEY], options.image_size, seed, crop=options.crops, flip=options.flips
+            parsed[IMAGE_ENCODED], options.image_size, seed, crop=options.crops, flip=options.flips
         )
-        return image, parsed[LABEL_KEY]
+        return image, parsed[LABEL_NUMBER]
 
     _check_first_record(files)
     paths = tf.data.Dataset.from_tensor_slices(sorted(files)).shuffle(len(files), options.seed)
@@ -150,7 +151,7 @@ def make_eval_dataset(files: Sequence[str], options: InputOptions) -> tf.data.Da
 
     def decode(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         parsed = tf.io.parse_single_example(record, _FEATURES)
-        return decode_image(parsed[IMAGE_KEY], options.image_size), parsed[LABEL_KEY]
+        return decode_image(parsed[IMAGE_ENCODED], options.image_size), parsed[LABEL_NUMBER]
 
     _check_first_record(files)
     records = _interleave(tf.data.Dataset.from_tensor_slices(sorted(files)), options)

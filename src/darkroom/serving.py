@@ -12,7 +12,7 @@ import tensorflow as tf
 from darkroom import labels as label_maps
 from darkroom import storage
 from darkroom.decoding import decode_image
-from darkroom.input import IMAGE_KEY
+from darkroom.examples import IMAGE_ENCODED
 
 EXAMPLES_SIGNATURE = "serving_examples"
 PROBABILITIES_KEY = "probabilities"
@@ -55,9 +55,9 @@ def export_model(
         return {"label": label, "score": tf.reduce_max(scores, axis=-1), "scores": scores}
 
     def serve_examples(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        features = {IMAGE_KEY: tf.io.FixedLenFeature([], tf.string)}
+        features = {IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string)}
         parsed = tf.io.parse_example(examples, features)
-        return {PROBABILITIES_KEY: predict(parsed[IMAGE_KEY])}
+        return {PROBABILITIES_KEY: predict(parsed[IMAGE_ENCODED])}
 
     with tempfile.TemporaryDirectory() as folder:
         module.label_table = _make_label_table(labels, folder)
