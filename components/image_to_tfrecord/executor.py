@@ -60,7 +60,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 "Mend the images, or the paths in the source.",
             )
         written = dataset.read_dataset(folders.examples)
-        examples.split_names = artifact_utils.encode_split_names(list(written.splits))
+        # A split that lost all its rows is no split for those who read the artifact.
+        splits = [name for name, split in written.splits.items() if split.records]
+        examples.split_names = artifact_utils.encode_split_names(splits)
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
         examples.set_string_custom_property("fingerprint", written.fingerprint)
         examples.set_int_custom_property("records", written.written)

@@ -1,14 +1,17 @@
-"""What the first bytes of a file say it is, and which way up a JPEG is meant to be seen."""
+"""What the bytes of an image file say without being decoded: format, size, which way up, damage."""
 
 from __future__ import annotations
 
 import struct
+import zlib
+from collections.abc import Iterator
 
 JPEG, PNG = "jpeg", "png"
 
+_PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _MAGIC = (
     (b"\xff\xd8\xff", JPEG),
-    (b"\x89PNG\r\n\x1a\n", PNG),
+    (_PNG_MAGIC, PNG),
     (b"GIF87a", "gif"),
     (b"GIF89a", "gif"),
     (b"BM", "bmp"),
@@ -53,6 +56,32 @@ def describe_bytes(data: bytes) -> str:
     if start and all(32 <= byte < 127 or byte in b"\r\n\t" for byte in start):
         return "it looks like text"
     return f"it begins with {data[:8].hex(' ')}"
+
+
+def iterate_png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Yields name, start and end (of the data within `data`) of the chunks that a PNG has whole."""
+    place = len(_PNG_MAGIC)
+    while place + 12 <= len(data):
+        length = int.from_bytes(data[place : place + 4], "big")
+        start, end = place + 8, place + 8 + length
+        if end + 4 > len(data):
+            return
+        yield data[place + 4 : start], start, end
+        place = end + 4
+
+
+def find_png_damage(data: bytes) -> str | None:
+    """Returns what is wrong with the chunks of a PNG, or None.
+
+    Pillow reads a PNG that has no end, or a wrong checksum behind its pixels; TensorFlow's decoder
+    refuses both, so they have to be told here.
+    """
+    name = b""
+    for name, start, end in iterate_png_chunks(data):
+        checksum = int.from_bytes(data[end : end + 4], "big")
+        if zlib.crc32(memoryview(data)[start - 4 : end]) != checksum:
+            return f"the checksum of its chunk {name.decode('ascii', 'replace')} is wrong"
+    return None if name == b"IEND" else "it ends early"
 
 
 def parse_jpeg_orientation(data: bytes) -> int:

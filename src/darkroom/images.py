@@ -24,6 +24,8 @@ from darkroom.image_bytes import (
     JPEG,
     PNG,
     describe_bytes,
+    find_png_damage,
+    iterate_png_chunks,
     parse_jpeg_orientation,
     sniff_format,
 )
@@ -132,8 +134,11 @@ def prepare_image(data: bytes, options: ImageOptions) -> PreparedImage:
         raise ImageError("not_an_image", describe_bytes(data))
     if source_format == JPEG:
         return _prepare_jpeg(data, options)
-    if source_format == PNG and _is_plain_png(data):
-        return _prepare_plain(data, PNG, options)
+    if source_format == PNG:
+        if options.checks == CHECKS_FULL and (damage := find_png_damage(data)):
+            raise ImageError("truncated" if "early" in damage else "undecodable", damage)
+        if _is_plain_png(data):
+            return _prepare_plain(data, PNG, options)
     return _prepare_other(data, source_format, options)
 
 
@@ -173,16 +178,12 @@ def _is_plain_png(data: bytes) -> bool:
     depth, colour = data[24:25], data[25:26]
     if depth != b"\x08" or colour not in (b"\0", b"\x02"):
         return False
-    place = 8
-    while place + 8 <= len(data):
-        length = int.from_bytes(data[place : place + 4], "big")
-        name = data[place + 4 : place + 8]
+    for name, _, _ in iterate_png_chunks(data):
         if name in (b"tRNS", b"acTL", b"eXIf"):
             return False
         if name == b"IDAT":
-            return True
-        place += 12 + length
-    return True  # no image data: decoding says so
+            break
+    return True
 
 
 def _prepare_plain(data: bytes, source_format: str, options: ImageOptions) -> PreparedImage:

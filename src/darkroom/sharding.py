@@ -92,7 +92,7 @@ def index_file(number: int, total: int) -> str:
     return f"index-{number:05d}-of-{total:05d}.parquet"
 
 
-def parse_shard_counts(given: int | str | Mapping[str, int] | None) -> dict[str, int]:
+def parse_shard_counts(given: int | Mapping[str, int] | None) -> dict[str, int]:
     """Returns the number of shards by split, from one number for all or one a split.
 
     Raises:
@@ -100,9 +100,11 @@ def parse_shard_counts(given: int | str | Mapping[str, int] | None) -> dict[str,
     """
     if given is None or given == 0:
         return {}
-    counts = dict.fromkeys(SPLITS, int(given)) if isinstance(given, int | str) else dict(given)
+    if not isinstance(given, int | Mapping) or isinstance(given, bool):
+        raise UsageError(f"num_shards must be a whole number or one a split, got {given!r}.")
+    counts = dict.fromkeys(SPLITS, given) if isinstance(given, int) else dict(given)
     if unknown := sorted(set(counts) - set(SPLITS)):
         raise UsageError(f"Unknown splits {unknown} in the shard counts.", f"Known: {SPLITS}.")
-    if bad := {split: count for split, count in counts.items() if count < 1}:
+    if bad := {s: n for s, n in counts.items() if not isinstance(n, int) or n < 1}:
         raise UsageError(f"Shard counts must be positive, got {bad}.")
     return counts

@@ -1,0 +1,235 @@
+"""The command line: exit codes, messages and JSON."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from darkroom.cli import main
+from darkroom.locks import hold_folder
+
+
+def _run(*arguments: str, cwd: Path | None = None, **options) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "darkroom.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, **options)
+
+
+def _json(capsys) -> dict:
+    out, _ = capsys.readouterr()
+    [line] = out.splitlines()
+    return json.loads(line)
+
+
+def test_a_conversion_says_what_became_of_the_rows(faulty_set, tmp_path, capsys):
+    code = main(
+        ["convert", str(faulty_set.csv), "--output-dir", f"{tmp_path}/out", "--max-rejects", "1"]
+    )
+    out, err = capsys.readouterr()
+    assert code == 0
+    assert out.splitlines()[:4] == [
+        "Rows in    47",
+        "Written    39  (train 31, eval 8, test 0) in 4 shards",
+        "Rejected   7  (conflict 2, empty 1, empty_label 1, missing 1, not_an_image 1, "
+        "truncated 1)",
+        "Repeated   1",
+    ]
+    assert f"Rejects    {tmp_path}/out/rejects.jsonl" in out
+    assert "Traceback" not in err
+
+
+def test_json_has_the_whole_result(faulty_set, tmp_path, capsys):
+    code = main(
+        [
+            *("convert", str(faulty_set.csv), "--output-dir", f"{tmp_path}/out"),
+            *("--max-rejects", "1", "--json"),
+        ]
+    )
+    found = _json(capsys)
+    assert code == 0
+    assert len(found.pop("fingerprint")) == 64
+    assert found == {
+        "rows": 47,
+        "written": 39,
+        "rejected": {
+            "conflict": 2,
+            "empty": 1,
+            "empty_label": 1,
+            "missing": 1,
+            "not_an_image": 1,
+            "truncated": 1,
+        },
+        "deduplicated": 1,
+        "splits": {"train": 31, "eval": 8, "test": 0},
+        "shards": 4,
+        "output_dir": f"{tmp_path}/out",
+        "already_complete": False,
+        "job_id": None,
+    }
+
+
+def test_over_budget_is_one_with_the_result(faulty_set, tmp_path, capsys):
+    arguments = ["convert", str(faulty_set.csv), "--output-dir", f"{tmp_path}/out"]
+    assert main([*arguments, "--json"]) == 1
+    found = _json(capsys)
+    assert (found["rows"], found["written"], found["fingerprint"]) == (47, 0, "")
+    assert sum(found["rejected"].values()) == 7
+    assert "more than the 1.00% allowed" in found["message"]
+
+    assert main(arguments) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "darkroom: 7 of 47 rows were refused" in err
+    assert "row 41: not_an_image (it looks like HTML)" in err
+    assert "--max-rejects" in err
+
+
+def test_a_source_that_cannot_be_used_is_one(tmp_path, capsys):
+    (tmp_path / "bad.csv").write_text("split,image_uri,label\ntran,a.png,cat\n")
+    arguments = ["convert", f"{tmp_path}/bad.csv", "--output-dir", f"{tmp_path}/out"]
+    assert main([*arguments, "--json"]) == 1
+    error = _json(capsys)["error"]
+    assert error["code"] == "data"
+    assert "row 1: unknown split 'tran'. Did you mean TRAIN?" in error["message"]
+    assert "Known:" in error["hint"]
+
+
+def test_wrong_usage_is_two(image_set, tmp_path, capsys):
+    arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
+    assert main([*arguments, "--columns", '{"image_uri": "picture"}']) == 2
+    assert _json(capsys)["error"]["code"] == "usage"
+    assert main([*arguments, "--beam-option", "nonsense=1"]) == 2
+    assert "no option 'nonsense'" in _json(capsys)["error"]["message"]
+    assert main(["convert", "x"]) == 2
+    assert "--output-dir" in capsys.readouterr().err
+    assert main(["convrt"]) == 2
+    assert "convert" in capsys.readouterr().err
+
+
+def test_an_unknown_flag_is_two_and_named(capsys):
+    assert main(["convert", "x", "--output-dir", "y", "--overwite"]) == 2
+    assert "--overwite" in capsys.readouterr().err
+
+
+def test_a_missing_source_is_three(tmp_path, capsys):
+    assert main(["convert", f"{tmp_path}/none.csv", "--output-dir", f"{tmp_path}/out"]) == 3
+    out, err = capsys.readouterr()
+    assert f"{tmp_path}/none.csv" in err
+    assert "Check the path" in err
+    assert "Traceback" not in out + err
+
+
+def test_an_output_that_cannot_be_made_is_three(image_set, tmp_path, capsys):
+    (tmp_path / "file").write_text("x")
+    arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/file/out"]
+    assert main(arguments) == 3
+    assert f"{tmp_path}/file" in capsys.readouterr().err
+
+
+def test_no_permission_is_three(image_set, tmp_path, capsys, monkeypatch):
+    def refuse(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    # Root may do everything, so the refusal has to be played.
+    monkeypatch.setattr("darkroom.storage.make_folder", refuse)
+    arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
+    assert main(arguments) == 3
+    error = _json(capsys)["error"]
+    assert error["code"] == "environment"
+    assert "Permission denied" in error["message"]
+
+
+def test_other_data_in_the_output_is_four(image_set, tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
+    assert main(arguments) == 4
+    error = _json(capsys)["error"]
+    assert error["code"] == "output"
+    assert "['notes.txt']" in error["message"]
+    assert "--overwrite" in error["hint"]
+
+
+def test_an_output_that_is_held_is_four(image_set, tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    with hold_folder(str(tmp_path / "out")):
+        code = main(["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out"])
+    assert code == 4
+    assert f"process {os.getpid()}" in capsys.readouterr().err
+
+
+def test_a_defect_of_ours_is_seventy_and_says_so(image_set, tmp_path, capsys, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("darkroom.converter.convert", fail)
+    arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out"]
+    assert main([*arguments, "--json"]) == 70
+    assert _json(capsys)["error"] == {
+        "code": "internal",
+        "message": "RuntimeError: boom",
+        "hint": "This is a defect of darkroom: please report it with the lines above.",
+    }
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_with_its_number(image_set, tmp_path, number, code):
+    os.mkfifo(image_set.folder / "slow.csv")  # the source never comes
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "darkroom.cli", "convert", f"{image_set.folder}/slow.csv"),
+            *("--output-dir", f"{tmp_path}/out"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(1.5)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=10)
+    assert process.returncode == code, out + err
+    assert "Traceback" not in out + err
+
+
+def test_inspect_writes_a_sheet_and_a_table(image_set, tmp_path, capsys):
+    main(["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out"])
+    capsys.readouterr()
+    arguments = ["inspect", f"{tmp_path}/out", "--split", "eval", "-n", "5", "--json"]
+    assert main([*arguments, "--output-dir", f"{tmp_path}/look"]) == 0
+    found = _json(capsys)
+    assert found["records"] == 5
+    assert Path(found["sheet"]).read_bytes()[:4] == b"\x89PNG"
+    assert len(Path(found["csv"]).read_text().splitlines()) == 6
+    assert main([*arguments[:2], "--split", "dev", "--json"]) == 2
+    assert "Splits: train, eval" in _json(capsys)["error"]["hint"]
+    assert main(["inspect", f"{tmp_path}", "--json"]) == 1
+    assert "no dataset.json" in _json(capsys)["error"]["message"]
+
+
+@pytest.mark.parametrize("command", [[], ["convert"], ["inspect"], ["run"], ["demo"]])
+def test_help_comes_at_once(command):
+    seconds = []
+    for _ in range(3):
+        started = time.monotonic()
+        done = _run(*command, "--help")
+        seconds.append(time.monotonic() - started)
+        assert done.returncode == 0
+        assert "usage: darkroom" in done.stdout
+    assert min(seconds) < 0.5
+
+
+def test_a_missing_extra_is_one_line(image_set, tmp_path):
+    if importlib.util.find_spec("tfx"):
+        pytest.skip("tfx is installed")
+    done = _run("run", "--data", str(image_set.csv), "--root", f"{tmp_path}/run", "--json")
+    assert done.returncode == 3, done.stdout + done.stderr
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] == "missing-extra"
+    assert error["hint"] == "Install it: pip install 'darkroom[tfx]'"

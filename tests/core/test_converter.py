@@ -1,0 +1,422 @@
+"""`darkroom.convert` from end to end: what is written, what refused, when nothing is done."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from darkroom import dataset as datasets
+from darkroom.converter import ConversionResult, TooManyRejectsError, convert
+from darkroom.errors import DataError, OutputError, UsageError
+from darkroom.examples import decode_example
+from darkroom.index import read_index
+from darkroom.locks import hold_folder
+from darkroom.tfrecords import read_records
+
+
+def _read(result: ConversionResult) -> dict[str, list[dict]]:
+    """Reads the records of every split back from the files that the commit names."""
+    dataset = datasets.read_dataset(result.output_dir)
+    datasets.check_files(result.output_dir, dataset)
+    return {
+        name: [
+            decode_example(record)
+            for shard in split.shards
+            for record in read_records(f"{result.output_dir}/{shard.file}")
+        ]
+        for name, split in dataset.splits.items()
+    }
+
+
+def _fixed_files(folder: Path) -> dict[str, bytes]:
+    """Returns the files that must be equal for equal data: shards, labels, commit."""
+    paths = [*folder.glob("Split-*/*"), folder / "labels.txt", folder / "dataset.json"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def test_every_row_is_written_refused_or_counted_as_repeated(faulty_set, tmp_path):
+    result = convert(faulty_set.csv, tmp_path / "out", max_rejects=1)
+    assert result.rows == len(faulty_set.rows) == 47
+    assert result.rejected == {
+        "conflict": 2,
+        "empty": 1,
+        "empty_label": 1,
+        "missing": 1,
+        "not_an_image": 1,
+        "truncated": 1,
+    }
+    assert result.deduplicated == 1
+    assert result.rows == result.written + result.num_rejected + result.deduplicated
+
+    records = _read(result)
+    assert {name: len(found) for name, found in records.items()} == dict(result.splits)
+    assert sum(result.splits.values()) == result.written == 39
+    lines = Path(result.rejects_path).read_text().splitlines()
+    assert len(lines) == result.num_rejected
+    assert read_index(result.index_dir).num_rows == result.written
+
+
+def test_records_hold_the_files_and_what_is_known_of_them(image_set, tmp_path):
+    result = convert(image_set.csv, tmp_path / "out")
+    records = _read(result)
+    expected = {name: (split, label) for split, name, label in image_set.rows}
+    for split, found in records.items():
+        for record in found:
+            name = record["image/filename"][0].decode()
+            declared, label = expected.pop(name)
+            assert {"TRAIN": "train", "VALIDATION": "eval"}[declared] == split
+            assert record["image/encoded"] == [(image_set.folder / name).read_bytes()]
+            assert record["image/class/text"] == [label.encode()]
+            assert result.labels[record["image/class/label"][0]] == label
+            assert record["image/height"] == [9]
+            assert record["image/width"] == [7]
+            assert record["image/channels"] == [3]
+            assert record["image/format"] == [b"png"]
+    assert expected == {}
+
+
+def test_the_index_has_a_row_for_each_record_in_place(image_set, tmp_path):
+    result = convert(image_set.csv, tmp_path / "out", num_shards=3)
+    records = {
+        (split, number): [decode_example(record) for record in read_records(str(path))]
+        for split in ("train", "eval")
+        for number, path in enumerate(sorted(Path(result.output_dir, f"Split-{split}").iterdir()))
+    }
+    assert len(records) == 6
+    for row in read_index(result.index_dir).to_pylist():
+        record = records[row["split"], row["shard"]][row["position"]]
+        assert record["image/source_id"] == [row["key"].encode()]
+        assert record["image/key/sha256"] == [row["sha256"].encode()]
+        assert image_set.rows[row["row"] - 1][1] == record["image/filename"][0].decode()
+        assert row["size_bytes"] == len(record["image/encoded"][0])
+        assert row["uri"] == str(image_set.folder / record["image/filename"][0].decode())
+
+
+def _as_jsonl(images, path: Path) -> Path:
+    names = ("split", "image_uri", "label")
+    lines = [json.dumps(dict(zip(names, row, strict=True))) for row in images.rows]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _as_parquet(images, path: Path) -> Path:
+    table = pa.table(
+        dict(zip(("split", "image_uri", "label"), zip(*images.rows, strict=True), strict=True))
+    )
+    pq.write_table(table, path)
+    return path
+
+
+def _as_folders(images, root: Path) -> Path:
+    for split, name, label in images.rows:
+        folder = root / split / label
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(images.folder / name, folder / name)
+    return root
+
+
+def test_every_kind_of_source_gives_the_same_images(image_set, tmp_path, monkeypatch):
+    monkeypatch.chdir(image_set.folder)
+    frame = pd.DataFrame(image_set.rows, columns=["split", "image_uri", "label"])
+    sources = {
+        "csv": image_set.csv,
+        "jsonl": _as_jsonl(image_set, image_set.folder / "images.jsonl"),
+        "parquet": _as_parquet(image_set, image_set.folder / "images.parquet"),
+        "frame": frame,
+        "folder": _as_folders(image_set, tmp_path / "folders"),
+    }
+    found = {}
+    for name, source in sources.items():
+        records = _read(convert(source, tmp_path / name))
+        found[name] = {
+            split: sorted((r["image/encoded"][0], r["image/class/label"][0]) for r in rows)
+            for split, rows in records.items()
+        }
+    assert all(each == found["csv"] for each in found.values())
+
+
+@pytest.fixture
+def reference(image_set, tmp_path) -> dict[str, bytes]:
+    convert(image_set.csv, tmp_path / "reference")
+    return _fixed_files(tmp_path / "reference")
+
+
+def test_the_order_of_the_rows_does_not_matter(image_set, tmp_path, reference):
+    random.Random(4).shuffle(image_set.rows)
+    convert(image_set.csv, tmp_path / "shuffled")
+    assert _fixed_files(tmp_path / "shuffled") == reference
+
+
+def test_the_place_of_the_folder_does_not_matter(image_set, tmp_path, reference):
+    path = image_set.csv
+    moved = shutil.move(image_set.folder, tmp_path / "elsewhere")
+    convert(Path(moved, path.name), tmp_path / "moved")
+    assert _fixed_files(tmp_path / "moved") == reference
+
+
+def test_the_number_of_processes_does_not_matter(image_set, tmp_path, reference):
+    options = {"direct_running_mode": "multi_processing", "direct_num_workers": 2}
+    convert(image_set.csv, tmp_path / "processes", **options)
+    assert _fixed_files(tmp_path / "processes") == reference
+
+
+def test_locale_hash_seed_and_time_zone_do_not_matter(image_set, tmp_path, reference):
+    environment = {"PYTHONHASHSEED": "77", "LC_ALL": "C", "TZ": "Asia/Kolkata"}
+    command = [sys.executable, "-m", "darkroom.cli", "convert", str(image_set.csv)]
+    command += ["--output-dir", str(tmp_path / "other")]
+    subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True)
+    assert _fixed_files(tmp_path / "other") == reference
+
+
+def test_another_seed_gives_another_order_of_the_same_records(image_set, tmp_path, reference):
+    result = convert(image_set.csv, tmp_path / "seeded", seed=1)
+    assert _fixed_files(tmp_path / "seeded") != reference
+    keys = {r["image/source_id"][0] for rows in _read(result).values() for r in rows}
+    assert len(keys) == 40
+
+
+def test_nothing_is_left_behind(image_set, tmp_path):
+    convert(image_set.csv, tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "Split-eval",
+        "Split-train",
+        "dataset.json",
+        "index",
+        "labels.txt",
+        "rejects.jsonl",
+        "rejects.parquet",
+    ]
+
+
+def test_over_budget_rejects_are_written_and_nothing_is_committed(faulty_set, tmp_path):
+    with pytest.raises(TooManyRejectsError) as error:
+        convert(faulty_set.csv, tmp_path / "out")
+    result = error.value.result
+    assert (result.num_rejected, result.written, result.fingerprint) == (7, 0, "")
+    assert error.value.exit_code == 1
+    text = str(error.value)
+    assert "7 of 47 rows were refused, more than the 1.00% allowed" in text
+    assert "row 41: not_an_image" in text
+    assert result.rejects_path in text
+    assert not (tmp_path / "out" / "dataset.json").exists()
+    assert len(Path(result.rejects_path).read_text().splitlines()) == 7
+    with pytest.raises(DataError, match=r"no dataset\.json"):
+        datasets.read_dataset(str(tmp_path / "out"))
+
+
+def test_mended_images_are_converted_from_the_file_of_rejects(faulty_set, tmp_path):
+    faulty_set.rows = faulty_set.rows[:43]
+    first = convert(faulty_set.csv, tmp_path / "first", max_rejects=1)
+    assert first.num_rejected == 3
+    for name in ("page.jpg", "none.jpg", "gone.jpg"):
+        shutil.copy(faulty_set.folder / "00.png", faulty_set.folder / name)
+    whole = convert(faulty_set.csv, tmp_path / "whole")
+    mended = convert(
+        first.rejects_path, tmp_path / "mended", label_map=tmp_path / "first" / "labels.txt"
+    )
+    found = {r["image/source_id"][0]: r for rows in _read(mended).values() for r in rows}
+    expected = {r["image/source_id"][0]: r for rows in _read(whole).values() for r in rows}
+    assert len(found) == 3
+    assert {key: expected[key] for key in found} == found
+
+
+def test_after_mending_the_same_output_is_taken(faulty_set, tmp_path):
+    with pytest.raises(TooManyRejectsError):
+        convert(faulty_set.csv, tmp_path / "out")
+    faulty_set.rows = faulty_set.rows[:40]
+    assert convert(faulty_set.csv, tmp_path / "out").written == 40
+
+
+def test_a_second_run_touches_nothing(image_set, tmp_path):
+    first = convert(image_set.csv, tmp_path / "out")
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*")}
+    second = convert(image_set.csv, tmp_path / "out")
+    assert second.already_complete
+    assert not first.already_complete
+    assert second.fingerprint == first.fingerprint
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*")} == before
+
+
+def _relabel(images) -> None:
+    images.rows[0] = (*images.rows[0][:2], "owl")
+
+
+def _change_image(images) -> None:
+    shutil.copy(images.folder / "01.png", images.folder / "00.png")
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [(_relabel, {}), (_change_image, {}), (lambda images: None, {"compression": "gzip"})],
+    ids=["label", "image", "option"],
+)
+def test_another_source_or_option_needs_overwrite(image_set, tmp_path, change, options):
+    convert(image_set.csv, tmp_path / "out")
+    before = _fixed_files(tmp_path / "out")
+    change(image_set)
+    with pytest.raises(OutputError, match="holds another dataset"):
+        convert(image_set.csv, tmp_path / "out", **options)
+    assert _fixed_files(tmp_path / "out") == before
+    convert(image_set.csv, tmp_path / "out", overwrite=True, **options)
+    convert(image_set.csv, tmp_path / "fresh", **options)
+    assert _fixed_files(tmp_path / "out") == _fixed_files(tmp_path / "fresh")
+
+
+def test_a_damaged_output_is_no_finished_one(image_set, tmp_path):
+    convert(image_set.csv, tmp_path / "out")
+    shard = next((tmp_path / "out" / "Split-eval").iterdir())
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(OutputError):
+        convert(image_set.csv, tmp_path / "out")
+    assert not convert(image_set.csv, tmp_path / "out", overwrite=True).already_complete
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "labels.txt", "Split-mine"])
+def test_a_folder_that_holds_other_data_is_refused_and_left_alone(image_set, tmp_path, name):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_text("mine")
+    with pytest.raises(OutputError, match="holds"):
+        convert(image_set.csv, tmp_path / "out")
+    assert (tmp_path / "out" / name).read_text() == "mine"
+
+
+def test_what_a_killed_run_left_is_replaced(image_set, tmp_path, reference):
+    left = tmp_path / "out" / "Split-train"
+    left.mkdir(parents=True)
+    (left / "data_tfrecord-00000-of-00099").write_bytes(b"half")
+    (tmp_path / "out" / ".attempt").mkdir()
+    convert(image_set.csv, tmp_path / "out")
+    assert _fixed_files(tmp_path / "out") == reference
+
+
+def test_an_output_that_is_held_is_refused_by_name(image_set, tmp_path):
+    (tmp_path / "out").mkdir()
+    with (
+        hold_folder(str(tmp_path / "out")),
+        pytest.raises(OutputError, match=f"written by process {os.getpid()} on"),
+    ):
+        convert(image_set.csv, tmp_path / "out")
+
+
+def test_of_two_runs_at_once_one_commits(image_set, tmp_path, reference):
+    outcomes: list[object] = []
+    path = image_set.csv
+
+    def run() -> None:
+        try:
+            outcomes.append(convert(path, tmp_path / "out").already_complete)
+        except OutputError as error:
+            outcomes.append(error.exit_code)
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes.count(False) == 1
+    assert set(outcomes) <= {False, True, 4}
+    assert _fixed_files(tmp_path / "out") == reference
+
+
+def test_a_file_is_no_output_folder(image_set, tmp_path):
+    (tmp_path / "out").write_text("x")
+    with pytest.raises(OutputError, match="is a file"):
+        convert(image_set.csv, tmp_path / "out")
+
+
+def test_gzip_is_as_it_says(image_set, tmp_path):
+    result = convert(image_set.csv, tmp_path / "out", compression="gzip")
+    files = [path.name for path in (tmp_path / "out" / "Split-eval").iterdir()]
+    assert files == ["data_tfrecord-00000-of-00001.gz"]
+    assert sum(map(len, _read(result).values())) == 40
+
+
+def test_rows_without_images_become_records(tmp_path):
+    (tmp_path / "rows.csv").write_text(
+        "split,height,weight,name,kind\nTRAIN,3,0.5,a,1\nTRAIN,3,0.5,a,1\nTEST,,x,b,0\nTEST,-4,,,0\n"
+    )
+    schema = {
+        "split": "split",
+        "height": "integer",
+        "weight": "float",
+        "name": "string",
+        "kind": "integer_label",
+    }
+    result = convert(tmp_path / "rows.csv", tmp_path / "out", schema=schema, max_rejects=1)
+    assert result.rejected == {"bad_value": 1}
+    records = _read(result)
+    first = {
+        "height": [3],
+        "weight": [0.5],
+        "name": [b"a"],
+        "image/class/label": [1],
+        "image/class/text": [b"1"],
+    }
+    assert records["train"] == [first, first]
+    [last] = records["test"]
+    assert last == {"height": [-4], "image/class/label": [0], "image/class/text": [b"0"]}
+    assert result.labels == ("0", "1")
+
+
+def test_a_label_map_gives_the_numbers(image_set, tmp_path):
+    (tmp_path / "map.txt").write_text("owl\ndog\ncat\nfox\n")
+    result = convert(image_set.csv, tmp_path / "out", label_map=tmp_path / "map.txt")
+    assert result.labels == ("owl", "dog", "cat", "fox")
+    numbers = {
+        (r["image/class/text"][0], r["image/class/label"][0])
+        for rows in _read(result).values()
+        for r in rows
+    }
+    assert numbers == {(b"owl", 0), (b"dog", 1), (b"cat", 2)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"checks": "some"}, "checks must be one of"),
+        ({"compression": "zip"}, "compression must be one of"),
+        ({"num_shards": 0.5}, "num_shards"),
+        ({"max_rejects": 7}, "share from 0 to 1"),
+        ({"split_ratios": "1/2"}, "three numbers"),
+        ({"runner": "Direkt"}, "Unknown runner"),
+        ({"project": "p"}, "DataflowRunner"),
+        ({"nonsense": 1}, "no option 'nonsense'"),
+        ({"schema": "{"}, "cannot be read"),
+        ({"label_map": []}, "is empty"),
+    ],
+)
+def test_a_wrong_option_is_told_before_anything_is_written(image_set, tmp_path, options, message):
+    with pytest.raises(UsageError, match=message):
+        convert(image_set.csv, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_value_above_64_kb_crosses_a_stage(image_set, tmp_path, monkeypatch):
+    import pickle
+
+    from darkroom import transforms
+
+    sizes: list[int] = []
+    real = transforms.WriteShardFn.process
+
+    def process(self, task):
+        sizes.append(len(pickle.dumps(task)))
+        for report in real(self, task):
+            sizes.append(len(pickle.dumps(report)))
+            yield report
+
+    monkeypatch.setattr(transforms.WriteShardFn, "process", process)
+    convert(image_set.csv, tmp_path / "out")
+    assert len(sizes) >= 4
+    assert max(sizes) < 64_000

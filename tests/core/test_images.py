@@ -1,0 +1,365 @@
+"""What happens to an image on its way: which bytes stay, what is changed, what is refused."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import simplejpeg
+from PIL import Image, ImageOps, PngImagePlugin
+
+from darkroom.errors import UsageError
+from darkroom.images import (
+    MAX_PIXELS,
+    ImageError,
+    ImageOptions,
+    hash_pixels,
+    measure_luminance,
+    prepare_image,
+)
+
+FULL, HEADER = ImageOptions(), ImageOptions("header")
+
+
+@pytest.fixture
+def photo() -> Image.Image:
+    """A smooth picture, different in every corner: 40 wide, 24 high."""
+    y, x = np.mgrid[0:24, 0:40]
+    planes = [x * 6, y * 10, 255 - x * 3 - y * 4]
+    return Image.fromarray(np.stack(planes, -1).astype(np.uint8))
+
+
+def _encode(image: Image.Image, kind: str, **options) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def _decode(data: bytes) -> np.ndarray:
+    with Image.open(io.BytesIO(data)) as image:
+        return np.asarray(image)
+
+
+def _refuse(data: bytes, options: ImageOptions = FULL) -> tuple[str, str]:
+    with pytest.raises(ImageError) as error:
+        prepare_image(data, options)
+    return error.value.reason, error.value.detail
+
+
+JPEGS = {
+    "4:2:0": {"quality": 90, "subsampling": 2},
+    "4:4:4": {"quality": 90, "subsampling": 0},
+    "progressive": {"quality": 90, "progressive": True},
+    "with a profile": {"quality": 90, "icc_profile": b"not looked at"},
+    "with a comment": {"quality": 90, "comment": b"hello"},
+}
+
+
+@pytest.mark.parametrize("options", [FULL, HEADER], ids=["full", "header"])
+@pytest.mark.parametrize("name", JPEGS)
+def test_an_upright_jpeg_keeps_its_bytes(photo, name, options):
+    data = _encode(photo, "JPEG", **JPEGS[name])
+    image = prepare_image(data, options)
+    assert image.encoded == data
+    assert (image.format, image.height, image.width, image.channels) == ("jpeg", 24, 40, 3)
+    assert image.changes == ()
+    assert (image.pixel_hash is None) == (options is HEADER)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@pytest.mark.parametrize("options", [FULL, HEADER], ids=["full", "header"])
+def test_a_gray_image_keeps_its_bytes_and_has_one_channel(photo, kind, options):
+    data = _encode(photo.convert("L"), kind)
+    image = prepare_image(data, options)
+    assert (image.encoded, image.channels, image.changes) == (data, 1, ())
+
+
+@pytest.mark.parametrize("options", [FULL, HEADER], ids=["full", "header"])
+def test_an_rgb_png_keeps_its_bytes(photo, options):
+    data = _encode(photo, "PNG")
+    image = prepare_image(data, options)
+    assert (image.encoded, image.format, image.channels) == (data, "png", 3)
+    assert (image.height, image.width, image.source_format) == (24, 40, "png")
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@pytest.mark.parametrize("orientation", range(2, 9))
+def test_a_turned_image_is_laid_upright(photo, kind, orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = _encode(photo, kind, exif=exif.tobytes())
+    with Image.open(io.BytesIO(data)) as image:
+        upright = np.asarray(ImageOps.exif_transpose(image)).astype(int)
+    image = prepare_image(data, FULL)
+    assert image.changes == ("orientation",)
+    assert (image.height, image.width) == ((40, 24) if orientation >= 5 else (24, 40))
+    assert (image.source_height, image.source_width) == (image.height, image.width)
+    found = _decode(image.encoded).astype(int)
+    assert np.abs(found - upright).max() <= (0 if kind == "PNG" else 12)
+    assert prepare_image(image.encoded, FULL).changes == ()
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_exif_that_turns_nothing_changes_nothing(photo, kind):
+    exif = Image.Exif()
+    exif[0x0112] = 1
+    data = _encode(photo, kind, exif=exif.tobytes())
+    assert prepare_image(data, FULL).encoded == data
+
+
+def _flat(image: Image.Image) -> np.ndarray:
+    canvas = Image.new("RGBA", image.size, "white")
+    return np.asarray(Image.alpha_composite(canvas, image.convert("RGBA")).convert("RGB"))
+
+
+def test_transparency_is_laid_on_white(photo):
+    rgba = photo.convert("RGBA")
+    rgba.putalpha(Image.fromarray(np.tile(np.arange(0, 240, 6, np.uint8), (24, 1))))
+    image = prepare_image(_encode(rgba, "PNG"), FULL)
+    assert (image.changes, image.channels, image.format) == (("alpha",), 3, "png")
+    assert np.array_equal(_decode(image.encoded), _flat(rgba))
+
+
+def test_gray_with_transparency_stays_gray(photo):
+    gray = photo.convert("L").convert("LA")
+    gray.putalpha(128)
+    image = prepare_image(_encode(gray, "PNG"), FULL)
+    assert (image.changes, image.channels) == (("alpha",), 1)
+    assert _decode(image.encoded).shape == (24, 40)
+
+
+def test_a_transparent_colour_is_laid_on_white(photo):
+    data = _encode(photo, "PNG", transparency=photo.getpixel((3, 4)))
+    image = prepare_image(data, FULL)
+    assert image.changes == ("alpha",)
+    assert _decode(image.encoded)[4, 3].tolist() == [255, 255, 255]
+    assert _decode(image.encoded)[5, 3].tolist() == list(photo.getpixel((3, 5)))
+
+
+def test_a_palette_becomes_rgb(photo):
+    palette = photo.quantize(16)
+    image = prepare_image(_encode(palette, "PNG"), FULL)
+    assert image.changes == ("palette",)
+    assert np.array_equal(_decode(image.encoded), np.asarray(palette.convert("RGB")))
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_few_bits_become_eight(photo, bits):
+    # Pillow writes 1 bit only, so the PNG is put together here: one row of all values.
+    values = range(1 << bits)
+    row = "".join(f"{value:0{bits}b}" for value in values).ljust(8, "0")
+    packed = int(row, 2).to_bytes(len(row) // 8, "big")
+    data = _make_png(1 << bits, 1, bits, 0, b"\0" + packed)
+    image = prepare_image(data, FULL)
+    assert image.changes == ("bit_depth",)
+    step = 255 // ((1 << bits) - 1)
+    assert _decode(image.encoded).tolist() == [[value * step for value in values]]
+
+
+def test_sixteen_bits_become_eight():
+    values = np.array([[0, 0x1234, 0xFFFF]], np.uint16)
+    data = _make_png(3, 1, 16, 0, b"\0" + values.astype(">u2").tobytes())
+    image = prepare_image(data, FULL)
+    assert image.changes == ("bit_depth",)
+    assert _decode(image.encoded).tolist() == [[0, 0x12, 0xFF]]
+    rgb = np.array([[[0x0102, 0x8081, 0xFFFE]]], np.uint16)
+    data = _make_png(1, 1, 16, 2, b"\0" + rgb.astype(">u2").tobytes())
+    image = prepare_image(data, FULL)
+    assert image.changes == ("bit_depth",)
+    assert _decode(image.encoded).tolist() == [[[0x01, 0x80, 0xFF]]]
+
+
+def _comment(text: str) -> PngImagePlugin.PngInfo:
+    info = PngImagePlugin.PngInfo()
+    info.add_text("Comment", text)
+    return info
+
+
+def _make_png(width: int, height: int, depth: int, colour: int, rows: bytes) -> bytes:
+    def chunk(name: bytes, data: bytes) -> bytes:
+        body = name + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+    parts = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def test_cmyk_becomes_a_jpeg_in_rgb(photo):
+    image = prepare_image(_encode(photo.convert("CMYK"), "JPEG", quality=95), FULL)
+    assert (image.changes, image.format, image.channels) == (("cmyk",), "jpeg", 3)
+    difference = np.abs(_decode(image.encoded).astype(int) - np.asarray(photo).astype(int))
+    assert difference.mean() < 6
+
+
+@pytest.mark.parametrize("kind", ["GIF", "BMP", "WEBP", "TIFF"])
+def test_other_formats_become_png(photo, kind):
+    options = {"lossless": True} if kind == "WEBP" else {}
+    data = _encode(photo, kind, **options)
+    with Image.open(io.BytesIO(data)) as opened:
+        expected = np.asarray(opened.convert("RGB"))
+    image = prepare_image(data, FULL)
+    assert image.format == "png"
+    assert image.changes[0] == f"format:{kind.lower()}"
+    assert image.source_format == kind.lower()
+    assert np.array_equal(_decode(image.encoded), expected)
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
+def test_of_several_frames_the_first_is_taken(photo, kind):
+    data = _encode(photo, kind, save_all=True, append_images=[photo.rotate(180)], duration=100)
+    image = prepare_image(data, FULL)
+    assert "first_frame" in image.changes
+    found = _decode(image.encoded).astype(int)
+    assert np.abs(found - np.asarray(photo).astype(int)).mean() < 12
+
+
+def test_the_name_of_a_file_does_not_matter(photo):
+    # The bytes decide: prepare_image never sees a name.
+    assert prepare_image(_encode(photo, "PNG"), FULL).format == "png"
+
+
+@pytest.mark.parametrize("kept", [0.95, 0.6, 0.3])
+@pytest.mark.parametrize("progressive", [False, True])
+def test_a_truncated_jpeg_is_refused_wherever_it_ends(photo, kept, progressive):
+    data = _encode(photo, "JPEG", quality=95, progressive=progressive)
+    reason, _ = _refuse(data[: int(len(data) * kept)])
+    assert reason in ("truncated", "undecodable")
+
+
+def test_a_jpeg_without_its_last_two_bytes_is_refused(photo):
+    data = _encode(photo, "JPEG")
+    assert _refuse(data[:-2]) == ("truncated", "Premature end of JPEG file")
+
+
+def test_a_jpeg_with_a_damaged_scan_is_refused(photo):
+    data = bytearray(_encode(photo, "JPEG", quality=95))
+    scan = data.index(b"\xff\xda") + 14
+    data[scan + 40 : scan + 44] = b"\xff\xd9\xff\xd9"
+    assert _refuse(bytes(data))[0] in ("truncated", "undecodable")
+
+
+def test_bytes_after_the_end_do_no_harm(photo):
+    data = _encode(photo, "JPEG") + b"PK\x03\x04 an archive behind it"
+    assert prepare_image(data, FULL).encoded == data
+
+
+def test_a_truncated_png_is_refused_wherever_it_ends(photo):
+    data = _encode(photo, "PNG")
+    for length in range(8, len(data)):
+        assert _refuse(data[:length]) == ("truncated", "it ends early")
+
+
+def test_a_png_with_a_flipped_bit_is_refused_wherever_that_is(photo):
+    good = _encode(photo, "PNG")
+    for place in range(8, len(good)):
+        data = bytearray(good)
+        data[place] ^= 1
+        assert _refuse(bytes(data))[0] in ("undecodable", "truncated"), place
+
+
+def test_a_png_with_a_damaged_comment_is_refused_too(photo):
+    data = _encode(photo, "PNG", pnginfo=_comment("hello"))
+    assert prepare_image(data, FULL).encoded == data
+    reason, detail = _refuse(data.replace(b"hello", b"hullo"))
+    assert (reason, detail) == ("undecodable", "the checksum of its chunk tEXt is wrong")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason", "detail"),
+    [
+        (b"", "empty", "no bytes"),
+        (b"<!DOCTYPE html><p>404", "not_an_image", "HTML"),
+        (b"%PDF-1.7 ...", "not_an_image", "PDF"),
+        (b"<svg xmlns='x'/>", "not_an_image", "SVG"),
+        (b"PK\x03\x04....", "not_an_image", "archive"),
+        (b"split,image_uri,label\n", "not_an_image", "text"),
+        (b"\0\1\2\3\4\5\6\7\x08", "not_an_image", "begins with 00 01 02"),
+        (b"\0\0\0\x18ftypheic" + bytes(40), "unsupported_format", "heic"),
+        (b"\xff\xd8\xff\xe0", "undecodable", ""),
+        (b"\x89PNG\r\n\x1a\n", "undecodable", ""),
+    ],
+)
+def test_what_is_no_image_is_refused_with_what_it_seems_to_be(data, reason, detail):
+    found = _refuse(data)
+    assert found[0] in (reason, "truncated") if reason == "undecodable" else found[0] == reason
+    assert detail in found[1]
+
+
+@pytest.mark.parametrize("options", [FULL, HEADER], ids=["full", "header"])
+def test_a_bomb_is_told_by_its_header(options):
+    side = int(MAX_PIXELS**0.5) + 1
+    data = _make_png(side, side, 8, 0, b"\0" * 100)
+    reason, detail = _refuse(data, options)
+    assert reason == "too_large"
+    assert f"{side} x {side}" in detail
+
+
+def test_header_checks_let_a_damaged_body_through(photo):
+    data = _encode(photo, "JPEG")
+    assert prepare_image(data[:-2], HEADER).encoded == data[:-2]
+
+
+def test_hash_and_luminance_are_those_of_the_pixels():
+    pixels = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    assert hash_pixels(pixels) == "7567f8abf3aa9922f2bdc28a6ded860e"
+    assert hash_pixels(pixels) != hash_pixels(pixels.reshape(4, 2, 3))
+    assert hash_pixels(pixels[..., 0]) == hash_pixels(pixels[..., :1])
+    assert measure_luminance(np.full((5, 5), 77, np.uint8)) == 77
+    red = np.zeros((3, 3, 3), np.uint8)
+    red[..., 0] = 200
+    assert measure_luminance(red) == pytest.approx(0.299 * 200)
+
+
+def test_the_same_pixels_have_the_same_hash_in_any_lossless_form(photo):
+    forms = [_encode(photo, "PNG"), _encode(photo, "PNG", compress_level=1)]
+    forms += [_encode(photo, "BMP"), _encode(photo, "WEBP", lossless=True)]
+    hashes = {prepare_image(data, FULL).pixel_hash for data in forms}
+    assert hashes == {hash_pixels(np.asarray(photo))}
+
+
+def test_larger_images_are_reduced_by_area(photo):
+    image = prepare_image(_encode(photo, "PNG"), ImageOptions(resize_short_side=12))
+    assert (image.height, image.width) == (12, 20)
+    assert (image.source_height, image.source_width) == (24, 40)
+    assert image.changes == ("resize",)
+    pixels = np.asarray(photo).astype(float)
+    means = pixels.reshape(12, 2, 20, 2, 3).mean((1, 3))
+    assert np.abs(_decode(image.encoded) - means).max() <= 1
+    assert image.pixel_hash == hash_pixels(np.asarray(photo))
+
+
+def test_smaller_images_are_never_enlarged(photo):
+    data = _encode(photo, "JPEG")
+    assert prepare_image(data, ImageOptions(resize_short_side=24)).encoded == data
+
+
+def test_header_checks_reduce_too(photo):
+    image = prepare_image(_encode(photo, "JPEG"), ImageOptions("header", 12))
+    assert (image.height, image.width, image.format) == (12, 20, "jpeg")
+
+
+def test_a_jpeg_that_is_encoded_again_loses_little(photo):
+    exif = Image.Exif()
+    exif[0x0112] = 3
+    image = prepare_image(_encode(photo, "JPEG", quality=95, exif=exif.tobytes()), FULL)
+    _, _, _, subsampling = simplejpeg.decode_jpeg_header(image.encoded)
+    assert subsampling == "444"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"checks": "some"}, "'some'"), ({"resize_short_side": 0}, "positive, got 0")],
+)
+def test_a_wrong_option_is_named(options, message):
+    with pytest.raises(UsageError, match=message):
+        ImageOptions(**options)
+
+
+def test_equal_images_make_equal_bytes(photo, tmp_path: Path):
+    data = _encode(photo.convert("CMYK"), "JPEG")
+    assert prepare_image(data, FULL) == prepare_image(data, FULL)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from darkroom.converter import convert
+from darkroom.errors import UsageError
+from darkroom.inspection import draw_sheet, format_csv, inspect
+
+
+def test_the_table_has_the_features_without_the_image(image_set, tmp_path):
+    result = convert(image_set.csv, tmp_path / "out")
+    found = inspect(result.output_dir, "eval", 8, tmp_path / "look")
+    with open(found.csv, newline="") as file:
+        rows = list(csv.DictReader(file))
+    expected = {name: label for split, name, label in image_set.rows if split == "VALIDATION"}
+    assert {row["image/filename"]: row["image/class/text"] for row in rows} == expected
+    assert {row["image/height"] for row in rows} == {"9"}
+    assert "image/encoded" not in rows[0]
+
+
+def test_the_sheet_shows_the_pixels(image_set, tmp_path):
+    result = convert(image_set.csv, tmp_path / "out")
+    found = inspect(result.output_dir, "train", 10, tmp_path / "look")
+    with Image.open(found.sheet) as sheet:
+        # Eight columns, two rows, each tile 128 pixels with its caption and margins.
+        assert sheet.size == (8 * 136 + 8, 2 * 152 + 8)
+
+
+def test_a_tile_is_the_image_enlarged_without_blur():
+    pixels = np.zeros((2, 2, 3), np.uint8)
+    pixels[0, 0] = (250, 0, 0)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    record = {"image/encoded": [buffer.getvalue()], "image/class/text": [b"cat"]}
+    with Image.open(io.BytesIO(draw_sheet([record]))) as sheet:
+        found = np.asarray(sheet)[8:136, 8:136]
+    assert {tuple(colour) for colour in found[:64, :64].reshape(-1, 3)} == {(250, 0, 0)}
+    assert {tuple(colour) for colour in found[64:].reshape(-1, 3)} == {(0, 0, 0)}
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)"])
+def test_a_cell_that_a_spreadsheet_would_run_is_quoted(cell):
+    text = format_csv([{"name": [cell.encode()], "number": [-1]}], ["name", "number"])
+    assert list(csv.reader(io.StringIO(text)))[1] == [f"'{cell}", "-1"]
+
+
+def test_records_without_images_have_a_table_alone(tmp_path):
+    (tmp_path / "rows.csv").write_text("split,height\nTRAIN,3\n")
+    schema = {"split": "split", "height": "integer"}
+    convert(tmp_path / "rows.csv", tmp_path / "out", schema=schema)
+    found = inspect(tmp_path / "out", output_dir=tmp_path / "look")
+    assert found.sheet is None
+    with open(found.csv, newline="") as file:
+        assert list(csv.reader(file)) == [["height"], ["3"]]
+
+
+def test_a_wrong_number_is_refused(image_set, tmp_path):
+    result = convert(image_set.csv, tmp_path / "out")
+    with pytest.raises(UsageError, match="positive, got 0"):
+        inspect(result.output_dir, n=0)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darkroom.errors import UsageError
+from darkroom.manifest import Manifest, SplitSize
+from darkroom.sharding import (
+    count_shards,
+    cut_range,
+    index_file,
+    parse_shard_counts,
+    plan_shards,
+    shard_file,
+)
+
+MIB = 1 << 20
+
+
+@given(st.integers(0, 10_000), st.integers(1, 500))
+def test_pieces_cover_the_range_once_and_differ_by_one(length: int, parts: int):
+    pieces = list(cut_range(length, parts))
+    assert [row for start, stop in pieces for row in range(start, stop)] == list(range(length))
+    sizes = {stop - start for start, stop in pieces}
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize(
+    ("split", "rows", "mib", "shards"),
+    [
+        ("train", 1_000_000, 115_000, 899),  # about 128 MiB each
+        ("train", 1_281_167, 140_000, 1094),
+        ("train", 1_437, 1, 8),  # at least eight to read side by side
+        ("train", 100, 1, 6),  # but no fewer than sixteen rows each
+        ("train", 5, 1, 1),
+        ("eval", 10_000, 1, 1),
+        ("eval", 10_000, 300, 3),
+        ("test", 2, 900, 2),  # never more shards than rows
+    ],
+)
+def test_the_number_of_shards_follows_the_bytes(split, rows, mib, shards):
+    assert count_shards(split, SplitSize(rows, mib * MIB)) == shards
+
+
+def test_a_given_number_wins_up_to_the_number_of_rows():
+    assert count_shards("train", SplitSize(100, MIB), 3) == 3
+    assert count_shards("train", SplitSize(2, MIB), 3) == 2
+
+
+def test_a_plan_names_every_row_once():
+    splits = {"train": SplitSize(100, MIB), "eval": SplitSize(10, MIB), "test": SplitSize(3, MIB)}
+    manifest = Manifest(113, 0, 0, splits, [], {}, True, True)
+    shards = plan_shards(manifest, {"train": 3, "eval": 2})
+    rows = [row for s in shards for row in range(s.first_row, s.first_row + s.num_rows)]
+    assert rows == list(range(113))
+    assert [(s.split, s.shard, s.num_shards, s.number, s.total) for s in shards] == [
+        ("train", 0, 3, 0, 6),
+        ("train", 1, 3, 1, 6),
+        ("train", 2, 3, 2, 6),
+        ("eval", 0, 2, 3, 6),
+        ("eval", 1, 2, 4, 6),
+        ("test", 0, 1, 5, 6),
+    ]
+
+
+def test_files_have_the_names_that_tfx_expects():
+    assert shard_file("train", 3, 16) == "Split-train/data_tfrecord-00003-of-00016"
+    assert shard_file("eval", 0, 1, ".gz") == "Split-eval/data_tfrecord-00000-of-00001.gz"
+    assert index_file(7, 20) == "index-00007-of-00020.parquet"
+
+
+@pytest.mark.parametrize(
+    ("given_counts", "expected"),
+    [
+        (None, {}),
+        (4, {"train": 4, "eval": 4, "test": 4}),
+        ({"train": 4}, {"train": 4}),
+    ],
+)
+def test_counts_may_be_one_for_all_or_by_split(given_counts, expected):
+    assert parse_shard_counts(given_counts) == expected
+
+
+@pytest.mark.parametrize("wrong", [-1, {"train": 0}, {"tran": 3}, "many", 2.5])
+def test_a_wrong_count_is_refused(wrong):
+    with pytest.raises(UsageError):
+        parse_shard_counts(wrong)

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from darkroom import storage
+from darkroom.errors import MissingExtraError
+from darkroom.storage import FileTooLargeError, NotAFileError
+
+
+def test_a_regular_file_is_read(tmp_path: Path):
+    (tmp_path / "a").write_bytes(b"abc")
+    assert storage.read_bytes(f"{tmp_path}/a") == b"abc"
+    assert storage.read_bytes(f"file://{tmp_path}/a", 3) == b"abc"
+    with pytest.raises(FileTooLargeError, match="more than 2 bytes"):
+        storage.read_bytes(f"{tmp_path}/a", 2)
+
+
+def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    for name in ("fifo", "folder"):
+        with pytest.raises((NotAFileError, IsADirectoryError)):
+            storage.read_bytes(str(tmp_path / name))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+        with pytest.raises(OSError, match="No such device"):
+            storage.read_bytes(str(tmp_path / "socket"))
+
+
+def test_links_that_lead_nowhere_are_errors(tmp_path: Path):
+    (tmp_path / "dangling").symlink_to(tmp_path / "none")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(FileNotFoundError):
+        storage.read_bytes(str(tmp_path / "dangling"))
+    with pytest.raises(OSError, match="symbolic links"):
+        storage.read_bytes(str(tmp_path / "loop"))
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch):
+    path = tmp_path / "a"
+    storage.write_bytes(str(path), b"old")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        storage.write_bytes(str(path), b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_written_file_has_the_permissions_of_the_mask(tmp_path: Path):
+    before = os.umask(0o027)
+    try:
+        storage.write_bytes(f"{tmp_path}/a", b"")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(os.stat(tmp_path / "a").st_mode) == 0o640
+
+
+def test_files_are_walked_in_order_without_hidden_ones(tmp_path: Path):
+    for name in ("b/2.png", "b/1.png", "a.png", ".hidden", ".git/x", "b/.DS_Store"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert list(storage.walk_files(str(tmp_path))) == ["a.png", "b/1.png", "b/2.png"]
+
+
+def test_patterns_name_sorted_files(tmp_path: Path):
+    for name in ("2.csv", "1.csv", "x.txt"):
+        (tmp_path / name).touch()
+    assert storage.match_pattern(f"{tmp_path}/*.csv") == [f"{tmp_path}/1.csv", f"{tmp_path}/2.csv"]
+
+
+def test_folders_are_listed_and_deleted(tmp_path: Path):
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    assert storage.list_folder(str(tmp_path)) == ["folder", "link"]
+    storage.delete(str(tmp_path / "link"))
+    assert (tmp_path / "folder").exists()
+    storage.delete(str(tmp_path / "folder"))
+    storage.delete(str(tmp_path / "folder"))
+    assert storage.list_folder(str(tmp_path)) == []
+    assert storage.list_folder(str(tmp_path / "none")) == []
+
+
+def test_size_and_version_change_with_the_file(tmp_path: Path):
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    first = storage.stat_file(str(path))
+    os.utime(path, ns=(1, 1))
+    assert storage.stat_file(str(path)) == (3, "1")
+    assert first.version != "1"
+
+
+def test_a_remote_path_without_its_extra_says_which():
+    try:
+        import apache_beam.io.gcp.gcsfilesystem  # noqa: F401
+    except ImportError:
+        with pytest.raises(MissingExtraError, match=r"gs:// needs the extra 'gcp'"):
+            storage.read_bytes("gs://bucket/a.jpg")
+    else:
+        pytest.skip("the extra gcp is installed")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("gs://b/x/", "gs://b/x"), ("/a/../b", "/b"), ("file:///a/b", "/a/b")],
+)
+def test_paths_become_absolute(path: str, expected: str):
+    assert storage.absolute(path) == expected

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import struct
+from pathlib import Path
+
+import google_crc32c
+import pytest
+
+from darkroom.errors import DataError
+from darkroom.tfrecords import RecordWriter, read_records
+
+RECORDS = [b"first", b"", b"x" * 1000]
+
+
+def _write(path: Path, compressed: bool = False) -> RecordWriter:
+    with path.open("wb") as file:
+        writer = RecordWriter(file, compressed)
+        for record in RECORDS:
+            writer.write(record[:3], record[3:])
+        writer.close()
+    return writer
+
+
+def _masked(data: bytes) -> bytes:
+    crc = google_crc32c.value(data)
+    return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def test_the_bytes_are_those_of_the_format():
+    file = io.BytesIO()
+    RecordWriter(file).write(b"abc", b"def")
+    length = struct.pack("<Q", 6)
+    assert file.getvalue() == length + _masked(length) + b"abcdef" + _masked(b"abcdef")
+
+
+@pytest.mark.parametrize("name", ["plain", "packed.gz"])
+def test_what_is_written_is_read_and_counted(tmp_path: Path, name: str):
+    path = tmp_path / name
+    writer = _write(path, name.endswith(".gz"))
+    assert list(read_records(str(path))) == RECORDS
+    assert writer.records == 3
+    assert writer.size_bytes == path.stat().st_size
+    assert writer.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_equal_records_make_equal_gzip_files(tmp_path: Path):
+    _write(tmp_path / "a.gz", compressed=True)
+    _write(tmp_path / "b.gz", compressed=True)
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert b"".join(RECORDS[:1]) in gzip.decompress((tmp_path / "a.gz").read_bytes())
+
+
+def test_every_flipped_bit_is_found(tmp_path: Path):
+    path = tmp_path / "records"
+    with path.open("wb") as file:
+        RecordWriter(file).write(b"abcd")
+    good = path.read_bytes()
+    for place in range(len(good) * 8):
+        data = bytearray(good)
+        data[place // 8] ^= 1 << place % 8
+        path.write_bytes(data)
+        with pytest.raises(DataError, match="record 0 is damaged"):
+            list(read_records(str(path)))
+
+
+def test_every_end_within_a_record_is_found(tmp_path: Path):
+    path = tmp_path / "records"
+    with path.open("wb") as file:
+        RecordWriter(file).write(b"abcd")
+    good = path.read_bytes()
+    for length in range(1, len(good)):
+        path.write_bytes(good[:length])
+        with pytest.raises(DataError, match="record 0 is damaged: the"):
+            list(read_records(str(path)))

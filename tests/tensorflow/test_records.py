@@ -1,0 +1,121 @@
+"""What darkroom writes without TensorFlow, TensorFlow reads."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from darkroom.converter import convert
+from darkroom.examples import encode_example
+from darkroom.images import ImageError, ImageOptions, prepare_image
+from darkroom.tfrecords import RecordWriter
+
+
+@pytest.fixture
+def photo() -> Image.Image:
+    rng = np.random.default_rng(3)
+    return Image.fromarray(rng.integers(0, 256, (20, 28, 3), np.uint8))
+
+
+def _encode(image: Image.Image, kind: str, **options) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def _forms(photo: Image.Image) -> dict[str, bytes]:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    rgba = photo.convert("RGBA")
+    rgba.putalpha(100)
+    return {
+        "jpeg": _encode(photo, "JPEG"),
+        "gray jpeg": _encode(photo.convert("L"), "JPEG"),
+        "progressive jpeg": _encode(photo, "JPEG", progressive=True),
+        "turned jpeg": _encode(photo, "JPEG", exif=exif.tobytes()),
+        "cmyk jpeg": _encode(photo.convert("CMYK"), "JPEG"),
+        "png": _encode(photo, "PNG"),
+        "gray png": _encode(photo.convert("L"), "PNG"),
+        "palette png": _encode(photo.quantize(8), "PNG"),
+        "transparent png": _encode(rgba, "PNG"),
+        "one-bit png": _encode(photo.convert("1"), "PNG"),
+        "16-bit png": _encode(Image.fromarray(np.full((5, 4), 4660, np.uint16)), "PNG"),
+        "gif": _encode(photo, "GIF", save_all=True, append_images=[photo.rotate(180)]),
+        "bmp": _encode(photo, "BMP"),
+        "webp": _encode(photo, "WEBP"),
+        "tiff": _encode(photo, "TIFF"),
+    }
+
+
+def test_every_form_that_is_written_decodes_to_the_shape_in_the_record(photo):
+    for name, data in _forms(photo).items():
+        image = prepare_image(data, ImageOptions())
+        pixels = tf.io.decode_image(image.encoded, expand_animations=False)
+        assert pixels.dtype == tf.uint8, name
+        assert pixels.shape == (image.height, image.width, image.channels), name
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_what_tensorflow_cannot_decode_is_never_written(photo, kind):
+    """Cuts and flips all over a file: whatever full checks let through, TensorFlow decodes."""
+    good = _encode(photo, kind)
+    damaged = [good[:length] for length in range(4, len(good), 7)]
+    damaged += [good[:-missing] for missing in range(1, 24)]
+    for place in range(2, len(good), 5):
+        flipped = bytearray(good)
+        flipped[place] ^= 1 << place % 8
+        damaged.append(bytes(flipped))
+    accepted = 0
+    for data in damaged:
+        try:
+            image = prepare_image(data, ImageOptions())
+        except ImageError:
+            continue
+        accepted += 1
+        tf.io.decode_image(image.encoded, channels=3, expand_animations=False)
+    # A JPEG has no checksum: some flips change pixels and nothing else.
+    assert (accepted > 0) == (kind == "JPEG")
+
+
+def test_tensorflow_reads_the_example_and_the_file(tmp_path: Path):
+    features = {"text": "naïve".encode(), "number": -7, "share": 0.25}
+    path = tmp_path / "records"
+    with path.open("wb") as file:
+        RecordWriter(file).write(encode_example(features, b"IMAGE"), b"IMAGE")
+    [record] = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+    found = tf.train.Example.FromString(record).features.feature
+    assert found["text"].bytes_list.value == ["naïve".encode()]
+    assert found["number"].int64_list.value == [-7]
+    assert found["share"].float_list.value == [0.25]
+    assert found["image/encoded"].bytes_list.value == [b"IMAGE"]
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_tensorflow_reads_a_converted_dataset(tmp_path: Path, photo, compression):
+    for number in range(12):
+        folder = tmp_path / "images" / ("train", "test")[number % 3 == 0] / f"class{number % 2}"
+        folder.mkdir(parents=True, exist_ok=True)
+        turned = photo.rotate(number * 5)
+        (folder / f"{number}.png").write_bytes(_encode(turned, "PNG"))
+    result = convert(tmp_path / "images", tmp_path / "records", compression=compression)
+    files = tf.io.gfile.glob(f"{result.output_dir}/Split-*/*")
+    assert len(files) == 2
+    spec = {
+        "image/encoded": tf.io.FixedLenFeature([], tf.string),
+        "image/height": tf.io.FixedLenFeature([], tf.int64),
+        "image/width": tf.io.FixedLenFeature([], tf.int64),
+        "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+        "image/class/text": tf.io.FixedLenFeature([], tf.string),
+    }
+    records = tf.data.TFRecordDataset(files, "GZIP" if compression else "")
+    parsed = [tf.io.parse_single_example(record, spec) for record in records]
+    assert len(parsed) == 12
+    for features in parsed:
+        shape = tf.io.decode_png(features["image/encoded"]).shape
+        assert shape[:2] == (int(features["image/height"]), int(features["image/width"]))
+        assert features["image/class/text"] == f"class{int(features['image/class/label'])}"
