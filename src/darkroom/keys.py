@@ -40,19 +40,33 @@ def _hash_fraction_bits(key: str, seed: int, salt: bytes) -> int:
 
 
 def normalise_uri(uri: str) -> str:
-    """Returns `uri` in Unicode NFC with `.`, `..` and doubled slashes resolved; never touches disk.
+    """Returns the form of `uri` that identifies it: resolved, and in Unicode NFC."""
+    return resolve_uri(uri if uri.isascii() else unicodedata.normalize("NFC", uri))
 
-    A scheme and its bucket (`gs://bucket`) are kept as they are, and `..` cannot climb above them.
+
+def resolve_uri(uri: str) -> str:
+    """Returns `uri` without `.` and `..`, and without `//` if it is local; never touches disk.
+
+    Its characters stay as they are: a file is found under its own spelling only. A scheme and its
+    bucket (`gs://bucket`) are kept, and `..` cannot climb above them.
     """
-    if uri.isascii() and "/." not in uri and "//" not in uri and not uri.startswith("."):
+    if "/." not in uri and "//" not in uri and not uri.startswith("."):
         return uri
-    uri = unicodedata.normalize("NFC", uri)
     match = _SCHEME.match(uri)
     if match is None:
-        return posixpath.normpath(uri)
-    bucket, _, path = uri[match.end() :].partition("/")
-    path = posixpath.normpath("/" + path).lstrip("/") if path else ""
-    return f"{match.group()}{bucket}/{path}" if path else f"{match.group()}{bucket}"
+        path = posixpath.normpath(uri)
+        # POSIX leaves two leading slashes to the system; Linux takes them for one.
+        return path[1:] if path.startswith("//") else path
+    if "/." not in uri:
+        return uri
+    bucket, *parts = uri[match.end() :].split("/")
+    kept: list[str] = []
+    for part in parts:
+        if part == "..":
+            del kept[-1:]
+        elif part != ".":
+            kept.append(part)
+    return match.group() + "/".join([bucket, *kept])
 
 
 def is_remote(uri: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from darkroom import storage
@@ -35,7 +36,7 @@ def build_label_map(labels: Iterable[str], given: Sequence[str] | None = None) -
     if given is None:
         return sorted(set(labels))
     given = [normalise_label(label) for label in given]
-    repeated = sorted({label for label in given if given.count(label) > 1})
+    repeated = sorted(label for label, times in Counter(given).items() if times > 1)
     unusable = [label for label in given if not label or not is_printable(label)]
     if not given or repeated or unusable:
         problem = f"repeats {repeated}" if repeated else f"holds unusable labels {unusable}"

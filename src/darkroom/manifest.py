@@ -103,7 +103,7 @@ def read_manifest(folder: str) -> Manifest:
         info["splits"] = {name: SplitSize(**size) for name, size in info["splits"].items()}
         info["labels"] = labels.read_labels(storage.join(folder, labels.LABELS_FILE))
         manifest = Manifest(**info)
-    except (FileNotFoundError, ValueError, TypeError, KeyError) as error:
+    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(
             f"{folder} holds no manifest: {error}.", "Run ManifestGen first."
         ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,23 +31,32 @@ _ARROW = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.st
 # Groups of entries that share a key, or an image. In a group all entries must say the same.
 _SUSPECTS = """
 CREATE TEMP TABLE suspects AS
-SELECT row, key, nullif(uri, '') AS uri,
-  declared || chr(31) || coalesce(label, '') AS says, says || chr(31) || uri AS says_where
+SELECT row, key, coalesce(nullif(uri, ''), key) AS image, {extra} AS extra,
+  declared || chr(31) || coalesce(label, '') AS says
 FROM entries
 WHERE key IN (SELECT key FROM entries GROUP BY key HAVING count(*) > 1)
    OR uri IN (SELECT uri FROM entries WHERE uri <> '' GROUP BY uri HAVING count(*) > 1)
 """
-_VERDICTS = """
-CREATE TEMP TABLE verdicts AS
-SELECT row, CASE
-    WHEN min(says) OVER same_image <> max(says) OVER same_image
-      OR min(says_where) OVER same_key <> max(says_where) OVER same_key
-    THEN 'conflict'
-    WHEN row > min(row) OVER same_image OR row > min(row) OVER same_key THEN 'duplicate'
-    ELSE 'keep' END AS verdict,
+_COMPARED = """
+CREATE TEMP TABLE compared AS
+SELECT *,
+  min(says) OVER same_image <> max(says) OVER same_image
+    OR min(says) OVER same_key <> max(says) OVER same_key
+    OR min(image) OVER same_key <> max(image) OVER same_key AS is_conflict,
   min(row) OVER same_image AS first_row, max(row) OVER same_image AS last_row
 FROM suspects
-WINDOW same_image AS (PARTITION BY coalesce(uri, key)), same_key AS (PARTITION BY key)
+WINDOW same_image AS (PARTITION BY image), same_key AS (PARTITION BY key)
+"""
+# Which of several equal rows is kept must not depend on the order of the source: its number is
+# the last thing that decides.
+_VERDICTS = """
+CREATE TEMP TABLE verdicts AS
+SELECT row, first_row, last_row, CASE
+    WHEN is_conflict THEN 'conflict'
+    WHEN row_number() OVER (PARTITION BY is_conflict, image ORDER BY key, extra, row) > 1
+    THEN 'duplicate'
+    ELSE 'keep' END AS verdict
+FROM compared
 """
 _CONFLICTS = """
 SELECT e.*, v.first_row, v.last_row FROM entries e JOIN verdicts v USING (row)
@@ -105,8 +115,8 @@ def write_manifest(
         connection = _connect(scratch)
         connection.read_parquet(staged.path).create_view("entries")
         conflicts = os.path.join(scratch, "conflicts.parquet")
-        _reject_conflicts(connection, conflicts)
         schema = sources[0].schema
+        _reject_conflicts(connection, schema, conflicts)
         label_table = os.path.join(scratch, "labels.parquet")
         label_map = _make_label_table(connection, schema, options, label_table)
         _write_ordered(connection, schema, storage.join(folder, manifests.MANIFEST_FILE))
@@ -183,12 +193,13 @@ def _connect(scratch: str) -> duckdb.DuckDBPyConnection:
     )
 
 
-def _reject_conflicts(connection: duckdb.DuckDBPyConnection, path: str) -> None:
+def _reject_conflicts(connection: duckdb.DuckDBPyConnection, schema: Schema, path: str) -> None:
     """Finds entries that repeat or contradict each other; writes the latter as rejects."""
-    for statement in (_SUSPECTS, _VERDICTS, _KEPT):
+    suspects = _SUSPECTS.format(extra="extra::VARCHAR" if schema.inputs else "''")
+    for statement in (suspects, _COMPARED, _VERDICTS, _KEPT):
         connection.execute(statement)
     with RejectsWriter(path) as rejects:
-        for batch in connection.execute(_CONFLICTS).to_arrow_reader(_CHUNK_ROWS):
+        for batch in connection.sql(_CONFLICTS).to_arrow_reader(_CHUNK_ROWS):
             for entry in batch.to_pylist():
                 rejects.add(_as_conflict(entry))
 
@@ -231,7 +242,7 @@ def _make_label_table(
 
 def _write_ordered(connection: duckdb.DuckDBPyConnection, schema: Schema, path: str) -> None:
     query = _ORDERED.format(extra=", k.extra" if schema.inputs else "")
-    reader = connection.execute(query).to_arrow_reader(manifests.MAX_ROW_GROUP_ROWS)
+    reader = connection.sql(query).to_arrow_reader(manifests.MAX_ROW_GROUP_ROWS)
     with storage.open_write(path) as file, pq.ParquetWriter(file, reader.schema) as writer:
         for batch in reader:
             writer.write_batch(batch)
@@ -255,5 +266,8 @@ def _mean_size(connection: duckdb.DuckDBPyConnection) -> int:
         ORDER BY "order" LIMIT $limit""",
         {"limit": _REMOTE_SAMPLE},
     ).fetchall()
-    known = [size for (uri,) in sample if (size := stat_image(uri)[0]) is not None]
+    # All at once: where they cannot be reached, each takes its time to say so.
+    with ThreadPoolExecutor(_REMOTE_SAMPLE) as pool:
+        sizes = [size for size, _ in pool.map(stat_image, (uri for (uri,) in sample))]
+    known = [size for size in sizes if size is not None]
     return sum(known) // len(known) if known else 0

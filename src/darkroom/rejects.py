@@ -46,12 +46,12 @@ class Reject(NamedTuple):
         row: Its number in the source, from 1.
         uri: URI of its image, as far as known; else empty.
         split: `train`, `eval` or `test`; empty when not known.
-        label: Its label; None when it has none.
+        label: Its label as it stands, empty where it is missing; None in a source without labels.
         stage: Where it was refused: `manifest` or `convert`.
         reason: Reason code.
         detail: What is wrong, for a person.
         id: Text whose hash is the key of the example, so that a rerun gives it the same key.
-        extra: Its input columns by name.
+        extra: Its input columns by name; as they stand when they are what is wrong.
     """
 
     row: int
@@ -131,7 +131,8 @@ def write_rejects(folder: str, parts: Iterable[str]) -> int:
         for part in parts:
             for reject in read_rejects(part):
                 writer.add(reject)
-                lines.write(_format_line(reject).encode())
+                # In JSON, what is no Unicode is escaped by a backslash, as it happens.
+                lines.write(_format_line(reject).encode(errors="backslashreplace"))
         return writer.count
 
 
@@ -139,7 +140,7 @@ def _format_line(reject: Reject) -> str:
     line: dict[str, Any] = {
         "split": reject.split,
         "image_uri": reject.uri,
-        "label": reject.label,
+        **({} if reject.label is None else {"label": reject.label}),
         "id": reject.id,
         "row": reject.row,
         "stage": reject.stage,

@@ -10,15 +10,24 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from darkroom import keys, labels, splits, storage
+from darkroom.cells import (
+    RowError,
+    as_text,
+    check_unicode,
+    parse_integer_label,
+    parse_label,
+    parse_value,
+)
 from darkroom.errors import DataError, UsageError
 from darkroom.rejects import MANIFEST_STAGE, Reject
-from darkroom.schema import Kind, Schema, parse_input
+from darkroom.schema import Schema
 from darkroom.sources import Source
 from darkroom.sources.base import BadRow, Row
 
-MAX_INTEGER_LABEL = 65_535
 # Everything else (http:// above all) is refused: a manifest must not make workers call hosts.
 ALLOWED_SCHEMES = ("gs", "s3")
+# Labels are few and repeat; those of a source where they do not must not fill memory.
+_MAX_PARSED_LABELS = 65_536
 
 
 @dataclass(frozen=True)
@@ -103,45 +112,49 @@ class Entry(NamedTuple):
     extra: dict[str, Any]
 
 
-class RowError(Exception):
-    """A row cannot be used: the reason code and what is wrong, for a person."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-        self.detail = detail
-
-
 def parse_rows(sources: Sequence[Source], options: ManifestOptions) -> Iterator[Entry | Reject]:
     """Yields one entry or reject for every row of the sources, numbered through from 1.
 
     Raises:
-        DataError: A source as a whole cannot be used, as when a split is unknown.
+        DataError: A source as a whole cannot be used, as when a split is unknown, or no source
+            has a row.
     """
     first_row = 0
+    occurrences: Counter[str] = Counter()
     for source in sources:
-        parser = _RowParser(source, options)
+        parser = _RowParser(source, options, occurrences)
         row = 0
         for item in source.rows():
             row = item.row
             yield parser.parse(item, first_row)
         first_row += row
+    if not first_row:
+        more = f" Nor has any of {len(sources) - 1} further files." if len(sources) > 1 else ""
+        raise DataError(f"{sources[0].name} has no rows.{more}", "Give it one row an image.")
 
 
 class _RowParser:
-    """Parses the rows of one source."""
+    """Parses the rows of one source.
 
-    def __init__(self, source: Source, options: ManifestOptions) -> None:
+    Args:
+        source: What is read.
+        options: How rows become entries.
+        occurrences: How often each row without image was seen, by its content, in all sources.
+    """
+
+    def __init__(self, source: Source, options: ManifestOptions, occurrences: Counter[str]) -> None:
         self._source = source
         self._options = options
+        self._occurrences = occurrences
         names = [name for name, _ in source.schema.columns]
         self._places = {name: place for place, name in enumerate(names)}
         schema = source.schema
         self._split, self._image = self._place(schema.split), self._place(schema.image)
         self._label, self._id = self._place(schema.label), self._place(schema.id)
         self._inputs = [(name, kind, self._places[name]) for name, kind in schema.inputs]
+        self._base = keys.normalise_uri(source.identity_base)
         self._known_labels = frozenset(map(labels.normalise_label, options.labels or ()))
-        self._occurrences: Counter[str] = Counter()
+        self._parsed_labels: dict[str, str] = {}
         self._declared: dict[str, str] = {}
 
     def _place(self, name: str | None) -> int | None:
@@ -153,23 +166,26 @@ class _RowParser:
         uri, identity, declared, key, extra = "", "", "", "", {}
         try:
             if values:
-                declared = self._parse_split(values, row, strict=isinstance(item, Row))
+                declared = self._parse_split(values, item)
                 uri, identity = self._parse_image(values)
-                extra = self._parse_inputs(values)
                 identity = self._parse_identity(values, identity, declared)
+                check_unicode(identity)
+                check_unicode(uri)
                 key = keys.make_key(identity)
+                extra = self._parse_inputs(values)
             if isinstance(item, BadRow):
                 raise RowError(item.reason, item.detail)
             label = self._parse_label(values)
         except RowError as error:
-            label = None if not values else self._text(values, self._label)
+            uri = uri or self._show(values, self._image) or ""
+            label = self._show(values, self._label)
+            extra = extra or {name: values[place] for name, _, place in self._inputs if values}
             split = self._assign(declared, key) if key else declared
             return Reject(
                 row, uri, split, label, MANIFEST_STAGE, error.reason, error.detail, identity, extra
             )
         # A remote image is a request: those wait until someone needs to know.
-        is_local = bool(uri) and not storage.is_remote(uri)
-        size, version = stat_image(uri) if is_local else (None, None)
+        size, version = stat_image(uri) if uri.startswith("/") else (None, None)
         order = keys.hash_order(key, self._options.seed)
         split = self._assign(declared, key)
         return Entry(key, identity, uri, split, declared, label, row, order, size, version, extra)
@@ -178,23 +194,14 @@ class _RowParser:
         options = self._options
         return declared or splits.assign_split(key, options.seed, options.split_ratios)
 
-    def _text(self, values: list[Any], place: int | None) -> str | None:
-        if place is None or values[place] is None:
-            return None
-        value = values[place]
-        text = value if isinstance(value, str) else str(value)
-        if "\0" in text or "\ufdd0" in text:
-            raise RowError("nul_byte", "a cell holds a NUL byte")
-        return text
-
-    def _parse_split(self, values: list[Any], row: int, strict: bool) -> str:
-        text = self._text(values, self._split) or ""
+    def _parse_split(self, values: list[Any], item: Row | BadRow) -> str:
+        text = "" if self._split is None else as_text(values[self._split])
         if text not in self._declared:
             parsed = splits.parse_split(text)
             if parsed is None:
-                if not strict:
+                if isinstance(item, BadRow):
                     return splits.UNASSIGNED  # the row is refused for another reason anyway
-                raise self._unknown_split(text, row)
+                raise self._unknown_split(text, item.row)
             self._declared[text] = parsed
         return self._declared[text]
 
@@ -210,76 +217,56 @@ class _RowParser:
         """Returns the absolute URI of the image and the text that identifies it."""
         if self._image is None:
             return "", ""
-        cell = (self._text(values, self._image) or "").strip()
+        cell = storage.local_path(as_text(values[self._image]).strip())
         if not cell:
             raise RowError("no_image", "the image cell is empty")
-        cell = storage.local_path(cell)
-        scheme = cell.partition("://")[0] if keys.is_remote(cell) else ""
-        if scheme and scheme not in ALLOWED_SCHEMES:
-            raise RowError("unsupported_scheme", f"{scheme}:// is none of {ALLOWED_SCHEMES}")
-        if not scheme and not cell.startswith("/"):
-            uri = keys.normalise_uri(f"{self._source.base}/{cell}")
-            # A frame has no folder: its relative paths identify its images as they stand.
-            base = self._source.identity_base
-            identity = keys.relative_identity(uri, base) if base else keys.normalise_uri(cell)
-            return uri, identity
-        uri = keys.normalise_uri(cell)
-        return uri, keys.relative_identity(uri, self._source.identity_base)
+        if keys.is_remote(cell):
+            scheme = cell.partition("://")[0]
+            if scheme not in ALLOWED_SCHEMES:
+                raise RowError("unsupported_scheme", f"{scheme}:// is none of {ALLOWED_SCHEMES}")
+        elif not cell.startswith("/"):
+            if not self._base:
+                # A frame has no folder: its relative paths identify its images as they stand.
+                uri = keys.resolve_uri(f"{self._source.base}/{cell}")
+                return uri, keys.normalise_uri(cell)
+            cell = f"{self._source.base}/{cell}"
+        uri = keys.resolve_uri(cell)
+        return uri, keys.relative_identity(keys.normalise_uri(uri), self._base)
 
     def _parse_identity(self, values: list[Any], identity: str, declared: str) -> str:
-        if self._id is not None:
-            identity = self._text(values, self._id) or ""
-            if not identity:
-                raise RowError("no_id", "the id cell is empty")
-        elif self._image is None:
-            cells = keys.row_identity([declared, *map(repr, values)], 0)
-            self._occurrences[cells] += 1
-            identity = keys.make_key(f"{cells}{self._occurrences[cells]}")
-        try:
-            identity.encode()
-        except UnicodeEncodeError:
-            raise RowError("not_unicode", "the name is not UTF-8") from None
-        return identity
+        if self._id is not None and (given := as_text(values[self._id])):
+            return given
+        if self._image is not None:
+            return identity
+        cells = [declared, *map(repr, values)]
+        content = keys.make_key(keys.row_identity(cells, 0))
+        self._occurrences[content] += 1
+        return keys.make_key(keys.row_identity(cells, self._occurrences[content]))
 
     def _parse_inputs(self, values: list[Any]) -> dict[str, Any]:
-        parsed: dict[str, Any] = {}
-        for name, kind, place in self._inputs:
-            parsed[name] = _parse_value(name, values[place], kind)
-        return parsed
+        return {name: parse_value(name, values[place], kind) for name, kind, place in self._inputs}
 
     def _parse_label(self, values: list[Any]) -> str | None:
         if self._label is None:
             return None
-        label = labels.normalise_label(self._text(values, self._label) or "")
-        if not label:
-            raise RowError("empty_label", "the label cell is empty")
-        if not labels.is_printable(label):
-            raise RowError("bad_label", f"the label holds control characters: {label!r}")
-        if self._source.schema.has_integer_labels:
-            return _parse_integer_label(label)
-        if self._known_labels and label not in self._known_labels:
-            raise RowError("unknown_label", f"the label map does not have {label!r}")
+        text = as_text(values[self._label])
+        label = self._parsed_labels.get(text)
+        if label is None:
+            label = parse_label(text)
+            if self._source.schema.has_integer_labels:
+                label = parse_integer_label(label)
+            elif self._known_labels and label not in self._known_labels:
+                raise RowError("unknown_label", f"the label map does not have {label!r}")
+            if len(self._parsed_labels) < _MAX_PARSED_LABELS:
+                self._parsed_labels[text] = label
         return label
 
-
-def _parse_value(name: str, value: Any, kind: Kind) -> Any:
-    if value is None:
-        return None
-    try:
-        parsed = parse_input(value if isinstance(value, str) else str(value), kind)
-        if isinstance(parsed, str):
-            parsed.encode()
-    except ValueError:
-        problem = f"column {name!r}: expected {kind.value}, got {str(value)!r:.80}"
-        raise RowError("bad_value", problem) from None
-    return parsed
-
-
-def _parse_integer_label(label: str) -> str:
-    if not label.isascii() or not label.isdigit() or int(label) > MAX_INTEGER_LABEL:
-        expected = f"a whole number from 0 to {MAX_INTEGER_LABEL}"
-        raise RowError("bad_value", f"the label {label!r} is not {expected}")
-    return str(int(label))
+    def _show(self, values: list[Any], place: int | None) -> str | None:
+        """Returns a cell of a refused row as it stands, good or bad; None where there is none."""
+        if place is None or not values:
+            return None
+        value = values[place]
+        return "" if value is None else str(value)
 
 
 def stat_image(uri: str) -> tuple[int | None, str | None]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from darkroom import splits
 from darkroom.errors import DataError, UsageError
 
 IMAGE_PREFIX = "image/"
@@ -34,7 +33,7 @@ _INPUTS = (Kind.INTEGER, Kind.FLOAT, Kind.STRING)
 _LABELS = (Kind.STRING_LABEL, Kind.INTEGER_LABEL)
 
 # Names that need no schema, compared in lower case.
-_KNOWN_NAMES = {
+KNOWN_NAMES = {
     Kind.SPLIT: ("split", "ml_use", "subset"),
     Kind.IMAGE: (
         "image_uri",
@@ -155,10 +154,11 @@ def infer_schema(names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:
         kinds: Kind of the columns that turn out to be inputs; text where it says nothing.
 
     Raises:
-        DataError: No column is known to hold images.
+        DataError: No column is known to hold images, or one stands twice.
     """
+    _check_unique(names)
     roles = {}
-    for kind, known in _KNOWN_NAMES.items():
+    for kind, known in KNOWN_NAMES.items():
         lowered = {name.strip().lower(): name for name in reversed(names)}
         if found := next((lowered[name] for name in known if name in lowered), None):
             roles[found] = kind
@@ -168,59 +168,9 @@ def infer_schema(names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:
         guess = f" Did you mean {near[0]!r}?" if near else ""
         raise DataError(
             f"No column holds image paths: expected 'image_uri', found {list(names)}.{guess}",
-            "Rename the column, or name its kind with a schema: "
-            '--schema \'{"COLUMN": "image", ...}\'.',
+            'Rename the column, or name its kind: --columns \'{"COLUMN": "image", ...}\'.',
         )
     return Schema(schema)
-
-
-def is_header(cells: Sequence[str]) -> bool:
-    """Tells whether the first record of a CSV names columns rather than an image."""
-    lowered = {cell.strip().lower() for cell in cells}
-    return any(not lowered.isdisjoint(names) for names in _KNOWN_NAMES.values())
-
-
-def infer_roles(records: Sequence[Sequence[str]]) -> list[str]:
-    """Returns column names for a CSV without header, from what its first records hold.
-
-    The split is the column whose every cell names a split, the image the one that looks most like
-    paths, the label the first other one. AutoML Vision's files have this form, in this order.
-
-    Returns:
-        One name a column. Columns after the label have the empty name: AutoML writes further
-        labels of an image there.
-
-    Raises:
-        DataError: No column looks like image paths.
-    """
-    width = max(len(record) for record in records)
-    columns = [[r[i].strip() for r in records if i < len(r)] for i in range(width)]
-    names = [""] * width
-    rest = list(range(width))
-    if (split := next((i for i in rest if _is_split_column(columns[i])), None)) is not None:
-        names[split] = "split"
-        rest.remove(split)
-    image = max(rest, key=lambda i: (_path_share(columns[i]), -i), default=None)
-    if image is None or not _path_share(columns[image]):
-        raise DataError(
-            f"The CSV has no header, and no column looks like image paths: {list(records[0])}.",
-            "Add a header line, as in split,image_uri,label.",
-        )
-    names[image] = "image_uri"
-    rest.remove(image)
-    if rest:
-        names[rest[0]] = "label"
-    return names
-
-
-def _is_split_column(cells: Iterable[str]) -> bool:
-    parsed = [splits.parse_split(cell) for cell in cells]
-    return None not in parsed and any(cell for cell in cells)
-
-
-def _path_share(cells: Sequence[str]) -> float:
-    paths = sum("/" in cell or "." in cell.strip(".0123456789") for cell in cells)
-    return paths / max(1, len(cells))
 
 
 def parse_input(text: str, kind: Kind) -> int | float | str | None:
@@ -248,8 +198,7 @@ def check_columns(schema: Schema, names: Sequence[str]) -> None:
     Raises:
         DataError: A column is missing or stands twice.
     """
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise DataError(f"Columns stand twice: {repeated}.", "Give each column its own name.")
+    _check_unique(names)
     expected = [name for name, _ in schema.columns]
     if missing := [name for name in expected if name not in names]:
         near = difflib.get_close_matches(missing[0], names, n=1)
@@ -258,3 +207,8 @@ def check_columns(schema: Schema, names: Sequence[str]) -> None:
             f"Columns {missing} are missing: the source has {list(names)}.{guess}",
             "Rename the column, or give a schema that names what is there.",
         )
+
+
+def _check_unique(names: Sequence[str]) -> None:
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise DataError(f"Columns stand twice: {repeated}.", "Give each column its own name.")

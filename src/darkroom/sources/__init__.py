@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Union
 
 from darkroom import storage
 from darkroom.errors import DataError, UsageError
-from darkroom.schema import Schema
+from darkroom.schema import Kind, Schema
 from darkroom.sources.base import BadRow, Row, Source
 from darkroom.sources.csv import CsvSource
 from darkroom.sources.dataframe import DataFrameSource, is_dataframe
@@ -23,6 +23,7 @@ __all__ = ["AnySource", "BadRow", "Row", "Source", "open_sources"]
 
 AnySource = Union[str, "os.PathLike[str]", "pd.DataFrame"]
 
+_WRITTEN_ROLES = (Kind.IMAGE, Kind.STRING_LABEL, Kind.INTEGER_LABEL)
 _READERS: dict[str, Callable[[str, Schema | None], Source]] = {
     ".csv": CsvSource,
     ".jsonl": JsonlSource,
@@ -56,8 +57,28 @@ def open_sources(source: AnySource, schema: Schema | None = None) -> list[Source
         paths = storage.match_pattern(path)
         if not paths:
             raise DataError(f"No file matches {path}.", "Check the pattern, and quote it.")
-        return [_open(found, schema) for found in paths]
+        sources = [_open(found, schema) for found in paths]
+        _check_alike(sources)
+        return sources
     return [_open(path, schema)]
+
+
+def _check_alike(sources: Sequence[Source]) -> None:
+    """Checks that all files of a pattern have columns of the same kinds, in any order."""
+    first, *others = sources
+    for source in others:
+        if set(_written_columns(source)) != set(_written_columns(first)):
+            raise DataError(
+                f"{source.name} has other columns than {first.name}: "
+                f"{source.schema.to_json()}, not {first.schema.to_json()}.",
+                "Give the files the same columns, or a schema with those that all have.",
+            )
+
+
+def _written_columns(source: Source) -> list[tuple[str, Kind]]:
+    # Images and labels may be called differently: their features have names of their own.
+    roles = [(kind.value, kind) for _, kind in source.schema.columns if kind in _WRITTEN_ROLES]
+    return [*source.schema.inputs, *roles]
 
 
 def _open(path: str, schema: Schema | None) -> Source:

@@ -12,7 +12,8 @@ from darkroom import schema as schemas
 from darkroom import storage
 from darkroom.errors import DataError
 from darkroom.schema import Schema
-from darkroom.sources.base import BadRow, Row
+from darkroom.sources import headers
+from darkroom.sources.base import BadRow, Row, Value
 
 _SAMPLE_RECORDS = 100
 # Python 3.10's csv refuses NUL, later ones take it: a noncharacter stands in for it in both.
@@ -33,13 +34,19 @@ class CsvSource:
         if not records:
             raise DataError(f"{path} is empty.", "Expected a header or rows like split,uri,label.")
         self._check_delimiter(records[0])
-        self._names, self._has_header = self._find_names(records, schema)
-        if self._has_header:
-            self.schema = schema or schemas.infer_schema(self._names, {})
-            schemas.check_columns(self.schema, self._names)
-        else:
-            self.schema = schema or schemas.infer_schema([n for n in self._names if n], {})
+        self._names, self._has_header = _find_names(records, schema)
+        # AutoML's rows end where their labels do, so their length says how many there are.
+        self._is_open = not self._has_header and schema is None
+        named = [name for name in self._names if name]
+        self.schema = schema or schemas.infer_schema(named, {})
+        schemas.check_columns(self.schema, named)
         self._places = [self._names.index(name) for name, _ in self.schema.columns]
+        self._label = self._names.index(self.schema.label) if self.schema.label else None
+        self._unnamed = [
+            place
+            for place, name in enumerate(self._names)
+            if not name and self._label is not None and place > self._label
+        ]
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields the records after the header."""
@@ -47,52 +54,36 @@ class CsvSource:
         header = next(records)[1] if self._has_header else None
         width = len(self._names)
         for row, (line, cells) in enumerate(records, start=1):
-            if len(cells) == width and cells != header:
-                values: list[str | int | float | None] = [cells[i] for i in self._places]
-                if any(_NUL in cell for cell in cells):
-                    yield BadRow(row, "nul_byte", f"line {line} holds a NUL byte", values)
-                elif any(cell and not name for name, cell in zip(self._names, cells, strict=True)):
-                    yield self._bad_labels(row, cells)
-                else:
-                    yield Row(row, values)
-            elif cells == header:
+            if cells == header:
                 yield BadRow(row, "repeated_header", f"line {line} repeats the header", [])
+                continue
+            fault = None if len(cells) == width else self._find_ragged(line, cells)
+            padded = cells + [""] * (width - len(cells))
+            values: list[Value] = [padded[place] for place in self._places]
+            if _NUL in "".join(cells):
+                shown = [str(value).replace(_NUL, "\ufffd") for value in values]
+                yield BadRow(row, "nul_byte", f"line {line} holds a NUL byte", [*shown])
+            elif fault := fault or self._find_labels(padded):
+                yield BadRow(row, *fault, values)
             else:
-                yield self._ragged(row, line, cells)
+                yield Row(row, values)
 
-    def _ragged(self, row: int, line: int, cells: list[str]) -> Row | BadRow:
-        padded = cells + [""] * (len(self._names) - len(cells))
-        values: list[str | int | float | None] = [padded[i] for i in self._places]
-        if not self._has_header:
-            # AutoML's rows end where the labels do, so their length says how many there are.
-            if any(cells[len(self._names) :]):
-                return self._bad_labels(row, cells)
-            return Row(row, values)
+    def _find_ragged(self, line: int, cells: list[str]) -> tuple[str, str] | None:
         expected = len(self._names)
-        detail = f"line {line} has {len(cells)} cells, the header {expected}"
-        return BadRow(row, "ragged_row", detail, values)
+        more = [cell for cell in cells[expected:] if cell]
+        if self._is_open and (not more or self._label is not None):
+            return self._find_labels(cells) if more else None
+        which = "header" if self._has_header else "schema" if not self._is_open else "first row"
+        return "ragged_row", f"line {line} has {len(cells)} cells, the {which} {expected}"
 
-    def _bad_labels(self, row: int, cells: list[str]) -> BadRow:
-        label = self._names.index("label")
-        labels = [cell for cell in [cells[label], *cells[label + 1 :]] if cell]
-        values: list[str | int | float | None] = [cells[i] for i in self._places]
-        return BadRow(row, "multi_label", f"{len(labels)} labels: {labels}", values)
-
-    def _find_names(
-        self, records: list[list[str]], schema: Schema | None
-    ) -> tuple[list[str], bool]:
-        first = [cell.strip() for cell in records[0]]
-        if schema is None:
-            if schemas.is_header(first):
-                return first, True
-            return schemas.infer_roles(records), False
-        names = [name for name, _ in schema.columns]
-        if set(names) <= set(first):
-            return first, True
-        if set(names).isdisjoint(first) and len(names) == len(first):
-            return names, False
-        schemas.check_columns(schema, first)
-        return first, True
+    def _find_labels(self, cells: list[str]) -> tuple[str, str] | None:
+        """Returns what is wrong when columns without name hold further labels."""
+        further = [cells[place] for place in self._unnamed if cells[place]]
+        further += [cell for cell in cells[len(self._names) :] if cell]
+        if self._label is None or not further:
+            return None
+        found = [cell for cell in (cells[self._label], *further) if cell]
+        return "multi_label", f"{len(found)} labels: {found}"
 
     def _check_delimiter(self, first: list[str]) -> None:
         if len(first) > 1:
@@ -110,24 +101,27 @@ class CsvSource:
             text = io.TextIOWrapper(binary, encoding=self._encoding(), newline="")
             lines = (line.replace("\0", _NUL) if "\0" in line else line for line in text)
             reader = csv.reader(lines, strict=True)
+            end = 0
             try:
                 for cells in reader:
+                    end = reader.line_num
                     if cells:
-                        yield reader.line_num, cells
+                        yield end, cells
             except UnicodeDecodeError as error:
                 raise self._not_utf8(error) from error
             except csv.Error as error:
                 raise DataError(
-                    f"{self.name}, line {reader.line_num}: {error}.",
+                    f"{self.name}, record from line {end + 1}: {error}.",
                     "Check the quotes there: a quoted cell must end, and quotes in it be doubled.",
                 ) from error
 
     def _encoding(self) -> str:
         with storage.open_read(self.name) as file:
-            if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-                raise DataError(
-                    f"{self.name} is UTF-16.", "Save it as UTF-8: iconv -f UTF-16 -t UTF-8."
-                )
+            start = file.read(2)
+        if start in (b"\xff\xfe", b"\xfe\xff") or b"\0" in start:
+            raise DataError(
+                f"{self.name} is UTF-16.", "Save it as UTF-8: iconv -f UTF-16 -t UTF-8."
+            )
         return "utf-8-sig"
 
     def _not_utf8(self, error: UnicodeDecodeError) -> DataError:
@@ -142,3 +136,16 @@ class CsvSource:
             f"{self.name} is not UTF-8, {where}.",
             "Save it as UTF-8: iconv -f WINDOWS-1252 -t UTF-8 (or whatever it is in).",
         )
+
+
+def _find_names(records: list[list[str]], schema: Schema | None) -> tuple[list[str], bool]:
+    """Returns the names of the columns, and whether the first record gives them."""
+    first = [cell.strip() for cell in records[0]]
+    if schema is None:
+        if headers.is_header(first):
+            return first, True
+        return headers.infer_roles(records), False
+    names = [name for name, _ in schema.columns]
+    # With a name in common it is a header, and `check_columns` tells what it lacks.
+    has_header = len(names) != len(first) or not set(names).isdisjoint(first)
+    return (first, True) if has_header else (names, False)

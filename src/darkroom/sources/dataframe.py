@@ -46,13 +46,16 @@ class DataFrameSource:
         """Yields every row of the frame."""
         columns = [self._frame.iloc[:, place].tolist() for place in self._places]
         for row, values in enumerate(zip(*columns, strict=True), start=1):
-            yield make_row(row, tuple(_without_missing(value) for value in values), self.schema)
+            yield make_row(row, [_as_python(value) for value in values], self.schema)
 
 
 # Kinds by numpy's letters; pandas' own nullable integers and floats answer to the same letters.
 _KINDS = {"i": Kind.INTEGER, "u": Kind.INTEGER, "b": Kind.INTEGER, "f": Kind.FLOAT}
 
 
-def _without_missing(value: Any) -> Any:
+def _as_python(value: Any) -> Any:
+    """Returns an element of a column as Python's own type; a column of objects holds any."""
     # pandas.NA has no truth value and equals nothing; its type is its only mark.
-    return None if type(value).__name__ in ("NAType", "NaTType") else value
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    return value.tolist() if hasattr(value, "tolist") else value

@@ -14,7 +14,7 @@ from darkroom.errors import DataError
 from darkroom.rejects import REJECT_FIELDS
 from darkroom.schema import Kind, Schema
 from darkroom.sources.base import BadRow, Row
-from darkroom.sources.typed import as_value, check_type, infer_kind
+from darkroom.sources.typed import as_value, check_type, find_label_fault, infer_kind
 
 _SAMPLE_LINES = 100
 
@@ -46,10 +46,10 @@ class JsonlSource:
         if schema is None:
             kinds = {name: infer_kind(sample.get(name) for sample in samples) for name in names}
             schema = schemas.infer_schema(names, kinds)
-            if self._holds_rejects:
-                columns = {**dict(schema.columns), "id": Kind.ID}
-                schema = Schema(tuple(columns.items()))
-        schemas.check_columns(schema, names)
+        if self._holds_rejects:
+            schema = _rename_roles(schema)
+        else:
+            schemas.check_columns(schema, names)
         self.schema = schema
 
     def rows(self) -> Iterator[Row | BadRow]:
@@ -61,7 +61,7 @@ class JsonlSource:
                 yield BadRow(row, "bad_value", f"line {line}: expected an object: {found}", [])
                 continue
             found = self._unpack(found)
-            values = [as_value(found.get(name)) for name in names]
+            values = [as_value(found.get(name), kinds[name]) for name in names]
             if reason := self._find_fault(found, kinds):
                 yield BadRow(row, *reason, values)
             else:
@@ -71,8 +71,8 @@ class JsonlSource:
         for name, value in found.items():
             kind = kinds.get(name, Kind.IGNORED)
             if name == self.schema.label and isinstance(value, list):
-                if len(value) != 1:
-                    return "multi_label", f"{len(value)} labels: {value}"
+                if fault := find_label_fault(value):
+                    return fault
             elif problem := check_type(value, kind):
                 return "bad_value", f"column {name!r}: {problem}"
         return None
@@ -99,6 +99,18 @@ class JsonlSource:
                 raise DataError(
                     f"{self.name} is not UTF-8: {error}.", "Save it as UTF-8."
                 ) from error
+
+
+def _rename_roles(schema: Schema) -> Schema:
+    """Returns a schema with the names that rejects have for split, image, label and id."""
+    names = {
+        Kind.SPLIT: "split",
+        Kind.IMAGE: "image_uri",
+        Kind.STRING_LABEL: "label",
+        Kind.INTEGER_LABEL: "label",
+    }
+    columns = {names.get(kind, name): kind for name, kind in schema.columns}
+    return Schema(tuple({**columns, "split": Kind.SPLIT, "id": Kind.ID}.items()))
 
 
 def _parse(text: str) -> Any:

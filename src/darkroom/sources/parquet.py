@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,10 @@ from darkroom.batches import read_batches
 from darkroom.errors import DataError
 from darkroom.schema import Kind, Schema
 from darkroom.sources.base import BadRow, Row
-from darkroom.sources.typed import as_value
+from darkroom.sources.typed import as_value, find_label_fault
+
+# What pandas calls the column of an index without name.
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
 class ParquetSource:
@@ -31,8 +35,9 @@ class ParquetSource:
                 raise DataError(
                     f"{path} is not a Parquet file: {error}.", "Check how it was written."
                 ) from error
-        self.schema = schema or schemas.infer_schema(arrow.names, arrow_kinds(arrow))
-        schemas.check_columns(self.schema, arrow.names)
+        names = [name for name in arrow.names if not _PANDAS_INDEX.fullmatch(name)]
+        self.schema = schema or schemas.infer_schema(names, arrow_kinds(arrow))
+        schemas.check_columns(self.schema, names)
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields every row."""
@@ -58,10 +63,12 @@ def arrow_kinds(schema: pa.Schema) -> dict[str, Kind]:
     return kinds
 
 
-def make_row(row: int, values: tuple[Any, ...], schema: Schema) -> Row | BadRow:
-    """Returns a row of typed values; several labels in one cell make it a bad one."""
-    cells = [as_value(value) for value in values]
-    for (name, _), value in zip(schema.columns, values, strict=True):
-        if name == schema.label and isinstance(value, list | tuple) and len(value) != 1:
-            return BadRow(row, "multi_label", f"{len(value)} labels: {list(value)}", cells)
-    return Row(row, cells)
+def make_row(row: int, values: Sequence[Any], schema: Schema) -> Row | BadRow:
+    """Returns a row of typed values; a label's cell without exactly one makes it a bad one."""
+    fault = None
+    cells = []
+    for (name, kind), value in zip(schema.columns, values, strict=True):
+        cells.append(as_value(value, kind))
+        if name == schema.label:
+            fault = find_label_fault(value)
+    return BadRow(row, *fault, cells) if fault else Row(row, cells)

@@ -17,6 +17,8 @@ _TYPES: dict[Kind, tuple[type, ...]] = {
 }
 # A path, a split or an id is text; a label may be a number, which becomes its text.
 _TEXT = (str, int)
+_NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.INTEGER_LABEL)
+_WHOLE = (Kind.INTEGER, Kind.INTEGER_LABEL, Kind.STRING_LABEL, Kind.ID)
 
 
 def infer_kind(values: Iterable[Any]) -> Kind:
@@ -34,16 +36,32 @@ def check_type(value: Any, kind: Kind) -> str | None:
     return f"expected {kind.value}, got {type(value).__name__} {value!r:.80}"
 
 
-def as_value(value: Any) -> Value:
+def find_label_fault(value: Any) -> tuple[str, str] | None:
+    """Returns reason code and detail when a label's cell holds a list of none or several."""
+    if not isinstance(value, list | tuple) or len(value) == 1:
+        return None
+    if not value:
+        return "empty_label", "the list of labels is empty"
+    return "multi_label", f"{len(value)} labels: {list(value)}"
+
+
+def as_value(value: Any, kind: Kind) -> Value:
     """Returns a typed cell as one of a row's values; a list of one stands for its element."""
     if isinstance(value, list | tuple) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, float) and value != value:
-        return None  # pandas writes what is missing as NaN
-    if value is None or isinstance(value, str | int | float):
+        return int(value) if kind in _NUMBERS else str(value)
+    if isinstance(value, float):
+        return _as_number(value, kind)
+    if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return json.dumps(value) if isinstance(value, list | dict) else str(value)
+
+
+def _as_number(value: float, kind: Kind) -> int | float | None:
+    if value != value:
+        return None  # pandas writes what is missing as NaN
+    # A column of whole numbers becomes one of floats as soon as pandas misses a value in it.
+    return int(value) if kind in _WHOLE and value.is_integer() else value

@@ -1,0 +1,214 @@
+import csv
+
+import pytest
+
+from darkroom.errors import DataError
+from darkroom.schema import Kind, Schema
+from darkroom.sources.base import BadRow, Row
+from darkroom.sources.csv import CsvSource
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Opens a CSV of a text or bytes."""
+
+    def read(content, schema=None):
+        path = tmp_path / "m.csv"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return CsvSource(str(path), None if schema is None else Schema.parse(schema))
+
+    return read
+
+
+def values(source):
+    return [row.values for row in source.rows()]
+
+
+HEADER = "split,image_uri,label\n"
+
+
+def test_rows_are_numbered_from_one_without_the_header(read, tmp_path):
+    source = read(HEADER + "TRAIN,a.jpg,cat\n\nTEST,b.jpg,dog\n")
+    assert list(source.rows()) == [
+        Row(1, ["TRAIN", "a.jpg", "cat"]),
+        Row(2, ["TEST", "b.jpg", "dog"]),
+    ]
+    assert source.base == source.identity_base == str(tmp_path)
+
+
+def test_columns_stand_in_any_order_case_and_padding(read):
+    source = read(" Label , age, IMAGE_URI,Split\ncat,7,a.jpg,TRAIN\n")
+    assert source.schema.columns == (
+        ("Label", Kind.STRING_LABEL),
+        ("age", Kind.STRING),
+        ("IMAGE_URI", Kind.IMAGE),
+        ("Split", Kind.SPLIT),
+    )
+    assert values(source) == [["cat", "7", "a.jpg", "TRAIN"]]
+
+
+def test_a_schema_names_columns_of_a_header(read):
+    source = read("age,photo,more\n7,a.jpg,x\n", {"photo": "image", "age": "integer"})
+    assert values(source) == [["a.jpg", "7"]]
+
+
+def test_a_schema_names_columns_where_there_is_no_header(read):
+    source = read("a.jpg,7\nb.jpg,8\n", {"photo": "image", "age": "integer"})
+    assert values(source) == [["a.jpg", "7"], ["b.jpg", "8"]]
+
+
+def test_a_headerless_row_longer_than_the_schema_is_ragged(read):
+    source = read("a.jpg,7\nb.jpg,8,x\nc.jpg\n", {"photo": "image", "age": "integer"})
+    assert [getattr(row, "reason", "good") for row in source.rows()] == [
+        "good",
+        "ragged_row",
+        "ragged_row",
+    ]
+
+
+def test_automl_s_form_has_no_header(read):
+    source = read("TRAIN,gs://b/a.jpg,cat\nUNASSIGNED,gs://b/b.jpg,dog\n,gs://b/c.jpg,dog\n")
+    assert [column for column, _ in source.schema.columns] == ["split", "image_uri", "label"]
+    assert values(source) == [
+        ["TRAIN", "gs://b/a.jpg", "cat"],
+        ["UNASSIGNED", "gs://b/b.jpg", "dog"],
+        ["", "gs://b/c.jpg", "dog"],
+    ]
+
+
+def test_one_row_without_header_is_a_row(read):
+    assert values(read("TRAIN,a.jpg,image")) == [["TRAIN", "a.jpg", "image"]]
+
+
+def test_several_labels_are_seen_in_any_row(read):
+    rows = [f"TRAIN,{i}.jpg,cat" for i in range(150)] + ["TRAIN,x.jpg,cat,dog,", "TRAIN,y.jpg"]
+    *_, many, none = read("\n".join(rows)).rows()
+    assert many == BadRow(151, "multi_label", "2 labels: ['cat', 'dog']", ["TRAIN", "x.jpg", "cat"])
+    assert none == Row(152, ["TRAIN", "y.jpg", ""])
+
+
+def test_several_labels_are_seen_in_the_first_rows(read):
+    first, second = read("TRAIN,a.jpg,cat,dog\nTEST,b.jpg,cat\n").rows()
+    assert (first.reason, first.detail) == ("multi_label", "2 labels: ['cat', 'dog']")
+    assert second == Row(2, ["TEST", "b.jpg", "cat"])
+
+
+def test_the_index_that_pandas_writes_is_no_column(read):
+    source = read(",split,image_uri,label\n0,TRAIN,a.jpg,cat\n1,TEST,b.jpg,dog\n")
+    assert source.schema.inputs == ()
+    assert values(source) == [["TRAIN", "a.jpg", "cat"], ["TEST", "b.jpg", "dog"]]
+
+
+def test_commas_at_the_end_of_a_spreadsheet_s_lines_are_no_columns(read):
+    source = read("split,image_uri,label,,\nTRAIN,a.jpg,cat,,\nTRAIN,b.jpg,cat,dog,\n")
+    good, bad = source.rows()
+    assert good == Row(1, ["TRAIN", "a.jpg", "cat"])
+    assert (bad.reason, bad.detail) == ("multi_label", "2 labels: ['cat', 'dog']")
+
+
+@pytest.mark.parametrize("break_", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+def test_line_breaks_and_a_byte_order_mark_do_not_matter(read, break_, bom):
+    text = bom + (HEADER + "TRAIN,a.jpg,cat\nTEST,b.jpg,dog\n").replace("\n", break_)
+    assert values(read(text)) == [["TRAIN", "a.jpg", "cat"], ["TEST", "b.jpg", "dog"]]
+
+
+def test_quoted_cells_are_exact(read):
+    text = HEADER + 'TRAIN,"a,b.jpg","say ""cat"""\nTRAIN,c.jpg,"two\r\nlines"\nTRAIN,d.jpg,x\n'
+    assert values(read(text)) == [
+        ["TRAIN", "a,b.jpg", 'say "cat"'],
+        ["TRAIN", "c.jpg", "two\r\nlines"],
+        ["TRAIN", "d.jpg", "x"],
+    ]
+
+
+@pytest.mark.parametrize("label", ["007", "NA", "null", "1e3", "True", "", " x "])
+def test_a_cell_is_text(read, label):
+    assert values(read(f"{HEADER}TRAIN,a.jpg,{label}\n")) == [["TRAIN", "a.jpg", label]]
+
+
+def test_an_unterminated_quote_is_named_by_the_line_where_its_record_begins(read):
+    text = HEADER + 'TRAIN,a.jpg,cat\nTRAIN,"b.jpg,cat\n' + "TRAIN,c.jpg,cat\n" * 5
+    with pytest.raises(DataError, match=r"m\.csv, record from line 3: ") as caught:
+        values(read(text))
+    assert "quoted cell must end" in caught.value.hint
+
+
+def test_an_unterminated_quote_in_a_long_file_is_found_too(read):
+    source = read(
+        HEADER + "TRAIN,a.jpg,cat\n" * 200 + 'TRAIN,"b.jpg\n' + "TRAIN,c.jpg,c\n" * 20_000
+    )
+    with pytest.raises(
+        DataError, match=r"record from line 202: field larger than field limit"
+    ) as caught:
+        values(source)
+    assert "quote" in caught.value.hint
+
+
+def test_a_huge_cell_is_refused_with_the_limit(read):
+    limit = csv.field_size_limit()
+    with pytest.raises(DataError, match=rf"line 2: field larger than field limit \({limit}\)"):
+        values(read(f"{HEADER}TRAIN,a.jpg,{'x' * 200_000}\n"))
+
+
+def test_a_ragged_row_costs_itself_only(read):
+    source = read(HEADER + "TRAIN,a.jpg\nTRAIN,b.jpg,cat,more\nTRAIN,c.jpg,cat\n")
+    assert list(source.rows()) == [
+        BadRow(1, "ragged_row", "line 2 has 2 cells, the header 3", ["TRAIN", "a.jpg", ""]),
+        BadRow(2, "ragged_row", "line 3 has 4 cells, the header 3", ["TRAIN", "b.jpg", "cat"]),
+        Row(3, ["TRAIN", "c.jpg", "cat"]),
+    ]
+
+
+def test_a_repeated_header_is_no_row(read):
+    source = read(HEADER + "TRAIN,a.jpg,cat\n" + HEADER + "TEST,b.jpg,dog\n")
+    _, repeated, after = source.rows()
+    assert repeated == BadRow(2, "repeated_header", "line 3 repeats the header", [])
+    assert after.row == 3
+
+
+def test_a_nul_costs_its_row_on_every_python(read):
+    first, second = read(HEADER.encode() + b"TRAIN,a.jpg,c\0at\nTRAIN,b.jpg,dog\n").rows()
+    assert (first.reason, first.detail) == ("nul_byte", "line 2 holds a NUL byte")
+    assert second == Row(2, ["TRAIN", "b.jpg", "dog"])
+
+
+def test_a_file_that_is_not_utf8_is_named_by_line(read):
+    content = (HEADER + "TRAIN,a.jpg,cat\nTRAIN,b.jpg,Brötchen\n").encode("latin-1")
+    with pytest.raises(DataError, match=r"m\.csv is not UTF-8, line 3: b'TRAIN,b") as caught:
+        values(read(content))
+    assert "iconv" in caught.value.hint
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf16_is_named(read, encoding):
+    with pytest.raises(DataError, match="is UTF-16") as caught:
+        read((HEADER + "TRAIN,a.jpg,cat\n").encode(encoding))
+    assert "iconv -f UTF-16 -t UTF-8" in caught.value.hint
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+@pytest.mark.parametrize("header", [True, False])
+def test_another_delimiter_is_named(read, delimiter, header):
+    text = (HEADER * header + "TRAIN,a.jpg,cat\n").replace(",", delimiter)
+    with pytest.raises(DataError, match="separated by") as caught:
+        read(text)
+    assert repr(delimiter) in caught.value.message
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "\ufeff"])
+def test_an_empty_file_is_refused(read, content):
+    with pytest.raises(DataError, match=r"m\.csv is empty"):
+        read(content)
+
+
+def test_a_missing_column_is_guessed_at(read):
+    with pytest.raises(DataError, match=r"Did you mean 'image_url'"):
+        read("split,image_url,label\nTRAIN,a.jpg,cat\n")
+    with pytest.raises(DataError, match=r"\['kind'\] are missing"):
+        read(HEADER + "TRAIN,a.jpg,cat\n", {"image_uri": "image", "kind": "string_label"})
+
+
+def test_a_column_that_stands_twice_is_refused(read):
+    with pytest.raises(DataError, match=r"twice: \['label'\]"):
+        read("image_uri,label,label\na.jpg,cat,dog\n")

@@ -1,0 +1,99 @@
+import os
+
+import pytest
+
+from darkroom.errors import DataError, UsageError
+from darkroom.schema import Schema
+from darkroom.sources.base import BadRow, Row
+from darkroom.sources.folder import FolderSource
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Opens a folder of files that are made empty."""
+
+    def read(*files):
+        for file in files:
+            path = os.path.join(os.fsencode(tmp_path), os.fsencode(file))
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            open(path, "xb").close()
+        return FolderSource(str(tmp_path), None)
+
+    return read
+
+
+def names(source):
+    return [name for name, _ in source.schema.columns]
+
+
+def test_folders_are_labels(read, tmp_path):
+    source = read("dog/b.png", "cat/a.jpg", "cat/c.JPEG")
+    assert names(source) == ["image_uri", "label"]
+    assert list(source.rows()) == [
+        Row(1, ["cat/a.jpg", "cat"]),
+        Row(2, ["cat/c.JPEG", "cat"]),
+        Row(3, ["dog/b.png", "dog"]),
+    ]
+    assert source.base == source.identity_base == str(tmp_path)
+
+
+def test_folders_are_splits_when_all_top_names_are(read):
+    source = read("train/cat/a.jpg", "Validation/dog/b.jpg", "UNASSIGNED/dog/c.jpg")
+    assert names(source) == ["split", "image_uri", "label"]
+    assert sorted(row.values for row in source.rows()) == [
+        ["UNASSIGNED", "UNASSIGNED/dog/c.jpg", "dog"],
+        ["Validation", "Validation/dog/b.jpg", "dog"],
+        ["train", "train/cat/a.jpg", "cat"],
+    ]
+
+
+def test_a_label_called_test_beside_another_is_a_label(read):
+    assert [row.values[1] for row in read("cat/a.jpg", "test/b.jpg").rows()] == ["cat", "test"]
+
+
+def test_misplaced_images_are_refused_one_by_one(read):
+    rows = {row.values[0]: row for row in read("a.jpg", "cat/b.jpg", "cat/sub/c.jpg").rows()}
+    assert rows["cat/b.jpg"].values == ["cat/b.jpg", "cat"]
+    detail = "does not lie in <label>/<file>"
+    assert rows["a.jpg"][1:3] == ("outside_layout", f"a.jpg {detail}")
+    assert rows["cat/sub/c.jpg"][1:3] == ("outside_layout", f"cat/sub/c.jpg {detail}")
+
+
+def test_a_misplaced_image_below_a_split_keeps_its_split(read):
+    rows = list(read("train/cat/a.jpg", "train/b.jpg").rows())
+    (bad,) = [row for row in rows if isinstance(row, BadRow)]
+    assert bad.values == ["train", "train/b.jpg", ""]
+    assert bad.detail == "train/b.jpg does not lie in <split>/<label>/<file>"
+
+
+def test_what_is_no_image_is_no_row_but_known(read):
+    source = read("cat/a.jpg", "README.md", "cat/Thumbs.db", ".git/x.jpg", "cat/.b.jpg", "LICENCE")
+    assert [row.values for row in source.rows()] == [["cat/a.jpg", "cat"]]
+    assert source.ignored == ["LICENCE", "README.md", "cat/Thumbs.db"]
+
+
+def test_links_to_images_are_images(read, tmp_path):
+    read("cat/a.jpg")
+    (tmp_path / "cat" / "b.jpg").symlink_to(tmp_path / "cat" / "a.jpg")
+    (tmp_path / "cat" / "c.jpg").symlink_to(tmp_path / "nowhere")
+    assert [row.values[0] for row in FolderSource(str(tmp_path), None).rows()] == [
+        "cat/a.jpg",
+        "cat/b.jpg",
+        "cat/c.jpg",
+    ]
+
+
+def test_names_are_literal(read):
+    files = ["50%20off/#1?.jpg", "a b/ä [x]*.jpg", "a b/\udcff.jpg"]
+    assert sorted(row.values[0] for row in read(*files).rows()) == sorted(files)
+
+
+def test_a_folder_without_images_is_refused(read):
+    with pytest.raises(DataError, match=r"No image below .*: 1 files") as caught:
+        read("cat/a.txt")
+    assert ".jpeg" in caught.value.hint
+
+
+def test_a_folder_has_no_schema(tmp_path):
+    with pytest.raises(UsageError, match="has no columns"):
+        FolderSource(str(tmp_path), Schema.parse({"i": "image"}))

@@ -1,0 +1,108 @@
+import json
+
+import pytest
+
+from darkroom.errors import DataError
+from darkroom.schema import Kind, Schema
+from darkroom.sources.base import BadRow, Row
+from darkroom.sources.jsonl import JsonlSource
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Opens a JSONL file of objects or lines."""
+
+    def read(*lines, schema=None):
+        path = tmp_path / "m.jsonl"
+        text = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        path.write_text("\n".join(text), encoding="utf-8")
+        return JsonlSource(str(path), None if schema is None else Schema.parse(schema))
+
+    return read
+
+
+GOOD = {"split": "TRAIN", "image_uri": "a.jpg", "label": "cat"}
+
+
+def test_keys_stand_in_any_order_and_may_be_absent(read):
+    source = read(GOOD, "", {"label": "dog", "image_uri": "b.jpg"})
+    assert list(source.rows()) == [
+        Row(1, ["TRAIN", "a.jpg", "cat"]),
+        Row(2, [None, "b.jpg", "dog"]),
+    ]
+
+
+def test_further_columns_have_the_type_of_their_values(read):
+    source = read(
+        {
+            **GOOD,
+            "age": 7,
+            "weight": 1.5,
+            "note": "x",
+            "seen": True,
+            "mixed": 1,
+            "tags": ["a", "b"],
+        },
+        {**GOOD, "age": None, "weight": 2, "note": None, "seen": False, "mixed": "b"},
+    )
+    assert dict(source.schema.inputs) == {
+        "age": Kind.INTEGER,
+        "weight": Kind.FLOAT,
+        "note": Kind.STRING,
+        "seen": Kind.INTEGER,
+        "mixed": Kind.STRING,
+        "tags": Kind.STRING,
+    }
+
+
+@pytest.mark.parametrize(
+    ("label", "text"), [("007", "007"), (7, 7), (["cat"], "cat"), (None, None), (True, "True")]
+)
+def test_a_label_is_text_or_a_number(read, label, text):
+    assert [row.values[2] for row in read({**GOOD, "label": label}).rows()] == [text]
+
+
+def test_bad_lines_cost_themselves_only(read):
+    source = read(GOOD, "{bad", "[1]", '"text"', {**GOOD, "label": ["cat", "dog"]}, GOOD)
+    first, bad, a_list, text, many, last = source.rows()
+    assert (first.row, last) == (1, Row(6, ["TRAIN", "a.jpg", "cat"]))
+    assert (bad.reason, bad.detail[:7], bad.values) == ("bad_value", "line 2:", [])
+    assert (a_list.reason, text.reason) == ("bad_value", "bad_value")
+    assert (many.reason, many.detail) == ("multi_label", "2 labels: ['cat', 'dog']")
+
+
+def test_no_label_in_a_list_is_an_empty_label(read):
+    (row,) = read({**GOOD, "label": []}).rows()
+    assert row.reason == "empty_label"
+
+
+def test_a_value_of_another_type_is_named(read):
+    schema = {"image_uri": "image", "age": "integer"}
+    _, bad = read({**GOOD, "age": 7}, {**GOOD, "age": "seven"}, schema=schema).rows()
+    assert bad.reason == "bad_value"
+    assert bad.detail == "column 'age': expected integer, got str 'seven'"
+    (bad,) = read({**GOOD, "image_uri": {"path": "a.jpg"}}).rows()
+    assert bad.detail.startswith("column 'image_uri': expected image, got dict")
+
+
+def test_deep_nesting_costs_its_line_only(read):
+    _, bad = read(GOOD, "[" * 100_000).rows()
+    assert isinstance(bad, BadRow)
+
+
+@pytest.mark.parametrize("lines", [(), ("", ""), ("nothing", "[]")])
+def test_a_file_without_objects_is_refused(read, lines):
+    with pytest.raises(DataError, match=r"m\.jsonl has no JSON object"):
+        read(*lines)
+
+
+def test_a_missing_column_is_guessed_at(read):
+    with pytest.raises(DataError, match="Did you mean 'image_url'"):
+        read({"image_url": "a.jpg"})
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path):
+    path = tmp_path / "m.jsonl"
+    path.write_bytes('{"image_uri": "ä.jpg"}'.encode("latin-1"))
+    with pytest.raises(DataError, match=r"m\.jsonl is not UTF-8"):
+        JsonlSource(str(path), None)

@@ -1,0 +1,99 @@
+import datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from darkroom.errors import DataError
+from darkroom.schema import Kind, Schema
+from darkroom.sources.base import Row
+from darkroom.sources.parquet import ParquetSource
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Opens a Parquet file of columns."""
+
+    def read(columns, schema=None):
+        path = tmp_path / "m.parquet"
+        pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), path)
+        return ParquetSource(str(path), None if schema is None else Schema.parse(schema))
+
+    return read
+
+
+def test_columns_keep_their_types(read):
+    source = read(
+        {
+            "label": pa.array(["007", None]),
+            "image_uri": ["a.jpg", "b.jpg"],
+            "age": pa.array([7, None], pa.uint8()),
+            "weight": pa.array([1.5, None], pa.float32()),
+            "seen": [True, None],
+            "day": [datetime.date(2024, 2, 29), None],
+            "kind": pa.array(["x", None]).dictionary_encode(),
+        }
+    )
+    assert dict(source.schema.columns) == {
+        "label": Kind.STRING_LABEL,
+        "image_uri": Kind.IMAGE,
+        "age": Kind.INTEGER,
+        "weight": Kind.FLOAT,
+        "seen": Kind.INTEGER,
+        "day": Kind.STRING,
+        "kind": Kind.STRING,
+    }
+    assert list(source.rows()) == [
+        Row(1, ["007", "a.jpg", 7, 1.5, 1, "2024-02-29", "x"]),
+        Row(2, [None, "b.jpg", None, None, None, None, None]),
+    ]
+
+
+def test_only_the_columns_of_the_schema_are_read_in_its_order(read):
+    source = read({"n": [7], "photo": ["a.jpg"], "m": [8]}, {"photo": "image", "n": "integer"})
+    assert list(source.rows()) == [Row(1, ["a.jpg", 7])]
+
+
+def test_rows_are_numbered_through_all_batches(read):
+    source = read({"image_uri": [f"{i}.jpg" for i in range(25_000)]})
+    rows = list(source.rows())
+    assert [row.row for row in rows] == list(range(1, 25_001))
+    assert rows[-1].values == ["24999.jpg"]
+
+
+def test_a_list_of_labels(read):
+    one, two, none = read({"image_uri": list("abc"), "label": [["x"], ["x", "y"], []]}).rows()
+    assert one == Row(1, ["a", "x"])
+    assert (two.reason, two.detail) == ("multi_label", "2 labels: ['x', 'y']")
+    assert none.reason == "empty_label"
+
+
+def test_whole_numbers_of_a_float_column_are_labels_and_integers(read):
+    source = read(
+        {"i": ["a.jpg"], "class": [7.0], "n": [8.0]},
+        {"i": "image", "class": "integer_label", "n": "integer"},
+    )
+    assert [repr(row.values) for row in source.rows()] == ["['a.jpg', 7, 8]"]
+
+
+def test_the_index_that_pandas_writes_is_no_column(read):
+    table = pa.table({"image_uri": ["a.jpg"], "__index_level_0__": [5]})
+    assert read(table).schema.inputs == ()
+
+
+def test_a_file_without_rows_has_none(read):
+    assert list(read({"image_uri": pa.array([], pa.string())}).rows()) == []
+
+
+def test_a_file_that_is_no_parquet_is_refused(tmp_path):
+    path = tmp_path / "m.parquet"
+    path.write_bytes(b"image_uri\na.jpg\n" * 10)
+    with pytest.raises(DataError, match=r"m\.parquet is not a Parquet file"):
+        ParquetSource(str(path), None)
+
+
+def test_missing_and_repeated_columns_are_refused(read):
+    with pytest.raises(DataError, match="No column holds image paths"):
+        read({"label": ["cat"]})
+    with pytest.raises(DataError, match="twice"):
+        read(pa.table([["a"], ["b"], ["c"]], names=["image_uri", "label", "label"]))

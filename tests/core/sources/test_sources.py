@@ -1,0 +1,68 @@
+import pytest
+
+from darkroom.errors import DataError, UsageError
+from darkroom.schema import Schema
+from darkroom.sources import open_sources
+from darkroom.sources.csv import CsvSource
+from darkroom.sources.folder import FolderSource
+from darkroom.sources.jsonl import JsonlSource
+
+
+def write(path, text="image_uri,label\na.jpg,cat\n"):
+    path.write_text(text)
+    return path
+
+
+def test_a_source_is_known_by_its_ending(tmp_path):
+    (source,) = open_sources(write(tmp_path / "m.CSV"))
+    assert isinstance(source, CsvSource)
+    for name in ("m.jsonl", "m.ndjson"):
+        (source,) = open_sources(str(write(tmp_path / name, '{"image_uri": "a.jpg"}')))
+        assert isinstance(source, JsonlSource)
+
+
+def test_a_folder_is_a_source(tmp_path):
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat" / "a.jpg").touch()
+    (source,) = open_sources(tmp_path)
+    assert isinstance(source, FolderSource)
+
+
+def test_a_pattern_opens_files_in_the_order_of_their_names(tmp_path):
+    for name in ("b.csv", "a.csv", "c.txt"):
+        write(tmp_path / name)
+    sources = open_sources(str(tmp_path / "*.csv"))
+    assert [source.name for source in sources] == [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+
+
+def test_a_name_with_brackets_is_a_name_first(tmp_path):
+    (source,) = open_sources(write(tmp_path / "m[1].csv"))
+    assert source.name == str(tmp_path / "m[1].csv")
+
+
+def test_files_of_a_pattern_have_the_same_columns(tmp_path):
+    write(tmp_path / "a.csv", "image_uri,label,age\na.jpg,cat,7\n")
+    write(tmp_path / "b.csv", "label,age,image_uri\ncat,7,a.jpg\n")
+    assert len(open_sources(str(tmp_path / "*.csv"))) == 2
+    write(tmp_path / "c.csv", "image_uri,label\na.jpg,cat\n")
+    with pytest.raises(DataError, match=r"c\.csv has other columns than .*a\.csv"):
+        open_sources(str(tmp_path / "*.csv"))
+
+
+def test_a_schema_makes_different_files_alike(tmp_path):
+    write(tmp_path / "a.csv", "image_uri,age\na.jpg,7\n")
+    write(tmp_path / "b.csv")
+    assert len(open_sources(str(tmp_path / "*.csv"), Schema.parse({"image_uri": "image"}))) == 2
+
+
+def test_what_is_no_source_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.csv"):
+        open_sources(tmp_path / "nothing.csv")
+    with pytest.raises(FileNotFoundError, match="nothing does not exist"):
+        open_sources(tmp_path / "nothing")
+    with pytest.raises(UsageError, match=r"m\.txt is of no known kind"):
+        open_sources(write(tmp_path / "m.txt"))
+    with pytest.raises(DataError, match=r"No file matches .*\*\.csv"):
+        open_sources(str(tmp_path / "*.csv"))
+    with pytest.raises(UsageError, match="The source is a list"):
+        open_sources(["a.jpg"])

@@ -1,0 +1,88 @@
+import os
+
+import pytest
+
+from darkroom import storage
+from darkroom.errors import DataError
+from darkroom.fingerprint import fingerprint_source
+from darkroom.manifest_writer import write_manifest
+from darkroom.rows import ManifestOptions
+from darkroom.splits import SplitRatios
+
+TEXT = "split,image_uri,label\nTRAIN,a.jpg,cat\n,b.jpg,dog\nTEST,c.jpg,\n"
+
+
+@pytest.fixture
+def source(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.jpg").write_bytes(b"12345")
+        os.utime(tmp_path / f"{name}.jpg", ns=(1, 1))
+    (tmp_path / "m.csv").write_text(TEXT)
+    return tmp_path / "m.csv"
+
+
+def touch(path, size=5, nanoseconds=1):
+    path.write_bytes(b"x" * size)
+    os.utime(path, ns=(1, nanoseconds))
+
+
+CHANGES = {
+    "a label": lambda folder: (folder / "m.csv").write_text(TEXT.replace("cat", "cow")),
+    "a split": lambda folder: (folder / "m.csv").write_text(TEXT.replace("TEST", "TRAIN")),
+    "a row": lambda folder: (folder / "m.csv").write_text(TEXT + "TEST,a.jpg,cat\n"),
+    "a reject": lambda folder: (folder / "m.csv").write_text(TEXT.replace("c.jpg", "d.jpg")),
+    "size": lambda folder: touch(folder / "b.jpg", size=6),
+    "modification time": lambda folder: touch(folder / "b.jpg", nanoseconds=2),
+    "absence": lambda folder: (folder / "b.jpg").unlink(),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_fingerprint_changes_with(source, what):
+    before = fingerprint_source(source)
+    CHANGES[what](source.parent)
+    assert fingerprint_source(source) != before
+
+
+def test_a_fingerprint_changes_with_nothing_else(source):
+    before = fingerprint_source(str(source))
+    os.utime(source, ns=(5, 5))
+    touch(source.parent / "a.jpg")
+    touch(source.parent / "unlisted.jpg")
+    assert fingerprint_source(source) == before
+    assert len(before) == 32
+
+
+def test_a_fingerprint_depends_on_where_rows_go(source):
+    ratios = ManifestOptions(split_ratios=SplitRatios(0, 0, 1))
+    assert fingerprint_source(source, ratios) != fingerprint_source(source)
+    assert fingerprint_source(source, ManifestOptions(seed=1)) != fingerprint_source(source)
+
+
+def test_a_manifest_has_the_fingerprint_of_its_local_source(source, tmp_path):
+    manifest = write_manifest(source, str(tmp_path / "out"), str(tmp_path / "out"))
+    assert manifest.fingerprint == fingerprint_source(source)
+
+
+def test_a_changed_remote_image_changes_it(tmp_path, monkeypatch):
+    (tmp_path / "m.csv").write_text("gs://b/a.jpg,cat\ngs://b/b.jpg,cat\n")
+    versions = {"gs://b/a.jpg": "1", "gs://b/b.jpg": "1"}
+    monkeypatch.setattr(storage, "stat_file", lambda uri: storage.FileInfo(5, versions[uri]))
+    before = fingerprint_source(tmp_path / "m.csv")
+    assert fingerprint_source(tmp_path / "m.csv") == before
+    versions["gs://b/b.jpg"] = "2"
+    assert fingerprint_source(tmp_path / "m.csv") != before
+
+
+def test_a_folder_has_one(tmp_path):
+    (tmp_path / "in" / "cat").mkdir(parents=True)
+    touch(tmp_path / "in" / "cat" / "a.jpg")
+    before = fingerprint_source(tmp_path / "in")
+    touch(tmp_path / "in" / "cat" / "b.jpg")
+    assert fingerprint_source(tmp_path / "in") != before
+
+
+def test_a_source_without_rows_has_none(tmp_path):
+    (tmp_path / "m.csv").write_text("image_uri,label\n")
+    with pytest.raises(DataError, match="has no rows"):
+        fingerprint_source(tmp_path / "m.csv")

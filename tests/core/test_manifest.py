@@ -1,0 +1,53 @@
+import json
+
+import pytest
+
+from darkroom.errors import DataError
+from darkroom.manifest import Manifest, SplitSize, read_manifest, write_manifest_info
+
+MANIFEST = Manifest(
+    rows=10,
+    deduplicated=1,
+    rejected=2,
+    splits={"train": SplitSize(4, 400), "test": SplitSize(3, 300)},
+    labels=["007", "ä b"],
+    inputs={"age": "integer"},
+    has_images=True,
+    has_labels=True,
+    seed=3,
+    ignored=5,
+    fingerprint="ff",
+)
+
+
+def test_what_is_known_of_a_manifest_is_read_as_written(tmp_path):
+    write_manifest_info(str(tmp_path), MANIFEST)
+    assert read_manifest(str(tmp_path)) == MANIFEST
+    assert "labels" not in json.loads((tmp_path / "manifest.json").read_text())
+
+
+def test_splits_follow_each_other():
+    assert MANIFEST.num_examples == 7
+    assert [MANIFEST.first_row(split) for split in ("train", "eval", "test")] == [0, 4, 4]
+
+
+def test_a_folder_without_manifest_is_named(tmp_path):
+    with pytest.raises(DataError, match=f"{tmp_path} holds no manifest"):
+        read_manifest(str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"splits": 1}'])
+def test_a_damaged_manifest_is_named(tmp_path, text):
+    write_manifest_info(str(tmp_path), MANIFEST)
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(DataError, match="holds no manifest"):
+        read_manifest(str(tmp_path))
+
+
+def test_a_manifest_of_another_format_is_refused(tmp_path):
+    write_manifest_info(str(tmp_path), MANIFEST)
+    path = tmp_path / "manifest.json"
+    path.write_text(path.read_text().replace('"format_version": 1', '"format_version": 2'))
+    with pytest.raises(DataError, match="has format 2, expected 1") as caught:
+        read_manifest(str(tmp_path))
+    assert "again" in caught.value.hint

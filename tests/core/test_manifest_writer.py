@@ -1,0 +1,344 @@
+import json
+import random
+import shutil
+import string
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from darkroom import storage
+from darkroom.errors import DataError
+from darkroom.keys import hash_order, make_key
+from darkroom.manifest import MAX_ROW_GROUP_ROWS, SplitSize, read_manifest, read_manifest_rows
+from darkroom.manifest_writer import write_manifest
+from darkroom.rejects import read_rejects
+from darkroom.rows import ManifestOptions, parse_rows
+from darkroom.schema import Schema
+from darkroom.sources import open_sources
+from darkroom.splits import SPLITS, SplitRatios
+
+HEADER = "split,image_uri,label\n"
+
+
+class Planned:
+    """What `write_manifest` wrote, read again."""
+
+    def __init__(self, folder, manifest):
+        self.folder, self.manifest = folder, manifest
+        assert read_manifest(str(folder)) == manifest
+        self.rows = pq.read_table(folder / "manifest.parquet").to_pylist()
+        self.rejects = list(read_rejects(str(folder / "rejects.parquet")))
+        assert len(self.rows) == manifest.num_examples
+        assert len(self.rejects) == manifest.rejected
+        assert manifest.rows == len(self.rows) + len(self.rejects) + manifest.deduplicated
+
+    def get(self, *names):
+        return [tuple(row[name] for name in names) for row in self.rows]
+
+    def reasons(self):
+        return {reject.row: reject.reason for reject in self.rejects}
+
+
+def plan(root, source, schema=None, **options):
+    """Writes the manifest of a path, or of the text of a CSV."""
+    if isinstance(source, str):
+        (root / "m.csv").write_text(source)
+        source = root / "m.csv"
+    schema = None if schema is None else Schema.parse(schema)
+    options = ManifestOptions(schema=schema, **options)
+    return Planned(root / "out", write_manifest(source, f"{root}/out", f"{root}/out", options))
+
+
+def test_rows_are_ordered_by_split_and_hash(tmp_path):
+    names = ["TRAIN", "TEST", "VALIDATION"]
+    text = HEADER + "".join(f"{names[i % 3]},{i}.jpg,l{i % 2}\n" for i in range(90))
+
+    planned = plan(tmp_path, text, seed=7)
+
+    expected = [
+        (split, f"{i}.jpg")
+        for place, split in ((0, "train"), (2, "eval"), (1, "test"))
+        for i in sorted(range(place, 90, 3), key=lambda i: hash_order(make_key(f"{i}.jpg"), 7))
+    ]
+    assert planned.get("split", "id") == expected
+    assert planned.get("id") != sorted(planned.get("id"))
+    assert {row["label_id"] for row in planned.rows if row["label"] == "l1"} == {1}
+    assert planned.manifest.labels == ["l0", "l1"]
+    assert planned.manifest.splits == {split: SplitSize(30, 0) for split in SPLITS}
+    assert [planned.manifest.first_row(split) for split in SPLITS] == [0, 30, 60]
+
+
+def test_nothing_depends_on_the_order_of_the_source(tmp_path):
+    rows = [
+        f"{s},{i}.jpg,{x},{i}" for i, (s, x) in enumerate(zip("TVE" * 30, "abc" * 30, strict=True))
+    ]
+    rows = [row.replace("T,", "TRAIN,").replace("V,", "TEST,").replace("E,", ",") for row in rows]
+    # The same image with another number, and an image in conflict.
+    rows += ["TRAIN,0.jpg,a,7", "TRAIN,0.jpg,a,1000", ",2.jpg,other,1", "TEST,x.jpg,,7"]
+    results = []
+    for seed in range(3):
+        random.Random(seed).shuffle(rows)
+        root = tmp_path / str(seed)
+        root.mkdir()
+        planned = plan(root, "split,image_uri,label,n\n" + "\n".join(rows))
+        kept = planned.get("key", "id", "split", "label", "label_id", "extra")
+        refused = sorted((r.id, r.split, r.label, r.reason) for r in planned.rejects)
+        results.append((kept, refused, planned.manifest.deduplicated))
+    assert results[0] == results[1] == results[2]
+    assert results[0][2] == 2
+    assert [reason for *_, reason in results[0][1]] == ["conflict", "conflict", "empty_label"]
+
+
+def test_a_moved_folder_gives_the_same_manifest(tmp_path):
+    folder = tmp_path / "here"
+    for label in ("cat", "dog"):
+        (folder / label).mkdir(parents=True)
+        for i in range(10):
+            (folder / label / f"{i}.jpg").write_bytes(b"x" * i)
+    first = plan(tmp_path, folder)
+    shutil.copytree(folder, tmp_path / "there")
+    second = plan(tmp_path, tmp_path / "there")
+    names = ("key", "id", "split", "label", "size")
+    assert first.get(*names) == second.get(*names)
+    assert first.get("uri") != second.get("uri")
+    assert sum(size.image_bytes for size in second.manifest.splits.values()) == 90
+
+
+@pytest.mark.parametrize("ratios", [(0.8, 0.1, 0.1), (0.5, 0.2, 0.3)])
+def test_rows_without_split_are_spread_and_others_are_not(tmp_path, ratios):
+    text = HEADER + "".join(f"{'UNASSIGNED' * (i % 2)},{i}.jpg,cat\n" for i in range(3000))
+    text += "".join(f"test,t{i}.jpg,cat\n" for i in range(100))
+    splits = plan(tmp_path, text, split_ratios=SplitRatios(*ratios)).manifest.splits
+    shares = [(splits[split].rows - 100 * (split == "test")) / 3000 for split in SPLITS]
+    assert shares == pytest.approx(ratios, abs=0.03)
+
+
+@given(st.sets(st.text(string.ascii_lowercase, min_size=1, max_size=4), min_size=2), st.data())
+def test_rows_stay_in_their_split_when_rows_are_added(tmp_path_factory, names, data):
+    few = data.draw(st.sets(st.sampled_from(sorted(names)), min_size=1))
+    path = tmp_path_factory.mktemp("split") / "m.csv"
+    splits = []
+    for subset in (names, few):
+        path.write_text("image_uri\n" + "".join(f"{name}.jpg\n" for name in sorted(subset)))
+        entries = parse_rows(open_sources(path), ManifestOptions())
+        splits.append({entry.id: entry.split for entry in entries})
+    assert splits[1].items() <= splits[0].items()
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["TRAIN", "TEST", ""]),
+            st.sampled_from(["", "a.jpg", "b.jpg", "./a.jpg", "c.jpg", "http://h/a.jpg"]),
+            st.sampled_from(["", "cat", "dog"]),
+            st.sampled_from(["", "1", "2"]),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_every_row_is_kept_refused_or_dropped(tmp_path_factory, rows):
+    root = tmp_path_factory.mktemp("count")
+    text = "split,image_uri,label,number\n" + "".join(",".join(row) + "\n" for row in rows)
+    schema = {"split": "split", "image_uri": "image", "label": "string_label", "number": "id"}
+    planned = plan(root, text, schema=schema)  # adds up the rows
+    assert planned.manifest.rows == len(rows)
+    assert len({row["key"] for row in planned.rows}) == len(planned.rows)
+    assert len({row["uri"] for row in planned.rows}) == len(planned.rows)
+
+
+def test_the_same_row_twice_is_dropped(tmp_path):
+    planned = plan(tmp_path, HEADER + "TRAIN,a.jpg,cat\nTRAIN,./a.jpg,cat\ntrain,a.jpg, cat\n")
+    assert planned.get("id", "row") == [("a.jpg", 1)]
+    assert (planned.manifest.deduplicated, planned.manifest.rejected) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "others", [["TRAIN,a.jpg,dog"], ["TEST,a.jpg,cat"], [",a.jpg,cat"], ["TRAIN,a.jpg,dog"] * 2]
+)
+def test_an_image_with_two_labels_or_splits_is_refused_every_time(tmp_path, others):
+    rows = ["TRAIN,a.jpg,cat", "TRAIN,b.jpg,cat", *others]
+    planned = plan(tmp_path, HEADER + "\n".join(rows))
+    assert planned.get("id") == [("b.jpg",)]
+    assert planned.reasons() == dict.fromkeys([1, *range(3, len(rows) + 1)], "conflict")
+    first, *_, last = planned.rejects
+    assert first.detail == f"row {len(rows)} gives the same image another split or label"
+    assert last.detail == "row 1 gives the same image another split or label"
+    assert planned.manifest.labels == ["cat"]
+
+
+IDS = {"image_uri": "image", "label": "string_label", "number": "id"}
+
+
+def test_an_id_of_two_images_is_a_conflict(tmp_path):
+    text = "image_uri,label,number\na.jpg,cat,7\nb.jpg,cat,7\nc.jpg,cat,8\n"
+    planned = plan(tmp_path, text, schema=IDS)
+    assert planned.get("id", "key") == [("8", make_key("8"))]
+    assert [r.detail for r in planned.rejects] == ["another row has the id '7'"] * 2
+    assert [r.id for r in planned.rejects] == ["7", "7"]
+
+
+def test_an_image_with_two_ids_is_written_once(tmp_path):
+    text = "image_uri,label,number\na.jpg,cat,7\na.jpg,cat,8\na.jpg,cat,9\nb.jpg,cat,9\n"
+    planned = plan(tmp_path, text, schema=IDS)
+    assert len(planned.rows) == 1
+    assert planned.manifest.deduplicated == 1
+    assert planned.reasons() == {3: "conflict", 4: "conflict"}
+
+
+def test_columns_keep_their_types(tmp_path):
+    schema = {"image_uri": "image", "x": "integer", "y": "float", "z": "string"}
+    planned = plan(tmp_path, "image_uri,x,y,z\na.jpg,7,1.5,007\nb.jpg,,,\n", schema=schema)
+    assert {row["id"]: row["extra"] for row in planned.rows} == {
+        "a.jpg": {"x": 7, "y": 1.5, "z": "007"},
+        "b.jpg": {"x": None, "y": None, "z": None},
+    }
+    assert planned.manifest.inputs == {"x": "integer", "y": "float", "z": "string"}
+    assert (planned.manifest.has_images, planned.manifest.has_labels) == (True, False)
+    assert planned.manifest.labels == []
+
+
+def test_rows_need_no_image(tmp_path):
+    schema = {"x": "integer", "label": "string_label"}
+    planned = plan(tmp_path, "x,label\n1,a\n1,a\n2,b\n1,a\n", schema=schema)
+    assert sorted((row["extra"]["x"], row["label"], row["uri"]) for row in planned.rows) == [
+        (1, "a", ""),
+        (1, "a", ""),
+        (1, "a", ""),
+        (2, "b", ""),
+    ]
+    assert len({row["key"] for row in planned.rows}) == 4
+    assert not planned.manifest.has_images
+
+
+def test_integer_labels_are_their_own_numbers(tmp_path):
+    schema = {"image_uri": "image", "label": "integer_label"}
+    planned = plan(tmp_path, "image_uri,label\na.jpg,3\nb.jpg,007\nc.jpg,-1\n", schema=schema)
+    assert sorted(planned.get("label", "label_id")) == [("3", 3), ("7", 7)]
+    assert planned.manifest.labels == [str(i) for i in range(8)]
+    assert planned.reasons() == {3: "bad_value"}
+
+
+def test_a_given_label_map_numbers_the_labels(tmp_path):
+    text = HEADER + ",a.jpg,cat\n,b.jpg,dog\n,c.jpg,cow\n"
+    planned = plan(tmp_path, text, labels=("dog", "unseen", "cat"))
+    assert sorted(planned.get("label", "label_id")) == [("cat", 2), ("dog", 0)]
+    assert planned.manifest.labels == ["dog", "unseen", "cat"]
+    assert planned.reasons() == {3: "unknown_label"}
+
+
+def test_several_files_are_one_manifest(tmp_path):
+    (tmp_path / "1.csv").write_text(HEADER + "TRAIN,a.jpg,cat\nTEST,b.jpg,dog\n")
+    (tmp_path / "2.csv").write_text("label,image_uri\ncow,c.jpg\ncat,a.jpg\n")
+    planned = plan(tmp_path, tmp_path / "?.csv")
+    assert planned.get("id") == [("c.jpg",)] or planned.get("id")[1:] == [("b.jpg",)]
+    assert planned.reasons() == {1: "conflict", 4: "conflict"}
+
+
+def test_a_folder_counts_what_it_ignores(tmp_path):
+    (tmp_path / "in" / "cat").mkdir(parents=True)
+    for name in ("cat/a.jpg", "cat/notes.txt", "README", "b.jpg"):
+        (tmp_path / "in" / name).touch()
+    planned = plan(tmp_path, tmp_path / "in")
+    assert planned.get("id", "label") == [("cat/a.jpg", "cat")]
+    assert planned.reasons() == {1: "outside_layout"} or planned.reasons() == {2: "outside_layout"}
+    assert planned.manifest.ignored == 2
+
+
+def test_names_that_are_not_utf8_cost_their_row(tmp_path):
+    (tmp_path / "in" / "cat").mkdir(parents=True)
+    (tmp_path / "in" / "cat" / "a.jpg").touch()
+    (tmp_path / "in" / "cat" / "\udcff.jpg").touch()
+    planned = plan(tmp_path, tmp_path / "in")
+    assert planned.get("id") == [("cat/a.jpg",)]
+    (reject,) = planned.rejects
+    assert reject.reason == "not_unicode"
+    assert reject.uri.endswith("/cat/\\udcff.jpg")
+
+
+def test_row_groups_are_small_enough_to_be_a_shard_s(tmp_path):
+    text = "image_uri\n" + "".join(f"{i}.jpg\n" for i in range(20_000))
+    planned = plan(tmp_path, text, split_ratios=SplitRatios(1, 0, 0))
+    metadata = pq.ParquetFile(planned.folder / "manifest.parquet").metadata
+    sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    assert max(sizes) <= MAX_ROW_GROUP_ROWS
+    assert len(sizes) <= 5
+    part = list(read_manifest_rows(str(planned.folder), 8_000, 9_000))
+    assert part == planned.rows[8_000:17_000]
+
+
+def test_the_size_of_remote_images_is_estimated_from_a_few(tmp_path, monkeypatch):
+    asked = []
+
+    def stat_file(uri):
+        asked.append(uri)
+        if uri.endswith("0.jpg"):
+            raise FileNotFoundError
+        return storage.FileInfo(1_000, "1")
+
+    monkeypatch.setattr(storage, "stat_file", stat_file)
+    text = HEADER + "".join(f"TRAIN,gs://b/{i}.jpg,cat\n" for i in range(500))
+    planned = plan(tmp_path, text + "TEST,local.jpg,cat\n")
+    assert planned.manifest.splits == {
+        "train": SplitSize(500, 500_000),
+        "test": SplitSize(1, 1_000),
+    }
+    assert len([uri for uri in asked if uri.startswith("gs://")]) <= 32
+    assert {row["size"] for row in planned.rows if row["split"] == "train"} == {None}
+
+
+def test_the_manifest_says_the_same_to_a_person(tmp_path):
+    planned = plan(tmp_path, HEADER + "TRAIN,a.jpg,cat\nTRAIN,a.jpg,cat\nTEST,b.jpg,\n")
+    info = json.loads((planned.folder / "manifest.json").read_text())
+    assert {name: info[name] for name in ("rows", "deduplicated", "rejected", "splits")} == {
+        "rows": 3,
+        "deduplicated": 1,
+        "rejected": 1,
+        "splits": {"train": {"rows": 1, "image_bytes": 0}},
+    }
+    assert (planned.folder / "labels.txt").read_text() == "cat\n"
+
+
+def test_a_source_whose_rows_are_all_refused_is_a_manifest(tmp_path):
+    planned = plan(tmp_path, HEADER + "TRAIN,a.jpg,\n")
+    assert planned.rows == []
+    assert planned.manifest.splits == {}
+
+
+def test_a_source_without_rows_is_refused(tmp_path):
+    with pytest.raises(DataError, match="has no rows"):
+        plan(tmp_path, HEADER)
+
+
+def test_frames_files_and_lines_give_the_same_rows(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(
+        {
+            "split": ["TRAIN", "TEST", None],
+            "image_uri": [f"{tmp_path}/{name}.jpg" for name in "abc"],
+            "label": ["007", "NA", "cat"],
+            "age": pd.Series([7, None, 9], dtype="Int64"),
+        }
+    )
+    frame.to_parquet(tmp_path / "m.parquet", index=False)
+    frame.to_csv(tmp_path / "m.csv")
+    lines = frame.to_json(orient="records", lines=True)
+    (tmp_path / "m.jsonl").write_text(lines)
+    schema = {"split": "split", "image_uri": "image", "label": "string_label", "age": "integer"}
+
+    files = [
+        plan(tmp_path, tmp_path / f"m.{end}", schema=schema) for end in ("parquet", "csv", "jsonl")
+    ]
+    from_frame = plan(tmp_path, frame, schema=schema)
+
+    names = ("key", "id", "uri", "split", "label", "label_id", "row", "extra")
+    assert len(files[0].rows) == 3
+    assert files[0].get(*names) == files[1].get(*names) == files[2].get(*names)
+    # A frame has no folder, so its images are known by their whole paths.
+    assert sorted(from_frame.get("id")) == [(f"{tmp_path}/{name}.jpg",) for name in "abc"]
+    assert sorted(from_frame.get("label", "extra"), key=str) == sorted(
+        files[0].get("label", "extra"), key=str
+    )

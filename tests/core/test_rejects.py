@@ -1,0 +1,155 @@
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from darkroom.manifest_writer import write_manifest
+from darkroom.rejects import Reject, RejectsWriter, read_rejects, write_rejects
+from darkroom.rows import ManifestOptions
+from darkroom.schema import Schema
+
+REJECT = Reject(7, "/d/ä.jpg", "train", "007", "convert", "truncated", "cut", "ä.jpg", {"n": 1})
+
+
+def write(path, *rejects):
+    with RejectsWriter(str(path)) as writer:
+        for reject in rejects:
+            writer.add(reject)
+    return str(path)
+
+
+def test_rejects_are_read_as_written(tmp_path):
+    bare = Reject(8, "", "", None, "manifest", "bad_value", "no object", "")
+    path = write(tmp_path / "rejects.parquet", REJECT, bare)
+    assert list(read_rejects(path)) == [REJECT, bare]
+
+
+def test_no_rejects_are_none(tmp_path):
+    assert list(read_rejects(write(tmp_path / "rejects.parquet"))) == []
+
+
+def test_many_rejects_are_counted_and_kept(tmp_path):
+    many = [REJECT._replace(row=row) for row in range(20_000)]
+    path = write(tmp_path / "rejects.parquet", *many)
+    assert [reject.row for reject in read_rejects(path)] == list(range(20_000))
+    assert pq.ParquetFile(path).metadata.num_row_groups == 3
+
+
+def test_names_that_are_not_utf8_are_escaped(tmp_path):
+    path = write(tmp_path / "rejects.parquet", REJECT._replace(uri="/d/\udcff.jpg"))
+    (reject,) = read_rejects(path)
+    assert reject.uri == "/d/\\udcff.jpg"
+
+
+def test_parts_are_joined_for_programs_and_for_people(tmp_path):
+    parts = [
+        write(tmp_path / "1.parquet", REJECT),
+        write(tmp_path / "2.parquet"),
+        write(tmp_path / "3.parquet", REJECT._replace(label=None, extra={})),
+    ]
+
+    assert write_rejects(str(tmp_path), parts) == 2
+
+    assert len(list(read_rejects(str(tmp_path / "rejects.parquet")))) == 2
+    first, second = (tmp_path / "rejects.jsonl").read_text("utf-8").splitlines()
+    assert '"image_uri": "/d/ä.jpg"' in first
+    assert json.loads(first) == {
+        "split": "train",
+        "image_uri": "/d/ä.jpg",
+        "label": "007",
+        "id": "ä.jpg",
+        "row": 7,
+        "stage": "convert",
+        "reason": "truncated",
+        "detail": "cut",
+        "extra": {"n": 1},
+    }
+    assert {"label", "extra"}.isdisjoint(json.loads(second))
+
+
+def plan(source, folder, **options):
+    manifest = write_manifest(source, str(folder), str(folder), ManifestOptions(**options))
+    return manifest, pq.read_table(folder / "manifest.parquet").to_pylist()
+
+
+def rerun(tmp_path, text, mend, **options):
+    """Plans a source, mends all its rejects, plans those; returns both runs' rows."""
+    source = tmp_path / "data" / "m.csv"
+    source.parent.mkdir()
+    source.write_text(text)
+    _, good = plan(source, tmp_path / "first", **options)
+    lines = (tmp_path / "first" / "rejects.jsonl").read_text("utf-8").splitlines()
+    mended = [json.loads(line) for line in lines]
+    for line in mended:
+        mend(line)
+    again = tmp_path / "mended.jsonl"
+    again.write_text("\n".join(map(json.dumps, mended)), "utf-8")
+    manifest, rows = plan(again, tmp_path / "second", **options)
+    return good, rows, manifest
+
+
+def test_mended_rejects_keep_keys_splits_and_columns(tmp_path):
+    text = "image_uri,label,note\n" + "".join(f"{i}.jpg,,n{i}\n" for i in range(40))
+
+    _, rows, manifest = rerun(tmp_path, text, lambda line: line.update(label="cat"))
+
+    mended = text.replace(",,", ",cat,")
+    (tmp_path / "data" / "m.csv").write_text(mended)
+    _, direct = plan(tmp_path / "data" / "m.csv", tmp_path / "direct")
+    for row in (*rows, *direct):
+        del row["row"]
+    assert len(rows) == 40
+    assert rows == direct
+    assert {row["split"] for row in rows} == {"train", "eval", "test"}
+    assert manifest.inputs == {"note": "string"}
+
+
+def test_mended_images_keep_their_keys(tmp_path):
+    def mend(line):
+        line["image_uri"] = line["image_uri"] or "new.jpg"
+
+    text = "split,image_uri,label\nTEST,,cat\nTRAIN,http://h/a.jpg,cat\n"
+    _, rows, manifest = rerun(tmp_path, text, mend)
+    assert [(row["split"], row["uri"]) for row in rows] == [("test", f"{tmp_path}/new.jpg")]
+    assert manifest.rejected == 1
+
+
+def test_rejects_without_labels_are_a_manifest_without_labels(tmp_path):
+    def mend(line):
+        line["extra"]["age"] = 7
+
+    schema = Schema.parse({"image_uri": "image", "age": "integer"})
+    text = "image_uri,age\na.jpg,seven\n"
+    _, rows, manifest = rerun(tmp_path, text, mend, schema=schema)
+    assert [(row["id"], row["extra"]) for row in rows] == [("a.jpg", {"age": 7})]
+    assert not manifest.has_labels
+
+
+def test_rejects_know_what_could_not_be_read(tmp_path):
+    def mend(line):
+        assert line["extra"] == {"x": "seven", "y": "a"}
+        line["extra"]["x"] = 7
+
+    schema = Schema.parse({"x": "integer", "y": "string", "klass": "integer_label"})
+    text = "x,y,klass\nseven,a,3\n7,a,3\n"
+    good, rows, manifest = rerun(tmp_path, text, mend, schema=schema)
+    assert [(row["extra"], row["label"]) for row in rows] == [({"x": 7, "y": "a"}, "3")]
+    assert rows[0]["key"] != good[0]["key"]
+    assert manifest.labels == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("label", ["", "c\ta"])
+def test_the_whole_source_may_be_renamed(tmp_path, label):
+    schema = Schema.parse({"photo": "image", "klass": "string_label", "part": "split"})
+    text = f"part,photo,klass\nTRAIN,a.jpg,{label}\n"
+    _, rows, _ = rerun(tmp_path, text, lambda line: line.update(label="cat"), schema=schema)
+    assert [(row["id"], row["label"], row["split"]) for row in rows] == [("a.jpg", "cat", "train")]
+
+
+def test_code_units_that_are_no_text_are_written(tmp_path):
+    source = tmp_path / "m.jsonl"
+    source.write_text('{"image_uri": "a.jpg", "note": "\\ud800"}')
+    manifest, _ = plan(source, tmp_path / "out")
+    assert manifest.rejected == 1
+    line = json.loads((tmp_path / "out" / "rejects.jsonl").read_text("utf-8"))
+    assert line["extra"] == {"note": "\ud800"}

@@ -1,0 +1,123 @@
+import pytest
+
+from darkroom.errors import DataError, UsageError
+from darkroom.schema import (
+    Kind,
+    Schema,
+    check_columns,
+    infer_schema,
+    parse_input,
+)
+
+
+def test_a_schema_says_what_each_column_is():
+    schema = Schema.parse(
+        {
+            "part": "split",
+            "photo": "image",
+            "kind": "string_label",
+            "number": "id",
+            "age": "integer",
+            "weight": "float",
+            "note": "string",
+            "junk": "ignored",
+        }
+    )
+
+    assert (schema.split, schema.image, schema.label, schema.id) == (
+        "part",
+        "photo",
+        "kind",
+        "number",
+    )
+    assert schema.inputs == (("age", Kind.INTEGER), ("weight", Kind.FLOAT), ("note", Kind.STRING))
+    assert not schema.has_integer_labels
+    assert Schema.parse(schema.to_json()) == schema
+    assert Schema.parse(schema) is schema
+
+
+@pytest.mark.parametrize(
+    "columns", [{"x": "integer"}, {"x": "float", "y": "integer_label"}, {"x": "string"}]
+)
+def test_a_schema_needs_no_image(columns):
+    schema = Schema.parse(columns)
+    assert schema.image is None
+    assert schema.has_integer_labels == ("y" in columns)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"a": "image", "b": "image"}, r"Only one column can be of kind 'image', got \['a', 'b'\]"),
+        ({"i": "image", "a": "string_label", "b": "integer_label"}, "Only one column"),
+        ({"i": "image", "a": "split", "b": "split"}, "Only one column"),
+        ({"a": "string_label"}, "neither an image nor an input"),
+        ({}, "neither an image nor an input"),
+        ({"a": "picture"}, "'picture' is not a valid Kind"),
+        ({"i": "image", "image/height": "integer"}, r"\['image/height'\] would overwrite"),
+        ("{", "cannot be read"),
+        ("[1]", "cannot be read"),
+        ("null", "cannot be read"),
+    ],
+)
+def test_a_schema_that_is_none_is_refused(given, problem):
+    with pytest.raises(UsageError, match=problem):
+        Schema.parse(given)
+
+
+def test_a_column_stands_once_in_a_schema():
+    with pytest.raises(UsageError, match=r"columns twice: \['a'\]"):
+        Schema((("a", Kind.IMAGE), ("a", Kind.STRING)))
+
+
+def test_columns_are_known_by_their_names():
+    names = ["Label", "IMAGE_URI", "ml_use", "age", "path"]
+    schema = infer_schema(names, {"age": Kind.INTEGER})
+    assert dict(schema.columns) == {
+        "Label": Kind.STRING_LABEL,
+        "IMAGE_URI": Kind.IMAGE,
+        "ml_use": Kind.SPLIT,
+        "age": Kind.INTEGER,
+        "path": Kind.STRING,
+    }
+
+
+def test_a_missing_image_column_is_guessed_at():
+    with pytest.raises(DataError, match=r"found \['split', 'image_url'.*Did you mean 'image_url'"):
+        infer_schema(["split", "image_url", "label"], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("7", Kind.INTEGER, 7),
+        (" -7 ", Kind.INTEGER, -7),
+        ("9223372036854775807", Kind.INTEGER, 2**63 - 1),
+        ("1e3", Kind.FLOAT, 1000.0),
+        ("", Kind.INTEGER, None),
+        (" ", Kind.FLOAT, None),
+        ("", Kind.STRING, None),
+        (" a ", Kind.STRING, " a "),
+        ("007", Kind.STRING, "007"),
+    ],
+)
+def test_an_input_is_read_by_its_kind(text, kind, value):
+    assert parse_input(text, kind) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("1.5", Kind.INTEGER), ("9223372036854775808", Kind.INTEGER), ("abc", Kind.FLOAT)],
+)
+def test_an_input_of_another_kind_is_refused(text, kind):
+    with pytest.raises(ValueError, match=r"invalid literal|does not fit|could not convert"):
+        parse_input(text, kind)
+
+
+def test_a_source_has_the_columns_of_its_schema():
+    schema = Schema.parse({"image_uri": "image", "label": "string_label"})
+    check_columns(schema, ["label", "more", "image_uri"])
+    with pytest.raises(DataError, match=r"\['label'\] are missing.*Did you mean 'labels'"):
+        check_columns(schema, ["image_uri", "labels"])
+    with pytest.raises(DataError, match=r"stand twice: \['label'\]"):
+        check_columns(schema, ["label", "image_uri", "label"])

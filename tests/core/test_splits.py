@@ -1,0 +1,68 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darkroom.errors import UsageError
+from darkroom.keys import make_key
+from darkroom.splits import SplitRatios, assign_split, known_names, parse_split
+
+
+@pytest.mark.parametrize(
+    ("names", "split"),
+    [
+        (("TRAIN", "train", "Training", " train "), "train"),
+        (("VALIDATION", "validation", "VALIDATE", "val", "Eval", "dev"), "eval"),
+        (("TEST", "testing"), "test"),
+        (("", "  ", "UNASSIGNED", "unassigned"), ""),
+        (("tran", "none", "0", "train1"), None),
+    ],
+)
+def test_splits_are_known_by_automl_s_and_vertex_s_names(names, split):
+    assert {parse_split(name) for name in names} == {split}
+
+
+def test_messages_name_what_is_known():
+    assert known_names().startswith("TRAIN, TRAINING, VALIDATION")
+    assert known_names().endswith("UNASSIGNED or an empty cell")
+
+
+@pytest.mark.parametrize("text", ["80/10/10", "0.8,0.1,0.1", "8/1/1", " 0.8 / 0.1 / 0.1 "])
+def test_ratios_are_read_from_text(text):
+    assert SplitRatios.parse(text).as_tuple() == pytest.approx((0.8, 0.1, 0.1))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "80/20", "a/b/c", "80/10/10/0", "-1/1/1", "0/0/0", "0.5/0.1/0.1", "nan/1/1"]
+)
+def test_ratios_that_are_none_are_refused(text):
+    with pytest.raises(UsageError, match=r"[Rr]atios"):
+        SplitRatios.parse(text)
+
+
+def share(split, ratios, seed=0):
+    keys = [make_key(str(i)) for i in range(5000)]
+    return sum(assign_split(key, seed, ratios) == split for key in keys) / len(keys)
+
+
+@pytest.mark.parametrize("ratios", [(0.8, 0.1, 0.1), (0.5, 0.25, 0.25), (0, 0, 1), (1, 0, 0)])
+def test_rows_are_spread_as_asked(ratios):
+    asked = SplitRatios(*ratios)
+    for split, expected in zip(("train", "eval", "test"), ratios, strict=True):
+        assert share(split, asked) == pytest.approx(expected, abs=0.02)
+
+
+def test_the_seed_moves_rows():
+    keys = [make_key(str(i)) for i in range(1000)]
+    first, second = ([assign_split(key, seed, SplitRatios()) for key in keys] for seed in (0, 1))
+    assert 200 < sum(a != b for a, b in zip(first, second, strict=True)) < 500
+
+
+@given(
+    st.integers(0, 100).flatmap(lambda a: st.tuples(st.just(a), st.integers(0, 100 - a))),
+    st.text("0123456789abcdef", min_size=32, max_size=32),
+)
+def test_no_row_goes_to_a_split_of_share_zero(shares, key):
+    train, evaluation = shares
+    ratios = SplitRatios.parse(f"{train}/{evaluation}/{100 - train - evaluation}")
+    chosen = assign_split(key, 0, ratios)
+    assert getattr(ratios, chosen) > 0
