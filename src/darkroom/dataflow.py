@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import io
 import os
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 from darkroom import conversion, storage
 from darkroom.batches import read_batches
 from darkroom.conversion import Folders
-from darkroom.errors import UsageError
+from darkroom.errors import StorageError, UsageError, build_missing_extra_error
 from darkroom.runners import DATAFLOW_RUNNER, build_options
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class DataflowJob:
 
         Raises:
             UsageError: Project or region are missing, or the output is not in Cloud Storage.
+            MissingExtraError: Google's client libraries are not installed.
         """
         missing = [name for name in ("project", "region") if not getattr(self, name)]
         if missing:
@@ -78,6 +81,7 @@ class DataflowJob:
                 f"Dataflow's workers cannot write to {self.output_dir}.",
                 "Give an output folder in Cloud Storage, as in gs://my-bucket/records.",
             )
+        check_extra()
 
     def check_images(self, manifest_path: str) -> None:
         """Checks that workers can reach every image.
@@ -85,14 +89,14 @@ class DataflowJob:
         Raises:
             UsageError: An image is local.
         """
-        local = []
-        for batch in read_batches(manifest_path, ["uri"]):
-            uris = batch.column(0).to_pylist()
-            local += [uri for uri in uris if uri and not storage.is_remote(uri)]
+        local: list[tuple[int, str]] = []
+        for batch in read_batches(manifest_path, ["row", "uri"]):
+            rows = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+            local += [(row, uri) for row, uri in rows if uri and not storage.is_remote(uri)]
         if local:
             raise UsageError(
                 f"Dataflow's workers cannot read {len(local)} local images, "
-                f"as {', '.join(local[:_SHOWN_IMAGES])}.",
+                f"as {', '.join(uri for _, uri in nsmallest(_SHOWN_IMAGES, local))}.",
                 "Copy them to Cloud Storage (gcloud storage cp -r) and name them by gs://.",
             )
 
@@ -130,10 +134,19 @@ class DataflowJob:
         return beam_options
 
     def build_pipeline(self, plan: WriteDataset, scratch: str) -> beam.Pipeline:
-        """Returns the job's graph, not yet submitted."""
+        """Returns the job's graph, not yet submitted.
+
+        Raises:
+            UsageError: Beam refuses an option.
+        """
         import apache_beam as beam
 
-        pipeline = beam.Pipeline(options=self.build_options(scratch))
+        try:
+            pipeline = beam.Pipeline(options=self.build_options(scratch))
+        except ValueError as error:
+            if isinstance(error, UsageError):
+                raise
+            raise UsageError(f"Dataflow cannot run this: {error}") from error
         pipeline | "WriteDataset" >> plan
         return pipeline
 
@@ -141,12 +154,41 @@ class DataflowJob:
         """Starts the job and returns its id; waits for its end if asked to.
 
         The dataset is complete when the job is, whoever waits: the commit is its last step.
+
+        Raises:
+            StorageError: The job was waited for, and failed or was cancelled.
         """
         result = self.build_pipeline(plan, scratch).run()
+        job_id = str(result.job_id())
         if wait:
-            result.wait_until_finish()
+            _wait(result, job_id)
             storage.delete(storage.join(self.output_dir, conversion.DATAFLOW_FOLDER))
-        return str(result.job_id())
+        return job_id
+
+
+def check_extra() -> None:
+    """Checks that Google's client libraries are there, without which nothing can be submitted.
+
+    Raises:
+        MissingExtraError: They are not.
+    """
+    try:
+        importlib.import_module("apache_beam.io.gcp.gcsfilesystem")
+    except ImportError as error:
+        raise build_missing_extra_error("Dataflow", "gcp") from error
+
+
+def _wait(result: Any, job_id: str) -> None:
+    from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
+    from apache_beam.runners.runner import PipelineState
+
+    hint = "See its log in the Google Cloud console."
+    try:
+        state = result.wait_until_finish()
+    except DataflowRuntimeException as error:
+        raise StorageError(f"Dataflow job {job_id} failed: {error}.", hint) from error
+    if state != PipelineState.DONE:
+        raise StorageError(f"Dataflow job {job_id} ended as {state}.", hint)
 
 
 def write_source_package(folder: str) -> str:

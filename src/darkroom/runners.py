@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import difflib
-from collections.abc import Mapping
+import io
+import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from darkroom.errors import UsageError
@@ -41,43 +45,62 @@ def parse_runner(name: str | None) -> str:
     return runner
 
 
-def format_flags(options: Mapping[str, Any]) -> list[str]:
-    """Returns Beam flags for options by name.
-
-    True gives a bare flag, None and False none, a list one flag an element.
-
-    Raises:
-        UsageError: Beam has no such option.
-    """
-    if options:
-        _check_names(options)
-    flags = []
-    for name, value in options.items():
-        for item in value if isinstance(value, list | tuple) else [value]:
-            if item is True:
-                flags.append(f"--{name}")
-            elif item is not None and item is not False:
-                flags.append(f"--{name}={item}")
-    return flags
-
-
-def _check_names(options: Mapping[str, Any]) -> None:
-    from apache_beam.options.pipeline_options import PipelineOptions
-
-    known = PipelineOptions([]).get_all_options().keys()
-    for name in options:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=3)
-            guess = f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
-            raise UsageError(f"Beam has no option {name!r}.", guess or "See Beam's documentation.")
-
-
 def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
     """Returns Beam's options for a runner; never reads the process's own arguments.
 
+    Args:
+        runner: Beam's name of the runner.
+        options: Values by name, as in `num_workers`, of Beam's own types. A list gives an option
+            several times, a mapping as JSON, None leaves it alone.
+
     Raises:
-        UsageError: Beam has no such option.
+        UsageError: Beam has no such option, or refuses its value.
     """
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    return PipelineOptions([f"--runner={runner}", *format_flags(options)])
+    flags = [f"--runner={runner}"]
+    if options:
+        actions = _read_actions()
+        for name, value in options.items():
+            flags += _format_option(name, value, actions)
+    built = PipelineOptions(flags)
+    complaint = io.StringIO()
+    try:
+        # Options are parsed when someone looks at them, and then a wrong one ends the process.
+        with contextlib.redirect_stderr(complaint):
+            built.get_all_options()
+    except SystemExit as error:
+        problem = complaint.getvalue().strip().rpartition("error: ")[2]
+        raise UsageError(
+            f"Beam refuses an option: {problem}.", "See Beam's documentation."
+        ) from error
+    return built
+
+
+def _read_actions() -> list[argparse.Action]:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    parsers: list[argparse.ArgumentParser] = []
+    PipelineOptions([]).get_all_options(add_extra_args_fn=parsers.append)
+    return list(parsers[0]._actions)
+
+
+def _format_option(name: str, value: Any, actions: Sequence[argparse.Action]) -> list[str]:
+    """Returns the flags that give an option a value, by any of its names."""
+    # An option may have two flags, one that switches it on and one off.
+    found = [a for a in actions if a.dest == name or f"--{name}" in a.option_strings]
+    if not found:
+        known = {n for a in actions for n in (a.dest, *(o.lstrip("-") for o in a.option_strings))}
+        near = difflib.get_close_matches(name, known, n=3)
+        guess = f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise UsageError(f"Beam has no option {name!r}.", guess or "See Beam's documentation.")
+    exact = next((a for a in found if f"--{name}" in a.option_strings), found[0])
+    if value is None:
+        return []
+    if isinstance(value, bool) and exact.nargs == 0:
+        opposite = (a for a in actions if a.dest == exact.dest and a.const is not exact.const)
+        action = exact if value else next(opposite, None)
+        return [] if action is None else [action.option_strings[0]]
+    flag = f"--{name}" if f"--{name}" in exact.option_strings else exact.option_strings[0]
+    values = value if isinstance(value, list | tuple) else [value]
+    return [f"{flag}={json.dumps(v) if isinstance(v, dict) else v}" for v in values]

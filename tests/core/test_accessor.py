@@ -1,0 +1,173 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from darkroom import accessor
+from darkroom.errors import UsageError
+
+
+def run(script, **environment):
+    """Runs a script in an interpreter of its own; returns what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_importing_darkroom_is_quick_and_loads_no_engine():
+    script = """
+import sys, time
+start = time.perf_counter()
+import darkroom
+print(time.perf_counter() - start)
+heavy = ("tensorflow", "apache_beam", "pandas", "numpy", "pyarrow", "tfx", "duckdb", "PIL", "rich")
+print(*[name for name in heavy if name in sys.modules])
+"""
+    seconds, *heavy = run(script)
+    assert float(seconds) < 0.3
+    assert heavy == []
+
+
+@pytest.mark.parametrize("imports", ["pandas, darkroom", "darkroom, pandas"])
+def test_the_accessor_is_there_in_either_order(imports):
+    pytest.importorskip("pandas")
+    script = f"""
+import {imports}
+accessor = pandas.DataFrame({{"a": [1]}}).tensorflow
+print(type(accessor).__name__, accessor.to_tfr.__name__, accessor.to_tfrecord.__name__)
+print(type(pandas.__loader__).__name__, type(pandas.__spec__.loader).__name__)
+import sys
+print(sum(type(finder).__module__.startswith("darkroom") for finder in sys.meta_path))
+"""
+    assert run(script) == [
+        *("TensorFlowAccessor", "to_tfr", "to_tfrecord"),
+        *("SourceFileLoader", "SourceFileLoader", "0"),
+    ]
+
+
+def test_asking_whether_pandas_is_there_does_not_lose_the_accessor():
+    pytest.importorskip("pandas")
+    script = """
+import darkroom, importlib.util
+print(importlib.util.find_spec("pandas") is not None)
+import pandas
+print(hasattr(pandas.DataFrame, "tensorflow"))
+"""
+    assert run(script) == ["True", "True"]
+
+
+def test_pandas_need_not_be_there():
+    script = """
+import sys
+class NoPandas:
+    def find_spec(self, name, path, target=None):
+        if name == "pandas": raise ModuleNotFoundError("No module named 'pandas'")
+sys.meta_path.insert(0, NoPandas())
+import darkroom
+for _ in range(2):
+    try: import pandas
+    except ModuleNotFoundError: print("none")
+"""
+    assert run(script) == ["none", "none"]
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """The arguments with which `convert` was called."""
+    calls = []
+
+    def convert(source, output_dir, **options):
+        calls.append((source, output_dir, options))
+        return "result"
+
+    monkeypatch.setattr("darkroom.converter.convert", convert)
+    return calls
+
+
+def test_a_frame_is_converted_with_all_options(called):
+    result = accessor.TensorFlowAccessor("frame").to_tfrecord(output_dir="out", seed=7)
+    assert result == "result"
+    assert called == [("frame", "out", {"seed": 7})]
+
+
+def test_tensorflow_recorder_s_own_call_works(called):
+    accessor.TensorFlowAccessor("frame").to_tfr(
+        output_dir="gs://b/out",
+        schema={"i": "image"},
+        runner="DirectRunner",
+        project=None,
+        region=None,
+        tfrecorder_wheel=None,
+        dataflow_options=None,
+        job_label="to-tfr",
+        compression="gzip",
+        num_shards=0,
+    )
+    assert called == [
+        (
+            "frame",
+            "gs://b/out",
+            {
+                "schema": {"i": "image"},
+                "runner": "DirectRunner",
+                "project": None,
+                "region": None,
+                "compression": "gzip",
+                "num_shards": None,
+            },
+        )
+    ]
+
+
+def test_dataflow_s_options_are_passed_on(called):
+    with pytest.warns(UserWarning, match="darkroom stages itself"):
+        accessor.TensorFlowAccessor("frame").to_tfr(
+            "gs://b/out",
+            runner="DataFlowRunner",
+            project="p",
+            region="r",
+            tfrecorder_wheel="x.whl",
+            dataflow_options={"num_workers": 2},
+            job_label="mine",
+            num_shards=4,
+        )
+    ((_, _, options),) = called
+    assert options["job_name"] == "mine"
+    assert options["num_workers"] == 2
+    assert options["num_shards"] == 4
+
+
+def test_a_negative_number_of_shards_is_refused(called):
+    with pytest.raises(UsageError, match="num_shards"):
+        accessor.TensorFlowAccessor("frame").to_tfr("out", num_shards=-1)
+
+
+def test_tensorflow_recorder_s_defaults_convert_a_frame(tmp_path):
+    pd = pytest.importorskip("pandas")
+    from PIL import Image
+
+    for i in range(4):
+        Image.new("RGB", (8, 8), (i, i, i)).save(tmp_path / f"{i}.png")
+    frame = pd.DataFrame(
+        {
+            "split": ["TRAIN", "TRAIN", "VALIDATION", "TEST"],
+            "image_uri": [str(tmp_path / f"{i}.png") for i in range(4)],
+            "label": ["cat", "dog", "cat", "dog"],
+        }
+    )
+    result = frame.tensorflow.to_tfr(
+        str(tmp_path / "out"), runner="DirectRunner", compression="gzip", num_shards=0
+    )
+
+    assert (result.rows, result.written, result.num_rejected) == (4, 4, 0)
+    assert dict(result.splits) == {"train": 2, "eval": 1, "test": 1}
+    (shard,) = (tmp_path / "out" / "Split-eval").iterdir()
+    assert shard.name == "data_tfrecord-00000-of-00001.gz"
+    assert shard.read_bytes()[:2] == b"\x1f\x8b"

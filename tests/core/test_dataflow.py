@@ -1,0 +1,255 @@
+import subprocess
+import sys
+import tarfile
+
+import apache_beam as beam
+import pytest
+from apache_beam.internal import pickler
+from apache_beam.options.pipeline_options import (
+    GoogleCloudOptions,
+    SetupOptions,
+    StandardOptions,
+    WorkerOptions,
+)
+from PIL import Image
+
+from darkroom import conversion, dataflow, storage
+from darkroom.conversion import ConversionOptions, Folders
+from darkroom.dataflow import DataflowJob, write_source_package
+from darkroom.errors import MissingExtraError, StorageError, UsageError
+from darkroom.manifest_writer import write_manifest
+from darkroom.transforms import WriteShardFn
+
+OUTPUT = "gs://my-bucket/out"
+LARGEST_PAYLOAD_BYTES = 64 << 10
+
+
+@pytest.fixture(autouse=True)
+def gcp(monkeypatch):
+    """Takes the extra for granted: nothing here talks to Google."""
+    monkeypatch.setattr(dataflow, "check_extra", lambda: None)
+    # Where the extra is there, Beam asks the bucket for a policy when it checks the options.
+    asks = "_warn_if_soft_delete_policy_enabled"
+    monkeypatch.setattr(GoogleCloudOptions, asks, lambda *_: False, raising=False)
+    monkeypatch.setattr(storage, "stat_file", lambda uri: storage.FileInfo(5, "1"))
+
+
+def make_job(**options):
+    return DataflowJob(OUTPUT, "my-project", "europe-west4", options)
+
+
+def plan(tmp_path, rows, num_shards=4, output=OUTPUT):
+    """Returns the folders and the transform for rows of a CSV."""
+    manifest = str(tmp_path / "manifest")
+    (tmp_path / "m.csv").write_text("split,image_uri,label\n" + "".join(rows))
+    write_manifest(tmp_path / "m.csv", manifest, manifest)
+    index = storage.join(output, "index")
+    folders = Folders(manifest, manifest, examples=output, index=index, rejects=output)
+    options = ConversionOptions(num_shards={"train": num_shards})
+    return folders, conversion.plan_conversion(folders, options, 0.01)
+
+
+REMOTE = [f"TRAIN,gs://my-bucket/images/{i:06d}.jpg,label {i % 7}\n" for i in range(5_000)]
+
+
+def test_the_extra_is_asked_for_before_anything_starts(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "apache_beam.io.gcp.gcsfilesystem", None)
+    with pytest.raises(MissingExtraError, match=r"Dataflow needs the extra 'gcp'.*darkroom\[gcp\]"):
+        make_job()
+
+
+@pytest.mark.parametrize(
+    ("project", "region", "missing"),
+    [(None, "r", "project"), ("p", None, "region"), ("", "", "project and region")],
+)
+def test_project_and_region_are_needed(project, region, missing):
+    with pytest.raises(UsageError, match=f"Dataflow needs {missing}\\."):
+        DataflowJob(OUTPUT, project, region)
+
+
+@pytest.mark.parametrize("output", ["/data/out", "s3://bucket/out"])
+def test_the_output_is_in_cloud_storage(output):
+    with pytest.raises(UsageError, match=f"cannot write to {output}.*gs://"):
+        DataflowJob(output, "p", "r")
+
+
+def test_local_images_are_refused_and_the_first_are_named(tmp_path):
+    rows = [f"TRAIN,local/{i}.jpg,cat\n" for i in range(9)] + REMOTE[:3]
+    folders, _ = plan(tmp_path, rows)
+    with pytest.raises(UsageError, match="cannot read 9 local images") as caught:
+        make_job().check_images(f"{folders.manifest}/manifest.parquet")
+    listed = ", ".join(f"{tmp_path}/local/{i}.jpg" for i in range(5))
+    assert f"as {listed}." in caught.value.message
+
+
+def test_remote_images_and_no_images_are_fine(tmp_path):
+    folders, _ = plan(tmp_path, REMOTE[:3])
+    make_job().check_images(f"{folders.manifest}/manifest.parquet")
+
+
+def test_options_come_from_the_output(tmp_path):
+    options = make_job(num_workers=7, use_public_ips=False).build_options(str(tmp_path))
+    cloud = options.view_as(GoogleCloudOptions)
+    assert options.view_as(StandardOptions).runner == "DataflowRunner"
+    assert (cloud.project, cloud.region) == ("my-project", "europe-west4")
+    assert cloud.temp_location == f"{OUTPUT}/.dataflow/temp"
+    assert cloud.staging_location == f"{OUTPUT}/.dataflow/staging"
+    assert options.view_as(WorkerOptions).num_workers == 7
+    assert options.view_as(WorkerOptions).use_public_ips is False
+    assert options.view_as(SetupOptions).save_main_session is False
+
+
+def test_options_of_the_user_win(tmp_path):
+    options = make_job(temp_location="gs://other/temp").build_options(str(tmp_path))
+    assert options.view_as(GoogleCloudOptions).temp_location == "gs://other/temp"
+
+
+def test_darkroom_stages_itself_beside_the_user_s_packages(tmp_path):
+    options = make_job(extra_packages=["mine.tar.gz"]).build_options(str(tmp_path))
+    packages = options.view_as(SetupOptions).extra_packages
+    (own,) = tmp_path.glob("darkroom-*.tar.gz")
+    assert packages == ["mine.tar.gz", str(own)]
+
+
+def test_an_image_holds_darkroom_already(tmp_path):
+    options = make_job(sdk_container_image="image:1").build_options(str(tmp_path))
+    assert options.view_as(SetupOptions).extra_packages is None
+    assert options.view_as(WorkerOptions).sdk_container_image == "image:1"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_beam_refuses_is_a_wrong_usage(tmp_path):
+    _, transform = plan(tmp_path, REMOTE[:3])
+    job = DataflowJob("gs://my-bucket/out", "No Project", "europe-west4")
+    with pytest.raises(UsageError, match="Invalid Project ID"):
+        job.build_pipeline(transform, str(tmp_path))
+
+
+def payloads(graph):
+    for transform in graph.components.transforms.values():
+        yield transform.unique_name, transform.spec.payload
+    for environment in graph.components.environments.values():
+        yield "environment", environment.payload
+
+
+def test_the_graph_is_small_and_ends_with_the_commit(tmp_path):
+    _, transform = plan(tmp_path, REMOTE, num_shards=64)
+
+    graph = make_job().build_pipeline(transform, str(tmp_path)).to_runner_api()
+
+    names = [name for name, _ in payloads(graph)]
+    assert {"WriteDataset/WriteShards", "WriteDataset/Commit"} <= set(names)
+    sizes = {name: len(payload) for name, payload in payloads(graph)}
+    assert max(sizes.values()) < LARGEST_PAYLOAD_BYTES, sizes
+    assert all(b"images/000001.jpg" not in payload for _, payload in payloads(graph))
+
+
+class Result:
+    """What running a pipeline on Dataflow gives."""
+
+    def __init__(self, end):
+        self.waited = 0
+        self._end = end
+
+    def job_id(self):
+        return "2024-02-29_job"
+
+    def wait_until_finish(self):
+        self.waited += 1
+        if isinstance(self._end, Exception):
+            raise self._end
+        return self._end
+
+
+@pytest.fixture
+def submit(tmp_path, monkeypatch):
+    """Submits a job whose end is given; returns the id, the result and what was deleted."""
+
+    def submit(wait, end="DONE"):
+        result, deleted = Result(end), []
+        monkeypatch.setattr(beam.Pipeline, "run", lambda self: result)
+        monkeypatch.setattr(storage, "delete", deleted.append)
+        _, transform = plan(tmp_path, REMOTE[:100])
+        return make_job().submit(transform, str(tmp_path), wait), result, deleted
+
+    return submit
+
+
+def test_a_job_is_left_to_itself(submit):
+    job_id, result, deleted = submit(wait=False)
+    assert (job_id, result.waited, deleted) == ("2024-02-29_job", 0, [])
+
+
+def test_a_job_is_waited_for(submit):
+    job_id, result, deleted = submit(wait=True)
+    assert (job_id, result.waited) == ("2024-02-29_job", 1)
+    assert deleted == [f"{OUTPUT}/.dataflow"]
+
+
+def test_a_job_that_is_cancelled_is_an_error(submit):
+    with pytest.raises(StorageError, match="Dataflow job 2024-02-29_job ended as CANCELLED"):
+        submit(wait=True, end="CANCELLED")
+
+
+def test_a_job_that_fails_is_an_error(submit):
+    from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
+
+    with pytest.raises(StorageError, match="2024-02-29_job failed: no quota"):
+        submit(wait=True, end=DataflowRuntimeException("no quota", None))
+
+
+def test_the_manifest_is_copied_to_the_workers(tmp_path, monkeypatch):
+    copied = []
+    monkeypatch.setattr(storage, "copy_file", lambda *paths: copied.append(paths))
+    folders, _ = plan(tmp_path, REMOTE[:3])
+    remote = make_job().upload_manifest(folders)
+    assert remote.manifest == remote.manifest_rejects == f"{OUTPUT}/.attempt/manifest"
+    assert (f"{folders.manifest}/manifest.parquet", f"{remote.manifest}/manifest.parquet") in copied
+    assert (remote.examples, remote.index) == (folders.examples, folders.index)
+
+
+def test_the_source_package_holds_the_core_only(tmp_path):
+    with tarfile.open(write_source_package(str(tmp_path))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+        (text,) = (archive.extractfile(m).read() for m in archive if m.name.endswith(".toml"))
+    assert {"pyproject.toml", "src/darkroom/shards.py", "src/darkroom/sources/csv.py"} <= names
+    assert "src/darkroom/py.typed" in names
+    assert not [name for name in names if "components" in name or "pipelines" in name]
+    assert not [name for name in names if "__pycache__" in name]
+    assert b"apache-beam" in text
+    assert b"extra ==" not in text
+
+
+WORKER = """
+import pickle, sys
+sys.path.insert(0, sys.argv[1])
+import darkroom
+from apache_beam.internal import pickler
+assert darkroom.__file__.startswith(sys.argv[1]), darkroom.__file__
+write_shard = pickler.loads(open(sys.argv[2], "rb").read())
+for task in pickler.loads(open(sys.argv[3], "rb").read()):
+    for report in write_shard.process(task):
+        print(report.split, report.records, report.rejected)
+print(sorted({"tfx", "tensorflow", "darkroom.components"} & sys.modules.keys()))
+"""
+
+
+def test_the_staged_package_installs_alone_and_writes_shards(tmp_path):
+    for i in range(3):
+        Image.new("RGB", (8, 8), (i, 0, 0)).save(tmp_path / f"{i}.png")
+    rows = [f"{s},{i}.png,cat\n" for i, s in enumerate(["TRAIN", "TRAIN", "TEST", "TEST"])]
+    _, transform = plan(tmp_path, rows, num_shards=1, output=str(tmp_path / "out"))
+    (tmp_path / "fn").write_bytes(pickler.dumps(WriteShardFn()))
+    (tmp_path / "tasks").write_bytes(pickler.dumps(transform._tasks))
+    package = write_source_package(str(tmp_path))
+    target = str(tmp_path / "site")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    alone = ["--no-deps", "--no-index", "--no-build-isolation", "--target", target]
+    subprocess.run([*pip, *alone, package], check=True, cwd=tmp_path, timeout=120)
+
+    worker = [sys.executable, "-I", "-c", WORKER, target, "fn", "tasks"]
+    done = subprocess.run(worker, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["train 2 0", "test 1 1", "[]"]

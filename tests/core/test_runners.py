@@ -1,0 +1,92 @@
+import pytest
+from apache_beam.options.pipeline_options import (
+    DebugOptions,
+    DirectOptions,
+    GoogleCloudOptions,
+    SetupOptions,
+    StandardOptions,
+    WorkerOptions,
+)
+
+from darkroom.errors import UsageError
+from darkroom.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, build_options, parse_runner
+
+
+@pytest.mark.parametrize(
+    ("name", "runner"),
+    [
+        (None, LOCAL_RUNNER),
+        ("DirectRunner", LOCAL_RUNNER),
+        ("FNAPIRUNNER", LOCAL_RUNNER),
+        ("DataflowRunner", DATAFLOW_RUNNER),
+        ("DataFlowRunner", DATAFLOW_RUNNER),
+        ("dataflowrunner", DATAFLOW_RUNNER),
+        ("flinkrunner", "FlinkRunner"),
+    ],
+)
+def test_runners_are_known_in_any_letter_case(name, runner):
+    assert parse_runner(name) == runner
+
+
+def test_an_unknown_runner_is_refused():
+    with pytest.raises(UsageError, match="Unknown runner 'DataRunner'") as caught:
+        parse_runner("DataRunner")
+    assert "DataflowRunner" in caught.value.hint
+
+
+def test_options_have_beam_s_own_types():
+    options = build_options(
+        LOCAL_RUNNER,
+        {
+            "job_name": "a b",
+            "num_workers": 7,
+            "experiments": ["x", "y"],
+            "direct_num_workers": 2,
+            "save_main_session": True,
+            "labels": None,
+        },
+    )
+    assert options.view_as(StandardOptions).runner == "FnApiRunner"
+    assert options.view_as(GoogleCloudOptions).job_name == "a b"
+    assert options.view_as(WorkerOptions).num_workers == 7
+    assert options.view_as(DebugOptions).experiments == ["x", "y"]
+    assert options.view_as(DirectOptions).direct_num_workers == 2
+    assert options.view_as(SetupOptions).save_main_session is True
+    assert options.view_as(GoogleCloudOptions).labels is None
+
+
+@pytest.mark.parametrize("name", ["machine_type", "worker_machine_type"])
+def test_an_option_is_known_by_all_its_names(name):
+    options = build_options(DATAFLOW_RUNNER, {name: "n2-standard-4"})
+    assert options.view_as(WorkerOptions).machine_type == "n2-standard-4"
+
+
+@pytest.mark.parametrize(
+    "given", [{"use_public_ips": False}, {"no_use_public_ips": True}, {"use_public_ips": True}]
+)
+def test_what_is_switched_off_is_off(given):
+    options = build_options(DATAFLOW_RUNNER, given)
+    assert options.view_as(WorkerOptions).use_public_ips is given.get("use_public_ips", False)
+
+
+def test_what_is_off_anyway_may_be_switched_off():
+    options = build_options(DATAFLOW_RUNNER, {"save_main_session": False, "streaming": False})
+    assert options.view_as(StandardOptions).streaming is False
+
+
+def test_an_unknown_option_is_guessed_at():
+    with pytest.raises(UsageError, match=r"Beam has no option 'num_worker'.*'num_workers'"):
+        build_options(LOCAL_RUNNER, {"num_worker": 7})
+    with pytest.raises(UsageError, match=r"no option 'zzzzzz'.*documentation"):
+        build_options(LOCAL_RUNNER, {"zzzzzz": 7})
+
+
+def test_a_value_of_another_type_is_refused(capsys):
+    with pytest.raises(UsageError, match="num_workers: invalid int value: 'many'"):
+        build_options(LOCAL_RUNNER, {"num_workers": "many"})
+    assert capsys.readouterr().err == ""
+
+
+def test_the_process_s_own_arguments_are_not_read(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["darkroom", "--num_workers=9"])
+    assert build_options(LOCAL_RUNNER, {}).view_as(WorkerOptions).num_workers is None
