@@ -250,7 +250,8 @@ class _Job:
         except DataError:
             return None
         index = storage.join(self.output_dir, conversion.INDEX_FOLDER)
-        same = indexes.read_source_fingerprint(index) == manifest.fingerprint
+        made_from = indexes.read_source_fingerprint(index)
+        same = bool(made_from) and made_from == manifest.fingerprint
         wanted = conversion.describe_options(manifest, self.conversion)
         if same and dataset.options == wanted and list(dataset.labels) == manifest.labels:
             return _as_result(self.output_dir, dataset, already_complete=True)

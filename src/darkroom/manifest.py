@@ -55,7 +55,8 @@ class Manifest:
         has_labels: Whether rows have labels.
         seed: Seed of the order and of the assignment to splits.
         ignored: Files of a source folder that are no images: their number.
-        fingerprint: Changes when a row of the source does, or an image that it names.
+        fingerprint: Changes when a row of the source does, or an image that it names; empty when
+            images are remote, where that is not known.
     """
 
     rows: int

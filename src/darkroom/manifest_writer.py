@@ -144,12 +144,14 @@ def _stage(sources: Sequence[Source], options: ManifestOptions, scratch: str) ->
     path, rejects = os.path.join(scratch, "entries.parquet"), os.path.join(scratch, "bad.parquet")
     arrow = _arrow_schema(sources[0].schema)
     rows = 0
-    fingerprint = Fingerprint()
+    # Remote images are not looked up here, so nothing is known of whether they have changed.
+    fingerprint, is_known = Fingerprint(), True
     chunk: list[Entry] = []
     with RejectsWriter(rejects) as bad, pq.ParquetWriter(path, arrow) as good:
         for item in parse_rows(sources, options):
             rows += 1
             fingerprint.update(item)
+            is_known = is_known and (not item.uri or not storage.is_remote(item.uri))
             if isinstance(item, Reject):
                 bad.add(item)
                 continue
@@ -158,7 +160,7 @@ def _stage(sources: Sequence[Source], options: ManifestOptions, scratch: str) ->
                 good.write_table(_as_table(chunk, arrow))
                 chunk = []
         good.write_table(_as_table(chunk, arrow))
-    return _Staged(path, rows, rejects, fingerprint.hexdigest())
+    return _Staged(path, rows, rejects, fingerprint.hexdigest() if is_known else "")
 
 
 def _arrow_schema(schema: Schema) -> pa.Schema:

@@ -189,7 +189,11 @@ def list_folder(path: str) -> list[str]:
 def walk_files(path: str) -> Iterator[str]:
     """Yields the paths of all files below a folder, relative to it, in sorted order.
 
-    Names that begin with a dot are left out: editors and desktops put them everywhere.
+    Names that begin with a dot are left out: editors and desktops put them everywhere. Links to
+    folders are followed, each folder once.
+
+    Raises:
+        OSError: A folder cannot be read.
     """
     if is_remote(path):
         start = len(path) + 1
@@ -197,12 +201,22 @@ def walk_files(path: str) -> Iterator[str]:
         yield from sorted(n for n in names if n and "/." not in f"/{n}")
         return
     root = local_path(path)
-    for folder, folders, files in os.walk(root):
+    seen: set[tuple[int, int]] = set()
+    for folder, folders, files in os.walk(root, onerror=_raise, followlinks=True):
+        status = os.stat(folder)
+        if (status.st_dev, status.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         inside = os.path.relpath(folder, root)
         for name in sorted(files):
             if not name.startswith("."):
                 yield name if inside == "." else posixpath.join(inside, name)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def match_pattern(pattern: str) -> list[str]:

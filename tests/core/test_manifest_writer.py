@@ -342,3 +342,13 @@ def test_frames_files_and_lines_give_the_same_rows(tmp_path):
     assert sorted(from_frame.get("label", "extra"), key=str) == sorted(
         files[0].get("label", "extra"), key=str
     )
+
+
+def test_of_remote_images_nothing_is_known_and_so_nothing_is_promised(tmp_path, monkeypatch):
+    monkeypatch.setattr("darkroom.manifest_writer.stat_image", lambda uri: (100, "v1"))
+    source = tmp_path / "images.csv"
+    source.write_text("split,image_uri,label\nTRAIN,gs://bucket/a.jpg,cat\nTRAIN,b.jpg,cat\n")
+    manifest = write_manifest(source, str(tmp_path / "m"), str(tmp_path / "m"))
+    assert manifest.fingerprint == ""
+    source.write_text("split,image_uri,label\nTRAIN,a.jpg,cat\nTRAIN,b.jpg,cat\n")
+    assert len(write_manifest(source, str(tmp_path / "m"), str(tmp_path / "m")).fingerprint) == 32

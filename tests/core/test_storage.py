@@ -114,3 +114,27 @@ def test_a_remote_path_without_its_extra_says_which():
 )
 def test_paths_become_absolute(path: str, expected: str):
     assert storage.absolute(path) == expected
+
+
+def test_linked_folders_are_followed_once(tmp_path: Path):
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    (tmp_path / "images" / "cat" / "1.png").touch()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "2.png").touch()
+    (tmp_path / "images" / "dog").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "images" / "cat" / "loop").symlink_to(tmp_path / "images")
+    assert list(storage.walk_files(f"{tmp_path}/images")) == ["cat/1.png", "dog/2.png"]
+
+
+def test_a_folder_that_cannot_be_read_is_not_passed_over(tmp_path: Path, monkeypatch):
+    (tmp_path / "cat").mkdir()
+    real = os.scandir
+
+    def scan(path: str):
+        if str(path).endswith("cat"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    with pytest.raises(PermissionError, match="cat"):
+        list(storage.walk_files(str(tmp_path)))
