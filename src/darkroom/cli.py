@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from darkroom.errors import DarkroomError
+from darkroom.errors import DarkroomError, UsageError, find_missing_extra
 
 _EXIT_USAGE, _EXIT_ENVIRONMENT, _EXIT_DEFECT = 2, 3, 70
 
@@ -34,12 +34,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     from darkroom.cli_parser import build_parser
 
-    signal.signal(signal.SIGTERM, _end_by_signal)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end_by_signal)
     try:
-        arguments = build_parser().parse_args(argv)
-        code = _run_command(arguments)
+        code = _run_command(build_parser().parse_args(argv))
+    except UsageError as error:
+        as_json = "--json" in (sys.argv[1:] if argv is None else argv)
+        asked = argparse.Namespace(json=as_json)
+        code = _report(asked, error)
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else _EXIT_USAGE
+        if code > 128:
+            print(f"Ended by {signal.Signals(code - 128).name}; run it again.", file=sys.stderr)
     if argv is None and "tfx" in sys.modules:
         # Taking TFX and TensorFlow down properly would take another four seconds.
         sys.stdout.flush()
@@ -48,7 +54,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+class _Signal:
+    """The signal that ends the process, once there is one.
+
+    Beam wraps whatever is raised in a worker, so the exception alone would not tell.
+    """
+
+    number: int | None = None
+
+
 def _end_by_signal(number: int, _: object) -> NoReturn:
+    _Signal.number = number
     raise SystemExit(128 + number)
 
 
@@ -57,17 +73,16 @@ def _run_command(arguments: argparse.Namespace) -> int:
     _quiet_libraries()
     try:
         return command[arguments.command](arguments)
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        return 128 + signal.SIGINT
     except DarkroomError as error:
-        return _report_error(arguments, error.code, error.message, error.hint, error.exit_code)
+        return _report(arguments, error)
     except OSError as error:
         hint = "Check the path, the permissions and the space on disk."
         return _report_error(arguments, "environment", str(error), hint, _EXIT_ENVIRONMENT)
-    except ModuleNotFoundError as error:
-        return _report_missing(arguments, error)
     except Exception as error:  # noqa: BLE001  the last resort: a defect of ours must say so
+        if _Signal.number is not None:
+            raise SystemExit(128 + _Signal.number) from None
+        if missing := find_missing_extra(error):
+            return _report(arguments, missing)
         traceback.print_exc()
         hint = "This is a defect of darkroom: please report it with the lines above."
         message = f"{type(error).__name__}: {error}"
@@ -75,11 +90,20 @@ def _run_command(arguments: argparse.Namespace) -> int:
 
 
 def _quiet_libraries() -> None:
+    import logging
     import warnings
 
+    # What a worker raises reaches us as an exception, too.
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    # Beam says so on every import where Google's libraries are absent, as they are without [gcp].
+    logging.getLogger().addFilter(lambda record: "apitools not found" not in record.getMessage())
     # Google's client libraries announce the end of Python 3.10 on every import.
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"google\..*")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+
+def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
+    return _report_error(arguments, error.code, error.message, error.hint, error.exit_code)
 
 
 def _report_error(
@@ -92,22 +116,6 @@ def _report_error(
         if hint:
             print(hint.lstrip("\n"), file=sys.stderr)
     return exit_code
-
-
-def _report_missing(arguments: argparse.Namespace, error: ModuleNotFoundError) -> int:
-    """Says which extra brings a missing module."""
-    module = (error.name or "").partition(".")[0]
-    extra = {"tensorflow": "tf", "keras": "tf", "tfx": "tfx", "ml_metadata": "tfx"}.get(module)
-    if extra is None and module not in ("tensorflow_data_validation", "tensorflow_model_analysis"):
-        raise error
-    extra = extra or "tfx"
-    return _report_error(
-        arguments,
-        "missing-extra",
-        f"This command needs the extra '{extra}': {module} is not installed.",
-        f"Install it: pip install 'darkroom[{extra}]'",
-        _EXIT_ENVIRONMENT,
-    )
 
 
 def _convert(arguments: argparse.Namespace) -> int:

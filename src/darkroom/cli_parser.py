@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, NoReturn
 
 from darkroom import __version__
+from darkroom.errors import UsageError
 
 # What is not given stays absent, so that a configuration file or a default can fill it in.
 _ABSENT = argparse.SUPPRESS
 
 
+class _Parser(argparse.ArgumentParser):
+    """Raises an error of ours for wrong arguments, so that it is reported like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
+
+
 def build_parser() -> argparse.ArgumentParser:
-    """Returns the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    """Returns the parser of the whole command line; it raises UsageError for wrong arguments."""
+    parser = _Parser(
         prog="darkroom",
+        allow_abbrev=False,
         description="Develops image datasets into verified TFRecords and trained models.",
         epilog="Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, "
         "4 the output is held or holds other data, 70 a defect, 128+n ended by signal n.",
@@ -30,7 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_command(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=summary, argument_default=_ABSENT
+        name, help=summary, description=summary, argument_default=_ABSENT, allow_abbrev=False
     )
     parser.add_argument(
         "--json", action="store_true", default=False, help="print the result as one JSON object"

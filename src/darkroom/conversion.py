@@ -26,6 +26,7 @@ from darkroom.images import ImageOptions
 from darkroom.manifest import Manifest, read_manifest
 from darkroom.schema import Kind
 from darkroom.shards import ShardReport, ShardTask
+from darkroom.visible import make_visible
 
 if TYPE_CHECKING:
     from darkroom.transforms import WriteDataset
@@ -193,14 +194,15 @@ def plan_conversion(
 
 
 def list_rejects(folder: str) -> str:
-    """Returns the first rejects of a folder as text for a message."""
+    """Returns the first rejects of a folder for a message, each on a line of its own."""
     lines: list[str] = []
     for reject in rejects.read_rejects(storage.join(folder, rejects.PARQUET_FILE)):
         if len(lines) == _SHOWN_REJECTS:
-            lines.append("...")
+            lines.append("\n  ...")
             break
-        lines.append(f"row {reject.row}: {reject.reason} ({reject.detail}) {reject.uri}")
-    return "First rejects: " + "; ".join(lines) + "." if lines else ""
+        text = f"row {reject.row}: {reject.reason} ({reject.detail}) {reject.uri}"
+        lines.append(f"\n  {make_visible(text)}")
+    return "The first:" + "".join(lines) if lines else ""
 
 
 def is_ours(name: str) -> bool:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from darkroom import conversion, manifest_writer, progress, rejects, sharding, storage
 from darkroom import dataset as datasets
 from darkroom import index as indexes
 from darkroom.conversion import DEFAULT_MAX_REJECTS, ConversionOptions, Folders
-from darkroom.dataset import Dataset
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.images import CHECKS_FULL, ImageOptions
 from darkroom.labels import read_labels
 from darkroom.locks import LOCK_FILE, hold_folder
 from darkroom.manifest import Manifest
+from darkroom.results import (
+    ConversionResult,
+    TooManyRejectsError,
+    count_rejects,
+    describe_dataset,
+)
 from darkroom.rows import ManifestOptions
 from darkroom.runners import DATAFLOW_RUNNER, build_options, parse_runner
 from darkroom.schema import Schema
@@ -28,67 +34,7 @@ from darkroom.splits import SplitRatios
 if TYPE_CHECKING:
     from darkroom.dataflow import DataflowJob
 
-
-@dataclass(frozen=True)
-class ConversionResult:
-    """What a conversion did.
-
-    Attributes:
-        output_dir: The dataset.
-        rows: Rows of the source: written + all rejected + deduplicated.
-        written: Records written.
-        rejected: Number of refused rows by reason code.
-        deduplicated: Rows dropped because another says the same.
-        splits: Records by split.
-        shards: Number of files of records.
-        labels: The label map.
-        fingerprint: Fingerprint of the dataset; empty while a remote job runs.
-        already_complete: Whether the output was there before, and nothing was done.
-        job_id: Id of the remote job, when it was not waited for.
-    """
-
-    output_dir: str
-    rows: int
-    written: int = 0
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    deduplicated: int = 0
-    splits: Mapping[str, int] = field(default_factory=dict)
-    shards: int = 0
-    labels: tuple[str, ...] = ()
-    fingerprint: str = ""
-    already_complete: bool = False
-    job_id: str | None = None
-
-    @property
-    def num_rejected(self) -> int:
-        """Refused rows in all."""
-        return sum(self.rejected.values())
-
-    @property
-    def rejects_path(self) -> str:
-        """Path of the refused rows as a manifest that can be converted once mended."""
-        return storage.join(self.output_dir, rejects.JSONL_FILE)
-
-    @property
-    def index_dir(self) -> str:
-        """Folder of the record index."""
-        return storage.join(self.output_dir, conversion.INDEX_FOLDER)
-
-
-class TooManyRejectsError(DataError):
-    """A conversion refused too many rows to be committed.
-
-    Attributes:
-        result: What it did; nothing counts as written.
-    """
-
-    def __init__(self, message: str, hint: str, result: ConversionResult) -> None:
-        super().__init__(message, hint)
-        self.result = result
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Keeps the result when the error is pickled."""
-        return (type(self), (self.message, self.hint, self.result))
+__all__ = ["ConversionResult", "TooManyRejectsError", "convert"]
 
 
 def convert(
@@ -145,19 +91,18 @@ def convert(
         OutputError: The output holds other data, or another run holds it.
         OSError: Storage failed.
     """
-    if not 0 <= max_rejects <= 1:
-        raise UsageError(f"max_rejects is a share from 0 to 1, got {max_rejects}.")
-    if isinstance(label_map, str | os.PathLike):
-        label_map = read_labels(os.fspath(label_map))
-    if isinstance(split_ratios, str):
-        split_ratios = SplitRatios.parse(split_ratios)
+    if not isinstance(max_rejects, int | float) or not 0 <= max_rejects <= 1:
+        raise UsageError(f"max_rejects is a share from 0 to 1, got {max_rejects!r}.")
+    _check_names(options)
+    if not isinstance(seed, int):
+        raise UsageError(f"seed must be a whole number, got {seed!r}.")
     job = _Job(
         source=source,
         output_dir=storage.absolute(output_dir),
         manifest=ManifestOptions(
             schema=None if schema is None else Schema.parse(schema),
-            labels=None if label_map is None else tuple(label_map),
-            split_ratios=split_ratios or SplitRatios(),
+            labels=_parse_label_map(label_map),
+            split_ratios=_parse_split_ratios(split_ratios),
             seed=seed,
         ),
         conversion=ConversionOptions(
@@ -175,6 +120,32 @@ def convert(
     if project or region:
         raise UsageError("project and region go with runner='DataflowRunner'.")
     return job.run(parse_runner(runner), options)
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    """Tells a misspelt argument of ours from an option of Beam's."""
+    own = inspect.signature(convert).parameters
+    for name in options:
+        if near := difflib.get_close_matches(name, own, n=1, cutoff=0.8):
+            raise UsageError(f"There is no argument {name!r}.", f"Did you mean {near[0]!r}?")
+
+
+def _parse_label_map(given: Any) -> tuple[str, ...] | None:
+    if isinstance(given, str | os.PathLike):
+        given = read_labels(os.fspath(given))
+    if given is None:
+        return None
+    if not isinstance(given, Sequence) or not all(isinstance(label, str) for label in given):
+        raise UsageError(f"label_map must be a list of labels or a path, got {given!r:.80}.")
+    return tuple(given)
+
+
+def _parse_split_ratios(given: Any) -> SplitRatios:
+    if isinstance(given, str):
+        return SplitRatios.parse(given)
+    if given is not None and not isinstance(given, SplitRatios):
+        raise UsageError(f"split_ratios must be text like '80/10/10', got {given!r:.80}.")
+    return given or SplitRatios()
 
 
 @dataclass(frozen=True)
@@ -254,7 +225,7 @@ class _Job:
         same = bool(made_from) and made_from == manifest.fingerprint
         wanted = conversion.describe_options(manifest, self.conversion)
         if same and dataset.options == wanted and list(dataset.labels) == manifest.labels:
-            return _as_result(self.output_dir, dataset, already_complete=True)
+            return describe_dataset(self.output_dir, dataset, already_complete=True)
         return None
 
     def _clear_output(self) -> None:
@@ -284,8 +255,8 @@ class _Job:
             DataError: It did not commit, because it refused too much.
         """
         if storage.exists(storage.join(self.output_dir, datasets.DATASET_FILE)):
-            return _as_result(self.output_dir, datasets.read_dataset(self.output_dir))
-        rejected = _count_rejects(self.output_dir)
+            return describe_dataset(self.output_dir, datasets.read_dataset(self.output_dir))
+        rejected = count_rejects(self.output_dir)
         result = ConversionResult(
             self.output_dir,
             manifest.rows,
@@ -300,26 +271,3 @@ class _Job:
             "(--max-rejects).",
             result,
         )
-
-
-def _as_result(
-    output_dir: str, dataset: Dataset, already_complete: bool = False
-) -> ConversionResult:
-    return ConversionResult(
-        output_dir=output_dir,
-        rows=dataset.rows,
-        written=dataset.written,
-        rejected=_count_rejects(output_dir),
-        deduplicated=dataset.deduplicated,
-        splits={name: split.records for name, split in dataset.splits.items()},
-        shards=sum(len(split.shards) for split in dataset.splits.values()),
-        labels=dataset.labels,
-        fingerprint=dataset.fingerprint,
-        already_complete=already_complete,
-    )
-
-
-def _count_rejects(folder: str) -> dict[str, int]:
-    path = storage.join(folder, rejects.PARQUET_FILE)
-    counts = Counter(reject.reason for reject in rejects.read_rejects(path))
-    return dict(sorted(counts.items()))

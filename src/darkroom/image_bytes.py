@@ -29,6 +29,28 @@ _BRANDS = {
 _ORIENTATION_TAG = 0x0112
 _STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
 _START_OF_SCAN, _APP1 = 0xDA, 0xE1
+_PNG_CRITICAL = frozenset((b"IHDR", b"PLTE", b"IDAT", b"IEND"))
+_PNG_CHANNELS = {b"\0": 1, b"\2": 3, b"\3": 1, b"\4": 2, b"\6": 4}
+# First column and row, and steps, of the seven passes of an interlaced PNG.
+_ADAM7 = (
+    (0, 0, 8, 8),
+    (4, 0, 8, 8),
+    (0, 4, 4, 8),
+    (2, 0, 4, 4),
+    (0, 2, 2, 4),
+    (1, 0, 2, 2),
+    (0, 1, 1, 2),
+)
+_INFLATED_BYTES = 1 << 16
+
+
+class ImageError(Exception):
+    """An image cannot be used: the reason code, and what is wrong, for a person."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
 
 
 def sniff_format(data: bytes) -> str | None:
@@ -58,30 +80,102 @@ def describe_bytes(data: bytes) -> str:
     return f"it begins with {data[:8].hex(' ')}"
 
 
+def is_plain_png(data: bytes) -> bool:
+    """Tells whether a PNG has 8 bits, RGB or gray, no transparency, one frame, no EXIF data."""
+    if data[24:25] != b"\x08" or data[25:26] not in (b"\0", b"\x02"):
+        return False
+    names = {name for name, _, _ in iterate_png_chunks(data)}
+    return names.isdisjoint((b"tRNS", b"acTL", b"eXIf"))
+
+
 def iterate_png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Yields name, start and end (of the data within `data`) of the chunks that a PNG has whole."""
+    """Yields name, start and end (of the data within `data`) of the chunks that a PNG has whole.
+
+    What follows the end of the image is left out.
+    """
     place = len(_PNG_MAGIC)
     while place + 12 <= len(data):
         length = int.from_bytes(data[place : place + 4], "big")
         start, end = place + 8, place + 8 + length
         if end + 4 > len(data):
             return
-        yield data[place + 4 : start], start, end
+        name = data[place + 4 : start]
+        yield name, start, end
+        if name == b"IEND":
+            return
         place = end + 4
 
 
 def find_png_damage(data: bytes) -> str | None:
-    """Returns what is wrong with the chunks of a PNG, or None.
+    """Returns what is wrong with a PNG, or None.
 
-    Pillow reads a PNG that has no end, or a wrong checksum behind its pixels; TensorFlow's decoder
-    refuses both, so they have to be told here.
+    Told here is what Pillow lets pass and TensorFlow's decoder refuses: wrong checksums, chunks
+    that the format does not know, compressed pixels without their end, a file without its end.
     """
+    pixels = _PixelStream(data)
     name = b""
-    for name, start, end in iterate_png_chunks(data):
-        checksum = int.from_bytes(data[end : end + 4], "big")
-        if zlib.crc32(memoryview(data)[start - 4 : end]) != checksum:
-            return f"the checksum of its chunk {name.decode('ascii', 'replace')} is wrong"
-    return None if name == b"IEND" else "it ends early"
+    for number, (name, start, end) in enumerate(iterate_png_chunks(data)):
+        shown = name.decode("ascii", "replace")
+        if zlib.crc32(memoryview(data)[start - 4 : end]) != int.from_bytes(
+            data[end : end + 4], "big"
+        ):
+            return f"the checksum of its chunk {shown} is wrong"
+        is_header = name == b"IHDR" and end - start == 13 and data[26] == 0
+        if is_header != (number == 0) or not (name[0] & 0x20 or name in _PNG_CRITICAL):
+            return f"its chunk {shown} is not what the format expects"
+        if name == b"IDAT" and (damage := pixels.find_damage(data[start:end])):
+            return damage
+    return None if name == b"IEND" and pixels.is_complete else "it ends early"
+
+
+class _PixelStream:
+    """Follows the compressed pixels of a PNG to their end, keeping none of them."""
+
+    def __init__(self, data: bytes) -> None:
+        self._stream = zlib.decompressobj()
+        self._missing_bytes = _count_png_bytes(data)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the stream has come to its end, and held all pixels."""
+        return self._stream.eof and self._missing_bytes <= 0
+
+    def find_damage(self, data: bytes) -> str | None:
+        """Inflates a piece; returns what is wrong with it, or None."""
+        try:
+            while data and not self._stream.eof:
+                self._missing_bytes -= len(self._stream.decompress(data, _INFLATED_BYTES))
+                data = self._stream.unconsumed_tail
+                if self._missing_bytes < -_INFLATED_BYTES:
+                    return "it holds more data than it has pixels"
+        except zlib.error as error:
+            return f"its compressed pixels are damaged: {error}"
+        return None
+
+
+def _count_png_bytes(data: bytes) -> int:
+    """Returns how many bytes the pixels of a PNG take before they are compressed."""
+    height, width = parse_png_size(data)
+    depth, colour, interlaced = (data[place : place + 1] for place in (24, 25, 28))
+    bits = int.from_bytes(depth, "big") * _PNG_CHANNELS.get(colour, 0)
+    passes = _ADAM7 if interlaced == b"\1" else ((0, 0, 1, 1),)
+    num_bytes = 0
+    for left, top, step_x, step_y in passes:
+        columns, rows = -(-(width - left) // step_x), -(-(height - top) // step_y)
+        if columns > 0 and rows > 0:
+            num_bytes += rows * (1 + -(-columns * bits // 8))  # each row begins with its filter
+    return num_bytes
+
+
+def parse_png_size(data: bytes) -> tuple[int, int]:
+    """Returns height and width of a PNG; zeros when it ends before they are told."""
+    width, height = struct.unpack(">2I", data[16:24].ljust(8, b"\0"))
+    return height, width
+
+
+def has_jpeg_end(data: bytes) -> bool:
+    """Tells whether a JPEG's end comes after its last scan; what follows it does not matter."""
+    return data.rfind(b"\xff\xd9") > data.rfind(b"\xff\xda")
 
 
 def parse_jpeg_orientation(data: bytes) -> int:

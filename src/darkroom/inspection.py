@@ -73,12 +73,12 @@ def inspect(
     """
     source, target = storage.absolute(directory), storage.absolute(output_dir)
     dataset = datasets.read_dataset(source)
-    if split not in dataset.splits:
+    if not isinstance(split, str) or split not in dataset.splits:
         raise UsageError(
             f"{source} has no split {split!r}.", f"Splits: {', '.join(dataset.splits)}."
         )
-    if n < 1:
-        raise UsageError(f"The number of records must be positive, got {n}.")
+    if not isinstance(n, int) or n < 1:
+        raise UsageError(f"The number of records must be positive, got {n!r}.")
     paths = [storage.join(source, shard.file) for shard in dataset.splits[split].shards]
     records = chain.from_iterable(map(read_records, paths))
     found = [examples.decode_example(record) for record in islice(records, n)]
@@ -126,7 +126,8 @@ def draw_sheet(records: Sequence[Features]) -> bytes:
         y = place // columns * step_y + _MARGIN_PIXELS
         left, top = (_TILE_PIXELS - tile.width) // 2, (_TILE_PIXELS - tile.height) // 2
         sheet.paste(tile, (x + left, y + top))
-        draw.text((x, y + _TILE_PIXELS + 2), caption, fill="black")
+        indent = max(0, round((_TILE_PIXELS - draw.textlength(caption)) / 2))
+        draw.text((x + indent, y + _TILE_PIXELS + 2), caption, fill="black")
     buffer = io.BytesIO()
     sheet.save(buffer, "PNG")
     return buffer.getvalue()

@@ -12,12 +12,11 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
-from darkroom import keys
-from darkroom.errors import StorageError, build_missing_extra_error
+from darkroom import keys, remote
+from darkroom.errors import UsageError
 
-_REMOTE_EXTRAS = {"gs": "gcp", "s3": "aws"}
 _WILDCARDS = frozenset("*?[")
 
 
@@ -44,7 +43,14 @@ def local_path(path: str) -> str:
 
 
 def absolute(path: str | os.PathLike[str]) -> str:
-    """Returns `path` as an absolute local path, or unchanged when it is remote."""
+    """Returns `path` as an absolute local path, or unchanged when it is remote.
+
+    Raises:
+        UsageError: It is no path.
+    """
+    # An empty path would name the working folder, which nobody means.
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in os.fspath(path):
+        raise UsageError(f"{path!r} is no path.", "Give the path of a file or folder.")
     text = os.fspath(path)
     return text.rstrip("/") if is_remote(text) else os.path.abspath(local_path(text))
 
@@ -97,14 +103,18 @@ def _check_size(path: str, size_bytes: int, limit_bytes: int | None) -> None:
 def open_read(path: str) -> BinaryIO:
     """Opens a file for reading; remote ones are not decompressed by their suffix."""
     if is_remote(path):
-        return cast(BinaryIO, _remote(path, "open", path, compression_type=_uncompressed()))
+        return cast(
+            BinaryIO, remote.call(path, "open", path, compression_type=remote.uncompressed())
+        )
     return open(local_path(path), "rb")
 
 
 def open_write(path: str) -> BinaryIO:
     """Opens a file for writing; a local one is truncated, a remote one appears when closed."""
     if is_remote(path):
-        return cast(BinaryIO, _remote(path, "create", path, compression_type=_uncompressed()))
+        return cast(
+            BinaryIO, remote.call(path, "create", path, compression_type=remote.uncompressed())
+        )
     return open(local_path(path), "wb")
 
 
@@ -155,7 +165,7 @@ def stat_file(path: str) -> FileInfo:
         OSError: It is missing or not readable.
     """
     if is_remote(path):
-        found = _match(path)
+        found = remote.match(path)
         if not found:
             raise FileNotFoundError(f"{path} does not exist")
         return FileInfo(found[0].size_in_bytes, str(found[0].last_updated_in_seconds))
@@ -166,14 +176,14 @@ def stat_file(path: str) -> FileInfo:
 def exists(path: str) -> bool:
     """Tells whether a file or folder exists."""
     if is_remote(path):
-        return bool(_match(path)) or bool(_match(join(path, "*")))
+        return bool(remote.match(path)) or bool(remote.match(join(path, "*")))
     return os.path.lexists(local_path(path))
 
 
 def is_folder(path: str) -> bool:
     """Tells whether `path` is a folder, or the prefix of remote files."""
     if is_remote(path):
-        return not _match(path) and bool(_match(join(path, "**")))
+        return not remote.match(path) and bool(remote.match(join(path, "**")))
     return os.path.isdir(local_path(path))
 
 
@@ -182,7 +192,9 @@ def list_folder(path: str) -> list[str]:
     if is_remote(path):
         start = len(path) + 1
         # Object stores have no folders: they show in the names of what lies below them.
-        return sorted({found.path[start:].split("/")[0] for found in _match(join(path, "**"))})
+        return sorted(
+            {found.path[start:].split("/")[0] for found in remote.match(join(path, "**"))}
+        )
     return sorted(os.listdir(local_path(path))) if os.path.isdir(local_path(path)) else []
 
 
@@ -197,7 +209,7 @@ def walk_files(path: str) -> Iterator[str]:
     """
     if is_remote(path):
         start = len(path) + 1
-        names = (found.path[start:] for found in _match(join(path, "**")))
+        names = (found.path[start:] for found in remote.match(join(path, "**")))
         yield from sorted(n for n in names if n and "/." not in f"/{n}")
         return
     root = local_path(path)
@@ -222,7 +234,7 @@ def _raise(error: OSError) -> None:
 def match_pattern(pattern: str) -> list[str]:
     """Returns the sorted paths that a wildcard pattern names."""
     if is_remote(pattern):
-        return sorted(found.path for found in _match(pattern))
+        return sorted(found.path for found in remote.match(pattern))
     import glob
 
     return sorted(glob.glob(local_path(pattern), recursive=True))
@@ -237,7 +249,7 @@ def make_folder(path: str) -> None:
 def rename(source: str, destination: str) -> None:
     """Renames a file, replacing what stands at `destination`."""
     if is_remote(source):
-        _remote(source, "rename", [source], [destination])
+        remote.call(source, "rename", [source], [destination])
     else:
         os.replace(local_path(source), local_path(destination))
 
@@ -248,12 +260,18 @@ def copy_file(source: str, destination: str) -> None:
         shutil.copyfileobj(reader, writer, 1 << 20)
 
 
+def move_folder(source: str, destination: str) -> None:
+    """Moves what a local folder holds into another one, which may be there already."""
+    shutil.copytree(local_path(source), local_path(destination), dirs_exist_ok=True)
+    shutil.rmtree(local_path(source))
+
+
 def delete(path: str) -> None:
     """Deletes a file, or a folder with all that it holds; no error when there is none."""
     if is_remote(path):
-        found = [item.path for item in _match(path) + _match(join(path, "**"))]
+        found = [item.path for item in remote.match(path) + remote.match(join(path, "**"))]
         if found:
-            _remote(path, "delete", sorted(set(found)))
+            remote.call(path, "delete", sorted(set(found)))
     elif os.path.isdir(local_path(path)) and not os.path.islink(local_path(path)):
         shutil.rmtree(local_path(path))
     elif os.path.lexists(local_path(path)):
@@ -265,37 +283,3 @@ def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
-
-
-def _match(pattern: str) -> list[Any]:
-    return cast(list[Any], _remote(pattern, "match", [pattern])[0].metadata_list)
-
-
-def _uncompressed() -> Any:
-    from apache_beam.io.filesystem import CompressionTypes
-
-    return CompressionTypes.UNCOMPRESSED
-
-
-def _remote(path: str, method: str, *args: Any, **options: Any) -> Any:
-    """Calls one of Beam's FileSystems, with its errors turned into the built-in family."""
-    from apache_beam.io.filesystem import BeamIOError
-    from apache_beam.io.filesystems import FileSystems
-
-    try:
-        return getattr(FileSystems, method)(*args, **options)
-    except ValueError as error:
-        scheme = path.partition("://")[0]
-        if "Unable to get filesystem" in str(error) and scheme in _REMOTE_EXTRAS:
-            raise build_missing_extra_error(
-                f"Storage {scheme}://", _REMOTE_EXTRAS[scheme]
-            ) from error
-        raise StorageError(f"{path} cannot be used: {error}") from error
-    except BeamIOError as error:
-        reasons = " ".join(str(value) for value in (error.exception_details or {}).values())
-        text = f"{error} {reasons}"
-        if "404" in text or "FileNotFound" in text or "not found" in text.lower():
-            raise FileNotFoundError(f"{path} does not exist") from error
-        if "403" in text:
-            raise PermissionError(f"{path} may not be read or written") from error
-        raise StorageError(f"{path}: {method} failed: {error}") from error

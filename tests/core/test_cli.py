@@ -113,6 +113,36 @@ def test_wrong_usage_is_two(image_set, tmp_path, capsys):
     assert "convert" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (["convert"], "required: source, --output-dir", "darkroom convert --help"),
+        (["convert", "x", "--num-shards", "x"], "--num-shards: invalid int", "convert --help"),
+        (["convrt"], "'convrt'", "darkroom --help"),
+    ],
+)
+def test_wrong_arguments_are_json_too(arguments, message, hint, capsys):
+    assert main([*arguments, "--json"]) == 2
+    error = _json(capsys)["error"]
+    assert error["code"] == "usage"
+    assert message in error["message"]
+    assert hint in error["hint"]
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 2)
+    assert message in err
+
+
+def test_a_missing_module_of_no_extra_is_a_defect(image_set, tmp_path, capsys, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("No module named 'pandsa'", name="pandsa")
+
+    monkeypatch.setattr("darkroom.converter.convert", fail)
+    arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
+    assert main(arguments) == 70
+    assert _json(capsys)["error"]["code"] == "internal"
+
+
 def test_an_unknown_flag_is_two_and_named(capsys):
     assert main(["convert", "x", "--output-dir", "y", "--overwite"]) == 2
     assert "--overwite" in capsys.readouterr().err
@@ -180,6 +210,28 @@ def test_a_defect_of_ours_is_seventy_and_says_so(image_set, tmp_path, capsys, mo
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_amid_the_conversion_ends_it_and_a_rerun_goes_on(
+    image_set, tmp_path, number, code
+):
+    for copy in range(4000):
+        name = f"copy-{copy}.png"
+        os.link(image_set.folder / f"{copy % 40:02d}.png", image_set.folder / name)
+        image_set.add("TRAIN", name, "cat", None)
+    command = [sys.executable, "-m", "darkroom.cli", "convert", str(image_set.csv)]
+    command += ["--output-dir", f"{tmp_path}/out"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "out" / "Split-train").exists():
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == code, err
+    assert "Traceback" not in err
+    assert f"Ended by {number.name}" in err
+    assert not (tmp_path / "out" / "dataset.json").exists()
+    assert main(command[3:]) == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_with_its_number(image_set, tmp_path, number, code):
     os.mkfifo(image_set.folder / "slow.csv")  # the source never comes
     process = subprocess.Popen(
@@ -232,4 +284,5 @@ def test_a_missing_extra_is_one_line(image_set, tmp_path):
     assert done.returncode == 3, done.stdout + done.stderr
     error = json.loads(done.stdout)["error"]
     assert error["code"] == "missing-extra"
-    assert error["hint"] == "Install it: pip install 'darkroom[tfx]'"
+    assert "pip install '.[tfx]'" in error["hint"]
+    assert "make setup" in error["hint"]

@@ -388,6 +388,12 @@ def test_a_label_map_gives_the_numbers(image_set, tmp_path):
         ({"compression": "zip"}, "compression must be one of"),
         ({"num_shards": 0.5}, "num_shards"),
         ({"max_rejects": 7}, "share from 0 to 1"),
+        ({"max_rejects": "few"}, "share from 0 to 1, got 'few'"),
+        ({"seed": "x"}, "seed must be a whole number, got 'x'"),
+        ({"resize_short_side": "x"}, "positive, got 'x'"),
+        ({"split_ratios": (8, 1, 1)}, "split_ratios must be text"),
+        ({"label_map": [1, 2]}, "label_map must be a list of labels"),
+        ({"label_map": 5}, "label_map must be a list of labels"),
         ({"split_ratios": "1/2"}, "three numbers"),
         ({"runner": "Direkt"}, "Unknown runner"),
         ({"project": "p"}, "DataflowRunner"),
@@ -420,3 +426,8 @@ def test_no_value_above_64_kb_crosses_a_stage(image_set, tmp_path, monkeypatch):
     convert(image_set.csv, tmp_path / "out")
     assert len(sizes) >= 4
     assert max(sizes) < 64_000
+
+
+def test_a_misspelt_argument_is_told_from_an_option_of_beams(image_set, tmp_path):
+    with pytest.raises(UsageError, match=r"no argument 'max_reject'. Did you mean 'max_rejects'"):
+        convert(image_set.csv, tmp_path / "out", max_reject=0.1)

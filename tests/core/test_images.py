@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import simplejpeg
-from PIL import Image, ImageOps, PngImagePlugin
+from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 
 from darkroom.errors import UsageError
 from darkroom.images import (
@@ -101,6 +101,24 @@ def test_a_turned_image_is_laid_upright(photo, kind, orientation):
     found = _decode(image.encoded).astype(int)
     assert np.abs(found - upright).max() <= (0 if kind == "PNG" else 12)
     assert prepare_image(image.encoded, FULL).changes == ()
+
+
+def test_colours_of_another_space_become_srgb_when_a_photo_is_encoded_again(photo):
+    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    # Red and green exchange their places, and the profile its name.
+    other = srgb.replace(b"rXYZ", b"____").replace(b"gXYZ", b"rXYZ").replace(b"____", b"gXYZ")
+    other = other.replace("sRGB".encode("utf-16-be"), "oRGB".encode("utf-16-be"))
+    exif = Image.Exif()
+    exif[0x0112] = 3
+    red = Image.new("RGB", (16, 16), (200, 20, 20))
+    for profile, changes in ((other, ("orientation", "profile")), (srgb, ("orientation",))):
+        data = _encode(red, "JPEG", quality=95, exif=exif.tobytes(), icc_profile=profile)
+        image = prepare_image(data, FULL)
+        assert image.changes == changes
+        red_value, green_value, _ = _decode(image.encoded).mean((0, 1))
+        assert (green_value > red_value) == (profile is other)
+    upright = _encode(red, "JPEG", icc_profile=other)
+    assert prepare_image(upright, FULL).encoded == upright
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
@@ -243,6 +261,65 @@ def test_a_jpeg_with_a_damaged_scan_is_refused(photo):
     assert _refuse(bytes(data))[0] in ("truncated", "undecodable")
 
 
+def _insert(data: bytes, marker: bytes, more: bytes) -> bytes:
+    place = data.rindex(marker)
+    return data[:place] + more + data[place:]
+
+
+def _make_odd_jpegs(photo) -> dict[str, bytes]:
+    data = _encode(photo, "JPEG", quality=90, subsampling=0)
+    frame = data.index(b"\xff\xc0")
+    plain = data[:2] + data[20:]  # without its JFIF segment
+    return {
+        "bytes between segments": _insert(data, b"\xff\xdb", b"\0\1\2"),
+        "bytes before the end": _insert(data, b"\xff\xd9", bytes(9)),
+        "unknown JFIF version": data[:11] + b"\x09" + data[12:],
+        "unknown Adobe code": plain[:2] + b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0\7" + plain[2:],
+        "rare sampling": data[: frame + 11] + b"\x31" + data[frame + 12 :],
+        "progressive parameters": _change(data, data.index(b"\xff\xda") + 12, 0),
+    }
+
+
+def _change(data: bytes, place: int, value: int) -> bytes:
+    return data[:place] + bytes((value,)) + data[place + 1 :]
+
+
+ODD = [
+    "bytes between segments",
+    "bytes before the end",
+    "unknown JFIF version",
+    "unknown Adobe code",
+    "rare sampling",
+    "progressive parameters",
+]
+
+
+@pytest.mark.parametrize("options", [FULL, HEADER], ids=["full", "header"])
+@pytest.mark.parametrize("name", ODD)
+def test_a_jpeg_that_decoders_only_grumble_about_keeps_its_bytes(photo, name, options):
+    data = _make_odd_jpegs(photo)[name]
+    image = prepare_image(data, options)
+    assert (image.encoded, image.changes) == (data, ())
+    assert (image.height, image.width, image.channels) == (24, 40, 3)
+
+
+@pytest.mark.parametrize("name", ODD[:4])
+def test_an_odd_jpeg_that_is_cut_is_refused(photo, name):
+    assert _refuse(_make_odd_jpegs(photo)[name][:-2])[0] == "truncated"
+
+
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_a_jpeg_with_made_up_pixels_is_refused_whichever_way_it_lies(photo, orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    whole = _encode(photo, "JPEG", quality=95, exif=exif.tobytes())
+    middle = (whole.index(b"\xff\xda") + len(whole)) // 2
+    assert _refuse(whole[:middle] + whole[-2:]) == (
+        "truncated",
+        "Corrupt JPEG data: premature end of data segment",
+    )
+
+
 def test_bytes_after_the_end_do_no_harm(photo):
     data = _encode(photo, "JPEG") + b"PK\x03\x04 an archive behind it"
     assert prepare_image(data, FULL).encoded == data
@@ -259,7 +336,7 @@ def test_a_png_with_a_flipped_bit_is_refused_wherever_that_is(photo):
     for place in range(8, len(good)):
         data = bytearray(good)
         data[place] ^= 1
-        assert _refuse(bytes(data))[0] in ("undecodable", "truncated"), place
+        assert _refuse(bytes(data))[0] in ("undecodable", "truncated", "too_large"), place
 
 
 def test_a_png_with_a_damaged_comment_is_refused_too(photo):
@@ -353,7 +430,11 @@ def test_a_jpeg_that_is_encoded_again_loses_little(photo):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"checks": "some"}, "'some'"), ({"resize_short_side": 0}, "positive, got 0")],
+    [
+        ({"checks": "some"}, "'some'"),
+        ({"resize_short_side": 0}, "positive, got 0"),
+        ({"resize_short_side": "big"}, "positive, got 'big'"),
+    ],
 )
 def test_a_wrong_option_is_named(options, message):
     with pytest.raises(UsageError, match=message):

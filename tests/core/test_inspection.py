@@ -31,6 +31,16 @@ def test_the_sheet_shows_the_pixels(image_set, tmp_path):
         assert sheet.size == (8 * 136 + 8, 2 * 152 + 8)
 
 
+def test_a_label_stands_under_the_middle_of_its_image():
+    buffer = io.BytesIO()
+    Image.new("RGB", (2, 2)).save(buffer, "PNG")
+    record = {"image/encoded": [buffer.getvalue()], "image/class/text": [b"cat"]}
+    with Image.open(io.BytesIO(draw_sheet([record]))) as sheet:
+        caption = np.asarray(sheet.convert("L"))[136:152]
+    dark = np.flatnonzero((caption < 128).any(axis=0))
+    assert abs((dark[0] + dark[-1]) / 2 - (8 + 64)) < 4
+
+
 def test_a_tile_is_the_image_enlarged_without_blur():
     pixels = np.zeros((2, 2, 3), np.uint8)
     pixels[0, 0] = (250, 0, 0)
@@ -59,7 +69,8 @@ def test_records_without_images_have_a_table_alone(tmp_path):
         assert list(csv.reader(file)) == [["height"], ["3"]]
 
 
-def test_a_wrong_number_is_refused(image_set, tmp_path):
+@pytest.mark.parametrize("n", [0, -1, "x", 1.5])
+def test_a_wrong_number_is_refused(image_set, tmp_path, n):
     result = convert(image_set.csv, tmp_path / "out")
-    with pytest.raises(UsageError, match="positive, got 0"):
-        inspect(result.output_dir, n=0)
+    with pytest.raises(UsageError, match=f"positive, got {n!r}"):
+        inspect(result.output_dir, n=n)

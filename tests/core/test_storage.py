@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from darkroom import storage
-from darkroom.errors import MissingExtraError
+from darkroom.errors import MissingExtraError, UsageError
 from darkroom.storage import FileTooLargeError, NotAFileError
 
 
@@ -138,3 +138,15 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(tmp_path: Path, monkeyp
     monkeypatch.setattr(os, "scandir", scan)
     with pytest.raises(PermissionError, match="cat"):
         list(storage.walk_files(str(tmp_path)))
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", 5, None])
+def test_what_is_no_path_is_refused_rather_than_taken_for_the_working_folder(path):
+    with pytest.raises(UsageError, match="is no path"):
+        storage.absolute(path)
+
+
+def test_s3_without_its_extra_says_which_that_is(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"'\.\[aws\]'"):
+        storage.exists("s3://bucket/a")

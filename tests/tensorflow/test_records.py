@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,8 @@ def _forms(photo: Image.Image) -> dict[str, bytes]:
         "bmp": _encode(photo, "BMP"),
         "webp": _encode(photo, "WEBP"),
         "tiff": _encode(photo, "TIFF"),
+        "jpeg with bytes before its end": _encode(photo, "JPEG")[:-2] + bytes(9) + b"\xff\xd9",
+        "jpeg of an unknown version": _encode(photo, "JPEG").replace(b"JFIF\0\1", b"JFIF\0\x09"),
     }
 
 
@@ -80,6 +83,33 @@ def test_what_tensorflow_cannot_decode_is_never_written(photo, kind):
         tf.io.decode_image(image.encoded, channels=3, expand_animations=False)
     # A JPEG has no checksum: some flips change pixels and nothing else.
     assert (accepted > 0) == (kind == "JPEG")
+
+
+def test_a_png_whose_checksums_are_right_and_pixels_are_not_is_never_written(photo):
+    """As the test before, with the checksum of every chunk mended after the damage."""
+    good = _encode(photo, "PNG")
+    refused = 0
+    for place in range(16, len(good) - 16):
+        damaged = bytearray(good)
+        damaged[place] ^= 1 << place % 8
+        try:
+            image = prepare_image(_mend_checksums(damaged), ImageOptions())
+        except ImageError:
+            refused += 1
+            continue
+        tf.io.decode_image(image.encoded, channels=3, expand_animations=False)
+    assert refused > len(good) // 2
+
+
+def _mend_checksums(data: bytearray) -> bytes:
+    place = 8
+    while place + 12 <= len(data):
+        end = place + 8 + int.from_bytes(data[place : place + 4], "big")
+        if end + 4 > len(data):
+            break
+        data[end : end + 4] = zlib.crc32(data[place + 4 : end]).to_bytes(4, "big")
+        place = end + 4
+    return bytes(data)
 
 
 def test_tensorflow_reads_the_example_and_the_file(tmp_path: Path):

@@ -1,0 +1,147 @@
+"""Pixels in memory: upright, 8 bits, gray or sRGB; their hash, their brightness, their encoding."""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import simplejpeg
+import xxhash
+from PIL import Image, ImageCms
+
+from darkroom.image_bytes import JPEG, ImageError
+
+JPEG_QUALITY = 95
+_LUMINANCE_SIDE = 64
+_REC601 = np.array([0.299, 0.587, 0.114])
+_ALPHA_MODES = ("PA", "LA", "RGBA", "RGBa", "La")
+
+Pixels = npt.NDArray[np.uint8]
+
+
+def turn_upright(pixels: Pixels, orientation: int) -> Pixels:
+    """Undoes an EXIF orientation, 1 to 8."""
+    if orientation >= 5:
+        pixels = pixels.swapaxes(0, 1)
+    if orientation in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    if orientation in (3, 4, 7, 8):
+        pixels = pixels[::-1]
+    return np.ascontiguousarray(pixels)
+
+
+def convert_to_rgb(image: Any, changes: list[str]) -> Any:
+    """Returns a Pillow image in mode `L` or `RGB`, and adds the codes of what that took.
+
+    Transparency is laid on white. Of 16 bits the upper eight stay. Colours other than RGB follow
+    the image's profile; those of an RGB image with a profile are left for `convert_profile`.
+
+    Raises:
+        ImageError: The pixels are of a kind that is not supported.
+    """
+    if image.mode.startswith("I;16"):
+        changes.append("bit_depth")
+        return _reduce_depth(image, changes)
+    if image.mode in _ALPHA_MODES or "transparency" in image.info:
+        changes.append("alpha")
+        return _flatten(image)
+    if image.mode in ("L", "RGB"):
+        return image
+    if image.mode == "1":
+        changes.append("bit_depth")
+        return image.convert("L")
+    if image.mode in ("CMYK", "YCbCr", "LAB"):
+        changes.append(image.mode.lower())
+        return _apply_profile(image, image.info.get("icc_profile")) or image.convert("RGB")
+    if image.mode == "P":
+        changes.append("palette")
+        return image.convert("RGB")
+    raise ImageError("unsupported_format", f"pixels of mode {image.mode} are not supported")
+
+
+def _reduce_depth(image: Any, changes: list[str]) -> Any:
+    values = np.asarray(image)
+    gray = (values >> 8).astype(np.uint8)
+    if "transparency" in image.info:
+        changes.append("alpha")
+        gray[values == image.info["transparency"]] = 255
+    return Image.fromarray(gray)
+
+
+def _flatten(image: Any) -> Any:
+    """Returns a transparent image on white; gray stays gray."""
+    gray = image.mode in ("L", "LA", "La")
+    rgba = image.convert("RGBA")
+    canvas = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
+    return Image.alpha_composite(canvas, rgba).convert("L" if gray else "RGB")
+
+
+def convert_profile(pixels: Pixels, profile: bytes | None) -> Pixels:
+    """Returns RGB pixels in sRGB; the same ones when they have no profile, or its own."""
+    if not profile or pixels.shape[2:] != (3,):
+        return pixels
+    converted = _apply_profile(Image.fromarray(pixels), profile)
+    return pixels if converted is None else np.asarray(converted)
+
+
+def _apply_profile(image: Any, profile: bytes | None) -> Any:
+    """Returns an image in sRGB; None when it has no usable profile, or is in sRGB already."""
+    if not profile:
+        return None
+    try:
+        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        if "sRGB" in ImageCms.getProfileDescription(source):
+            return None
+        target = ImageCms.createProfile("sRGB")
+        return ImageCms.profileToProfile(image, source, target, outputMode="RGB")
+    except (ImageCms.PyCMSError, OSError, ValueError):
+        return None  # a damaged profile: the plain values are the best that is left
+
+
+def shrink(pixels: Pixels, short_side: int) -> Pixels:
+    """Returns pixels with their short side reduced to `short_side`, by the area filter."""
+    height, width = pixels.shape[:2]
+    scale = short_side / min(height, width)
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    return np.asarray(_as_image(pixels).resize(size, Image.Resampling.BOX))
+
+
+def encode(pixels: Pixels, target: str) -> bytes:
+    """Returns pixels as a JPEG (quality 95, 4:4:4) or a PNG, without any metadata."""
+    if target == JPEG:
+        gray = count_channels(pixels) == 1
+        stacked = np.ascontiguousarray(pixels[..., None] if pixels.ndim == 2 else pixels)
+        colorspace, subsampling = ("GRAY", "Gray") if gray else ("RGB", "444")
+        encoded: bytes = simplejpeg.encode_jpeg(stacked, JPEG_QUALITY, colorspace, subsampling)
+        return encoded
+    buffer = io.BytesIO()
+    _as_image(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _as_image(pixels: Pixels) -> Image.Image:
+    return Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
+
+
+def count_channels(pixels: Pixels) -> int:
+    """Returns the number of channels of [height, width] or [height, width, channels]."""
+    return 1 if pixels.ndim == 2 else pixels.shape[2]
+
+
+def hash_pixels(pixels: Pixels) -> str:
+    """Returns xxh3-128 of shape and pixels: uint8 [height, width] or [height, width, channels]."""
+    digest = xxhash.xxh3_128(struct.pack("<3I", *pixels.shape[:2], count_channels(pixels)))
+    digest.update(np.ascontiguousarray(pixels).data)
+    return digest.hexdigest()
+
+
+def measure_luminance(pixels: Pixels) -> float:
+    """Returns the mean luminance (Rec. 601), 0 to 255, of every n-th row and column."""
+    height, width = pixels.shape[:2]
+    rows, columns = max(1, height // _LUMINANCE_SIDE), max(1, width // _LUMINANCE_SIDE)
+    sample = pixels[::rows, ::columns].reshape(-1, count_channels(pixels))
+    means = sample.mean(axis=0, dtype=np.float64)
+    return round(float(means[0] if len(means) == 1 else means @ _REC601), 4)

@@ -1,0 +1,148 @@
+"""What the bytes of an image file tell undecoded."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from darkroom.image_bytes import (
+    find_png_damage,
+    has_jpeg_end,
+    is_plain_png,
+    parse_exif_orientation,
+    parse_jpeg_orientation,
+    parse_png_size,
+    sniff_format,
+)
+
+HEADER = struct.pack(">IIBBBBB", 4, 2, 8, 0, 0, 0, 0)
+
+
+def make_png(*chunks: tuple[bytes, bytes]) -> bytes:
+    parts = [
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def make_pixels(raw: bytes = bytes(10)) -> tuple[bytes, bytes]:
+    return b"IDAT", zlib.compress(raw)
+
+
+OTHER_ROWS = ["77777777", "56565656", "77777777"]
+END = (b"IEND", b"")
+GOOD = make_png((b"IHDR", HEADER), make_pixels(), END)
+
+
+def test_a_sound_png_has_no_damage_and_a_size():
+    assert find_png_damage(GOOD) is None
+    assert parse_png_size(GOOD) == (2, 4)
+    assert is_plain_png(GOOD)
+    assert find_png_damage(GOOD + b"behind its end") is None
+
+
+@pytest.mark.parametrize(
+    ("chunks", "damage"),
+    [
+        ([(b"IHDR", HEADER), make_pixels()], "it ends early"),
+        ([(b"IHDR", HEADER), END], "it ends early"),
+        ([(b"IHDR", HEADER), make_pixels(bytes(9)), END], "it ends early"),
+        ([(b"IHDR", HEADER), (b"IDAT", zlib.compress(bytes(10))[:-4]), END], "it ends early"),
+        ([(b"IHDR", HEADER), (b"IDAT", b"no zlib"), END], "pixels are damaged"),
+        ([(b"IHDR", HEADER), make_pixels(bytes(1 << 18)), END], "more data than"),
+        ([(b"IHDR", HEADER), (b"CgBI", b""), make_pixels(), END], "chunk CgBI is not what"),
+        ([(b"IHDR", HEADER), (b"IHDR", HEADER), make_pixels(), END], "chunk IHDR is not what"),
+        ([(b"IHDR", HEADER + b"\0"), make_pixels(), END], "chunk IHDR is not what"),
+        ([(b"IHDR", HEADER[:10] + b"\1\0\0"), make_pixels(), END], "chunk IHDR is not what"),
+        ([make_pixels(), (b"IHDR", HEADER), END], "chunk IDAT is not what"),
+    ],
+)
+def test_what_pillow_lets_pass_in_a_png_is_told(chunks, damage):
+    assert damage in (find_png_damage(make_png(*chunks)) or "")
+
+
+def test_a_few_pixels_too_many_and_unknown_ancillary_chunks_are_no_damage():
+    chunks = [(b"IHDR", HEADER), (b"prVt", b"x"), make_pixels(bytes(99)), END]
+    assert find_png_damage(make_png(*chunks)) is None
+
+
+def test_an_inflating_bomb_is_left_in_the_middle():
+    data = make_png((b"IHDR", HEADER), (b"IDAT", zlib.compress(bytes(1 << 25))), END)
+    assert find_png_damage(data) == "it holds more data than it has pixels"
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (8, 8), (31, 23), (1, 70), (70, 1)])
+@pytest.mark.parametrize(("colour", "channels"), [(0, 1), (2, 3), (4, 2), (6, 4)])
+@pytest.mark.parametrize("depth", [8, 16])
+def test_an_interlaced_png_has_the_bytes_of_its_seven_passes(size, colour, channels, depth):
+    width, height = size
+    num_bytes = 0
+    # The format's own picture: which pass brings each pixel of a tile of 8 by 8.
+    tile = ["16462646", *OTHER_ROWS, "36463646", *OTHER_ROWS]
+    passes = np.array([[int(number) for number in row] for row in tile])
+    passes = np.tile(passes, (height // 8 + 1, width // 8 + 1))[:height, :width]
+    for number in range(1, 8):
+        rows = passes == number
+        lines = int(rows.any(axis=1).sum())
+        columns = int(rows.any(axis=0).sum())
+        num_bytes += lines * (1 + columns * channels * depth // 8)
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 1)
+    whole = make_png((b"IHDR", header), make_pixels(bytes(num_bytes)), END)
+    short = make_png((b"IHDR", header), make_pixels(bytes(num_bytes - 1)), END)
+    assert (find_png_damage(whole), find_png_damage(short)) == (None, "it ends early")
+
+
+@pytest.mark.parametrize("name", [b"tRNS", b"acTL", b"eXIf"])
+def test_a_png_with_more_than_pixels_is_not_plain_wherever_that_stands(name):
+    before = make_png((b"IHDR", HEADER), (name, b""), make_pixels(), END)
+    behind = make_png((b"IHDR", HEADER), make_pixels(), (name, b""), END)
+    assert (is_plain_png(before), is_plain_png(behind)) == (False, False)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("value", range(11))
+def test_an_orientation_is_read_in_both_byte_orders(order, value):
+    mark = b"II*\0" if order == "<" else b"MM\0*"
+    entry = struct.pack(order + "IHHHIHH", 8, 1, 0x0112, 3, 1, value, 0)
+    assert parse_exif_orientation(mark + entry) == (value if 1 <= value <= 8 else 1)
+
+
+def test_damaged_exif_data_turns_nothing():
+    mark = b"MM\0*" + struct.pack(">IHHHIHH", 8, 1, 0x0112, 3, 1, 6, 0)
+    for length in range(len(mark) - 2):
+        assert parse_exif_orientation(mark[:length]) == 1
+    assert parse_exif_orientation(b"XX" + mark[2:]) == 1
+    assert parse_jpeg_orientation(b"\xff\xd8\xff\xe1\0\x0eExif\0\0MM") == 1
+    assert parse_jpeg_orientation(b"\xff\xd8" + b"\xff" * 50) == 1
+
+
+def test_the_end_of_a_jpeg_is_that_of_its_last_scan():
+    buffer = io.BytesIO()
+    Image.new("RGB", (9, 9)).save(buffer, "JPEG", progressive=True)
+    data = buffer.getvalue()
+    assert has_jpeg_end(data)
+    assert has_jpeg_end(data + b"junk")
+    assert not has_jpeg_end(data[:-1])
+
+
+@pytest.mark.parametrize(
+    ("start", "name"),
+    [
+        (b"RIFF\x10\0\0\0WEBPVP8 ", "webp"),
+        (b"RIFF\x10\0\0\0WAVEfmt ", None),
+        (b"\0\0\0\x18ftypavif", "avif"),
+        (b"\0\0\0\x18ftypheix", "heic"),
+        (b"\0\0\0\x18ftypisom", None),
+        (b"MM\0*\0\0\0\x08", "tiff"),
+        (b"GIF90a", None),
+        (b"\xff\xd8", None),
+    ],
+)
+def test_a_format_is_told_by_its_first_bytes(start, name):
+    assert sniff_format(start) == name
