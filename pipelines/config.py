@@ -69,6 +69,9 @@ class PipelineConfig:
         beam_args: Arguments of Beam for the components that use it.
         cache: Whether what has not changed is taken from earlier runs.
         source_fingerprint: State of the source, see `darkroom.fingerprint`.
+        model_fingerprint: State of the model's own files, see `darkroom.pipelines.inputs`.
+        checkpoint_dir: Folder where a training keeps its checkpoints until it is done, so that a
+            run that was killed goes on; the model-run artifact when None.
     """
 
     data: str
@@ -100,6 +103,8 @@ class PipelineConfig:
     beam_args: tuple[str, ...] = LOCAL_BEAM_ARGS
     cache: bool = True
     source_fingerprint: str = ""
+    model_fingerprint: str = ""
+    checkpoint_dir: str | None = None
 
     def __post_init__(self) -> None:
         """Checks every value by building what it goes into.

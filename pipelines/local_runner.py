@@ -68,13 +68,17 @@ def _reporting_launcher(num_nodes: int, times: list[NodeTime]) -> Iterator[None]
         def launch(self) -> Any:
             node = self._pipeline_node.node_info.id
             started = time.monotonic()
+            self._has_run = False
             with progress.step(node, len(times) + 1, num_nodes):
                 info = super().launch()
-                reused = info is None or info.execution_id is None
-                if reused:
-                    progress.note(f"{node}: nothing has changed, taken from an earlier run")
-            times.append(NodeTime(node, time.monotonic() - started, reused))
+                if not self._has_run:
+                    progress.remark("reused: nothing has changed")
+            times.append(NodeTime(node, time.monotonic() - started, not self._has_run))
             return info
+
+        def _run_executor(self, execution_info: Any) -> Any:
+            self._has_run = True
+            return super()._run_executor(execution_info)
 
     with mock.patch.object(launcher, "Launcher", ReportingLauncher):
         yield

@@ -17,7 +17,7 @@ from darkroom.components import (
     ManifestGen,
     ValidationGate,
 )
-from darkroom.options import CONFIG_KEY
+from darkroom.options import CHECKPOINT_DIR_KEY, CONFIG_KEY
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.lineage import make_connection_config
 from darkroom.splits import EVAL, TEST
@@ -51,7 +51,11 @@ def create_pipeline(config: PipelineConfig) -> Pipeline:
         # Zero steps: run_fn counts epochs, and knows from the records how long one is.
         train_args=trainer_pb2.TrainArgs(num_steps=0),
         eval_args=trainer_pb2.EvalArgs(num_steps=0),
-        custom_config={CONFIG_KEY: config.training.to_dict()},
+        custom_config={
+            CONFIG_KEY: config.training.to_dict(),
+            CHECKPOINT_DIR_KEY: config.checkpoint_dir,
+            "model_fingerprint": config.model_fingerprint,
+        },
     )
     # No artifact passes from the gate to the trainer: the edge alone makes it wait.
     trainer.add_upstream_node(checks[-1])

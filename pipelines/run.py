@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from contextlib import nullcontext
 from typing import Any, TextIO
 
 from darkroom import logs, progress, storage
 from darkroom.errors import DataError, OutputError
-from darkroom.fingerprint import fingerprint_source
 from darkroom.locks import LOCK_FILE, hold_folder
 from darkroom.pipelines.config import (
     METADATA_FILE,
@@ -22,6 +21,9 @@ from darkroom.pipelines.config import (
 from darkroom.schema import Schema
 
 LOG_FILE = "log.txt"
+_RUN_NAMES = frozenset(
+    (METADATA_FILE, LOG_FILE, LOCK_FILE, "artifacts", "checkpoints", "inputs", "pushed")
+)
 
 _DEMO_IMAGES = "images"
 _DEMO_RUN = "run"
@@ -65,7 +67,7 @@ def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
     from darkroom.demo import write_demo_dataset
 
     root = storage.absolute(root)
-    _check_root(root, _DEMO_IMAGES)
+    _check_root(root, {_DEMO_IMAGES, _DEMO_RUN})
     source = write_demo_dataset(storage.join(root, _DEMO_IMAGES))
     config = PipelineConfig(
         data=str(source),
@@ -73,14 +75,15 @@ def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
         policies={**DEMO_POLICIES, **policies},
         **_DEMO_OPTIONS,
     )
-    return _run(config, as_json=as_json, overwrite=False)
+    code = _run(config, as_json=as_json, overwrite=False)
+    if not as_json:
+        print(f"\nNext       {sys.prefix}/bin/darkroom run --data YOUR_IMAGES --root runs/first")
+    return code
 
 
 def _run(config: PipelineConfig, *, as_json: bool, overwrite: bool) -> int:
     if not overwrite:
-        _check_root(config.root, METADATA_FILE)
-    fingerprint = fingerprint_source(config.data, config.manifest)
-    config = dataclasses.replace(config, source_fingerprint=fingerprint)
+        _check_root(config.root, _RUN_NAMES)
     storage.make_folder(config.root)
     log_path = storage.join(config.root, LOG_FILE)
     with hold_folder(config.root), logs.redirect_output(log_path) as out:
@@ -93,8 +96,14 @@ def _run_reported(config: PipelineConfig, log_path: str, out: TextIO, *, as_json
     with nullcontext() if as_json else progress.use(progress.make_sink(out)):
         with progress.step("Loading TFX and TensorFlow"):
             from darkroom.components.validation_gate.executor import GateError
+            from darkroom.models import check_model
             from darkroom.pipelines import summary as summaries
+            from darkroom.pipelines.inputs import pin_inputs
             from darkroom.pipelines.local_runner import run_locally
+        # What is wrong with the model should not show only after the data has been through.
+        check_model(config.model, config.weights)
+        with progress.step("Reading the source"):
+            config = pin_inputs(config)
         try:
             run_locally(config)
         except GateError as stop:
@@ -107,11 +116,13 @@ def _run_reported(config: PipelineConfig, log_path: str, out: TextIO, *, as_json
     return 1 if error else summary.exit_code
 
 
-def _check_root(root: str, mark: str) -> None:
-    """Checks that a folder is empty, or was made by an earlier run, which leaves `mark` in it."""
-    names = [name for name in storage.list_folder(root) if name != LOCK_FILE]
-    if names and mark not in names:
+def _check_root(root: str, own_names: Set[str]) -> None:
+    """Checks that a folder is empty, or holds only what an earlier run leaves in it."""
+    if storage.exists(root) and not storage.is_folder(root):
+        raise OutputError(f"{root} is a file.", "Choose a folder for --root.")
+    foreign = [name for name in storage.list_folder(root) if name not in own_names]
+    if foreign:
         raise OutputError(
-            f"{root} holds other data: {names[:5]}.",
+            f"{root} holds other data: {foreign[:5]}.",
             "Choose another --root, or let `darkroom run` use it all the same with --overwrite.",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from darkroom.findings import (
     format_row,
     format_verdict,
 )
+from darkroom.index import read_index
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.lineage import NodeRun, read_latest_run
 from darkroom.report import REPORT_HTML, REPORT_JSON
@@ -40,6 +42,7 @@ class RunSummary:
         min_accuracy: Accuracy below which a model is not pushed.
         pushed: Folder of the pushed model; None when none was.
         examples: Folder of the dataset.
+        changed: Number of images encoded again, by what was changed.
         reused: Nodes whose outputs came from an earlier run.
         log_path: File with what TFX and TensorFlow said.
         seconds: Wall time of the run.
@@ -52,6 +55,7 @@ class RunSummary:
     min_accuracy: float
     pushed: str | None
     examples: str | None
+    changed: Mapping[str, int]
     reused: tuple[str, ...]
     log_path: str
     seconds: float
@@ -81,6 +85,7 @@ class RunSummary:
             "pushed": self.pushed,
             "report": self.report_path,
             "examples": self.examples,
+            "changed": dict(self.changed),
             "reused": list(self.reused),
             "log": self.log_path,
             "root": self.root,
@@ -101,6 +106,7 @@ def read_summary(config: PipelineConfig, log_path: str, seconds: float) -> RunSu
         min_accuracy=config.min_accuracy,
         pushed=pushed.get("pushed_destination"),
         examples=_output(nodes, "ImageToTFRecord", "examples"),
+        changed=_count_changes(_output(nodes, "ImageToTFRecord", "index")),
         reused=tuple(node for node, run in nodes.items() if run.state == "CACHED"),
         log_path=log_path,
         seconds=seconds,
@@ -109,6 +115,13 @@ def read_summary(config: PipelineConfig, log_path: str, seconds: float) -> RunSu
 
 def _output(nodes: Mapping[str, NodeRun], node: str, key: str) -> str | None:
     return nodes[node].outputs.get(key) if node in nodes else None
+
+
+def _count_changes(folder: str | None) -> dict[str, int]:
+    if folder is None:
+        return {}
+    changes = read_index(folder, ["changes"])["changes"].to_pylist()
+    return dict(Counter(code for each in changes if each for code in each.split(",")))
 
 
 def _read_report(folder: str | None) -> ValidationReport | None:
@@ -134,7 +147,11 @@ def format_summary(summary: RunSummary) -> str:
     """Returns the summary as text for a terminal."""
     lines = [""]
     if summary.report:
-        lines += [*_format_rows(summary.report), "", *_format_findings(summary.report)]
+        lines += _format_rows(summary.report)
+        if summary.changed:
+            changes = ", ".join(f"{code} {count:,}" for code, count in summary.changed.items())
+            lines.append(f"Mended     {sum(summary.changed.values()):,}  ({changes})")
+        lines += ["", *_format_findings(summary.report)]
         lines += _format_mild(summary)
     lines += ["", *_format_model(summary)]
     lines.append(f"Report     {summary.report_path or 'none: the run ended before it'}")

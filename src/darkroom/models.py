@@ -11,6 +11,7 @@ import importlib
 import math
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,18 +45,14 @@ def build_model(
         UsageError: `spec` names nothing, the weights cannot be loaded, or the model does not return
             C probabilities for an image.
     """
-    if spec == SMALL_CNN:
-        model = _build_small_cnn(num_classes, image_size)
-    elif spec.startswith(APPLICATIONS_PREFIX):
+    check_model(spec, weights)
+    if spec.startswith(APPLICATIONS_PREFIX):
         name = spec.removeprefix(APPLICATIONS_PREFIX)
         return _build_application(name, num_classes, image_size, weights)
-    elif ":" in spec:
-        model = _build_custom(spec, num_classes, image_size)
+    if spec == SMALL_CNN:
+        model = _build_small_cnn(num_classes, image_size)
     else:
-        raise UsageError(
-            f"model is {spec!r}, expected {SMALL_CNN}, {APPLICATIONS_PREFIX}NAME or "
-            "package.module:function."
-        )
+        model = _build_custom(spec, num_classes, image_size)
     if weights is not None:
         _load_weights(model, weights)
     return model
@@ -90,15 +87,18 @@ def _add_head(features: Any, num_classes: int) -> Any:
     return keras.layers.Dense(num_classes, activation="softmax", dtype="float32")(x)
 
 
-def _build_application(
-    name: str, num_classes: int, image_size: tuple[int, int], weights: str | None
-) -> Any:
+def _check_application(name: str) -> None:
     names = list_applications()
     if name not in names:
         raise UsageError(
             f"Keras has no application {name!r}.",
             _suggest(name, names) or f"Names: {', '.join(names)}.",
         )
+
+
+def _build_application(
+    name: str, num_classes: int, image_size: tuple[int, int], weights: str | None
+) -> Any:
     build = getattr(keras.applications, name)
     try:
         network = build(
@@ -116,7 +116,43 @@ def _build_application(
     return keras.Model(inputs, _add_head(features, num_classes), name=name.lower())
 
 
+def check_model(spec: str, weights: str | None = None) -> None:
+    """Checks that `build_model` will find what `spec` and `weights` name; builds nothing.
+
+    Raises:
+        UsageError: It will not.
+    """
+    if weights is not None:
+        _check_weights(weights)
+    if spec.startswith(APPLICATIONS_PREFIX):
+        _check_application(spec.removeprefix(APPLICATIONS_PREFIX))
+    elif ":" in spec:
+        _find_function(spec)
+    elif spec != SMALL_CNN:
+        raise UsageError(
+            f"model is {spec!r}, expected {SMALL_CNN}, {APPLICATIONS_PREFIX}NAME or "
+            "package.module:function."
+        )
+
+
 def _build_custom(spec: str, num_classes: int, image_size: tuple[int, int]) -> Any:
+    model = _call(_find_function(spec), spec, num_classes, image_size)
+    _check_custom(model, spec, num_classes, image_size)
+    return model
+
+
+def _call(function: Any, spec: str, num_classes: int, image_size: tuple[int, int]) -> Any:
+    try:
+        return function(num_classes, image_size)
+    except Exception as error:
+        # It is not ours, so it may raise anything; where it did is what its author needs.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise UsageError(
+            f"{spec} failed: {type(error).__name__}: {error} ({place.filename}:{place.lineno})."
+        ) from error
+
+
+def _find_function(spec: str) -> Any:
     module_name, _, function_name = spec.partition(":")
     try:
         module = importlib.import_module(module_name)
@@ -132,9 +168,7 @@ def _build_custom(spec: str, num_classes: int, image_size: tuple[int, int]) -> A
             f"model is {spec!r}, but {module_name} has no function {function_name!r}.",
             _suggest(function_name, names),
         )
-    model = function(num_classes, image_size)
-    _check_custom(model, spec, num_classes, image_size)
-    return model
+    return function
 
 
 def _check_custom(model: object, spec: str, num_classes: int, image_size: tuple[int, int]) -> None:
@@ -153,13 +187,18 @@ def _check_custom(model: object, spec: str, num_classes: int, image_size: tuple[
         )
 
 
-def _load_weights(model: Any, weights: str) -> None:
+def _check_weights(weights: str) -> None:
     if not os.path.isfile(weights):
         raise UsageError(f"weights is {weights!r}, which is no file.", "Give the path of a file.")
+
+
+def _load_weights(model: Any, weights: str) -> None:
     try:
         model.load_weights(weights)
     except (ValueError, OSError) as error:
-        raise UsageError(f"The weights {weights} do not fit {model.name}: {error}") from error
+        # Keras goes on to list every layer of the model.
+        reason = str(error).splitlines()[0][:300]
+        raise UsageError(f"The weights {weights} do not fit {model.name}: {reason}") from error
 
 
 def _suggest(name: str, names: Sequence[str]) -> str:

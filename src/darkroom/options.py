@@ -14,6 +14,8 @@ SMALL_CNN = "small_cnn"
 AUGMENTATIONS = ("none", "crop", "flip", "crop_flip")
 # Under this name the Trainer's custom_config holds the options.
 CONFIG_KEY = "darkroom"
+# Under this one, the folder where checkpoints outlive a run that was killed.
+CHECKPOINT_DIR_KEY = "checkpoint_dir"
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,9 @@ class Sink(Protocol):
     def advance(self, done: int, total: int | None, unit: str) -> None:
         """The innermost step has done `done` of `total` units."""
 
+    def remark(self, text: str) -> None:
+        """The innermost step has something to say at its end."""
+
     def finish_step(self, *, failed: bool) -> None:
         """The innermost step ends."""
 
@@ -99,6 +102,12 @@ def advance(done: int, total: int | None = None, unit: str = "") -> None:
         _sink.advance(done, total, unit)
 
 
+def remark(text: str) -> None:
+    """Says something of the running step, to be shown at its end instead of its count."""
+    if _sink is not None:
+        _sink.remark(text)
+
+
 def note(text: str) -> None:
     """Shows one line of text."""
     if _sink is not None:
@@ -118,6 +127,7 @@ class _Step:
     count_started: float
     done: int = 0
     total: int | None = None
+    remark: str = ""
     unit: str = ""
     handle: Any = None
 
@@ -127,6 +137,8 @@ class _Step:
         self.done, self.total = max(self.done, done), total  # Threads may report out of order.
 
     def format_amount(self, now: float, *, final: bool = False) -> str:
+        if final and self.remark:
+            return self.remark
         if not self.done:
             return ""
         amount = f"{self.done:,}"
@@ -174,6 +186,12 @@ class _StepSink:
             if now - current.shown >= self._interval_seconds:
                 current.shown = now
                 self._show(current, now)
+
+    def remark(self, text: str) -> None:
+        """Keeps `text` for the end of the innermost step."""
+        with self._lock:
+            if self._steps:
+                self._steps[-1].remark = make_visible(text)
 
     def finish_step(self, *, failed: bool) -> None:
         """Ends the innermost step and shows how long it took."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from darkroom.checkpoints import History, TrainingRun
 from darkroom.errors import DataError, UsageError
 from darkroom.input import input_fn
 from darkroom.models import build_model
-from darkroom.options import CONFIG_KEY, InputOptions, TrainingOptions
+from darkroom.options import CHECKPOINT_DIR_KEY, CONFIG_KEY, InputOptions, TrainingOptions
 from darkroom.serving import export_model
 
 TENSORBOARD_FOLDER = "tensorboard"
@@ -43,23 +44,31 @@ def run_fn(fn_args: Any) -> None:
 
     Args:
         fn_args: TFX's FnArgs. `custom_config["darkroom"]` holds `TrainingOptions.to_dict()`;
-            the whole may be JSON text, as on Kubeflow. `labels.txt` is read from the root of the
-            Examples artifact.
+            the whole may be JSON text, as on Kubeflow. `custom_config["checkpoint_dir"]`, if
+            there is one, names a folder where checkpoints stay until the training is done.
+            `labels.txt` is read from the root of the Examples artifact.
 
     Raises:
         DataError: A split has no records, the label map is missing, or shards are damaged.
         UsageError: An option is wrong.
     """
-    options = TrainingOptions.from_dict(_parse_custom_config(fn_args.custom_config))
+    config = _parse_custom_config(fn_args.custom_config)
+    options = TrainingOptions.from_dict(config[CONFIG_KEY])
     labels = read_example_labels([*fn_args.train_files, *fn_args.eval_files])
+    run_dir = fn_args.model_run_dir
+    if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
+        # TFX gives every execution a new folder; a run that goes on has to find the old one.
+        run_dir = storage.join(checkpoint_dir, _identify_run(config, fn_args))
     trained = train(
         options,
         train_files=fn_args.train_files,
         eval_files=fn_args.eval_files,
         num_classes=len(labels),
-        run_dir=fn_args.model_run_dir,
+        run_dir=run_dir,
     )
     export_model(trained.model, labels, options.image_size, fn_args.serving_model_dir)
+    if run_dir != fn_args.model_run_dir:
+        storage.move_folder(run_dir, fn_args.model_run_dir)
 
 
 def train(
@@ -175,6 +184,19 @@ def _read_root_labels(root: str) -> list[str]:
     return label_maps.read_labels(path)
 
 
+def _identify_run(config: Mapping[str, Any], fn_args: Any) -> str:
+    """Returns a name that two executions share when they train the same on the same data."""
+    roots = {pattern.rsplit("/", 2)[0] for pattern in [*fn_args.train_files, *fn_args.eval_files]}
+    data = [
+        datasets.read_dataset(root).fingerprint
+        if storage.exists(storage.join(root, datasets.DATASET_FILE))
+        else root
+        for root in sorted(roots)
+    ]
+    text = json.dumps([dict(config), data], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def _parse_custom_config(config: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
     values = json.loads(config) if isinstance(config, str) else config
     if not isinstance(values, Mapping) or CONFIG_KEY not in values:
@@ -182,5 +204,4 @@ def _parse_custom_config(config: Mapping[str, Any] | str | None) -> Mapping[str,
             f"The Trainer's custom_config is {config!r}, expected a dict with {CONFIG_KEY!r}.",
             "Pass {'darkroom': TrainingOptions(...).to_dict()}.",
         )
-    nested: Mapping[str, Any] = values[CONFIG_KEY]
-    return nested
+    return values

@@ -60,6 +60,16 @@ def test_plain_lines(plain):
     ]
 
 
+def test_a_remark_stands_at_the_end_of_its_step(plain):
+    stream, clock = plain
+    with progress.step("Trainer"):
+        progress.remark("reused")
+        clock.now += 1
+    with progress.step("Pusher"):
+        clock.now += 1
+    assert stream.getvalue() == "Trainer done in 1.0 s, reused\nPusher done in 1.0 s\n"
+
+
 def test_a_failed_step_says_so_and_lets_the_error_through(plain):
     stream, clock = plain
 

@@ -159,3 +159,63 @@ def test_a_changed_image_is_never_served_from_the_cache(demo):
     assert changed["reused"] == []
     fingerprints = [read_dataset(each["examples"]).fingerprint for each in (summary, changed)]
     assert fingerprints[0] != fingerprints[1]
+
+
+MODELS = """
+import keras
+
+
+def build(num_classes, image_size):
+    inputs = keras.Input((*image_size, 3))
+    x = keras.layers.Flatten()(keras.layers.Rescaling(1 / 255)(inputs))
+    return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(x))
+"""
+
+
+def test_a_killed_training_goes_on_where_it_stopped(demo, tmp_path):
+    root, _ = demo
+    (tmp_path / "own_models.py").write_text(MODELS)
+    command = [sys.executable, "-m", "darkroom.cli", "run", "--data"]
+    command += [str(root / "images" / "digits.csv"), "--root", str(root / "run")]
+    command += ["--policy", "leakage=warn", "--policy", "label_conflicts=warn"]
+    command += ["--image-size", "8x8", "--augment", "none", "--epochs", "400"]
+    command += ["--model", "own_models:build"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("Trainer") and "epochs" in line:
+            break
+    process.kill()
+    process.wait()
+    [checkpoints] = (root / "run" / "checkpoints").iterdir()
+    done = len(json.loads((checkpoints / "history.json").read_text()))
+    assert 1 <= done < 400
+
+    # The same epochs would take long; what counts is that the next one is not the first.
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("Trainer") and "epochs" in line:
+            break
+    process.kill()
+    process.wait()
+    again = json.loads((checkpoints / "history.json").read_text())
+    assert [entry["epoch"] for entry in again] == list(range(1, len(again) + 1))
+    assert len(again) > done
+
+
+def test_what_is_wrong_with_the_model_is_told_before_the_data_goes_through(demo):
+    root, _ = demo
+    command = [sys.executable, "-m", "darkroom.cli", "run", "--json", "--data"]
+    command += [str(root / "images" / "digits.csv"), "--root", str(root.parent / "early")]
+    command += ["--model", "keras.applications:MobilNet"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 2
+    assert "Did you mean MobileNet" in json.loads(done.stdout)["error"]["hint"]
+    assert sorted(path.name for path in (root.parent / "early").iterdir()) == ["log.txt"]
+
+    # A root where nothing but a log was left is taken again.
+    command[-1] = "small_cnn"
+    command += ["--policy", "small_classes=fail", "--min-class-images", "10000000"]
+    assert subprocess.run(command, capture_output=True, timeout=400).returncode == 1

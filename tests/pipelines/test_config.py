@@ -47,6 +47,7 @@ def test_a_file_gives_the_values_and_its_folder_the_paths(tmp_path: Path):
         ({"policies": {"leak": "warn"}}, "Unknown check 'leak'"),
         ({"policies": {"leakage": "maybe"}}, "leakage 'maybe'"),
         ({"split_ratios": "80/10"}, "three numbers"),
+        ({"split_ratios": "70/20/20"}, "sum to 100"),
         ({"image_size": 32}, "wrong type"),
         ({"min_accuracy": 97}, "min_accuracy is 97"),
         ({"name": "My Pipeline"}, "name is 'My Pipeline'"),
@@ -80,5 +81,10 @@ def test_every_field_has_a_flag_except_what_a_run_sets_itself():
     ]
     flags = {action.dest for action in commands.choices["run"]._actions}
     fields = {each.name for each in dataclasses.fields(PipelineConfig)}
-    assert fields - flags == {"source_fingerprint", "policies"}
+    assert fields - flags == {
+        "source_fingerprint",
+        "model_fingerprint",
+        "checkpoint_dir",
+        "policies",
+    }
     assert "policy" in flags
