@@ -20,7 +20,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Make the virtual environment of the TFX line that this machine can install
-	@$(IN_TFX) -c 'import sys; print("Ready:", sys.prefix)'
+	@$(IN_TFX) -c 'import os, sys; print("Ready: source", os.path.relpath(sys.prefix) + "/bin/activate")'
 
 demo: ## Run the whole pipeline on 1,797 real images
 	@$(IN_TFX) -m darkroom.cli demo

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from darkroom import accessor as _accessor
+from darkroom.errors import find_missing_extra
 
 if TYPE_CHECKING:
     from darkroom.components.artifacts import (
@@ -61,7 +62,12 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'darkroom' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    try:
+        return getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if missing := find_missing_extra(error):
+            raise missing from error
+        raise
 
 
 def __dir__() -> list[str]:

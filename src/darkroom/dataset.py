@@ -143,4 +143,7 @@ def check_files(folder: str, dataset: Dataset) -> None:
 
 
 def _damaged(path: str, what: str) -> DataError:
-    return DataError(f"{path} is damaged: {what}.", "Convert the source again.")
+    return DataError(
+        f"{path} is damaged: {what}.",
+        "Convert the source again, with overwrite (--overwrite) into the same folder.",
+    )

@@ -73,9 +73,35 @@ class OutputError(DarkroomError):
     code = "output"
 
 
+# Not by name: the package of this name on public registries is somebody else's.
+INSTALL_HINT = (
+    "In a checkout of darkroom: pip install '.[{extra}]', or make setup for all of them; "
+    "TFX exists for Python 3.10 and 3.11."
+)
+
+
+_EXTRAS = {
+    "tensorflow": "tf",
+    "keras": "tf",
+    "tfx": "tfx",
+    "ml_metadata": "tfx",
+    "tensorflow_data_validation": "tfx",
+    "tensorflow_metadata": "tfx",
+    "tensorflow_model_analysis": "tfx",
+}
+
+
+def find_missing_extra(error: Exception) -> MissingExtraError | None:
+    """Returns what to say when `error` comes from the lack of an extra; None when it does not."""
+    module = (getattr(error, "name", None) or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or module not in _EXTRAS:
+        return None
+    return build_missing_extra_error(f"The module {module}", _EXTRAS[module])
+
+
 def build_missing_extra_error(what: str, extra: str) -> MissingExtraError:
     """Returns the one-line error for `what`, which needs the extra `extra`."""
     return MissingExtraError(
         f"{what} needs the extra '{extra}', which is not installed.",
-        f"Install it: pip install 'darkroom[{extra}]'",
+        INSTALL_HINT.format(extra=extra),
     )

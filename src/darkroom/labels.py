@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from darkroom import storage
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, StorageError, UsageError
 
 LABELS_FILE = "labels.txt"
 
@@ -68,6 +68,10 @@ def read_labels(path: str) -> list[str]:
     """
     try:
         return parse_labels(storage.read_bytes(path).decode())
+    except OSError as error:
+        raise StorageError(
+            f"The label file {path} cannot be read: {error}.", "Give a file with one label a line."
+        ) from error
     except UnicodeDecodeError as error:
         raise DataError(
             f"The label file {path} is not UTF-8: {error}.", "Save it as UTF-8, one label a line."

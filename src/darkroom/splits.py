@@ -85,15 +85,13 @@ class SplitRatios:
             numbers = [float(part) for part in text.replace(",", "/").split("/")]
         except ValueError:
             numbers = []
-        total = sum(numbers)
-        if len(numbers) != 3 or not total > 0:
+        is_percent = math.isclose(sum(numbers), 100)
+        if len(numbers) != 3 or not (is_percent or math.isclose(sum(numbers), 1, abs_tol=1e-6)):
             raise UsageError(
-                f"Split ratios are three numbers like 80/10/10, got {text!r}.",
-                "Give the shares of train, eval and test.",
+                f"Split ratios are three numbers that sum to 100 (or 1), got {text!r}.",
+                "Give the shares of train, eval and test, as in 80/10/10.",
             )
-        # Shares given as per cent or parts are scaled; fractions that do not sum to 1 are a slip.
-        scale = 1.0 if total <= 1.0 else total
-        return cls(*(number / scale for number in numbers))
+        return cls(*(number / (100 if is_percent else 1) for number in numbers))
 
 
 def assign_split(key: str, seed: int, ratios: SplitRatios) -> str:

@@ -55,7 +55,7 @@ REMOTE = [f"TRAIN,gs://my-bucket/images/{i:06d}.jpg,label {i % 7}\n" for i in ra
 def test_the_extra_is_asked_for_before_anything_starts(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setitem(sys.modules, "apache_beam.io.gcp.gcsfilesystem", None)
-    with pytest.raises(MissingExtraError, match=r"Dataflow needs the extra 'gcp'.*darkroom\[gcp\]"):
+    with pytest.raises(MissingExtraError, match=r"Dataflow needs the extra 'gcp'.*'\.\[gcp\]'"):
         make_job()
 
 

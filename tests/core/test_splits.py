@@ -26,13 +26,14 @@ def test_messages_name_what_is_known():
     assert known_names().endswith("UNASSIGNED or an empty cell")
 
 
-@pytest.mark.parametrize("text", ["80/10/10", "0.8,0.1,0.1", "8/1/1", " 0.8 / 0.1 / 0.1 "])
+@pytest.mark.parametrize("text", ["80/10/10", "0.8,0.1,0.1", "80.0/10/10", " 0.8 / 0.1 / 0.1 "])
 def test_ratios_are_read_from_text(text):
     assert SplitRatios.parse(text).as_tuple() == pytest.approx((0.8, 0.1, 0.1))
 
 
 @pytest.mark.parametrize(
-    "text", ["", "80/20", "a/b/c", "80/10/10/0", "-1/1/1", "0/0/0", "0.5/0.1/0.1", "nan/1/1"]
+    "text",
+    ["", "80/20", "a/b/c", "80/10/10/0", "-1/1/1", "0/0/0", "70/20/20", "8/1/1", "nan/1/1"],
 )
 def test_ratios_that_are_none_are_refused(text):
     with pytest.raises(UsageError, match=r"[Rr]atios"):
