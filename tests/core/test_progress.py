@@ -9,6 +9,7 @@ import pytest
 from darkroom import progress
 from darkroom.errors import StorageError
 from darkroom.logs import redirect_output
+from darkroom.progress_display import PlainProgress, RichProgress
 
 
 class Clock:
@@ -29,7 +30,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def plain():
     stream, clock = io.StringIO(), Clock()
-    with progress.use(progress.PlainProgress(stream, clock=clock)):
+    with progress.use(PlainProgress(stream, clock=clock)):
         yield stream, clock
 
 
@@ -116,11 +117,11 @@ def test_a_count_out_of_order_never_goes_back_and_a_new_unit_starts_afresh(plain
 
 def test_use_restores_the_sink_before():
     outer, inner = io.StringIO(), io.StringIO()
-    with progress.use(progress.PlainProgress(outer)):
-        with progress.use(progress.PlainProgress(inner)):
+    with progress.use(PlainProgress(outer)):
+        with progress.use(PlainProgress(inner)):
             progress.note("in")
         progress.note("out")
-        with pytest.raises(KeyError), progress.use(progress.PlainProgress(inner)):
+        with pytest.raises(KeyError), progress.use(PlainProgress(inner)):
             raise KeyError
         progress.note("out again")
     progress.note("nobody")
@@ -164,8 +165,8 @@ def test_rich_shows_ticks_on_a_terminal(monkeypatch):
 
 
 def test_the_sink_suits_the_stream():
-    assert isinstance(progress.make_sink(io.StringIO()), progress.PlainProgress)
-    assert isinstance(progress.make_sink(Terminal()), progress.RichProgress)
+    assert isinstance(progress.make_sink(io.StringIO()), PlainProgress)
+    assert isinstance(progress.make_sink(Terminal()), RichProgress)
 
 
 def test_rich_is_imported_only_for_a_terminal():
