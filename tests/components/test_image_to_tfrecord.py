@@ -89,5 +89,5 @@ def test_fails_with_the_first_rejects_when_nothing_can_be_written(
 ):
     for path in images.parent.glob("*.png"):
         path.write_bytes(b"")
-    with pytest.raises(DataError, match=r"No image could be written.*empty.*\.png"):
+    with pytest.raises(DataError, match=r"(?s)No image could be written.*empty.*\.png"):
         convert_source(str(images), new_artifact, beam_context)
