@@ -213,7 +213,7 @@ def test_a_defect_of_ours_is_seventy_and_says_so(image_set, tmp_path, capsys, mo
 def test_a_signal_amid_the_conversion_ends_it_and_a_rerun_goes_on(
     image_set, tmp_path, number, code
 ):
-    for copy in range(4000):
+    for copy in range(2000):
         name = f"copy-{copy}.png"
         os.link(image_set.folder / f"{copy % 40:02d}.png", image_set.folder / name)
         image_set.add("TRAIN", name, "cat", None)
