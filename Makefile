@@ -5,6 +5,8 @@ PYTHON ?=
 UV ?= uv
 UPGRADE ?=
 SECONDS ?= 600
+# Processes that share the tests of `make test`; each takes up to 2 GB.
+WORKERS ?= 2
 
 # Without its bytecode TFX takes half a minute to import.
 unexport PYTHONDONTWRITEBYTECODE
@@ -28,7 +30,7 @@ demo: ## Run the whole pipeline on 1,797 real images
 	@$(IN_TFX) -m darkroom.cli demo
 
 test: ## Run all tests
-	@$(IN_TFX) -m pytest
+	@$(IN_TFX) -m pytest -n $(WORKERS) --dist worksteal
 
 test-core: ## Run the quick tests that need neither tfx nor TensorFlow (PYTHON=3.10 to 3.13)
 	@$(IN_CORE) -m pytest -m 'not long and not slow' tests/core tests/packaging

@@ -206,15 +206,15 @@ def test_a_killed_training_goes_on_where_it_stopped(demo, tmp_path):
 
 def test_what_is_wrong_with_the_model_is_told_before_the_data_goes_through(demo):
     root, _ = demo
+    early = root.parent / "early"
+    # A root where nothing but a log was left is taken again.
+    early.mkdir()
+    (early / "log.txt").touch()
     command = [sys.executable, "-m", "darkroom.cli", "run", "--json", "--data"]
-    command += [str(root / "images" / "digits.csv"), "--root", str(root.parent / "early")]
+    command += [str(root / "images" / "digits.csv"), "--root", str(early)]
     command += ["--model", "keras.applications:MobilNet"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=400)
     assert done.returncode == 2
     assert "Did you mean MobileNet" in json.loads(done.stdout)["error"]["hint"]
-    assert sorted(path.name for path in (root.parent / "early").iterdir()) == ["log.txt"]
-
-    # A root where nothing but a log was left is taken again.
-    command[-1] = "small_cnn"
-    command += ["--policy", "small_classes=fail", "--min-class-images", "10000000"]
-    assert subprocess.run(command, capture_output=True, timeout=400).returncode == 1
+    assert [path.name for path in early.iterdir()] == ["log.txt"]
+    assert (early / "log.txt").stat().st_size

@@ -373,6 +373,8 @@ def test_own_run_fn_with_our_input_fn(helpers, tmp_path):
     assert (tmp_path / "serving" / "saved_model.pb").exists()
 
 
+# The demo's own test asks the same of the whole pipeline.
+@pytest.mark.long
 def test_small_cnn_reads_digits(helpers, write_dataset, tmp_path):
     digits = pytest.importorskip("sklearn.datasets").load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))
