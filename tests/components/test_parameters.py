@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from darkroom.components.parameters import PARAMETERS, apply_parameters, encode_value
+from darkroom.conversion import ConversionOptions
+from darkroom.errors import UsageError
+from darkroom.options import TrainingOptions
+from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.pipeline import create_pipeline
+from darkroom.rows import ManifestOptions
+from darkroom.validation import ValidationOptions
+
+MANIFEST = {
+    "source": "gs://b/a.csv",
+    "options": ManifestOptions().to_json(),
+    "source_fingerprint": "",
+}
+CONVERSION = {"options": ConversionOptions().to_json()}
+VALIDATION = {"options": ValidationOptions().to_json()}
+TRAINING = {
+    "run_fn": "darkroom.training.run_fn",
+    "custom_config": json.dumps(
+        {"darkroom": TrainingOptions(image_size=(8, 8)).to_dict(), "checkpoint_dir": None}
+    ),
+}
+
+# One other value for every parameter.
+CHANGED: dict[str, Any] = {
+    "data": "gs://other/images.csv",
+    "source_fingerprint": "1234",
+    "split_ratios": "70/20/10",
+    "seed": 5,
+    "checks": "header",
+    "resize_short_side": 64,
+    "encoding": "raw",
+    "compression": "gzip",
+    "policies": {"leakage": "warn"},
+    "max_rejects": 0.25,
+    "min_class_images": 3,
+    "model": "keras.applications:MobileNetV2",
+    "weights": "gs://b/weights.h5",
+    "image_size": (32, 24),
+    "resize": "center_crop",
+    "batch_size": 7,
+    "epochs": 3,
+    "learning_rate": 0.5,
+    "augment": "none",
+    "early_stopping_patience": 2,
+    "checkpoint_steps": 50,
+    "strategy": "one",
+    "loop": "custom",
+    "precision": "mixed_bfloat16",
+    "steps_per_execution": 4,
+    "record_cache": "memory",
+    "ram_budget_bytes": 1 << 28,
+    "model_fingerprint": "abcd",
+    "checkpoint_dir": "/mnt/checkpoints",
+    "min_accuracy": 0.9,
+    "push_to": "gs://b/models",
+}
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except json.JSONDecodeError:
+        return value
+
+
+def _plain_values(properties: dict[str, Any]) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in properties.items()}
+
+
+def _properties(config: PipelineConfig) -> dict[str, dict[str, Any]]:
+    return {c.id: dict(c.exec_properties) for c in create_pipeline(config).components}
+
+
+def test_every_parameter_does_what_the_field_of_the_configuration_does():
+    base = PipelineConfig(data="gs://b/images.csv", root="gs://b/root")
+    config = PipelineConfig(**{"data": "", "root": "gs://b/root", **CHANGED})
+    wanted, properties = _properties(config), _properties(base)
+    assert {parameter.name for parameter in PARAMETERS} == set(CHANGED)
+    for component in {parameter.component for parameter in PARAMETERS}:
+        values = {
+            p.name: encode_value(p, getattr(config, p.name))
+            for p in PARAMETERS
+            if p.component == component
+        }
+        # Pipelines carry every number as a float.
+        carried = {n: float(v) if isinstance(v, int) else v for n, v in values.items()}
+        found = apply_parameters(properties[component], carried)
+        if component == "ImageValidator":
+            # Only policies that differ from the default travel; the options fill in the rest.
+            found["options"] = ValidationOptions.from_json(found["options"]).to_json()
+        assert _plain_values(found) == _plain_values(wanted[component])
+
+
+def test_the_defaults_change_nothing():
+    config = PipelineConfig(data="gs://b/images.csv", root="gs://b/root", push_to="gs://b/p")
+    for component, properties in _properties(config).items():
+        values = {
+            p.name: encode_value(p, getattr(config, p.name))
+            for p in PARAMETERS
+            if p.component == component
+        }
+        found = apply_parameters(properties, values)
+        if component == "ImageValidator":
+            found["options"] = ValidationOptions.from_json(found["options"]).to_json()
+        assert _plain_values(found) == _plain_values(properties)
+
+
+def test_no_two_parameters_of_a_name_go_into_properties_of_a_name():
+    places = [(parameter.name, parameter.property) for parameter in PARAMETERS]
+    assert len(set(places)) == len(places)
+
+
+def test_a_structure_may_come_as_values():
+    properties = {"options": json.loads(VALIDATION["options"])}
+    found = apply_parameters(properties, {"policies": {"leakage": "off"}, "max_rejects": "0.5"})
+    options = ValidationOptions.from_json(found["options"])
+    assert (options.policies["leakage"], options.max_reject_fraction) == ("off", 0.5)
+    assert options.policies["label_conflicts"] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("properties", "values", "message"),
+    [
+        (MANIFEST, {"split_ratios": "80/10"}, "three numbers"),
+        (MANIFEST, {"seed": 1.5}, "seed is 1.5, expected a whole number"),
+        (MANIFEST, {"epochs": 3}, "takes no parameter 'epochs'"),
+        (MANIFEST, {"data": 3}, "data is 3, expected text"),
+        (CONVERSION, {"checks": "some"}, "checks must be one of"),
+        (VALIDATION, {"policies": "leakage=warn"}, "policies is no JSON"),
+        (VALIDATION, {"policies": '{"leak": "warn"}'}, "Unknown check 'leak'"),
+        (VALIDATION, {"max_rejects": 2}, "max_reject_fraction is 2"),
+        (VALIDATION, {"max_rejects": True}, "max_rejects is True, expected a number"),
+        (TRAINING, {"epochs": 0}, "epochs is 0"),
+        (TRAINING, {"epochs": "many"}, "epochs is 'many', expected a whole number"),
+    ],
+)
+def test_a_wrong_value_is_named(properties, values, message: str):
+    with pytest.raises(UsageError) as error:
+        apply_parameters(properties, values)
+    assert message in str(error.value)
