@@ -15,7 +15,7 @@ from darkroom.input_pipeline import make_eval_dataset, make_train_dataset
 from darkroom.manifest_options import ManifestOptions
 from darkroom.manifest_source import is_converted, open_manifest
 from darkroom.options import STRETCH, InputOptions
-from darkroom.record_source import check_commits, list_files, open_dataset
+from darkroom.record_source import RecordSource, check_commits, list_files, open_dataset
 from darkroom.sources import AnySource
 
 __all__ = [
@@ -136,7 +136,7 @@ def input_fn(
             hold no image or no label.
     """
     files = list_files(file_patterns)
-    check_commits(files, verify)
+    source = RecordSource(files, check_commits(files, verify))
     if training:
-        return make_train_dataset(files, options, epoch=epoch, skip_batches=skip_batches)
-    return make_eval_dataset(files, options)
+        return make_train_dataset(source, options, epoch=epoch, skip_batches=skip_batches)
+    return make_eval_dataset(source, options)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -35,6 +35,9 @@ _RAW_FEATURES = {**_SHAPE_FEATURES, IMAGE_CHANNELS: tf.io.FixedLenFeature([], tf
 # Records looked at for their mean size, where no commit tells.
 _SAMPLED_RECORDS = 64
 
+# The commits of datasets by their folders; None for what another tool than darkroom wrote.
+Commits = Mapping[str, datasets.Dataset | None]
+
 
 class RecordSource:
     """TFRecord files; see `darkroom.image_source.ImageSource`.
@@ -44,11 +47,12 @@ class RecordSource:
         element_bytes: Mean size of a record.
     """
 
-    def __init__(self, files: Sequence[str]) -> None:
+    def __init__(self, files: Sequence[str], commits: Commits | None = None) -> None:
         """Opens files whose datasets were checked.
 
         Args:
             files: Paths of TFRecord files, gzip-compressed when they end in `.gz`.
+            commits: What `check_commits` returned for them; None: it is read.
 
         Raises:
             DataError: There is no record, or the first one has no image or no label; or pixels are
@@ -59,13 +63,14 @@ class RecordSource:
         self._cached: tf.data.Dataset | None = None
         self._counts: list[int] | None = None
         self._features = dict(_FEATURES)
-        self._shards = shards = _find_shards(self.files)
+        self._commits = _read_commits(self.files) if commits is None else commits
+        self._shards = shards = _find_shards(self.files, self._commits)
         if len(shards) == len(self.files):
             self._counts = [shards[file][0].records for file in self.files]
             # What darkroom writes is upright.
             if all(set(_SHAPE_FEATURES) <= set(features) for _, features in shards.values()):
                 self._features |= _SHAPE_FEATURES
-        if _check_raw(self.files):
+        if _check_raw(self.files, self._commits):
             self._features |= _RAW_FEATURES
         self.element_bytes = _measure_records(first)
 
@@ -93,7 +98,7 @@ class RecordSource:
                 f"shard is {part!r}, but there are only {len(self.files)} files.",
                 'Use shard_by="record".',
             )
-        return self if count == 1 else RecordSource(self.files[index::count])
+        return self if count == 1 else RecordSource(self.files[index::count], self._commits)
 
     def make_elements(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
         """Returns the serialised records, string [] each."""
@@ -157,7 +162,9 @@ def open_dataset(
     if verify:
         check_hashes(root, dataset)
     sources = {
-        name: RecordSource([storage.join(root, shard.file) for shard in split.shards])
+        name: RecordSource(
+            [storage.join(root, shard.file) for shard in split.shards], {root: dataset}
+        )
         for name, split in dataset.splits.items()
         if split.records
     }
@@ -180,31 +187,37 @@ def list_files(file_patterns: str | Sequence[str]) -> list[str]:
     return files
 
 
-def check_commits(files: Sequence[str], verify: bool) -> None:
+def check_commits(files: Sequence[str], verify: bool) -> Commits:
     """Checks the datasets of darkroom's that files belong to; what others made has no commit.
 
     Args:
         files: Paths of TFRecord files.
         verify: Read them, too, and check their SHA-256.
 
+    Returns:
+        The commits, for `RecordSource`.
+
     Raises:
         DataError: A dataset was never finished or is damaged, or there is nothing to verify by.
     """
-    shards: dict[str, list[str]] = {}
-    for file in files:
-        root, name = _split_path(file)
-        shards.setdefault(root, []).append(name)
-    for root, names in shards.items():
-        dataset = datasets.find_dataset(root)
+    commits = _read_commits(files)
+    for root, dataset in commits.items():
         if dataset is not None:
             datasets.check_files(root, dataset)
             if verify:
-                check_hashes(root, dataset, names)
+                places = map(_split_path, files)
+                check_hashes(root, dataset, [name for folder, name in places if folder == root])
         elif verify:
             raise DataError(
                 f"{root} cannot be verified: it has no {datasets.DATASET_FILE}.",
                 "Only what darkroom made has one; read the rest without verify.",
             )
+    return commits
+
+
+def _read_commits(files: Sequence[str]) -> Commits:
+    roots = dict.fromkeys(_split_path(file)[0] for file in files)
+    return {root: datasets.find_dataset(root) for root in roots}
 
 
 def _split_path(file: str) -> tuple[str, str]:
@@ -214,21 +227,21 @@ def _split_path(file: str) -> tuple[str, str]:
     return root or ".", f"{split}/{name}"
 
 
-def _find_shards(files: Sequence[str]) -> dict[str, tuple[datasets.Shard, Sequence[str]]]:
+def _find_shards(
+    files: Sequence[str], commits: Commits
+) -> dict[str, tuple[datasets.Shard, Sequence[str]]]:
     """Returns by file what commits say, where they do: the shard, and its records' features."""
-    roots = dict.fromkeys(_split_path(file)[0] for file in files)
     known: dict[tuple[str, str], tuple[datasets.Shard, Sequence[str]]] = {}
-    for root in roots:
-        if (dataset := datasets.find_dataset(root)) is not None:
+    for root, dataset in commits.items():
+        if dataset is not None:
             for split in dataset.splits.values():
                 known |= {(root, s.file): (s, tuple(dataset.features)) for s in split.shards}
     return {file: known[place] for file in files if (place := _split_path(file)) in known}
 
 
-def _check_raw(files: Sequence[str]) -> bool:
+def _check_raw(files: Sequence[str], commits: Commits) -> bool:
     """Tells whether the datasets of files store pixels instead of encoded images."""
-    roots = dict.fromkeys(_split_path(file)[0] for file in files)
-    found = {root: datasets.find_dataset(root) for root in roots}
+    found = {root: commits[root] for root in dict.fromkeys(_split_path(f)[0] for f in files)}
     raw = [root for root, dataset in found.items() if dataset and _is_raw(dataset)]
     if raw and len(raw) < len(found):
         other = next(root for root in found if root not in raw)

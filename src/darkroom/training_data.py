@@ -31,8 +31,7 @@ def open_split(
         return paths
     try:
         files = list_files(paths)
-        check_commits(files, verify)
-        return RecordSource(files)
+        return RecordSource(files, check_commits(files, verify))
     except DataError as error:
         raise DataError(f"The {split} split cannot be used: {error.message}", error.hint) from error
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from darkroom import dataset
 from darkroom.decoding import decode_image
 from darkroom.errors import DataError, UsageError
 from darkroom.input import (
@@ -406,6 +407,24 @@ def test_records_of_others_are_counted_by_reading_them(files, helpers, write_dat
     for file in own.files:
         open(file, "wb").close()
     assert [own.count_images((part, 2)) for part in range(2)] == [5, 4]
+
+
+def test_a_commit_is_read_once(helpers, write_dataset, monkeypatch):
+    root = write_dataset({"train": helpers.make_rows(9), "eval": helpers.make_rows(3)})
+    found = []
+
+    def read_dataset(folder):
+        found.append(folder)
+        return read(folder)
+
+    read = dataset.read_dataset
+    monkeypatch.setattr(dataset, "read_dataset", read_dataset)
+    assert sorted(load(root, image_size=SIZE)) == ["eval", "train"]
+    assert found == [str(root)]
+    found.clear()
+    options = _options(shard=(1, 2), shard_by="file")
+    assert len(_numbers(input_fn(f"{root}/Split-train/*", options, training=True))) == 4
+    assert found == [str(root)]
 
 
 def test_a_source_is_identified_by_its_records_and_not_by_its_folder(
