@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.errors import DataError, UsageError
+from darkroom.options import check_choice, check_count
 from darkroom.tfrecords import GZIP_SUFFIX
 
 LABEL_TYPES = ("int64", "float32")
@@ -58,15 +59,12 @@ class CsvOptions:
         Raises:
             UsageError: A value is out of its range.
         """
-        _check_count("batch_size", self.batch_size, 1)
-        _check_count("shuffle_rows", self.shuffle_rows, 1)
-        _check_count("seed", self.seed, 0)
+        check_count("batch_size", self.batch_size, 1)
+        check_count("shuffle_rows", self.shuffle_rows, 1)
+        check_count("seed", self.seed, 0)
         if self.epoch is not None:
-            _check_count("epoch", self.epoch, 0)
-        if self.label_type not in LABEL_TYPES:
-            raise UsageError(
-                f"label_type is {self.label_type!r}, expected one of {', '.join(LABEL_TYPES)}."
-            )
+            check_count("epoch", self.epoch, 0)
+        check_choice("label_type", self.label_type, LABEL_TYPES)
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
             raise UsageError(
                 f"delimiter is {self.delimiter!r}, expected one character, no quote or line break."
@@ -270,8 +268,3 @@ def _describe_cell(column: str, cell: str, kind: str, is_label: bool) -> str:
     if is_label:
         hint = 'Number text labels first; for other numbers give label_type="float32".'
     return f"column {column!r} is {cell!r}, expected {number}. {hint}"
-
-
-def _check_count(name: str, value: object, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise UsageError(f"{name} is {value!r}, expected a whole number of at least {least}.")

@@ -19,8 +19,8 @@ import tensorflow as tf
 from darkroom import storage
 from darkroom.errors import StorageError, UsageError
 from darkroom.locks import FolderLock
+from darkroom.options import SHARDINGS, check_choice
 
-SHARDINGS = ("off", "dynamic", "file")
 CONNECT_TIMEOUT_SECONDS = 10.0
 
 _RETRY_SECONDS = 0.2
@@ -70,8 +70,7 @@ def distribute(
         UsageError: `service`, `sharding` or `job_name` is wrong.
         StorageError: No dispatcher answers in time.
     """
-    if sharding not in SHARDINGS:
-        raise UsageError(f"sharding is {sharding!r}, expected one of {', '.join(SHARDINGS)}.")
+    check_choice("sharding", sharding, SHARDINGS)
     if job_name is not None and not job_name:
         raise UsageError("job_name is empty.", "Give a name, or None.")
     check_dispatcher(service, timeout_seconds)

@@ -21,7 +21,7 @@ from darkroom.input_comparison import (
 )
 from darkroom.input_sample import InputSample, choose_short_side, open_sample
 from darkroom.input_ways import WAYS, Batches, Way
-from darkroom.options import InputOptions
+from darkroom.options import InputOptions, check_count
 
 _ROUNDS = 3
 _PASSES = 8
@@ -61,8 +61,7 @@ class BenchmarkOptions:
             UsageError: A value is out of its range.
         """
         object.__setattr__(self, "image_size", self.input_options.image_size)
-        if type(self.images) is not int or self.images < 1:
-            raise UsageError(f"images is {self.images!r}, expected a whole number of at least 1.")
+        check_count("images", self.images, 1)
         step = self.step_seconds
         if step is not None and (type(step) not in (int, float) or not 0 < step < 60):
             raise UsageError(f"step_seconds is {step!r}, expected a number from 0 to 60.")

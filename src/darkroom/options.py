@@ -14,6 +14,7 @@ from darkroom.errors import UsageError
 SMALL_CNN = "small_cnn"
 STRETCH, CENTER_CROP = RESIZES = ("stretch", "center_crop")
 NO_CACHE, MEMORY_CACHE = "none", "memory"
+SHARDINGS = ("off", "dynamic", "file")
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
 LOOPS = ("fit", "custom")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
@@ -38,7 +39,7 @@ _CHOICES = {
     "resize": RESIZES,
     "shard_by": ("record", "file"),
     "dtype": ("uint8", "float32"),
-    "service_sharding": ("off", "dynamic", "file"),
+    "service_sharding": SHARDINGS,
 }
 
 
@@ -116,11 +117,11 @@ class InputOptions:
         if shard[0] >= shard[1]:
             raise UsageError(f"shard is {shard!r}, expected an index below the count.")
         for name, least in _LEAST_COUNTS.items():
-            _check_count(name, getattr(self, name), least)
+            check_count(name, getattr(self, name), least)
         if self.repeat is not None:
-            _check_count("repeat", self.repeat, 1)
+            check_count("repeat", self.repeat, 1)
         for name, choices in _CHOICES.items():
-            _check_choice(name, getattr(self, name), choices)
+            check_choice(name, getattr(self, name), choices)
         if not isinstance(self.cache, str) or not self.cache or "://" in self.cache:
             raise UsageError(f"cache is {self.cache!r}, expected none, memory or a local path.")
         if self.service is not None and (shard[1] > 1 or self.cache != NO_CACHE):
@@ -202,15 +203,15 @@ class TrainingOptions:
             UsageError: A value is out of its range.
         """
         object.__setattr__(self, "image_size", self.input_options.image_size)
-        _check_count("epochs", self.epochs, 1)
-        _check_count("early_stopping_patience", self.early_stopping_patience, 0)
+        check_count("epochs", self.epochs, 1)
+        check_count("early_stopping_patience", self.early_stopping_patience, 0)
         if type(self.learning_rate) not in (int, float) or not 0 < self.learning_rate < 100:
             raise UsageError(f"learning_rate is {self.learning_rate!r}, expected a number above 0.")
-        _check_count("checkpoint_steps", self.checkpoint_steps, 0)
-        _check_count("steps_per_execution", self.steps_per_execution, 1)
-        _check_choice("strategy", self.strategy, STRATEGIES)
-        _check_choice("loop", self.loop, LOOPS)
-        _check_choice("precision", self.precision, PRECISIONS)
+        check_count("checkpoint_steps", self.checkpoint_steps, 0)
+        check_count("steps_per_execution", self.steps_per_execution, 1)
+        check_choice("strategy", self.strategy, STRATEGIES)
+        check_choice("loop", self.loop, LOOPS)
+        check_choice("precision", self.precision, PRECISIONS)
 
     @property
     def input_options(self) -> InputOptions:
@@ -254,11 +255,21 @@ def _check_pair(name: str, value: Any, what: str, least: int) -> tuple[int, int]
     return pair
 
 
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Checks that an option is one of some texts.
+
+    Raises:
+        UsageError: It is not.
+    """
     if value not in choices:
         raise UsageError(f"{name} is {value!r}, expected one of {', '.join(choices)}.")
 
 
-def _check_count(name: str, value: object, least: int) -> None:
+def check_count(name: str, value: object, least: int) -> None:
+    """Checks that an option is a whole number, and no truth value.
+
+    Raises:
+        UsageError: It is not, or is below the least.
+    """
     if not _is_count(value, least):
         raise UsageError(f"{name} is {value!r}, expected a whole number of at least {least}.")
