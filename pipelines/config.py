@@ -16,7 +16,7 @@ from darkroom.errors import UsageError
 from darkroom.images import CHECKS_FULL, KEEP_ENCODING, ImageOptions
 from darkroom.labels import read_labels
 from darkroom.locations import resolve_roots
-from darkroom.options import MEMORY_CACHE, NO_CACHE, STRETCH, TrainingOptions
+from darkroom.options import MEMORY_CACHE, NO_CACHE, STRETCH, TrainingOptions, pick_fields
 from darkroom.rows import ManifestOptions
 from darkroom.schema import Schema
 from darkroom.sharding import parse_shard_counts
@@ -195,10 +195,8 @@ class PipelineConfig:
     @property
     def training(self) -> TrainingOptions:
         """What is trained and how."""
-        names = {each.name for each in dataclasses.fields(TrainingOptions)} - {"cache"}
-        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-        shared = {name: value for name, value in values.items() if name in names}
-        return TrainingOptions(**shared, cache=self.record_cache)
+        # The pipeline's `cache` is another one: that of its steps.
+        return TrainingOptions(**{**pick_fields(self, TrainingOptions), "cache": self.record_cache})
 
     @property
     def pipeline_root(self) -> str:

@@ -216,9 +216,7 @@ class TrainingOptions:
     @property
     def input_options(self) -> InputOptions:
         """How records become batches."""
-        names = {each.name for each in dataclasses.fields(InputOptions)}
-        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-        return InputOptions(**{name: value for name, value in values.items() if name in names})
+        return InputOptions(**pick_fields(self, InputOptions))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the options as values that JSON knows."""
@@ -242,6 +240,18 @@ class TrainingOptions:
         if "image_size" not in values:
             raise UsageError("Training needs the option image_size: [height, width] in pixels.")
         return cls(**values)
+
+
+def pick_fields(options: Any, target: type) -> dict[str, Any]:
+    """Returns the values of those fields of a dataclass that another dataclass has, too, by name.
+
+    Args:
+        options: The one with values.
+        target: The class of the other one.
+    """
+    names = {each.name for each in dataclasses.fields(target)}
+    fields = (each.name for each in dataclasses.fields(options))
+    return {name: getattr(options, name) for name in fields if name in names}
 
 
 def _is_count(value: object, least: int) -> bool:
