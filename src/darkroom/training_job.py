@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -140,15 +140,22 @@ def _train_and_export(
 
 
 def _open_splits(data: Sequence[str], eval_data: Sequence[str]) -> _Splits:
-    if any(map(_is_manifest, [*data, *eval_data])):
+    are_manifests = [_is_manifest(path) for path in (*data, *eval_data)]
+    if any(are_manifests):
+        if len(data) > 1 or len(eval_data) > 1 or not all(are_manifests):
+            raise UsageError(
+                f"Images that are not converted come from one list, folder or pattern, got "
+                f"{', '.join([*data, *eval_data])}.",
+                "Give one, or convert them all.",
+            )
         return _open_manifests(data, eval_data)
-    roots = _list_datasets(data)
-    eval_roots = _list_datasets(eval_data) if eval_data else roots
-    identity = [
-        [datasets.read_dataset(root).fingerprint for root in part] for part in (roots, eval_roots)
-    ]
+    training = _read_datasets(data)
+    evaluation = _read_datasets(eval_data) if eval_data else training
     return _Splits(
-        _list_patterns("train", roots), _list_patterns("eval", eval_roots), None, identity
+        _list_patterns("train", training),
+        _list_patterns("eval", evaluation),
+        None,
+        [[dataset.fingerprint for dataset in part.values()] for part in (training, evaluation)],
     )
 
 
@@ -166,12 +173,6 @@ def _open_manifests(data: Sequence[str], eval_data: Sequence[str]) -> _Splits:
     from darkroom.manifest_options import ManifestOptions
     from darkroom.manifest_source import open_manifest
 
-    if len(data) > 1 or len(eval_data) > 1 or not all(map(_is_manifest, [*data, *eval_data])):
-        raise UsageError(
-            f"Images that are not converted come from one list, folder or pattern, got "
-            f"{', '.join([*data, *eval_data])}.",
-            "Give one, or convert them all.",
-        )
     labels, splits = open_manifest(data[0])
     evaluation = splits
     if eval_data:
@@ -188,8 +189,8 @@ def _open_manifests(data: Sequence[str], eval_data: Sequence[str]) -> _Splits:
     return _Splits(*chosen, labels, [source.identify() for source in chosen])
 
 
-def _list_datasets(paths: Sequence[str]) -> list[str]:
-    """Returns the folders that paths and patterns name."""
+def _read_datasets(paths: Sequence[str]) -> dict[str, datasets.Dataset]:
+    """Returns the commits of the folders that paths and patterns name."""
     roots: list[str] = []
     for path in map(storage.absolute, paths):
         found = [path]
@@ -197,18 +198,18 @@ def _list_datasets(paths: Sequence[str]) -> list[str]:
             commits = storage.match_pattern(storage.join(path, datasets.DATASET_FILE))
             found = sorted(commit.rpartition("/")[0] for commit in commits)
         roots += found
-    return list(dict.fromkeys(roots))
+    return {root: datasets.read_dataset(root) for root in dict.fromkeys(roots)}
 
 
-def _list_patterns(split: str, roots: Sequence[str]) -> list[str]:
+def _list_patterns(split: str, commits: Mapping[str, datasets.Dataset]) -> list[str]:
     patterns = []
-    for root in roots:
-        found = datasets.read_dataset(root).splits.get(split)
+    for root, dataset in commits.items():
+        found = dataset.splits.get(split)
         if found and found.records:
             patterns.append(f"{storage.join(root, sharding.split_folder(split))}/*")
     if not patterns:
         raise DataError(
-            f"There is no record of the {split} split in {', '.join(roots)}.",
+            f"There is no record of the {split} split in {', '.join(commits)}.",
             "Give the split in the source, or shares with convert --split-ratios.",
         )
     return patterns
