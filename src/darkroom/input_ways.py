@@ -21,7 +21,7 @@ from darkroom.input import make_train_dataset
 from darkroom.input_sample import GZIP, ONE_FILE, RAW, RESIZED, SHARDS, InputSample
 from darkroom.options import MEMORY_CACHE, InputOptions
 from darkroom.pillow_ways import PillowImages, PreloadedBatches, measure_free_memory
-from darkroom.record_source import RecordSource
+from darkroom.record_source import IMAGE_FEATURES, RecordSource
 
 Batches = Iterable[tuple[Any, Any]]
 # From a way's elements to the bytes of an image file and its label.
@@ -31,10 +31,6 @@ _CYCLE_LENGTH = 16
 _MAX_ATTEMPTS = 10
 # Of the memory that is free, for decoded images.
 _MEMORY_SHARE = 0.25
-_FEATURES = {
-    IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string),
-    LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64),
-}
 
 
 @dataclass(frozen=True)
@@ -178,7 +174,7 @@ def _interleave(sample: InputSample) -> tf.data.Dataset:
 
 
 def _parse_record(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    parsed = tf.io.parse_single_example(record, _FEATURES)
+    parsed = tf.io.parse_single_example(record, IMAGE_FEATURES)
     return parsed[IMAGE_ENCODED], parsed[LABEL_NUMBER]
 
 

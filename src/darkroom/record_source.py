@@ -23,7 +23,7 @@ from darkroom.options import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.verification import check_hashes
 
 _READ_BUFFER_BYTES = 1 << 20
-_FEATURES = {
+IMAGE_FEATURES = {
     IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string),
     LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64),
 }
@@ -62,7 +62,7 @@ class RecordSource:
         first = _check_first_record(self.files)
         self._cached: tf.data.Dataset | None = None
         self._counts: list[int] | None = None
-        self._features = dict(_FEATURES)
+        self._features = dict(IMAGE_FEATURES)
         self._commits = _read_commits(self.files) if commits is None else commits
         self._shards = shards = _find_shards(self.files, self._commits)
         if len(shards) == len(self.files):
@@ -265,7 +265,7 @@ def _check_first_record(files: Sequence[str]) -> str:
     for file in files:
         for record in islice(_read_records(tf.constant(file)).as_numpy_iterator(), 1):
             features = tf.train.Example.FromString(record).features.feature
-            missing = [key for key in _FEATURES if key not in features]
+            missing = [key for key in IMAGE_FEATURES if key not in features]
             if missing:
                 raise DataError(
                     f"The first record of {file} has no {' and no '.join(missing)}; "
