@@ -19,11 +19,9 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom.augmentation_options import Augmentation
-from darkroom.options import CENTER_CROP, STRETCH
+from darkroom.options import CENTER_CROP, CENTER_SHARE, STRETCH
 from darkroom.orientation import parse_orientation, turn_upright
 
-# Of the shorter side, as in short side 256 for a view of 224.
-_CENTER_SHARE = (7, 8)
 _SCALES = (1, 2, 4, 8)
 _CAST_RATIO = 4
 
@@ -202,7 +200,7 @@ def _choose_center(image_size: tuple[int, int], shape: tf.Tensor) -> tf.Tensor:
     # Whether the image is, for the form that is wanted, too wide rather than too high.
     by_height = sides[0] * image_size[1] <= sides[1] * image_size[0]
     side, whole = tf.cond(by_height, lambda: (sides[0], wanted[0]), lambda: (sides[1], wanted[1]))
-    share, parts = _CENTER_SHARE
+    share, parts = CENTER_SHARE
     rounded = (2 * share * wanted * side + parts * whole) // (2 * parts * whole)
     size = tf.cast(tf.maximum(rounded, 1), tf.int32)
     return tf.concat(((shape - size) // 2, size), axis=0)

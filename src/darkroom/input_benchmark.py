@@ -19,9 +19,9 @@ from darkroom.input_comparison import (
     format_comparison,
     write_comparison,
 )
-from darkroom.input_sample import InputSample, choose_short_side, open_sample
+from darkroom.input_sample import InputSample, open_sample
 from darkroom.input_ways import WAYS, Batches, Way
-from darkroom.options import InputOptions, check_count
+from darkroom.options import InputOptions, check_count, choose_short_side
 
 _ROUNDS = 3
 _PASSES = 8
@@ -227,7 +227,7 @@ def _conclude(entrant: _Entrant, options: InputOptions) -> WayResult:
     way = entrant.way
     return WayResult(
         name=_name(way, options),
-        advice=way.advice.format(short_side=choose_short_side(options)),
+        advice=way.advice.format(short_side=choose_short_side(options.image_size)),
         is_stored=way.is_stored,
         images_per_second=statistics.median(entrant.rates) if entrant.rates else None,
         idle_share=statistics.median(entrant.idle_shares) if entrant.idle_shares else None,
@@ -238,4 +238,4 @@ def _conclude(entrant: _Entrant, options: InputOptions) -> WayResult:
 
 
 def _name(way: Way, options: InputOptions) -> str:
-    return way.name.format(short_side=choose_short_side(options))
+    return way.name.format(short_side=choose_short_side(options.image_size))

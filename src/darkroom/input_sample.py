@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from darkroom import dataset as datasets
 from darkroom import examples, progress, storage
 from darkroom.converter import convert
 from darkroom.errors import DataError
-from darkroom.options import InputOptions
+from darkroom.options import InputOptions, choose_short_side
 from darkroom.splits import TRAIN
 from darkroom.tfrecords import read_records
 
@@ -25,8 +24,6 @@ ONE_FILE, SHARDS, RESIZED, RAW, GZIP = "one", "shards", "resized", "raw", "gzip"
 _NUM_SHARDS = 8
 # A sample is stored half a dozen times.
 _MAX_SAMPLE_BYTES = 256 << 20
-# So that a window as large as the view is left when an eighth of the sides is cut off.
-_STORED_SHARE = 8 / 7
 _SUFFIXES = {b"jpeg": ".jpg", b"png": ".png"}
 # Pillow takes four for RGB.
 _BYTES_PER_PIXEL = 4
@@ -106,11 +103,6 @@ def open_sample(
         )
 
 
-def choose_short_side(options: InputOptions) -> int:
-    """Returns the short side, in pixels, at which images are stored for views of a size."""
-    return math.ceil(max(options.image_size) * _STORED_SHARE)
-
-
 def _read_split(root: str, dataset: datasets.Dataset) -> Iterator[bytes]:
     missing = [
         name
@@ -169,7 +161,7 @@ def _convert_images(
     scratch: Path, num_labels: int, num_images: int, options: InputOptions
 ) -> dict[str, list[str]]:
     """Returns the TFRecords of each form."""
-    short_side = choose_short_side(options)
+    short_side = choose_short_side(options.image_size)
     forms: dict[str, dict[str, Any]] = {
         ONE_FILE: {"num_shards": 1},
         SHARDS: {},

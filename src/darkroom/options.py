@@ -13,6 +13,8 @@ from darkroom.errors import UsageError
 
 SMALL_CNN = "small_cnn"
 STRETCH, CENTER_CROP = RESIZES = ("stretch", "center_crop")
+# What a center crop leaves of the sides, as 224 of 256.
+CENTER_SHARE = (7, 8)
 NO_CACHE, MEMORY_CACHE = "none", "memory"
 SHARDINGS = ("off", "dynamic", "file")
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
@@ -263,6 +265,15 @@ def _check_pair(name: str, value: Any, what: str, least: int) -> tuple[int, int]
     if len(pair) != 2 or not all(_is_count(number, least) for number in pair):
         raise UsageError(f"{name} is {value!r}, expected {what} at least {least}.")
     return pair
+
+
+def choose_short_side(image_size: tuple[int, int]) -> int:
+    """Returns the short side, in pixels, of which a center crop leaves the longer one of a view.
+
+    Rounded as the crop is: a pixel more, and what is cut out of a square has to be resized.
+    """
+    share, parts = CENTER_SHARE
+    return (2 * parts * max(image_size) + share) // (2 * share)
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

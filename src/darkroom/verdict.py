@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom import storage
+from darkroom.options import choose_short_side
 
 VERDICT_JSON, VERDICT_MARKDOWN = "input.json", "input.md"
 # A training that waits less than this would gain nothing that can be noticed.
 _BOUND_SHARE = 0.02
-# Sides of what is stored, over those of what the model takes: as short side 256 for 224.
-_STORED_RATIO = 8 / 7
 _READ, _PARSE, _DECODE, _RESIZE, _BATCH, _AUGMENT = STAGES = (
     "read",
     "parse",
@@ -115,7 +114,7 @@ def judge_input(
 def _advise(slowest: str, image_size: tuple[int, int], costs: StageCosts) -> tuple[str, float]:
     """Returns what to change, and the seconds an image that would be left."""
     total, own = costs.total_seconds, costs.seconds[slowest]
-    stored = round(max(image_size) * _STORED_RATIO)
+    stored = choose_short_side(image_size)
     if slowest == _DECODE and costs.short_side is not None and costs.short_side > stored:
         # Decoding takes as long as there are pixels.
         share = (stored / costs.short_side) ** 2

@@ -10,6 +10,7 @@ from PIL import Image, ImageOps
 
 from darkroom import decoding
 from darkroom.augmentation_options import Augmentation
+from darkroom.options import choose_short_side
 from darkroom.orientation import parse_orientation, turn_upright
 
 SIZE = (30, 20)
@@ -277,6 +278,19 @@ def test_the_center_of_a_short_side_of_256_is_cut_and_not_resized(format_, heigh
     top, left = (height - 224) // 2, (width - 224) // 2
     got = decoding.decode_image(tf.constant(data), (224, 224), "center_crop")
     np.testing.assert_array_equal(got, pixels[top : top + 224, left : left + 224])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("view", [(96, 96), (128, 128), (160, 160), (128, 96), (100, 130)])
+def test_the_center_of_what_is_stored_for_a_view_is_the_view(view, turned):
+    side = choose_short_side(view)
+    data = _encode(_photo(*((2 * side, side) if turned else (side, 2 * side))), "PNG")
+    center = decoding.decode_image(tf.constant(data), view, "center_crop", resized=False)
+    height, width, _ = center.shape
+    assert height >= view[0]
+    assert width >= view[1]
+    # Of the stored shorter side exactly what the longer one of the view takes.
+    assert (width if turned else height) == max(view)
 
 
 @pytest.mark.parametrize(
