@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,6 +18,7 @@ import tensorflow as tf
 
 from darkroom import conversion, manifest_writer, storage
 from darkroom.dataset import DATASET_FILE
+from darkroom.decoding import decode_image
 from darkroom.errors import DataError, UsageError
 from darkroom.image_forms import check_form
 from darkroom.image_source import EpochOrder, LabeledImage
@@ -32,6 +34,7 @@ from darkroom.sources.dataframe import is_dataframe
 
 # What is shuffled is a number.
 _ELEMENT_BYTES = 8
+_MAX_NAMED = 10
 
 
 class ManifestSource:
@@ -99,6 +102,47 @@ class ManifestSource:
         uri = tf.gather(self._uri_table, element)
         encoded = check_form(tf.io.read_file(uri), uri)
         return LabeledImage(encoded, tf.gather(self._label_table, element), None)
+
+    def check_images(self) -> None:
+        """Decodes all images, to name those that end a training; TensorFlow's error does not.
+
+        Raises:
+            DataError: Some cannot be decoded; the first ten are named.
+        """
+        whole = tf.data.Dataset.range(len(self._uris)).map(
+            tf.autograph.experimental.do_not_convert(self._decode),
+            num_parallel_calls=len(os.sched_getaffinity(0)),
+            deterministic=True,
+        )
+        damaged: list[int] = []
+        expected = 0
+        # What cannot be decoded is left out, and the number of the next one tells.
+        for number in (*whole.ignore_errors().as_numpy_iterator(), len(self._uris)):
+            damaged += range(expected, int(number))
+            expected = int(number) + 1
+        if damaged:
+            named = [self._describe_problem(number) for number in damaged[:_MAX_NAMED]]
+            raise DataError(
+                f"{len(damaged)} of {len(self._uris)} images cannot be decoded: "
+                f"{'; '.join(named)}.",
+                "Mend them or take them off the list; darkroom convert leaves such images out.",
+            )
+
+    def _decode(self, number: tf.Tensor) -> tf.Tensor:
+        """Returns the number, when the image could be decoded."""
+        encoded = self.parse(number).encoded
+        pixels = decode_image(encoded, (1, 1), scaled=False, resized=False)
+        with tf.control_dependencies((pixels,)):
+            return tf.identity(number)
+
+    def _describe_problem(self, number: int) -> str:
+        try:
+            self._decode(tf.constant(number, tf.int64))
+        except tf.errors.OpError as error:
+            # Without the names of operations before and behind.
+            reason = re.sub(r"\{\{.*?\}\}|\[Op:.*", "", str(error.message)).strip()
+            return f"{self._uris[number]} ({reason})"
+        return str(self._uris[number])
 
     def identify(self) -> str:
         """Returns a hash of the images' places, labels and versions, 32 hexadecimal digits."""

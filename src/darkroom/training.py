@@ -24,7 +24,7 @@ from darkroom.input_stages import measure_stages
 from darkroom.options import CHECKPOINT_DIR_KEY, CONFIG_KEY, NO_CACHE, InputOptions, TrainingOptions
 from darkroom.serving import export_model
 from darkroom.strategies import Placement, make_placement
-from darkroom.training_data import name_cache, open_split, use_cache_folder
+from darkroom.training_data import explain_damage, name_cache, open_split, use_cache_folder
 from darkroom.training_loops import FitLoop, Loop, TapeLoop
 from darkroom.training_model import make_model, use_precision
 from darkroom.verdict import Verdict, judge_input, write_verdict
@@ -103,7 +103,8 @@ def train(
         run_dir: Gets checkpoints, TensorBoard's event files and `history.json`.
 
     Raises:
-        DataError: A split has no records, or there are fewer than two labels.
+        DataError: A split has no records, an image of a list cannot be decoded, or there are fewer
+            than two labels.
         UsageError: The model cannot be built, or `run_dir` holds the checkpoint of another model.
     """
     if num_classes < 2:
@@ -132,7 +133,8 @@ def train(
             shared = placement.share_input(input_options)
             with use_cache_folder(shared) as shared, _explain_lost_workers(placement):
                 data = _Data(placement, shared, training, evaluation, InputMeter())
-                timing = _train_epochs(model, loop, run, data, num_steps)
+                with explain_damage(train=training, eval=evaluation):
+                    timing = _train_epochs(model, loop, run, data, num_steps)
             verdict = _judge(timing, options, shared, training)
             if placement.cluster.is_chief:
                 write_verdict(run_dir, verdict)

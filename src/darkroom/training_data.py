@@ -8,8 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+import tensorflow as tf
+
+from darkroom import progress
 from darkroom.errors import DataError
 from darkroom.image_source import ImageSource
+from darkroom.manifest_source import ManifestSource
 from darkroom.options import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.record_source import RecordSource, check_commits, list_files
 
@@ -33,7 +37,36 @@ def open_split(
         files = list_files(paths)
         return RecordSource(files, check_commits(files, verify))
     except DataError as error:
-        raise DataError(f"The {split} split cannot be used: {error.message}", error.hint) from error
+        raise _describe_unusable(split, error) from error
+
+
+@contextmanager
+def explain_damage(**splits: ImageSource) -> Iterator[None]:
+    """Names the files of a list that cannot be decoded, where that may be what ended the block.
+
+    Looking for them costs nothing before.
+
+    Args:
+        splits: What the block reads, by the names of the splits.
+
+    Raises:
+        DataError: The block ended with an error of TensorFlow, and there are such files.
+    """
+    try:
+        yield
+    except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
+        for split, source in splits.items():
+            if isinstance(source, ManifestSource):
+                with progress.step(f"Check the images of {split}"):
+                    try:
+                        source.check_images()
+                    except DataError as error:
+                        raise _describe_unusable(split, error) from error
+        raise
+
+
+def _describe_unusable(split: str, error: DataError) -> DataError:
+    return DataError(f"The {split} split cannot be used: {error.message}", error.hint)
 
 
 @contextmanager

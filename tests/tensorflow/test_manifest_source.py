@@ -276,6 +276,19 @@ def test_reading_a_refused_form_names_file_and_form(form, tmp_path):
     assert "darkroom convert" in str(caught.value)
 
 
+def test_every_image_that_cannot_be_decoded_is_named(listed):
+    source = open_manifest(listed).splits["train"]
+    source.check_images()
+    folder = listed.parent
+    (folder / "0.png").write_bytes((folder / "0.png").read_bytes()[:-30])
+    (folder / "3.jpg").write_bytes(b"\xff\xd8\xff rubbish")
+    (folder / "15.jpg").unlink()
+    with pytest.raises(DataError, match="3 of 6 images cannot be decoded: ") as caught:
+        source.check_images()
+    for name, reason in (("0.png", "Invalid PNG"), ("3.jpg", "Inv"), ("15.jpg", f"{folder}")):
+        assert f"{folder}/{name} ({reason}" in caught.value.message
+
+
 def test_a_file_that_is_gone_is_named(listed):
     os.remove(listed.parent / "0.png")
     with pytest.raises(tf.errors.NotFoundError, match=r"photos/0\.png"):
