@@ -5,6 +5,7 @@ from darkroom.components.image_statistics_gen.component import ImageStatisticsGe
 from darkroom.components.image_to_tfrecord.component import ImageToTFRecord
 from darkroom.components.image_validator.component import ImageValidator
 from darkroom.components.manifest_gen.component import ManifestGen
+from darkroom.components.model_report.component import ModelReport
 from darkroom.components.validation_gate.component import ValidationGate
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "ImageToTFRecord",
     "ImageValidator",
     "ManifestGen",
+    "ModelReport",
     "RecordIndex",
     "Rejects",
     "ValidationGate",

@@ -15,6 +15,7 @@ from darkroom.components import (
     ImageToTFRecord,
     ImageValidator,
     ManifestGen,
+    ModelReport,
     ValidationGate,
 )
 from darkroom.options import CHECKPOINT_DIR_KEY, CONFIG_KEY
@@ -24,6 +25,7 @@ from darkroom.splits import EVAL, TEST
 
 RUN_FN = "darkroom.training.run_fn"
 ACCURACY = "SparseCategoricalAccuracy"
+CONFUSIONS = "MultiClassConfusionMatrixAtThresholds"
 
 
 def create_pipeline(config: PipelineConfig) -> Pipeline:
@@ -48,7 +50,7 @@ def create_pipeline(config: PipelineConfig) -> Pipeline:
         compression=config.compression,
         num_shards=config.num_shards,
     )
-    checks = _create_checks(config, manifest_gen, image_to_tfrecord)
+    *checks, image_validator, gate = _create_checks(config, manifest_gen, image_to_tfrecord)
     trainer = Trainer(
         run_fn=RUN_FN,
         examples=image_to_tfrecord.outputs["examples"],
@@ -62,13 +64,14 @@ def create_pipeline(config: PipelineConfig) -> Pipeline:
         },
     )
     # No artifact passes from the gate to the trainer: the edge alone makes it wait.
-    trainer.add_upstream_node(checks[-1])
+    trainer.add_upstream_node(gate)
     evaluator = Evaluator(
         examples=image_to_tfrecord.outputs["examples"],
         model=trainer.outputs["model"],
         example_splits=[EVAL],
         eval_config=make_eval_config(config.min_accuracy),
     )
+    model_report = ModelReport(evaluator.outputs["evaluation"], image_validator.outputs["report"])
     pusher = Pusher(
         model=trainer.outputs["model"],
         model_blessing=evaluator.outputs["blessing"],
@@ -79,7 +82,17 @@ def create_pipeline(config: PipelineConfig) -> Pipeline:
     return Pipeline(
         pipeline_name=config.name,
         pipeline_root=config.pipeline_root,
-        components=[manifest_gen, image_to_tfrecord, *checks, trainer, evaluator, pusher],
+        components=[
+            manifest_gen,
+            image_to_tfrecord,
+            *checks,
+            image_validator,
+            gate,
+            trainer,
+            evaluator,
+            model_report,
+            pusher,
+        ],
         enable_cache=config.cache,
         metadata_connection_config=make_connection_config(config.root),
         beam_pipeline_args=list(config.beam_args),
@@ -89,7 +102,7 @@ def create_pipeline(config: PipelineConfig) -> Pipeline:
 def _create_checks(
     config: PipelineConfig, manifest_gen: ManifestGen, image_to_tfrecord: ImageToTFRecord
 ) -> list[base_node.BaseNode]:
-    """Returns the nodes between conversion and training; the last one is the gate."""
+    """Returns the nodes between conversion and training; the last two are judge and gate."""
     statistics_gen = ImageStatisticsGen(image_to_tfrecord.outputs["index"])
     statistics = statistics_gen.outputs["statistics"]
     if config.schema is None:
@@ -112,7 +125,7 @@ def _create_checks(
 
 
 def make_eval_config(min_accuracy: float) -> tfma.EvalConfig:
-    """Returns how a model is judged: accuracy over all of the eval split."""
+    """Returns how a model is judged: accuracy and confusions over all of the eval split."""
     threshold = tfma.MetricThreshold(
         value_threshold=tfma.GenericValueThreshold(lower_bound={"value": min_accuracy})
     )
@@ -132,6 +145,8 @@ def make_eval_config(min_accuracy: float) -> tfma.EvalConfig:
                 metrics=[
                     tfma.MetricConfig(class_name="ExampleCount"),
                     tfma.MetricConfig(class_name=ACCURACY, threshold=threshold),
+                    # Threshold 0: the likeliest class counts, however unsure the model is.
+                    tfma.MetricConfig(class_name=CONFUSIONS, config='{"thresholds": [0.0]}'),
                 ]
             )
         ],

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import tensorflow_model_analysis as tfma
-
 from darkroom import storage
+from darkroom.components.model_report.evaluation import read_evaluation
 from darkroom.findings import (
     FAIL,
     WARN,
@@ -135,12 +134,7 @@ def _read_report(folder: str | None) -> ValidationReport | None:
 def _read_accuracy(folder: str | None) -> float | None:
     if folder is None:
         return None
-    for _, metrics in tfma.load_eval_result(folder).slicing_metrics:
-        for by_class in metrics.values():
-            for values in by_class.values():
-                if _ACCURACY_KEY in values:
-                    return float(values[_ACCURACY_KEY]["doubleValue"])
-    return None
+    return read_evaluation(folder).metrics.get(_ACCURACY_KEY)
 
 
 def format_summary(summary: RunSummary) -> str:

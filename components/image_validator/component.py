@@ -8,6 +8,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects, ValidationReport
 from darkroom.components.image_validator import executor
+from darkroom.components.system_artifacts import HTML, Markdown
 from darkroom.validation import ValidationOptions
 
 INDEX_KEY = executor.INDEX_KEY
@@ -16,6 +17,8 @@ MANIFEST_KEY = executor.MANIFEST_KEY
 ANOMALIES_KEY = executor.ANOMALIES_KEY
 OPTIONS_KEY = executor.OPTIONS_KEY
 REPORT_KEY = executor.REPORT_KEY
+HTML_KEY = executor.HTML_KEY
+MARKDOWN_KEY = executor.MARKDOWN_KEY
 
 
 class ImageValidatorSpec(ComponentSpec):
@@ -28,7 +31,11 @@ class ImageValidatorSpec(ComponentSpec):
         MANIFEST_KEY: ChannelParameter(type=ImageManifest),
         ANOMALIES_KEY: ChannelParameter(type=standard_artifacts.ExampleAnomalies),
     }
-    OUTPUTS = {REPORT_KEY: ChannelParameter(type=ValidationReport)}
+    OUTPUTS = {
+        REPORT_KEY: ChannelParameter(type=ValidationReport),
+        HTML_KEY: ChannelParameter(type=HTML),
+        MARKDOWN_KEY: ChannelParameter(type=Markdown),
+    }
 
 
 class ImageValidator(base_component.BaseComponent):
@@ -39,6 +46,8 @@ class ImageValidator(base_component.BaseComponent):
 
     Component `outputs` contains:
       - `report`: `ValidationReport`, with the custom property `blessed`.
+      - `html`: `system.HTML`, and `markdown`: `system.Markdown`, its pages where Kubeflow's and
+        Vertex's UI find them.
     """
 
     SPEC_CLASS = ImageValidatorSpec
@@ -70,6 +79,8 @@ class ImageValidator(base_component.BaseComponent):
                     ANOMALIES_KEY: anomalies,
                     OPTIONS_KEY: (options or ValidationOptions()).to_json(),
                     REPORT_KEY: channel_utils.as_channel([ValidationReport()]),
+                    HTML_KEY: channel_utils.as_channel([HTML()]),
+                    MARKDOWN_KEY: channel_utils.as_channel([Markdown()]),
                 }
             )
         )

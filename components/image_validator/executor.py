@@ -11,7 +11,7 @@ from tfx.types import artifact_utils
 
 from darkroom import rejects, storage
 from darkroom.findings import Anomaly
-from darkroom.report import write_report
+from darkroom.report import REPORT_HTML, REPORT_MARKDOWN, write_report
 from darkroom.validation import ValidationInputs, ValidationOptions, validate
 
 INDEX_KEY = "index"
@@ -20,6 +20,8 @@ MANIFEST_KEY = "manifest"
 ANOMALIES_KEY = "anomalies"
 OPTIONS_KEY = "options"
 REPORT_KEY = "report"
+HTML_KEY = "html"
+MARKDOWN_KEY = "markdown"
 BLESSED_KEY = "blessed"
 # The name under which ExampleValidator leaves the anomalies of a split.
 ANOMALIES_FILE = "SchemaDiff.pb"
@@ -39,7 +41,7 @@ class Executor(base_executor.BaseExecutor):
         Args:
             input_dict: `index`: a RecordIndex; `rejects`: Rejects; `manifest`: an ImageManifest;
                 `anomalies`: ExampleAnomalies.
-            output_dict: `report`: a ValidationReport.
+            output_dict: `report`: a ValidationReport; `html`: HTML; `markdown`: Markdown.
             exec_properties: `options`: `ValidationOptions` as JSON.
         """
         anomalies = artifact_utils.get_single_instance(input_dict[ANOMALIES_KEY])
@@ -54,6 +56,10 @@ class Executor(base_executor.BaseExecutor):
         report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
         write_report(verdict, report.uri)
         report.set_int_custom_property(BLESSED_KEY, int(verdict.blessed))
+        for key, name in ((HTML_KEY, REPORT_HTML), (MARKDOWN_KEY, REPORT_MARKDOWN)):
+            page = artifact_utils.get_single_instance(output_dict[key])
+            page.uri = storage.join(page.uri, name)
+            storage.copy_file(storage.join(report.uri, name), page.uri)
 
 
 def read_anomalies(artifact: Any) -> Iterator[Anomaly]:

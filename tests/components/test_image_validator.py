@@ -10,6 +10,7 @@ from tfx.types import standard_artifacts
 
 from darkroom.components.artifacts import ValidationReport
 from darkroom.components.image_validator.executor import Executor, read_anomalies
+from darkroom.components.system_artifacts import HTML, Markdown
 from darkroom.components.validation_gate.executor import Executor as GateExecutor
 from darkroom.components.validation_gate.executor import GateError
 from darkroom.findings import Anomaly
@@ -34,10 +35,14 @@ def _write_anomalies(artifact, split: str, found) -> None:
 
 
 def _judge(made, anomalies, new_artifact, **options):
-    report = new_artifact(ValidationReport)
+    report, *pages = (new_artifact(each) for each in (ValidationReport, HTML, Markdown))
     inputs = {name: [made[name]] for name in ("index", "rejects", "manifest")}
     properties = {"options": ValidationOptions(**options).to_json()}
-    Executor().Do({**inputs, "anomalies": [anomalies]}, {"report": [report]}, properties)
+    outputs = {"report": [report], "html": [pages[0]], "markdown": [pages[1]]}
+    Executor().Do({**inputs, "anomalies": [anomalies]}, outputs, properties)
+    # What a UI shows is the file at the URI itself, and the same as in the report.
+    for page, name in zip(pages, ("report.html", "report.md"), strict=True):
+        assert Path(page.uri).read_bytes() == Path(report.uri, name).read_bytes()
     return report
 
 

@@ -14,10 +14,18 @@ from darkroom.components import (
     ImageToTFRecord,
     ImageValidator,
     ManifestGen,
+    ModelReport,
     RecordIndex,
     Rejects,
     ValidationGate,
     ValidationReport,
+)
+from darkroom.components.system_artifacts import (
+    HTML,
+    SYSTEM_ARTIFACTS,
+    ClassificationMetrics,
+    Markdown,
+    Metrics,
 )
 from darkroom.errors import UsageError
 from darkroom.splits import SplitRatios
@@ -43,17 +51,20 @@ def components():
         index=convert.outputs["index"],
         rejects=convert.outputs["rejects"],
         manifest=manifest.outputs["manifest"],
-        anomalies=standard_anomalies(),
+        anomalies=make_channel(standard_artifacts.ExampleAnomalies),
         options=ValidationOptions(policies={"leakage": "warn"}),
     )
     gate = ValidationGate(validator.outputs["report"])
-    return {c.id: c for c in (manifest, convert, statistics, validator, gate)}
+    report = ModelReport(
+        make_channel(standard_artifacts.ModelEvaluation), validator.outputs["report"]
+    )
+    return {c.id: c for c in (manifest, convert, statistics, validator, gate, report)}
 
 
-def standard_anomalies():
+def make_channel(artifact):
     from tfx.types import channel_utils
 
-    return channel_utils.as_channel([standard_artifacts.ExampleAnomalies()])
+    return channel_utils.as_channel([artifact()])
 
 
 def test_inputs_and_outputs_have_their_types(components):
@@ -81,9 +92,13 @@ def test_inputs_and_outputs_have_their_types(components):
                 "manifest": ImageManifest,
                 "anomalies": standard_artifacts.ExampleAnomalies,
             },
-            {"report": ValidationReport},
+            {"report": ValidationReport, "html": HTML, "markdown": Markdown},
         ),
         "ValidationGate": ({"report": ValidationReport}, {}),
+        "ModelReport": (
+            {"evaluation": standard_artifacts.ModelEvaluation, "report": ValidationReport},
+            {"metrics": Metrics, "classification_metrics": ClassificationMetrics},
+        ),
     }
 
 
@@ -94,6 +109,7 @@ def test_executors_are_named_by_the_installed_package(components):
         "ImageStatisticsGen": "darkroom.components.image_statistics_gen.executor.Executor",
         "ImageValidator": "darkroom.components.image_validator.executor.Executor",
         "ValidationGate": "darkroom.components.validation_gate.executor.Executor",
+        "ModelReport": "darkroom.components.model_report.executor.Executor",
     }
 
 
@@ -120,6 +136,7 @@ def test_properties_are_text_that_holds_the_options(components):
         "ImageStatisticsGen": {},
         "ImageValidator": {},
         "ValidationGate": {},
+        "ModelReport": {},
     }
 
 
@@ -129,6 +146,16 @@ def test_artifact_types_are_found_by_their_names_and_declare_no_properties(artif
     assert package == "darkroom"
     assert getattr(darkroom, name) is artifact
     assert not artifact.PROPERTIES
+
+
+def test_what_a_ui_shows_has_the_names_by_which_it_knows_it():
+    assert sorted(SYSTEM_ARTIFACTS) == [
+        "system.ClassificationMetrics",
+        "system.HTML",
+        "system.Markdown",
+        "system.Metrics",
+    ]
+    assert not any(artifact.PROPERTIES for artifact in SYSTEM_ARTIFACTS.values())
 
 
 def test_a_wrong_option_is_refused_when_the_component_is_made(components):

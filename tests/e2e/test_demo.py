@@ -89,11 +89,25 @@ def test_the_pushed_model_answers_image_files(demo):
     assert answer["score"].numpy() == pytest.approx(answer["scores"].numpy().max(axis=1))
 
 
+def test_the_confusion_matrix_says_what_the_accuracy_says(demo):
+    root, summary = demo
+    [folder] = (root / "run" / "artifacts" / "ModelReport" / "classification_metrics").iterdir()
+    matrix = json.loads((folder / "confusion_matrix.json").read_text())
+    rows = [row["row"] for row in matrix["rows"]]
+    assert [each["displayName"] for each in matrix["annotationSpecs"]] == list("0123456789")
+    right, total = sum(row[place] for place, row in enumerate(rows)), sum(map(sum, rows))
+    assert right / total == pytest.approx(summary["accuracy"])
+    [folder] = (root / "run" / "artifacts" / "ModelReport" / "metrics").iterdir()
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert total == metrics["example_count"] == metrics["eval_records"] == 356
+    assert metrics["sparse_categorical_accuracy"] == summary["accuracy"]
+
+
 def test_the_second_run_reuses_everything_and_its_summary_is_for_people(demo):
     root, summary = demo
     code, out, err = _run_demo(root)
     assert code == 0, out + err
-    assert "10 steps reused" in out
+    assert "11 steps reused" in out
     assert f"Pushed to  {summary['pushed']}" in out
     assert "Rejected   4  (empty 1, missing 1, not_an_image 1, truncated 1)" in out
     assert "leakage and label_conflicts would have stopped this run" in out
@@ -116,7 +130,7 @@ def test_a_gate_that_holds_stops_before_training_and_says_so(demo):
 def test_a_model_that_is_not_good_enough_is_not_pushed(demo):
     root, summary = demo
     config = root.parent / "run.toml"
-    # The demo's own options, so that all but the last two nodes are reused.
+    # The demo's own options, so that all before the Evaluator is reused.
     config.write_text(
         f"""
         data = "{root / "images" / "digits.csv"}"

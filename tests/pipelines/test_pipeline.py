@@ -27,6 +27,7 @@ def test_the_nodes_stand_in_order(config):
             "ValidationGate",
             "Trainer",
             "Evaluator",
+            "ModelReport",
             "Pusher",
         ]
     )

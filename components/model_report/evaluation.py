@@ -1,0 +1,111 @@
+"""What TFMA found out about a model, read from an evaluation's files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow_model_analysis as tfma
+
+from darkroom.errors import DataError
+
+MAX_CLASSES = 50
+OTHER_CLASSES = "(all others)"
+_MATRIX_KEY = "multi_class_confusion_matrix_at_thresholds"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Metrics over all of the evaluated split.
+
+    Attributes:
+        metrics: Numbers by TFMA's name.
+        confusions: Number of examples by (true class, predicted class); empty when TFMA was not
+            asked for a confusion matrix.
+    """
+
+    metrics: Mapping[str, float]
+    confusions: Mapping[tuple[int, int], float]
+
+
+def read_evaluation(folder: str) -> Evaluation:
+    """Reads the folder of a ModelEvaluation artifact; slices of the split are left out."""
+    metrics: dict[str, float] = {}
+    confusions: dict[tuple[int, int], float] = {}
+    for key, outputs in tfma.load_eval_result(folder).slicing_metrics:
+        if key:
+            continue
+        for by_class in outputs.values():
+            for values in by_class.values():
+                metrics |= {k: float(v["doubleValue"]) for k, v in values.items() if _is_number(v)}
+                if _MATRIX_KEY in values:
+                    confusions = _parse_matrix(values[_MATRIX_KEY])
+    return Evaluation(metrics, confusions)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Mapping) and "doubleValue" in value
+
+
+def _parse_matrix(value: Mapping[str, Any]) -> dict[tuple[int, int], float]:
+    [matrix] = value["multiClassConfusionMatrixAtThresholds"]["matrices"]
+    # Proto3's JSON leaves zeros out: of the numbers of classes, too.
+    return {
+        (entry.get("actualClassId", 0), entry.get("predictedClassId", 0)): float(
+            entry.get("numWeightedExamples", 0)
+        )
+        for entry in matrix["entries"]
+    }
+
+
+def encode_confusion_matrix(
+    confusions: Mapping[tuple[int, int], float], labels: Sequence[str]
+) -> dict[str, Any]:
+    """Returns a confusion matrix as KFP's `ClassificationMetrics` has it.
+
+    Beyond fifty classes, which no page could show, those with the most mistakes keep their own
+    rows and columns, and all others share the last.
+
+    Args:
+        confusions: Number of examples by (true class, predicted class).
+        labels: The label of each class.
+
+    Returns:
+        `annotationSpecs` with the labels, `rows` with a row for each true class.
+
+    Raises:
+        DataError: A class has no label.
+    """
+    if unknown := sorted(
+        {number for pair in confusions for number in pair} - {*range(len(labels))}
+    ):
+        raise DataError(
+            f"The evaluation has classes {unknown[:5]}, the data only {len(labels)} labels.",
+            "Give ModelReport the report on the data that the model was trained on.",
+        )
+    shown = _choose_classes(confusions, len(labels))
+    names = [labels[number] for number in shown]
+    if len(shown) < len(labels):
+        names.append(OTHER_CLASSES)
+    places = {number: place for place, number in enumerate(shown)}
+    rows = [[0.0] * len(names) for _ in names]
+    for (actual, predicted), count in confusions.items():
+        rows[places.get(actual, len(shown))][places.get(predicted, len(shown))] += count
+    return {
+        "annotationSpecs": [{"displayName": name} for name in names],
+        "rows": [{"row": row} for row in rows],
+    }
+
+
+def _choose_classes(confusions: Mapping[tuple[int, int], float], num_classes: int) -> list[int]:
+    if num_classes <= MAX_CLASSES:
+        return list(range(num_classes))
+    mistakes: Counter[int] = Counter()
+    for (actual, predicted), count in confusions.items():
+        if actual != predicted:
+            mistakes[actual] += int(count)
+            mistakes[predicted] += int(count)
+    ranked = sorted(range(num_classes), key=lambda number: (-mistakes[number], number))
+    return sorted(ranked[: MAX_CLASSES - 1])

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tfx.types import standard_artifacts
+
+from darkroom.components.artifacts import ValidationReport
+from darkroom.components.model_report import executor
+from darkroom.components.model_report.evaluation import (
+    OTHER_CLASSES,
+    Evaluation,
+    encode_confusion_matrix,
+)
+from darkroom.components.system_artifacts import ClassificationMetrics, Metrics
+from darkroom.errors import DataError
+from darkroom.findings import ValidationReport as Report
+
+CONFUSIONS = {(0, 0): 5.0, (0, 1): 1.0, (1, 1): 4.0, (2, 0): 2.0}
+
+
+def test_rows_are_the_true_classes_in_the_order_of_the_labels():
+    assert encode_confusion_matrix(CONFUSIONS, ["cat", "dog", "owl"]) == {
+        "annotationSpecs": [{"displayName": "cat"}, {"displayName": "dog"}, {"displayName": "owl"}],
+        "rows": [{"row": [5.0, 1.0, 0.0]}, {"row": [0.0, 4.0, 0.0]}, {"row": [2.0, 0.0, 0.0]}],
+    }
+
+
+def test_of_many_classes_those_with_mistakes_are_shown_and_no_example_is_lost():
+    confusions = {(number, number): 3.0 for number in range(80)} | {(70, 75): 2.0, (79, 70): 1.0}
+    matrix = encode_confusion_matrix(confusions, [str(number) for number in range(80)])
+    names = [each["displayName"] for each in matrix["annotationSpecs"]]
+    rows = [row["row"] for row in matrix["rows"]]
+    assert len(names) == len(rows) == 50
+    assert {len(row) for row in rows} == {50}
+    assert names[:3] == ["0", "1", "2"]
+    assert names[-4:] == ["70", "75", "79", OTHER_CLASSES]
+    assert rows[names.index("70")][names.index("75")] == 2.0
+    assert rows[names.index("79")][names.index("70")] == 1.0
+    assert rows[-1][-1] == 31 * 3.0
+    assert sum(map(sum, rows)) == 80 * 3.0 + 3.0
+
+
+def test_a_class_without_label_is_refused():
+    with pytest.raises(DataError, match=r"has classes \[2\], the data only 2 labels"):
+        encode_confusion_matrix(CONFUSIONS, ["cat", "dog"])
+
+
+def _report(new_artifact, monkeypatch, evaluation: Evaluation):
+    report = new_artifact(ValidationReport)
+    labels = ("cat", "dog", "owl")
+    text = Report(20, 18, 0, {}, labels, {"train": 6, "eval": 12}, {}, {}).to_json()
+    Path(report.uri, "report.json").write_text(text)
+    monkeypatch.setattr(executor, "read_evaluation", lambda folder: evaluation)
+    metrics, matrix = new_artifact(Metrics), new_artifact(ClassificationMetrics)
+    executor.Executor().Do(
+        {
+            "evaluation": [new_artifact(standard_artifacts.ModelEvaluation)],
+            "report": [report],
+        },
+        {"metrics": [metrics], "classification_metrics": [matrix]},
+        {},
+    )
+    return metrics, matrix
+
+
+def test_numbers_and_matrix_stand_in_properties_and_in_files(new_artifact, monkeypatch):
+    evaluation = Evaluation({"accuracy": 0.75, "example_count": 12.0}, CONFUSIONS)
+    metrics, matrix = _report(new_artifact, monkeypatch, evaluation)
+    expected = {
+        "accuracy": 0.75,
+        "example_count": 12.0,
+        "train_records": 6.0,
+        "eval_records": 12.0,
+    }
+    assert {name: metrics.get_float_custom_property(name) for name in expected} == expected
+    assert json.loads(Path(metrics.uri, "metrics.json").read_text()) == expected
+    shown = matrix.get_json_value_custom_property("confusionMatrix")
+    assert shown == encode_confusion_matrix(CONFUSIONS, ["cat", "dog", "owl"])
+    assert json.loads(Path(matrix.uri, "confusion_matrix.json").read_text()) == shown
+
+
+def test_an_evaluation_without_matrix_leaves_none(new_artifact, monkeypatch):
+    _, matrix = _report(new_artifact, monkeypatch, Evaluation({"accuracy": 0.75}, {}))
+    assert not matrix.has_custom_property("confusionMatrix")
+    assert list(Path(matrix.uri).iterdir()) == []
