@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -27,6 +26,8 @@ from darkroom.record_source import RecordSource
 
 # Of the memory that reading may take, for records that wait to be shuffled.
 _SHUFFLE_SHARE = 0.5
+# The same for views that wait: single ones, batches that are being changed, and finished ones.
+_VIEWS_SHARE = 0.125
 # Images that wait for each thread: enough that a large one does not keep the others waiting.
 _CALLS_PER_THREAD = 8
 
@@ -83,13 +84,12 @@ def make_train_dataset(
     images = map_images(elements.skip(skip_batches * options.batch_size), decode, options)
     drops = options.drop_remainder or options.shard[1] > 1
     batches = images.batch(options.batch_size, drop_remainder=drops)
-    # In order, or the last batch of an epoch, a smaller one, might overtake others.
-    batches = map_images(batches, augment, replace(options, deterministic=True))
+    batches = _map_batches(batches, augment, options)
     batches = batches if epoch is not None else batches.repeat(options.repeat)
     batches = _set_options(batches, options)
     if options.service:
         batches = distribute(batches, options.service, sharding=options.service_sharding)
-    return batches.prefetch(options.prefetch)
+    return batches.prefetch(_count_prefetched(options))
 
 
 def make_eval_dataset(
@@ -119,7 +119,7 @@ def make_eval_dataset(
     if options.shard_by == "record":
         elements = elements.shard(options.shard[1], options.shard[0])
     batches = map_images(elements, decode, options).batch(options.batch_size)
-    return _set_options(batches, options).prefetch(options.prefetch)
+    return _set_options(batches, options).prefetch(_count_prefetched(options))
 
 
 def _open_source(source: ImageSource | Sequence[str]) -> ImageSource:
@@ -181,13 +181,43 @@ def _take_part(
 
 
 def map_images(elements: tf.data.Dataset, function: Any, options: InputOptions) -> tf.data.Dataset:
-    """Applies a function to elements side by side, in the threads that options allow."""
+    """Applies a function to elements side by side, in the threads that options allow.
+
+    As many results wait as there are calls: some for each thread where the budget allows that.
+    """
+    threads = _count_threads(options)
     return elements.map(
         # There is no Python control flow for AutoGraph to rewrite.
         tf.autograph.experimental.do_not_convert(function),
-        num_parallel_calls=_CALLS_PER_THREAD * _count_threads(options),
+        num_parallel_calls=max(threads, min(_CALLS_PER_THREAD * threads, _count_views(options))),
         deterministic=options.deterministic,
     )
+
+
+def _map_batches(batches: tf.data.Dataset, function: Any, options: InputOptions) -> tf.data.Dataset:
+    """Applies a function to batches, each as large as many images, so in few calls at a time."""
+    return batches.map(
+        tf.autograph.experimental.do_not_convert(function),
+        num_parallel_calls=_count_batch_calls(options),
+        # Else the last batch of an epoch, a smaller one, might overtake others.
+        deterministic=True,
+    )
+
+
+def _count_batch_calls(options: InputOptions) -> int:
+    return max(1, min(_count_threads(options), _count_views(options) // options.batch_size))
+
+
+def _count_prefetched(options: InputOptions) -> int:
+    fitting = max(1, _count_views(options) // options.batch_size)
+    return min(options.prefetch, fitting)
+
+
+def _count_views(options: InputOptions) -> int:
+    """Returns the number of views that may wait in one place."""
+    height, width = options.image_size
+    view_bytes = height * width * 3 * tf.as_dtype(options.dtype).size
+    return int(options.ram_budget_bytes * _VIEWS_SHARE / view_bytes)
 
 
 def _count_threads(options: InputOptions) -> int:

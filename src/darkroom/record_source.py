@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import statistics
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -20,9 +19,14 @@ from darkroom.examples import IMAGE_CHANNELS, IMAGE_ENCODED, IMAGE_HEIGHT, IMAGE
 from darkroom.image_source import EpochOrder, LabeledImage
 from darkroom.images import RAW_ENCODING
 from darkroom.options import MEMORY_CACHE, NO_CACHE, InputOptions
+from darkroom.record_reading import (
+    count_records,
+    interleave_records,
+    measure_records,
+    read_records,
+)
 from darkroom.verification import check_hashes
 
-_READ_BUFFER_BYTES = 1 << 20
 IMAGE_FEATURES = {
     IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string),
     LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64),
@@ -32,8 +36,6 @@ _SHAPE_FEATURES = {
     IMAGE_WIDTH: tf.io.FixedLenFeature([], tf.int64),
 }
 _RAW_FEATURES = {**_SHAPE_FEATURES, IMAGE_CHANNELS: tf.io.FixedLenFeature([], tf.int64)}
-# Records looked at for their mean size, where no commit tells.
-_SAMPLED_RECORDS = 64
 
 # The commits of datasets by their folders; None for what another tool than darkroom wrote.
 Commits = Mapping[str, datasets.Dataset | None]
@@ -72,12 +74,12 @@ class RecordSource:
                 self._features |= _SHAPE_FEATURES
         if _check_raw(self.files, self._commits):
             self._features |= _RAW_FEATURES
-        self.element_bytes = _measure_records(first)
+        self.element_bytes = measure_records(first)
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:
         """Returns the number of records in a part; files of others than darkroom's are read."""
         if self._counts is None:
-            self._counts = [_count_records(file) for file in self.files]
+            self._counts = [count_records(file) for file in self.files]
         return sum(self._counts[part[0] :: part[1]])
 
     def identify(self) -> str:
@@ -123,13 +125,7 @@ class RecordSource:
         paths = tf.data.Dataset.from_tensor_slices(self.files)
         if order is not None:
             paths = order.shuffle_files(self.files)
-        return paths.interleave(
-            tf.autograph.experimental.do_not_convert(_read_records),
-            cycle_length=options.cycle_length,
-            block_length=options.block_length,
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=options.deterministic,
-        )
+        return interleave_records(paths, options, self.element_bytes)
 
     def _is_cached(self, options: InputOptions) -> bool:
         if options.cache == MEMORY_CACHE:
@@ -263,7 +259,7 @@ def _check_first_record(files: Sequence[str]) -> str:
         The file that has it.
     """
     for file in files:
-        for record in islice(_read_records(tf.constant(file)).as_numpy_iterator(), 1):
+        for record in islice(read_records(tf.constant(file)).as_numpy_iterator(), 1):
             features = tf.train.Example.FromString(record).features.feature
             missing = [key for key in IMAGE_FEATURES if key not in features]
             if missing:
@@ -274,19 +270,3 @@ def _check_first_record(files: Sequence[str]) -> str:
                 )
             return file
     raise DataError(f"There is no record in {len(files)} files: {', '.join(files[:3])}.")
-
-
-def _measure_records(file: str) -> float:
-    """Returns the mean size of a file's first records."""
-    records = _read_records(tf.constant(file)).take(_SAMPLED_RECORDS)
-    return statistics.fmean(len(record) for record in records.as_numpy_iterator())
-
-
-def _count_records(file: str) -> int:
-    return int(_read_records(tf.constant(file)).reduce(0, lambda count, _: count + 1))
-
-
-def _read_records(file: tf.Tensor) -> tf.data.Dataset:
-    is_gzip = tf.strings.regex_full_match(file, r".*\.gz")
-    compression = tf.where(is_gzip, "GZIP", "")
-    return tf.data.TFRecordDataset(file, compression, buffer_size=_READ_BUFFER_BYTES)

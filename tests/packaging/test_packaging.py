@@ -42,6 +42,7 @@ NEED_TENSORFLOW = {
     "manifest_source",
     "models",
     "orientation",
+    "record_reading",
     "record_source",
     "serving",
     "statistics",

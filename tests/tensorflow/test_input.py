@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from darkroom.input import (
     make_eval_dataset,
     make_train_dataset,
 )
-from darkroom.input_pipeline import _count_waiting
+from darkroom.input_pipeline import _count_batch_calls, _count_prefetched, _count_waiting
 from darkroom.options import InputOptions
+from darkroom.record_reading import bound_reading
 from darkroom.record_source import RecordSource
 
 SIZE = (8, 8)
@@ -407,6 +409,45 @@ def test_records_of_others_are_counted_by_reading_them(files, helpers, write_dat
     for file in own.files:
         open(file, "wb").close()
     assert [own.count_images((part, 2)) for part in range(2)] == [5, 4]
+
+
+def test_what_is_read_ahead_has_a_budget():
+    """Three times as many files as the cycle has, of each two blocks, a record and a buffer."""
+    for record_bytes, budget_mib, expected in (
+        (28_000, 1024, (16, 4)),
+        (3_000_000, 1024, (8, 1)),
+        (3_000_000, 64, (1, 1)),
+        (28_000, 64, (4, 1)),
+        (28_000, 1, (1, 1)),
+    ):
+        options = _options(ram_budget_bytes=budget_mib << 20)
+        cycle_length, block_length = bound_reading(options, record_bytes)
+        assert (cycle_length, block_length) == expected
+        read_bytes = 3 * cycle_length * ((1 << 20) + (2 * block_length + 1) * record_bytes)
+        assert read_bytes <= options.ram_budget_bytes / 4 or expected == (1, 1)
+
+
+@pytest.mark.parametrize("budget_bytes", [1 << 20, 1 << 30])
+def test_batches_do_not_depend_on_what_waits(files, budget_bytes):
+    options = _options(augment="crop,flip,color=0.4", num_threads=3, shuffle_records=5)
+    bounded = replace(options, ram_budget_bytes=budget_bytes, cycle_length=1, block_length=1)
+    first = list(make_train_dataset(files, bounded, epoch=1).as_numpy_iterator())
+    second = make_train_dataset(files, replace(bounded, ram_budget_bytes=1 << 28), epoch=1)
+    assert _same(first, list(second.as_numpy_iterator()))
+
+
+def test_few_batches_wait_however_many_threads_there_are():
+    def count(**values):
+        options = InputOptions((224, 224), batch_size=64, num_threads=96, **values)
+        return _count_batch_calls(options), _count_prefetched(options)
+
+    # An eighth of the budget each, of 9.6 MB a batch.
+    assert count() == (13, 2)
+    assert count(dtype="float32") == (3, 2)
+    assert count(ram_budget_bytes=1 << 20) == (1, 1)
+    assert count(prefetch=0) == (13, 0)
+    small = InputOptions((224, 224), batch_size=64, num_threads=2)
+    assert _count_batch_calls(small) == 2
 
 
 def test_a_commit_is_read_once(helpers, write_dataset, monkeypatch):
