@@ -13,6 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 IN_TFX = VENV=$$(sh tools/setup_env.sh tfx '$(PYTHON)') && "$$VENV/bin/python"
 IN_CORE = VENV=$$(sh tools/setup_env.sh core '$(PYTHON)') && "$$VENV/bin/python"
+# Not the one that installs other loaders from the network: it is run by hand.
+BENCHMARKS = $(filter-out benchmarks/side_by_side.py,$(wildcard benchmarks/*.py))
 FUZZ_TARGETS = $(wildcard tests/fuzz/fuzz_*.py)
 COMPILE = $(UV) pip compile -q --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	$(if $(UPGRADE),--upgrade) pyproject.toml
@@ -53,7 +55,7 @@ typecheck: ## Check types under the package's real import names
 
 bench: ## Run the benchmarks behind the published numbers
 	@$(IN_TFX) -c 'import darkroom' && \
-		for script in $(wildcard benchmarks/*.py); do "$$VENV/bin/python" "$$script" || exit; done
+		for script in $(BENCHMARKS); do "$$VENV/bin/python" "$$script" || exit; done
 
 clean: ## Remove what the other targets made, except the virtual environments
 	rm -rf build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

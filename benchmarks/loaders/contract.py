@@ -1,0 +1,71 @@
+"""What every loader has to give, and how its batches are consumed and timed; needs numpy alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+
+SIZE, SHORT_SIDE, BATCH = 224, 256, 64
+AREA, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
+SEED = 0
+_WARM_BATCHES = 10
+
+Batches = Iterable[np.ndarray]
+Writer = Callable[[Path, Path], None]
+Reader = Callable[[Path, bool, int], Batches]
+
+
+def consume(batches: Batches) -> dict[str, float]:
+    """Takes one batch after another, as a training does, and touches each page of it.
+
+    Args:
+        batches: One epoch, uint8 [<= 64, 224, 224, 3].
+
+    Returns:
+        `images`: how many the epoch had. `rate`: images a second, once the loader runs.
+
+    Raises:
+        SystemExit: A batch has another shape or dtype.
+    """
+    images, counted, started = 0, 0, 0.0
+    for number, batch in enumerate(batches):
+        if batch.shape[1:] != (SIZE, SIZE, 3) or batch.dtype != np.uint8:
+            raise SystemExit(f"Got {batch.dtype} {batch.shape} instead of uint8 [n, 224, 224, 3].")
+        batch.reshape(-1)[::4096].max()
+        images += len(batch)
+        if number >= _WARM_BATCHES:
+            counted += len(batch)
+        if number == _WARM_BATCHES - 1:
+            started = time.perf_counter()
+    return {"images": images, "rate": counted / (time.perf_counter() - started)}
+
+
+def run(write: Writer, read: Reader) -> None:
+    """Is the command line of a loader's script.
+
+    Args:
+        write: Writes the loader's own format: photographs as FOLDER/train/LABEL/NAME.jpg, target.
+        read: Returns an epoch of what was written: target, whether it trains, processor cores.
+    """
+    parser = argparse.ArgumentParser(description="One loader, in its own environment.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    writing = commands.add_parser("write")
+    writing.add_argument("photographs", type=Path)
+    writing.add_argument("target", type=Path)
+    reading = commands.add_parser("read")
+    reading.add_argument("target", type=Path)
+    reading.add_argument("use", choices=["train", "eval"])
+    reading.add_argument("--cores", type=int, default=2)
+    arguments = parser.parse_args()
+    if arguments.command == "write":
+        started = time.perf_counter()
+        write(arguments.photographs, arguments.target)
+        result = {"seconds": time.perf_counter() - started}
+    else:
+        result = consume(read(arguments.target, arguments.use == "train", arguments.cores))
+    print(json.dumps(result), flush=True)
