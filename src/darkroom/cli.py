@@ -18,9 +18,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from darkroom.errors import STORAGE_HINT, DarkroomError, UsageError, find_missing_extra
+from darkroom.errors import DarkroomError, UsageError, convert_error
 
-_EXIT_USAGE, _EXIT_ENVIRONMENT, _EXIT_DEFECT = 2, 3, 70
+_EXIT_USAGE, _EXIT_DEFECT = 2, 70
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,18 +87,10 @@ def _run_command(arguments: argparse.Namespace) -> int:
     except Exception as error:  # noqa: BLE001  the last resort: a defect of ours must say so
         if _Signal.number is not None:
             raise SystemExit(128 + _Signal.number) from None
-        if isinstance(error, DarkroomError):
-            return _report(arguments, error)
-        if isinstance(error, OSError):
-            return _report_error(
-                arguments, "environment", str(error), STORAGE_HINT, _EXIT_ENVIRONMENT
-            )
-        if missing := find_missing_extra(error):
-            return _report(arguments, missing)
-        traceback.print_exc()
-        hint = "This is a defect of darkroom: please report it with the lines above."
-        message = f"{type(error).__name__}: {error}"
-        return _report_error(arguments, "internal", message, hint, _EXIT_DEFECT)
+        found = convert_error(error)
+        if found.exit_code == _EXIT_DEFECT:
+            traceback.print_exc()
+        return _report(arguments, found)
 
 
 def _quiet_libraries(command: str) -> None:
@@ -117,19 +109,14 @@ def _quiet_libraries(command: str) -> None:
 
 
 def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
-    return _report_error(arguments, error.code, error.message, error.hint, error.exit_code)
-
-
-def _report_error(
-    arguments: argparse.Namespace, code: str, message: str, hint: str, exit_code: int
-) -> int:
     if arguments.json:
-        print(json.dumps({"error": {"code": code, "message": message, "hint": hint}}))
+        found = {"code": error.code, "message": error.message, "hint": error.hint}
+        print(json.dumps({"error": found}))
     else:
-        print(f"darkroom: {message}", file=sys.stderr)
-        if hint:
-            print(hint.lstrip("\n"), file=sys.stderr)
-    return exit_code
+        print(f"darkroom: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(error.hint.lstrip("\n"), file=sys.stderr)
+    return error.exit_code
 
 
 def _convert(arguments: argparse.Namespace) -> int:

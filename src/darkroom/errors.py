@@ -89,6 +89,7 @@ class OutputError(DarkroomError):
 
 
 STORAGE_HINT = "Check the path, the permissions and the space on disk."
+DEFECT_HINT = "This is a defect of darkroom: please report it with the lines above."
 
 # Not by name: the package of this name on public registries is somebody else's.
 INSTALL_HINT = (
@@ -122,3 +123,14 @@ def build_missing_extra_error(what: str, extra: str) -> MissingExtraError:
         f"{what} needs the extra '{extra}', which is not installed.",
         INSTALL_HINT.format(extra=extra),
     )
+
+
+def convert_error(error: Exception) -> DarkroomError:
+    """Returns any error as one of ours, with its exit code and what to do about it."""
+    if isinstance(error, DarkroomError):
+        return error
+    if isinstance(error, OSError):
+        return StorageError(str(error), STORAGE_HINT)
+    if missing := find_missing_extra(error):
+        return missing
+    return DarkroomError(f"{type(error).__name__}: {error}", DEFECT_HINT)
