@@ -1,0 +1,130 @@
+"""The command of every container: runs one executor on what Kubeflow or Vertex hands over.
+
+    python -m darkroom.components.entrypoint --target kubeflow \
+        --executor_class_path PATH --json_serialized_invocation_args '{{$}}' \
+        --json_serialized_inputs_spec_args JSON [BEAM ARGUMENT...]
+
+TFX's own entrypoint does the work. Current backends of Kubeflow Pipelines hand over what that one
+does not take: an output for the log, of a type that it cannot import, and minio:// URIs, which
+TensorFlow cannot open.
+
+Exit codes are those of the command `darkroom`. An error ends with one line of JSON on standard
+error: {"error": {"code", "message", "hint", "exit_code", "executor"}}.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+from unittest import mock
+
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
+from tfx.utils import import_utils
+
+from darkroom import storage
+from darkroom.components import executor_io
+from darkroom.errors import UsageError, convert_error
+
+TARGETS = ("kubeflow", "vertex")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}.", "Compile the pipeline anew.")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one task.
+
+    Args:
+        argv: Arguments without the program's name; the process's own when None.
+
+    Returns:
+        The exit code.
+    """
+    executor = ""
+    try:
+        arguments, beam_args = _parse_arguments(argv)
+        executor = arguments.executor_class_path
+        # TFX hands the process's arguments to absl, which would trip over ours.
+        with mock.patch.object(sys, "argv", sys.argv[:1]):
+            run_task(arguments, beam_args)
+    except Exception as error:  # noqa: BLE001  whatever it was, the backend gets its line
+        traceback.print_exc()
+        found = convert_error(error)
+        described = {
+            "code": found.code,
+            "message": found.message,
+            "hint": found.hint.strip(),
+            "exit_code": found.exit_code,
+            "executor": executor,
+        }
+        print(json.dumps({"error": described}), file=sys.stderr, flush=True)
+        return found.exit_code
+    return 0
+
+
+def _parse_arguments(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
+    parser = _Parser(prog="darkroom.components.entrypoint", allow_abbrev=False)
+    parser.add_argument("--target", choices=TARGETS, required=True)
+    parser.add_argument("--executor_class_path", required=True)
+    parser.add_argument("--json_serialized_invocation_args", required=True)
+    parser.add_argument("--json_serialized_inputs_spec_args", default="")
+    return parser.parse_known_args(argv)
+
+
+def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
+    """Runs the executor and writes its ExecutorOutput.
+
+    Args:
+        arguments: Of the command line.
+        beam_args: All others, which are Beam's.
+
+    Raises:
+        DarkroomError: An argument is wrong, or the executor said so.
+    """
+    try:
+        executor = import_utils.import_class_by_path(arguments.executor_class_path)
+    except (ImportError, ValueError) as error:
+        raise UsageError(
+            f"The image has no executor {arguments.executor_class_path}: {error}.",
+            "Build the image from the code that the pipeline was compiled with.",
+        ) from error
+    runner = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    runner.add_argument("--runner", default="")
+    locate = executor_io.choose_places(
+        arguments.target,
+        runner.parse_known_args(beam_args)[0].runner,
+        uses_beam=issubclass(executor, BaseBeamExecutor),
+    )
+    given = arguments.json_serialized_invocation_args
+    task = executor_io.parse_input(given, arguments.json_serialized_inputs_spec_args, locate)
+    executor_io.clear_outputs(task)
+    arguments.json_serialized_invocation_args = json.dumps(task)
+    kubeflow_v2_run_executor.main((arguments, beam_args))
+    path = task["outputs"]["outputFile"]
+    text = storage.read_bytes(path).decode()
+    storage.write_bytes(path, executor_io.restore_output(text, json.loads(given), task).encode())
+
+
+def _end_by_signal(number: int, _: object) -> NoReturn:
+    print(f"Ended by {signal.Signals(number).name}.", file=sys.stderr, flush=True)
+    os._exit(128 + number)
+
+
+if __name__ == "__main__":
+    # The first process of a container is not ended by signals that it does not handle.
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, _end_by_signal)
+    code = main()
+    # Taking TFX and TensorFlow down properly would take another four seconds.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

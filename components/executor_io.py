@@ -1,0 +1,206 @@
+"""KFP's ExecutorInput and ExecutorOutput: what a container is handed, and hands back, as JSON.
+
+KFP's launcher carries artifacts between the store and folders named after their URIs, and hands
+over the URIs alone, of which TensorFlow opens gs:// only. So the entrypoint puts places that TFX's
+executors can open into the input, and the URIs back into the output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import yaml
+from tfx.orchestration.kubeflow.v2 import compiler_utils
+from tfx.types.artifact import Artifact
+from tfx.utils import import_utils, name_utils
+
+from darkroom import storage
+from darkroom.components.parameters import NAMES, apply_parameters
+from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
+from darkroom.errors import UsageError
+
+MOUNTS_VARIABLE = "DARKROOM_MOUNTS"
+_MOUNTS = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}
+# Runners that work in the process itself, by the names that Beam knows.
+_LOCAL_RUNNERS = frozenset({"bundlebaseddirectrunner", "directrunner", "fnapirunner", ""})
+
+Task = dict[str, Any]
+Locate = Callable[[str], str]
+
+
+def find_mount(uri: str) -> str:
+    """Returns the path at which KFP's launcher puts, or looks for, an artifact.
+
+    The launcher's folders are `/minio`, `/s3` and `/gcs`; `DARKROOM_MOUNTS` names another folder
+    for the three, for tests without a container.
+    """
+    for scheme, folder in _MOUNTS.items():
+        if uri.startswith(scheme):
+            return storage.join(
+                os.environ.get(MOUNTS_VARIABLE, "/"), folder, uri.removeprefix(scheme)
+            )
+    return uri
+
+
+def find_remote(uri: str) -> str:
+    """Returns the URI by which Beam's workers and our own clients know an artifact."""
+    return f"s3://{uri.removeprefix('minio://')}" if uri.startswith("minio://") else uri
+
+
+def choose_places(target: str, runner: str, *, uses_beam: bool) -> Locate:
+    """Returns how the URIs of a task become places that its executor can open.
+
+    Args:
+        target: `kubeflow` or `vertex`; Vertex's are all gs://, which every executor opens.
+        runner: Name of Beam's runner; workers elsewhere do not see this container's folders.
+        uses_beam: Whether the executor does.
+    """
+    if target != "kubeflow":
+        return str
+    is_remote = runner.rpartition(".")[2].lower() not in _LOCAL_RUNNERS
+    return find_remote if uses_beam and is_remote else find_mount
+
+
+def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
+    """Returns an ExecutorInput as TFX's executors need it.
+
+    Outputs of types that are no TFX artifacts are left out, URIs are places that can be opened,
+    numbers have the types of the component's interface, structures are JSON text, and run-time
+    parameters have gone into the properties that they concern.
+
+    Args:
+        text: ExecutorInput as JSON.
+        spec_text: ComponentInputsSpec as JSON; empty when there is none.
+        locate: From a URI to the place.
+
+    Raises:
+        UsageError: The text is no ExecutorInput, or a parameter's value is wrong.
+    """
+    try:
+        task = json.loads(text)
+        inputs, outputs = task.setdefault("inputs", {}), task["outputs"]
+        kinds = json.loads(spec_text or "{}").get("parameters", {})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"This is no ExecutorInput of Kubeflow Pipelines: {error!r}.",
+            "Let the compiled pipeline pass it: its argument is {{$}}.",
+        ) from error
+    for artifact in list_artifacts(inputs):
+        _adapt_artifact(artifact, locate)
+    outputs["artifacts"] = {
+        key: found
+        for key, found in outputs.get("artifacts", {}).items()
+        if all(find_class_path(artifact["type"]) for artifact in found.get("artifacts", ()))
+    }
+    for artifact in list_artifacts(outputs):
+        _adapt_artifact(artifact, locate)
+    inputs["parameterValues"] = parse_properties(inputs.get("parameterValues", {}), kinds)
+    return task  # type: ignore[no-any-return]
+
+
+def list_artifacts(part: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields the artifacts among a task's inputs or outputs."""
+    for found in part.get("artifacts", {}).values():
+        yield from found.get("artifacts", ())
+
+
+def find_class_path(kind: Mapping[str, str]) -> str | None:
+    """Returns where the class of an artifact type is; None when no TFX artifact has that type.
+
+    Args:
+        kind: ArtifactTypeSchema: `schemaTitle`, or `instanceSchema` with a title in YAML.
+    """
+    title = kind.get("schemaTitle") or ""
+    if "instanceSchema" in kind:
+        title = yaml.safe_load(kind["instanceSchema"]).get("title", "")
+    if title in SYSTEM_ARTIFACTS:
+        return str(name_utils.get_full_name(SYSTEM_ARTIFACTS[title]))
+    path = compiler_utils.TITLE_TO_CLASS_PATH.get(title, title)
+    try:
+        found = import_utils.import_class_by_path(path)
+    except (ImportError, ValueError):
+        return None
+    return path if isinstance(found, type) and issubclass(found, Artifact) else None
+
+
+def _adapt_artifact(artifact: dict[str, Any], locate: Locate) -> None:
+    artifact["uri"] = locate(artifact["uri"])
+    if path := find_class_path(artifact["type"]):
+        artifact["type"] = {"schemaTitle": path}
+
+
+def parse_properties(values: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns execution properties, with the run-time parameters among the values laid over them.
+
+    Args:
+        values: From JSON: numbers come as floats, structures as such or as text.
+        kinds: ParameterSpec by name, of which `parameterType` counts.
+
+    Raises:
+        UsageError: A value is not of its parameter's type.
+    """
+    plain = {
+        name: _parse_value(name, value, kinds.get(name, {}).get("parameterType", ""))
+        for name, value in values.items()
+        if value is not None
+    }
+    parameters = {name: value for name, value in plain.items() if name in NAMES}
+    properties = {name: value for name, value in plain.items() if name not in NAMES}
+    return apply_parameters(properties, parameters)
+
+
+def _parse_value(name: str, value: Any, kind: str) -> Any:
+    if kind.startswith("NUMBER"):
+        try:
+            number = float(value)
+            whole = int(number)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UsageError(
+                f"The parameter {name} is {value!r:.80}, expected a number.",
+                "Give the pipeline a number.",
+            ) from error
+        if kind == "NUMBER_DOUBLE":
+            return number
+        if whole != number:
+            raise UsageError(f"The parameter {name} is {value!r}, expected a whole number.")
+        return whole
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def clear_outputs(task: Task) -> None:
+    """Empties the places of a task's outputs: a retry gets those of the attempt that failed.
+
+    What ends in a file is left to the executor; local folders are made, as TFX does.
+    """
+    storage.delete(task["outputs"]["outputFile"])
+    for artifact in list_artifacts(task["outputs"]):
+        storage.delete(artifact["uri"])
+        storage.make_folder(artifact["uri"])
+
+
+def restore_output(text: str, given: Task, task: Task) -> str:
+    """Returns an ExecutorOutput with the URIs that the backend knows.
+
+    Args:
+        text: ExecutorOutput as JSON, as the executor left it.
+        given: The ExecutorInput as it came.
+        task: The same as `parse_input` returned it.
+    """
+    output = json.loads(text)
+    uris = {
+        here["uri"]: there["uri"]
+        for key in task["outputs"]["artifacts"]
+        for here, there in zip(
+            task["outputs"]["artifacts"][key]["artifacts"],
+            given["outputs"]["artifacts"][key]["artifacts"],
+            strict=True,
+        )
+    }
+    for artifact in list_artifacts(output):
+        place = next((uri for uri in uris if f"{artifact['uri']}/".startswith(f"{uri}/")), None)
+        if place is not None:
+            artifact["uri"] = uris[place] + artifact["uri"].removeprefix(place)
+    return json.dumps(output)
