@@ -272,6 +272,26 @@ def test_a_worker_that_is_killed_takes_its_own_files_with_it_and_no_more(cluster
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("sharding", ["off", "dynamic"])
+def test_steps_of_a_dataset_without_end_go_on_without_a_worker(cluster, files, sharding):
+    """It is not back before they end, and what it took is read again in the next pass."""
+    endless = distribute(_make_numbers(files).repeat(), cluster.address, sharding=sharding)
+    steps = 4 * NUM_IMAGES // BATCH_SIZE
+    reader = Reader(endless.take(steps), pause=1)
+    lost = next(i for i, worker in cluster.workers.items() if worker.pid == reader.processes[0])
+    _kill(cluster.workers[lost])
+    reader.go_on.set()
+    reader.join(30)
+    ended = not reader.is_alive()
+    back = cluster.start_worker(lost)
+    assert back.stdout.readline()
+    assert ended
+    assert len(reader.numbers) == steps * BATCH_SIZE
+    assert set(reader.numbers) == set(range(NUM_IMAGES))
+    assert Counter(reader.numbers).most_common(1)[0][1] <= 5
+
+
+@pytest.mark.slow
 def test_an_epoch_goes_on_when_the_dispatcher_is_killed_and_started_again(cluster, files):
     numbers = distribute(_make_numbers(files), cluster.address, sharding="dynamic")
     reader = Reader(numbers, pause=4)
