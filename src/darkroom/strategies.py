@@ -82,34 +82,22 @@ class Placement:
             )
         return num_records // batch_size
 
-    def distribute_training(self, batches: tf.data.Dataset, batch_size: int) -> Any:
+    def distribute(self, batches: tf.data.Dataset, batch_size: int) -> Any:
         """Splits this process's batches among its devices.
+
+        One that is not full leaves the last devices less, or nothing. All processes must have as
+        many batches.
 
         Args:
             batches: (uint8 [B, height, width, 3], labels [B] or [B, C]).
             batch_size: B, a multiple of the number of local devices.
         """
-        return self._distribute(batches, 0, batch_size // self.num_local)
-
-    def distribute_evaluation(self, batches: tf.data.Dataset, batch_size: int) -> Any:
-        """Splits batches that every process reads in the same order among all devices.
-
-        The last batch may be smaller; then the last devices get less, or nothing, of it.
-
-        Args:
-            batches: (uint8 [B, height, width, 3], labels [B] or [B, C]).
-            batch_size: B, a multiple of the number of devices.
-        """
-        size = batch_size // int(self.strategy.num_replicas_in_sync)
-        return self._distribute(batches, self.cluster.worker * self.num_local, size)
-
-    def _distribute(self, batches: tf.data.Dataset, first: int, size: int) -> Any:
-        """Gives the i-th local device the records from (first + i) * size of each batch."""
         if not self.is_distributed:
             return batches
+        size = batch_size // self.num_local
 
         def split(images: tf.Tensor, labels: tf.Tensor) -> tf.data.Dataset:
-            starts = tf.data.Dataset.range(first * size, (first + self.num_local) * size, size)
+            starts = tf.data.Dataset.range(0, batch_size, size)
             return starts.map(lambda at: (images[at : at + size], labels[at : at + size]))
 
         parts = batches.flat_map(split).prefetch(tf.data.AUTOTUNE)

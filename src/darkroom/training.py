@@ -19,12 +19,18 @@ from darkroom.checkpoints import History, TrainingRun
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.image_source import ImageSource
 from darkroom.input_meter import InputMeter, InputTiming
-from darkroom.input_pipeline import make_eval_dataset, make_train_dataset
+from darkroom.input_pipeline import make_train_dataset
 from darkroom.input_stages import measure_stages
 from darkroom.options import CHECKPOINT_DIR_KEY, CONFIG_KEY, NO_CACHE, InputOptions, TrainingOptions
 from darkroom.serving import export_model
 from darkroom.strategies import Placement, make_placement
-from darkroom.training_data import explain_damage, name_cache, open_split, use_cache_folder
+from darkroom.training_data import (
+    explain_damage,
+    make_evaluation_part,
+    name_cache,
+    open_split,
+    use_cache_folder,
+)
 from darkroom.training_loops import FitLoop, Loop, TapeLoop
 from darkroom.training_model import make_model, use_precision
 from darkroom.verdict import Verdict, judge_input, write_verdict
@@ -182,21 +188,17 @@ class _Data:
         options = name_cache(self.options, "train")
         batches = make_train_dataset(self.training, options, epoch=epoch, skip_batches=step)
         batches = self.meter.watch(batches)
-        return self.placement.distribute_training(batches, self.options.batch_size)
+        return self.placement.distribute(batches, self.options.batch_size)
 
     def make_evaluation(self) -> Any:
-        # Those of all processes together: each takes its part of every batch.
-        batch_size = self.options.batch_size * self.placement.cluster.num_workers
-        options = dataclasses.replace(
-            name_cache(self.options, "eval"), batch_size=batch_size, shard=(0, 1)
-        )
-        batches = make_eval_dataset(self.evaluation, options)
+        options = name_cache(self.options, "eval")
+        batches = make_evaluation_part(self.evaluation, options)
         if options.augmentation.mixup:
             # One loss serves both, and mixed labels are vectors.
             batches = batches.map(
                 lambda images, labels: (images, tf.one_hot(labels, options.num_classes))
             )
-        return self.placement.distribute_evaluation(batches, batch_size)
+        return self.placement.distribute(batches, options.batch_size)
 
 
 def _train_epochs(

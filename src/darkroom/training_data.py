@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ import tensorflow as tf
 from darkroom import progress
 from darkroom.errors import DataError
 from darkroom.image_source import ImageSource
+from darkroom.input_pipeline import make_eval_dataset
 from darkroom.manifest_source import ManifestSource
 from darkroom.options import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.record_source import RecordSource, check_commits, list_files
@@ -94,3 +96,26 @@ def name_cache(options: InputOptions, split: str) -> InputOptions:
     if options.cache in (NO_CACHE, MEMORY_CACHE):
         return options
     return replace(options, cache=os.path.join(options.cache, split))
+
+
+def make_evaluation_part(source: ImageSource, options: InputOptions) -> tf.data.Dataset:
+    """Returns the batches that one process evaluates, as many as each of the others has.
+
+    Args:
+        source: The images of all.
+        options: How they become batches; `shard` says which process of how many this is.
+
+    Returns:
+        Batches (uint8 [B, height, width, 3], int64 [B]): every image in one process, once. The last
+        batch may be smaller, or hold no image where another process has one left.
+    """
+    batches = make_eval_dataset(source, options)
+    index, count = options.shard
+    total = source.count_images() if count > 1 else 0
+    own, most = (
+        math.ceil(len(range(first, total, count)) / options.batch_size) for first in (index, 0)
+    )
+    if own < most:
+        empty = (tf.zeros((0, *spec.shape[1:]), spec.dtype) for spec in batches.element_spec)
+        batches = batches.concatenate(tf.data.Dataset.from_tensors(tuple(empty)))
+    return batches

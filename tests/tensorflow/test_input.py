@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from darkroom.input_pipeline import _count_batch_calls, _count_prefetched, _coun
 from darkroom.options import InputOptions
 from darkroom.record_reading import bound_reading
 from darkroom.record_source import RecordSource
+from darkroom.training_data import make_evaluation_part
 
 SIZE = (8, 8)
 
@@ -448,6 +450,31 @@ def test_few_batches_wait_however_many_threads_there_are():
     assert count(prefetch=0) == (13, 0)
     small = InputOptions((224, 224), batch_size=64, num_threads=2)
     assert _count_batch_calls(small) == 2
+
+
+@pytest.mark.parametrize(
+    ("count", "sizes"),
+    [(30, [[4, 4, 4, 3], [4, 4, 4, 3]]), (25, [[4, 4, 4, 1], [4, 4, 4, 0]]), (1, [[1], [0]])],
+)
+def test_processes_evaluate_each_image_once_in_as_many_batches(files, helpers, count, sizes):
+    rows = helpers.make_rows(count)
+    records = [
+        helpers.make_example({"image/encoded": image, "image/class/label": label})
+        for image, label in rows
+    ]
+    folder = Path(files[0]).parents[1]
+    source = RecordSource(helpers.write_split(folder, "eval", records))
+    parts = [make_evaluation_part(source, _options(shard=(index, 2))) for index in range(2)]
+    assert [[len(labels) for _, labels in part] for part in parts] == sizes
+    assert Counter(_numbers(parts[0]) + _numbers(parts[1])) == Counter(range(count))
+    # Together the batches are those of one process.
+    whole = make_eval_dataset(source, _options(batch_size=8))
+    for batch, *shared in zip(_list_batches(whole), *map(_list_batches, parts), strict=True):
+        assert sorted(batch) == sorted(shared[0] + shared[1])
+
+
+def _list_batches(dataset):
+    return [[int(number) for number in images[:, 0, 0, 0]] for images, _ in dataset]
 
 
 def test_a_commit_is_read_once(helpers, write_dataset, monkeypatch):
