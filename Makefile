@@ -5,6 +5,11 @@ PYTHON ?=
 UV ?= uv
 UPGRADE ?=
 SECONDS ?= 600
+# DOCKER, IMAGE, STAGE and BUILD_FLAGS are those of make image: see docs/container.md.
+DOCKER ?= docker
+STAGE ?= runtime
+IMAGE ?= darkroom:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+BUILD_FLAGS ?=
 # Processes that share the tests of `make test`; each takes up to 2 GB.
 WORKERS ?= 2
 
@@ -20,7 +25,7 @@ COMPILE = $(UV) pip compile -q --generate-hashes --no-header --no-annotate --no-
 	$(if $(UPGRADE),--upgrade) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-core test-long fuzz lint typecheck bench clean lock
+.PHONY: help setup demo test test-core test-long test-image fuzz lint typecheck bench image clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,10 +40,13 @@ test: ## Run all tests
 	@$(IN_TFX) -m pytest -n $(WORKERS) --dist worksteal
 
 test-core: ## Run the quick tests that need neither tfx nor TensorFlow (PYTHON=3.10 to 3.13)
-	@$(IN_CORE) -m pytest -m 'not long and not slow' tests/core tests/packaging
+	@$(IN_CORE) -m pytest -m 'not long and not slow' tests/core tests/packaging tests/container
 
 test-long: ## Run the long versions of tests: kills, corruption, determinism, scale
 	@$(IN_TFX) -m pytest -m long
+
+test-image: ## Build the container image, or take DARKROOM_IMAGE, and try it: needs an engine
+	@$(IN_CORE) -m pytest -m long tests/container
 
 fuzz: ## Look for inputs that break the readers, for SECONDS=600 in all, into build/fuzz
 	@$(IN_TFX) -c 'import atheris' && for target in $(FUZZ_TARGETS); do \
@@ -57,6 +65,11 @@ bench: ## Run the benchmarks behind the published numbers
 	@$(IN_TFX) -c 'import darkroom' && \
 		for script in $(BENCHMARKS); do "$$VENV/bin/python" "$$script" || exit; done
 
+image: ## Build the container image IMAGE=darkroom:VERSION, or STAGE=beam-worker
+	$(DOCKER) build --target $(STAGE) -t $(IMAGE) --build-arg VERSION=$(lastword $(subst :, ,$(IMAGE))) \
+		--build-arg REVISION=$$(git rev-parse HEAD) \
+		--build-arg CREATED=$$(git show -s --format=%cI HEAD) $(BUILD_FLAGS) .
+
 clean: ## Remove what the other targets made, except the virtual environments
 	rm -rf build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src components pipelines tests -type d -name __pycache__ -prune -exec rm -rf {} +
@@ -66,4 +79,7 @@ lock: ## Write constraints/ anew, with uv; UPGRADE=1 takes the newest versions
 		--python-platform x86_64-manylinux_2_39 -o constraints/tfx-1.21-py311.txt
 	echo 'tfx==1.16.*' | $(COMPILE) - --all-extras --python-version 3.10 \
 		--python-platform x86_64-manylinux_2_28 -o constraints/tfx-1.16-py310.txt
+	printf 'tfx==1.21.*\npip\n' | $(COMPILE) - --extra tfx --extra gcp --extra aws --python-version 3.11 \
+		--python-platform x86_64-manylinux_2_39 -c constraints/tfx-1.21-py311.txt \
+		-o constraints/image.txt
 	$(COMPILE) --extra dev --universal --python-version 3.10 -o constraints/core.txt

@@ -1,0 +1,83 @@
+# darkroom with the TFX 1.21 line on Debian 13. What is in it and how to run it: docs/container.md.
+#
+#   make image                                            stage `runtime`, which is also the default
+#   make image STAGE=beam-worker IMAGE=darkroom-beam:dev  the same, started by Beam's boot program
+#
+# For a base that cannot move, give it by digest: --build-arg BASE=python:3.11-slim-trixie@sha256:...
+
+ARG BASE=python:3.11-slim-trixie
+# The same version of Beam as in constraints/image.txt.
+ARG BEAM_SDK=apache/beam_python3.11_sdk:2.77.0
+
+FROM ${BASE} AS base
+
+FROM base AS dependencies
+ARG PIP_INDEX_URL
+WORKDIR /build
+# pyfarmhash comes as source alone; strip comes along.
+RUN apt-get update && apt-get install -y --no-install-recommends g++
+COPY constraints/image.txt ./
+# All in one layer. What builds the four source packages of the lock comes from the lock too, so
+# nothing is installed whose hash was not checked. Then goes what nothing reads at run time: the
+# headers of TensorFlow, the symbols of its libraries, and the tests of all packages. Not every file
+# of every package is valid for this Python: such files are never imported. Bytecode that names its
+# source by hash is not held against the times of files.
+RUN install="pip --python /opt/darkroom/bin/python install -q --no-cache-dir --no-compile --no-deps \
+      --no-build-isolation --require-hashes" && \
+    sed -n '/^\(setuptools\|wheel\)==/,/[^\\]$/p' image.txt > builders.txt && \
+    python -m venv --without-pip /opt/darkroom && \
+    $install -r builders.txt && \
+    $install -r image.txt && \
+    cd /opt/darkroom/lib/python3.11/site-packages && \
+    rm -r tensorflow/include && \
+    find tensorflow -name '*.so*' -type f -exec strip --strip-unneeded {} + && \
+    find . -type d -name tests -prune -exec rm -r {} + && \
+    { python -m compileall -q -j 0 --invalidation-mode unchecked-hash . || true; }
+
+FROM dependencies AS project
+COPY pyproject.toml setup.py ./
+COPY src src
+COPY components components
+COPY pipelines pipelines
+RUN pip --python /opt/darkroom/bin/python install --no-deps --no-build-isolation --no-compile \
+      --prefix /project . && \
+    python -m compileall -q -s /project -p /opt/darkroom --invalidation-mode unchecked-hash \
+      /project/lib
+# The list of Debian's packages is that of the base: the compiler above is in no image.
+COPY tools/make_sbom.py ./
+COPY --from=base /var/lib/dpkg/status base-packages
+RUN PYTHONPATH=/project/lib/python3.11/site-packages /opt/darkroom/bin/python -m pip check && \
+    PYTHONPATH=/project/lib/python3.11/site-packages /opt/darkroom/bin/python make_sbom.py \
+      --packages base-packages --output /project/sbom.cdx.json
+
+FROM base AS runtime
+COPY --from=dependencies /opt/darkroom /opt/darkroom
+COPY --from=project /project /opt/darkroom
+# Any user may run it, one without a name too; all it writes below its home is temporary.
+ENV PATH=/opt/darkroom/bin:${PATH} HOME=/tmp LOGNAME=darkroom PYTHONUNBUFFERED=1
+WORKDIR /work
+USER 65532:65532
+ENTRYPOINT ["darkroom"]
+CMD ["--help"]
+ARG BASE
+ARG VERSION=0
+ARG REVISION=unknown
+ARG CREATED=1970-01-01T00:00:00Z
+LABEL org.opencontainers.image.title="darkroom" \
+      org.opencontainers.image.description="Develops image datasets into verified TFRecords and trained models." \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.base.name="${BASE}"
+
+FROM ${BEAM_SDK} AS beam-sdk
+
+FROM runtime AS beam-worker
+COPY --from=beam-sdk /opt/apache/beam /opt/apache/beam
+# Else boot makes a virtual environment of the base's Python, where nothing is installed.
+ENV RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
+ENTRYPOINT ["/opt/apache/beam/boot"]
+CMD []
+
+# The last stage is what is built when none is named.
+FROM runtime

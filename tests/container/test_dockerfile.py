@@ -1,0 +1,204 @@
+"""The rules of the Dockerfile, of what its build may see, and of the image's lock."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+LOCK = ROOT / "constraints" / "image.txt"
+FULL_LOCK = ROOT / "constraints" / "tfx-1.21-py311.txt"
+
+Instruction = tuple[str, str]
+
+
+def parse_instructions(text: str) -> Iterator[Instruction]:
+    """Yields (keyword, rest) of each instruction; comments and line ends within are gone."""
+    joined = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ")
+    for line in filter(str.strip, joined.splitlines()):
+        keyword, _, rest = line.strip().partition(" ")
+        yield keyword, " ".join(rest.split())
+
+
+def split_stages(text: str) -> dict[str, tuple[str, list[Instruction]]]:
+    """Maps each stage's name to the image it starts from and its instructions; the last is ''."""
+    stages: dict[str, tuple[str, list[Instruction]]] = {}
+    for keyword, rest in parse_instructions(text):
+        if keyword == "FROM":
+            source, _, name = rest.partition(" AS ")
+            stages[name] = (source, [])
+        elif stages:
+            [*stages.values()][-1][1].append((keyword, rest))
+    return stages
+
+
+def read_pins(lock: Path) -> dict[str, str]:
+    """Maps each package of a lock to its pin with all hashes."""
+    pins = re.findall(r"^([a-z0-9-]+\S*==.*(?:\n    --hash.*)+)", lock.read_text(), re.MULTILINE)
+    return {re.split(r"[\[=]", pin)[0]: pin for pin in pins}
+
+
+STAGES = split_stages(TEXT)
+# What is handed out: a stage that others only copy from leaves nothing behind.
+SHIPPED = ["runtime", "beam-worker", ""]
+
+
+def list_arguments(name: str, stage: str) -> list[str]:
+    return [rest for keyword, rest in STAGES[stage][1] if keyword == name]
+
+
+# Stages
+
+
+def test_the_default_is_the_runtime_and_the_worker_is_built_on_it() -> None:
+    assert [*STAGES] == [
+        "base", "dependencies", "project", "runtime", "beam-sdk", "beam-worker", ""
+    ]  # fmt: skip
+    assert STAGES["runtime"][0] == "base"
+    assert STAGES["beam-worker"][0] == "runtime"
+    assert STAGES[""] == ("runtime", [])
+
+
+def test_the_compiler_stays_behind() -> None:
+    with_compiler = [name for name, (_, steps) in STAGES.items() if "apt-get" in str(steps)]
+    assert with_compiler == ["dependencies"]
+
+
+@pytest.mark.parametrize("stage", SHIPPED)
+def test_nothing_is_run_in_what_is_shipped(stage: str) -> None:
+    assert list_arguments("RUN", stage) == []
+    assert list_arguments("VOLUME", stage) == []
+
+
+@pytest.mark.parametrize("stage", ["runtime", "beam-worker"])
+def test_programs_start_without_a_shell(stage: str) -> None:
+    starts = [
+        rest for keyword, rest in STAGES[stage][1] if keyword in ("ENTRYPOINT", "CMD", "SHELL")
+    ]
+    assert len(starts) == 2
+    assert all(isinstance(json.loads(start), list) for start in starts)
+
+
+def test_the_user_is_a_number_that_is_not_root_and_stays() -> None:
+    assert list_arguments("USER", "runtime") == ["65532:65532"]
+    assert list_arguments("USER", "beam-worker") == []
+
+
+# Sources
+
+
+def test_nothing_is_fetched_but_packages() -> None:
+    assert "ADD" not in {keyword for keyword, _ in parse_instructions(TEXT)}
+    assert re.findall(r"https?://|\bcurl\b|\bwget\b|\bgit\b", TEXT) == []
+
+
+def test_the_build_leaves_no_secret_in_what_is_shipped() -> None:
+    declared = [each.split("=")[0] for each in list_arguments("ARG", "runtime")]
+    assert declared == ["BASE", "VERSION", "REVISION", "CREATED"]
+    assert list_arguments("ARG", "beam-worker") == []
+
+
+def test_bases_are_arguments_with_exact_tags() -> None:
+    before_stages = TEXT.partition("FROM ")[0]
+    arguments = dict(
+        rest.split("=") for keyword, rest in parse_instructions(before_stages) if keyword == "ARG"
+    )
+    beam = re.search(r"^apache-beam.*==(\S+)", LOCK.read_text(), re.MULTILINE)
+    assert beam
+    assert arguments == {
+        "BASE": "python:3.11-slim-trixie",
+        "BEAM_SDK": f"apache/beam_python3.11_sdk:{beam[1]}",
+    }
+    assert STAGES["base"][0] == "${BASE}"
+    assert STAGES["beam-sdk"][0] == "${BEAM_SDK}"
+
+
+def test_packages_are_installed_as_the_lock_says_or_not_at_all() -> None:
+    [dependencies] = [step for step in list_arguments("RUN", "dependencies") if "pip" in step]
+    flags = re.search(r'install="([^"]*)"', dependencies)
+    assert flags
+    assert {"--require-hashes", "--no-deps", "--no-build-isolation"} <= set(flags[1].split())
+    assert len(re.findall(r"(?<!-)\bpip\b", dependencies)) == 1  # the one that the flags belong to
+    project = " ".join(list_arguments("RUN", "project"))
+    assert "--no-deps --no-build-isolation" in project
+    assert "-m pip check" in project
+    assert not re.search(r"install.* (-e|--editable)\b", TEXT)
+
+
+# The lock
+
+
+def test_the_lock_is_a_part_of_the_tested_one() -> None:
+    full = read_pins(FULL_LOCK)
+    assert {name: pin for name, pin in read_pins(LOCK).items() if full.get(name) != pin} == {}
+
+
+def test_the_lock_holds_what_runs_and_not_what_tests() -> None:
+    names = set(read_pins(LOCK))
+    assert {"tfx", "apache-beam", "kfp", "google-cloud-storage", "boto3", "pip"} <= names
+    tools = {"pytest", "mypy", "ruff", "hypothesis", "moto", "gcp-storage-emulator", "atheris"}
+    assert names & (tools | {"opencv-python-headless"}) == set()
+
+
+# What the build sees
+
+
+def is_ignored(path: str) -> bool:
+    """Whether .dockerignore keeps a path out: the last pattern that matches decides."""
+    parts = path.split("/")
+    ways = ["/".join(parts[: length + 1]) for length in range(len(parts))]
+    ignored = False
+    for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
+        pattern = line.removeprefix("!")
+        if line and not line.startswith("#") and any(_matches(pattern, way) for way in ways):
+            ignored = not line.startswith("!")
+    return ignored
+
+
+def _matches(pattern: str, path: str) -> bool:
+    escaped = re.escape(pattern).replace(r"\*\*/", "(.*/)?").replace(r"\*", "[^/]*")
+    return bool(re.fullmatch(escaped.replace(r"\[", "[").replace(r"\]", "]"), path))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".git/config", ".venv/tfx-1.21/bin/python", ".env", "darkroom-demo/report.html",
+        "data/images.csv", "records/Split-train/data_tfrecord-00000-of-00001", "tests/conftest.py",
+        "src/darkroom/__pycache__/cli.cpython-311.pyc", "src/darkroom.egg-info/PKG-INFO",
+        "components/old.pyc", "constraints/tfx-1.21-py311.txt", "credentials.json",
+        "docs/pipeline.md", "kubernetes/secret.yaml", "tools/other.py",
+    ],
+)  # fmt: skip
+def test_the_build_sees_no_data_no_environment_and_no_history(path: str) -> None:
+    assert is_ignored(path)
+
+
+def test_the_build_sees_what_it_copies() -> None:
+    copied = [
+        word
+        for _, steps in STAGES.values()
+        for keyword, rest in steps
+        if keyword == "COPY" and "--from" not in rest
+        for word in rest.split()[:-1]
+    ]
+    assert {"src", "components", "pipelines", "constraints/image.txt"} <= set(copied)
+    assert [path for path in copied if not (ROOT / path).exists() or is_ignored(path)] == []
+    assert not is_ignored("src/darkroom/cli.py")
+
+
+# Labels
+
+
+def test_the_labels_are_those_of_the_open_container_initiative() -> None:
+    [labels] = list_arguments("LABEL", "runtime")
+    named = re.findall(r"org\.opencontainers\.image\.([a-z.]+)=", labels)
+    assert named == ["title", "description", "version", "revision", "created", "base.name"]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    given = re.findall(r"--build-arg ([A-Z]+)=", makefile)
+    assert given == ["VERSION", "REVISION", "CREATED"]

@@ -1,0 +1,86 @@
+"""The list of what an image holds, made here of this environment."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STATUS = """\
+Package: libc6
+Status: install ok installed
+Architecture: amd64
+Version: 2.41-12+deb13u1
+Description: GNU C Library
+ Version: of a continued line
+
+Package: gone
+Status: deinstall ok config-files
+Architecture: amd64
+Version: 1.0
+
+Package: tzdata
+Status: install ok installed
+Architecture: all
+Version: 1:2025b-4
+"""
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("sbom")
+    (folder / "status").write_text(STATUS)
+    for name in ("first.json", "second.json"):
+        subprocess.run(
+            [
+                sys.executable, str(ROOT / "tools/make_sbom.py"),
+                "--packages", str(folder / "status"), "--output", str(folder / name),
+            ],
+            check=True,
+        )  # fmt: skip
+    assert (folder / "first.json").read_bytes() == (folder / "second.json").read_bytes()
+    return json.loads((folder / "first.json").read_text())
+
+
+def test_it_is_cyclonedx_about_darkroom(document: dict[str, Any]) -> None:
+    assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
+    version = importlib.metadata.version("darkroom")
+    assert document["metadata"]["component"]["purl"] == f"pkg:pypi/darkroom@{version}"
+
+
+def test_it_lists_the_installed_packages_of_debian(document: dict[str, Any]) -> None:
+    purls = [each["purl"] for each in document["components"] if each["purl"].startswith("pkg:deb/")]
+    assert purls == [
+        "pkg:deb/debian/libc6@2.41-12%2Bdeb13u1?arch=amd64",
+        "pkg:deb/debian/tzdata@1%3A2025b-4?arch=all",
+    ]
+
+
+def test_it_lists_every_package_of_python_with_its_version(document: dict[str, Any]) -> None:
+    found = {each["purl"] for each in document["components"]}
+    for name in ("apache-beam", "pyarrow", "numpy", "pytest"):
+        assert f"pkg:pypi/{name}@{importlib.metadata.version(name)}" in found
+    python = [purl for purl in found if purl.startswith("pkg:generic/python@")]
+    assert python == [f"pkg:generic/python@{'.'.join(map(str, sys.version_info[:3]))}"]
+
+
+def test_each_reference_leads_to_one_component(document: dict[str, Any]) -> None:
+    subject = document["metadata"]["component"]
+    references = [each["bom-ref"] for each in [subject, *document["components"]]]
+    assert len(references) == len(set(references))
+    edges = {each["ref"]: each["dependsOn"] for each in document["dependencies"]}
+    assert {*edges, *(to for ends in edges.values() for to in ends)} <= set(references)
+
+
+def test_what_darkroom_needs_hangs_on_it_and_its_extras_do_not(document: dict[str, Any]) -> None:
+    edges = {each["ref"]: each["dependsOn"] for each in document["dependencies"]}
+    needs = edges[document["metadata"]["component"]["bom-ref"]]
+    names = {need.removeprefix("pkg:pypi/").partition("@")[0] for need in needs}
+    assert {"apache-beam", "pyarrow", "duckdb"} <= names
+    assert names & {"pytest", "tfx", "tensorflow"} == set()
