@@ -1,0 +1,79 @@
+"""The workflow of the public CI: it runs what the Makefile has, on what the README names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+JOBS: dict[str, Any] = WORKFLOW["jobs"]
+TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def list_commands(job: str) -> list[str]:
+    return [step["run"] for step in JOBS[job]["steps"] if "run" in step]
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_each_job_runs_targets_of_the_makefile_and_nothing_else(job: str) -> None:
+    commands = [command.split() for command in list_commands(job)]
+    assert commands
+    assert {words[0] for words in commands} == {"make"}
+    assert {word for words in commands for word in words[1:2]} <= TARGETS
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_each_action_is_pinned_by_commit_and_keeps_no_credentials(job: str) -> None:
+    actions = [step for step in JOBS[job]["steps"] if "uses" in step]
+    assert [
+        step["uses"] for step in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"])
+    ] == []
+    checkouts = [step for step in actions if step["uses"].startswith("actions/checkout@")]
+    assert [step["with"]["persist-credentials"] for step in checkouts] == [False]
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_each_job_ends_by_itself_and_runs_on_a_named_system(job: str) -> None:
+    assert 0 < JOBS[job]["timeout-minutes"] <= 60
+    rows = JOBS[job].get("strategy", {}).get("matrix", {}).get("include", [{}])
+    systems = {row.get("system", JOBS[job]["runs-on"]) for row in rows}
+    assert systems <= {"ubuntu-22.04", "ubuntu-24.04"}
+
+
+def test_the_token_may_only_read() -> None:
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    assert [job for job in JOBS.values() if "permissions" in job] == []
+
+
+def test_the_suite_runs_on_both_lines() -> None:
+    rows = JOBS["suite"]["strategy"]["matrix"]["include"]
+    assert rows == [
+        {"system": "ubuntu-22.04", "tfx": "1.16", "python": "3.10"},
+        {"system": "ubuntu-24.04", "tfx": "1.21", "python": "3.11"},
+    ]
+    assert JOBS["suite-debian"]["container"] == "python:3.11-trixie"
+    for row in rows:
+        lock = f"constraints/tfx-{row['tfx']}-py{row['python'].replace('.', '')}.txt"
+        assert (ROOT / lock).exists()
+
+
+def test_the_core_runs_on_every_python_that_the_package_admits() -> None:
+    admitted = re.search(
+        r'requires-python = ">=3\.(\d+),<3\.(\d+)"', (ROOT / "pyproject.toml").read_text()
+    )
+    assert admitted
+    low, high = map(int, admitted.groups())
+    expected = [f"3.{minor}" for minor in range(low, high)]
+    assert JOBS["core"]["strategy"]["matrix"]["python"] == expected
+
+
+def test_what_a_change_must_pass_is_all_in_the_workflow() -> None:
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    demanded = set(re.findall(r"^make ([a-z-]+)", script, re.MULTILINE))
+    run = {command.split()[1] for job in JOBS for command in list_commands(job)}
+    assert demanded <= run
