@@ -27,7 +27,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from input import _ORIGINALS, draw_photographs, link_photographs
+from input_rows.photographs import make_photographs
 from loaders.environments import make_environment
 
 _CORES = 2
@@ -91,14 +91,6 @@ def compare(own: Loader, other: Loader, use: str, count: int, pairs: int) -> Non
     )
 
 
-def make_photographs(folder: Path, count: int, source: Path | None) -> None:
-    """Makes FOLDER/train/LABEL/NAME.jpg of a folder of photographs, or draws them."""
-    if source:
-        link_photographs(folder / "train", source, count)
-    else:
-        draw_photographs(folder / "train", count, (400, 533), 72, _ORIGINALS)
-
-
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Time darkroom beside other loaders.")
     parser.add_argument("--images", type=int, default=10_000, help="number of images")
@@ -118,7 +110,7 @@ def main() -> None:
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:_CORES]))
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
         images = Path(scratch, "images")
-        make_photographs(images, arguments.images, arguments.photographs)
+        make_photographs(images / "train", arguments.images, arguments.photographs)
         size = sum(path.stat().st_size for path in images.rglob("*.jpg"))
         print(f"{arguments.images:,} JPEGs of {size / 1e6:,.0f} MB; {_CORES} cores; images/s")
         own = Loader("darkroom", Path(sys.executable), Path(scratch, "darkroom"))

@@ -1,0 +1,1 @@
+"""The rows of `benchmarks/input.py`, and what they compare with."""

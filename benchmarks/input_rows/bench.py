@@ -1,0 +1,218 @@
+"""The rows: darkroom against a limit, another loader, or itself with other options."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import tensorflow as tf
+
+from darkroom.converter import convert
+from darkroom.input_pipeline import make_eval_dataset, make_train_dataset
+from darkroom.options import InputOptions
+from darkroom.record_source import RecordSource
+from input_rows.accelerator import run_fit, run_loop
+from input_rows.contract import BATCH, EVAL, SHORT_SIDE, TRAIN, consume, consume_few
+from input_rows.fresh_process import measure_memory, measure_rate, run_in_child
+from input_rows.keras_loader import check_pixels, crop_batch, open_keras
+from input_rows.limits import run_limit
+from input_rows.photographs import draw_photographs, make_photographs
+
+_LARGE_ORIGINALS, _LARGE = 12, (3000, 4000)
+Run = Callable[[], float]
+VARIATIONS = (
+    ("cycle_length", 1),
+    ("block_length", 1),
+    ("block_length", 16),
+    ("shuffle_records", 0),
+    ("deterministic", False),
+    ("scaled_decoding", False),
+    ("prefetch", 0),
+    ("num_threads", 1),
+    ("cache", "memory"),
+    ("dtype", "float32"),
+    ("augment", "crop_flip"),
+    ("augment", "none"),
+)
+
+
+def compare(name: str, own: Run, limit: Run, aim: str, pairs: int) -> None:
+    """Prints a row: images a second of both, and their ratio."""
+    runs = [(own(), limit()) for _ in range(pairs)]
+    ratios = [first / second for first, second in runs]
+    rates = [statistics.median(run[side] for run in runs) for side in range(2)]
+    print(
+        f"{name:<34}{rates[0]:>9,.0f}{rates[1]:>9,.0f}{statistics.median(ratios):>8.2f}"
+        f"  {aim:<7}{' '.join(f'{ratio:.2f}' for ratio in ratios)}",
+        flush=True,
+    )
+
+
+class Bench:
+    """The images in all the forms that rows read, made when first asked for."""
+
+    def __init__(self, scratch: Path, count: int, pairs: int, photographs: Path | None) -> None:
+        self.pairs = pairs
+        self._scratch = scratch
+        self._count = count
+        self.images = scratch / "images"
+        make_photographs(self.images, count, photographs)
+        self.paths = sorted(self.images.rglob("*.jpg"))
+
+    def convert(self, name: str, source: Path | None = None, **options: object) -> list[str]:
+        """Returns the shards of the images converted with options."""
+        target = self._scratch / name
+        if not target.exists():
+            convert(source or self.images, target, split_ratios="100/0/0", **options)
+        return sorted(str(path) for path in target.glob("Split-train/*"))
+
+    def large(self) -> Path:
+        """Returns the folder of the 12-megapixel photographs."""
+        folder = self._scratch / "large"
+        if not folder.exists():
+            draw_photographs(folder, self._count // 25, _LARGE, 85, _LARGE_ORIGINALS)
+        return folder
+
+    def train(self) -> None:
+        """Random windows against the same by two processes."""
+        files = self.convert("records")
+        compare(
+            "train, random windows : ops",
+            lambda: consume(make_train_dataset(files, TRAIN, epoch=0)),
+            lambda: run_limit("train", self.paths),
+            ">= 1.00",
+            self.pairs,
+        )
+
+    def eval(self) -> None:
+        """The middle of whole images against the same by two processes."""
+        files = self.convert("records")
+        compare(
+            "eval, short side 256, middle : ops",
+            lambda: consume(make_eval_dataset(files, EVAL)),
+            lambda: run_limit("eval", self.paths),
+            ">= 0.85",
+            self.pairs,
+        )
+
+    def scaled(self) -> None:
+        """12-megapixel photographs with and without scaled decoding."""
+        files = self.convert("large-records", self.large())
+        for name, make, options in (
+            ("12 Mpx train : not scaled", self._make_epoch, TRAIN),
+            ("12 Mpx eval : not scaled", make_eval_dataset, EVAL),
+        ):
+            compare(
+                name,
+                lambda make=make, options=options: consume_few(make(files, options)),
+                lambda make=make, options=options: consume_few(
+                    make(files, dataclasses.replace(options, scaled_decoding=False))
+                ),
+                ">= 2.00",
+                self.pairs,
+            )
+
+    def resized(self) -> None:
+        """Images stored with a short side of 256 against complete decoding of the originals."""
+        self._compare_full("short side 256", "resized", ">= 2.00", resize_short_side=SHORT_SIDE)
+
+    def raw(self) -> None:
+        """The same stored as pixels."""
+        self._compare_full(
+            "raw, short side 256", "raw", ">= 4.00", resize_short_side=SHORT_SIDE, encoding="raw"
+        )
+
+    def _compare_full(self, name: str, folder: str, aim: str, **options: object) -> None:
+        files = self.convert(folder, **options)
+        for use, make, how in (
+            ("train", self._make_epoch, TRAIN),
+            ("eval", make_eval_dataset, EVAL),
+        ):
+            compare(
+                f"{name}, {use} : full",
+                lambda make=make, how=how: consume(make(files, how)),
+                lambda: run_limit("full", self.paths),
+                aim,
+                self.pairs,
+            )
+
+    def keras(self) -> None:
+        """The same pixels, and random windows, against Keras's loader of folders."""
+        files = self.convert("records")
+        check_pixels(self.images)
+        compare(
+            "whole images, same pixels : Keras",
+            lambda: consume(make_eval_dataset(files, TRAIN)),
+            lambda: consume(open_keras(self.images)),
+            ">= 1.00",
+            self.pairs,
+        )
+        compare(
+            "random windows : Keras, then crop",
+            lambda: consume(make_train_dataset(files, TRAIN, epoch=0)),
+            lambda: consume(open_keras(self.images).map(crop_batch, tf.data.AUTOTUNE)),
+            ">= 1.20",
+            self.pairs,
+        )
+
+    def options(self) -> None:
+        """What each option is worth: the default against another value."""
+        files = self.convert("records")
+
+        def run(options: InputOptions) -> float:
+            return consume(make_train_dataset(RecordSource(files), options, epoch=0))
+
+        for name, value in VARIATIONS:
+            other = dataclasses.replace(TRAIN, **{name: value})
+            compare(
+                f"{name}={value}, train : default",
+                lambda other=other: run(other),
+                lambda: run(TRAIN),
+                "",
+                self.pairs,
+            )
+
+    def memory(self) -> None:
+        """What reading takes beyond what was imported, within budgets."""
+        files = self.convert("large-records", self.large())
+        total = sum(os.path.getsize(file) for file in files)
+        for budget in (64, 256, 1024):
+            used = run_in_child(measure_memory, files, budget << 20)
+            print(
+                f"memory: budget {budget:>5,} MiB, records {total >> 20:>6,} MiB, "
+                f"took {used:>6,.0f} MiB",
+                flush=True,
+            )
+
+    def busy(self) -> None:
+        """How busy an accelerator is that needs 0.9 of what the pipeline gives."""
+        files = self.convert("records")
+        endless = dataclasses.replace(TRAIN, repeat=None)
+        rate = consume(make_train_dataset(files, TRAIN, epoch=0))
+        step = BATCH / (0.9 * rate)
+        for name, run in (("a loop", run_loop), ("fit", run_fit)):
+            shares = [run(make_train_dataset(files, endless), step) for _ in range(self.pairs)]
+            print(
+                f"accelerator at 0.90, {name:<13} busy {statistics.median(shares):>6.1%}"
+                f"  {'>= 98 %' if name == 'a loop' else '>= 97 %'}  "
+                f"{' '.join(f'{share:.3f}' for share in shares)}",
+                flush=True,
+            )
+
+    def cores(self) -> None:
+        """What a second core gives, beside what it gives the limit."""
+        files = self.convert("records")
+        own = [run_in_child(measure_rate, files, cores=count) for count in (1, 2)]
+        limit = [run_limit("train", self.paths, count) for count in (1, 2)]
+        gains = own[1] / own[0], limit[1] / limit[0]
+        print(
+            f"second core: train {gains[0]:.2f}, ops {gains[1]:.2f}, "
+            f"ratio {gains[0] / gains[1]:.2f}  >= 0.95",
+            flush=True,
+        )
+
+    def _make_epoch(self, files: list[str], options: InputOptions) -> tf.data.Dataset:
+        return make_train_dataset(files, options, epoch=0)

@@ -1,0 +1,49 @@
+"""JPEGs to measure with: drawn, or from a folder, hard-linked to the number wanted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import simplejpeg
+from convert import _draw_noise
+
+_ORIGINALS, _SHAPE, _QUALITY = 200, (400, 533), 72
+
+
+def make_photographs(folder: Path, count: int, source: Path | None) -> None:
+    """Makes `count` JPEGs in folders of their labels: of a folder's, or drawn as shops' are."""
+    if source:
+        link_photographs(folder, source, count)
+    else:
+        draw_photographs(folder, count, _SHAPE, _QUALITY, _ORIGINALS)
+
+
+def draw_photographs(
+    folder: Path, count: int, shape: tuple[int, int], quality: int, originals: int
+) -> None:
+    """Writes `count` JPEGs into two folders, hard links to a few different ones."""
+    rng = np.random.default_rng(0)
+    for number in range(count):
+        path = folder / f"class-{number % 2}" / f"{number:06d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if number < originals:
+            pixels = _draw_noise(rng, *shape, rng.uniform(1.2, 1.6))
+            path.write_bytes(simplejpeg.encode_jpeg(pixels, quality, "RGB", "420"))
+        else:
+            first = number % originals
+            os.link(folder / f"class-{first % 2}" / f"{first:06d}.jpg", path)
+
+
+def link_photographs(folder: Path, source: Path, count: int) -> None:
+    """Hard-links, or copies, the JPEGs of a folder until there are `count`."""
+    found = sorted(source.rglob("*.jpg"))
+    for number in range(count):
+        path = folder / f"class-{number % 2}" / f"{number:06d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if number < len(found):
+            path.write_bytes(found[number].read_bytes())
+        else:
+            first = number % len(found)
+            os.link(folder / f"class-{first % 2}" / f"{first:06d}.jpg", path)
