@@ -1,0 +1,100 @@
+"""The manifests of kubernetes/, read as plain YAML, and the pods that they make."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+
+FOLDER = Path(__file__).parents[2] / "kubernetes"
+SETTINGS = {
+    "DATA": "gs://my-bucket/images.csv",
+    "ROOT": "gs://my-bucket/pipelines",
+    "PUSH_TO": "gs://my-bucket/pushed",
+    "POD_IP": "10.0.0.1",
+    "POD_NAME": "darkroom-input-1",
+}
+
+
+@dataclass(frozen=True)
+class Pod:
+    """What a workload makes: its kind and name, the pod's labels and the pod's spec."""
+
+    kind: str
+    name: str
+    labels: dict[str, str]
+    spec: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+    @property
+    def is_served(self) -> bool:
+        """Whether it runs until it is ended."""
+        return self.kind in ("Deployment", "StatefulSet", "InferenceService")
+
+    def expand(self, container: dict[str, Any], **values: str) -> tuple[list[str], dict[str, str]]:
+        """Returns command and environment of a container as Kubernetes puts them together.
+
+        An environment variable sees those before it; an unknown one stays as it is.
+        """
+        environment = {"KFP_HOST": "http://ml-pipeline.kubeflow:8888", **SETTINGS, **values}
+
+        def replace(text: str) -> str:
+            return re.sub(r"\$\((\w+)\)", lambda m: environment.get(m[1], m[0]), text)
+
+        for each in container.get("env", []):
+            if "value" in each:
+                environment[each["name"]] = replace(each["value"])
+        command = [*container.get("command", []), *container.get("args", [])]
+        return [replace(each) for each in command], environment
+
+
+def read_objects(*patterns: str) -> list[dict[str, Any]]:
+    """Reads all Kubernetes objects of the files that match below kubernetes/."""
+    paths = sorted(path for pattern in patterns for path in FOLDER.glob(pattern))
+    every = [each for path in paths for each in yaml.safe_load_all(path.read_text())]
+    return [each for each in every if "apiVersion" in each and "metadata" in each]
+
+
+def make_pods(objects: list[dict[str, Any]]) -> Iterator[Pod]:
+    """Yields the pods of all workloads, also of those that operators put together."""
+    kinds = {each["kind"]: each for each in objects}
+    for each in objects:
+        kind, name, spec = each["kind"], each["metadata"]["name"], each.get("spec", {})
+        if kind in ("Job", "Deployment", "StatefulSet"):
+            template = spec["template"]
+        elif kind == "TrainJob":
+            runtime = kinds["TrainingRuntime"]["spec"]["template"]["spec"]
+            template = copy.deepcopy(
+                runtime["replicatedJobs"][0]["template"]["spec"]["template"],
+            )
+            template["spec"]["containers"][0] |= {
+                key: spec["trainer"][key] for key in ("args", "env")
+            }
+        elif kind == "InferenceService":
+            runtime = kinds["ServingRuntime"]["spec"]
+            predictor = spec["predictor"]
+            template = {"metadata": predictor, "spec": {**runtime, **predictor}}
+        else:
+            continue
+        yield Pod(kind, name, template["metadata"]["labels"], template["spec"])
+
+
+@pytest.fixture(scope="session")
+def objects() -> list[dict[str, Any]]:
+    """The objects of the base and of every component."""
+    return read_objects("base/*.yaml", "components/*/*.yaml")
+
+
+@pytest.fixture(scope="session")
+def pods(objects) -> list[Pod]:
+    """Their pods."""
+    return list(make_pods(objects))

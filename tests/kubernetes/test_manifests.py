@@ -1,0 +1,301 @@
+"""The manifests fit together: read as plain YAML, without kubectl."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from darkroom.cli_parser import build_parser
+from darkroom.cluster import Cluster, read_cluster
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "kubernetes"
+OURS = ("darkroom", "darkroom-beam")
+NUM_PODS = 10
+
+
+def _list_files(folder: Path) -> set[Path]:
+    """The kustomization of a folder, and all files that it and the folders it names lead to."""
+    kustomization = folder / "kustomization.yaml"
+    content = yaml.safe_load(kustomization.read_text())
+    names = [*content.get("resources", []), *content.get("components", [])]
+    names += [each["path"] for each in content.get("patches", []) if "path" in each]
+    for each in content.get("configMapGenerator", []):
+        names += each.get("files", [])
+    paths = {(folder / name).resolve() for name in names}
+    inner = [_list_files(path) for path in paths if path.is_dir()]
+    return {kustomization, *(path for path in paths if not path.is_dir())}.union(*inner)
+
+
+def test_every_file_belongs_to_an_overlay_and_every_name_is_a_file():
+    overlays = [path.parent for path in FOLDER.glob("overlays/*/kustomization.yaml")]
+    assert [path.name for path in sorted(overlays)] == ["gke", "kfp-minio", "s3"]
+    named = set().union(*map(_list_files, overlays))
+    assert named == {path for path in FOLDER.rglob("*") if path.is_file()}
+
+
+# Pods
+
+
+def _find_faults(pod) -> list[str]:
+    """What the profile `restricted` and our own rules would refuse."""
+    security = pod.spec["securityContext"]
+    wanted = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    faults = [key for key, value in wanted.items() if security.get(key) != value]
+    faults += [key for key in ("hostNetwork", "hostPID", "hostIPC") if pod.spec.get(key)]
+    if pod.spec["automountServiceAccountToken"] is not False:
+        faults.append("automountServiceAccountToken")
+    for container in pod.spec["containers"]:
+        own = container["securityContext"]
+        expected = {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        faults += [key for key, value in expected.items() if own.get(key) != value]
+        user = own.get("runAsUser", security["runAsUser"])
+        if user != (9999 if container["image"].startswith("flink:") else 65532):
+            faults.append(f"runAsUser {user}")
+        mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+        volumes = {each["name"]: each for each in pod.spec["volumes"]}
+        if "sizeLimit" not in volumes[mounts["/tmp"]]["emptyDir"]:
+            faults.append("/tmp")
+        if set(container["resources"]["requests"]) != {"cpu", "memory"}:
+            faults.append("requests")
+        if "memory" not in container["resources"]["limits"]:
+            faults.append("limits")
+    return faults
+
+
+def test_all_pods_are_restricted_and_have_resources(pods):
+    assert len(pods) == NUM_PODS
+    assert {str(pod): found for pod in pods if (found := _find_faults(pod))} == {}
+
+
+def test_what_serves_is_probed(pods):
+    served = [pod for pod in pods if pod.is_served]
+    assert len(served) == 6
+    for pod in served:
+        for container in pod.spec["containers"]:
+            probes = [container[f"{name}Probe"] for name in ("startup", "readiness", "liveness")]
+            ports = {port.get("name"): port["containerPort"] for port in container["ports"]}
+            for probe in probes:
+                port = (probe.get("tcpSocket") or probe["httpGet"])["port"]
+                assert port in ports or port in ports.values(), (str(pod), probe)
+
+
+def test_only_submitting_has_a_token_and_none_for_kubernetes(objects, pods):
+    accounts = [each for each in objects if each["kind"] == "ServiceAccount"]
+    assert [each["automountServiceAccountToken"] for each in accounts] == [False] * len(accounts)
+    tokens = {
+        str(pod): source["serviceAccountToken"]["audience"]
+        for pod in pods
+        for volume in pod.spec["volumes"]
+        for source in volume.get("projected", {}).get("sources", [])
+    }
+    assert tokens == {"Job/darkroom-submit": "pipelines.kubeflow.org"}
+
+
+def test_everything_that_a_pod_names_exists(objects, pods):
+    made = {(each["kind"], each["metadata"]["name"]) for each in objects}
+    for kustomization in FOLDER.rglob("kustomization.yaml"):
+        generators = yaml.safe_load(kustomization.read_text()).get("configMapGenerator", [])
+        made |= {("ConfigMap", each["name"]) for each in generators}
+    named = set()
+    for pod in pods:
+        named.add(("ServiceAccount", pod.spec["serviceAccountName"]))
+        volumes = {each["name"]: each for each in pod.spec["volumes"]}
+        mounted = {
+            mount["name"] for each in pod.spec["containers"] for mount in each["volumeMounts"]
+        }
+        claims = {"journal"} if pod.name == "darkroom-dispatcher" else set()
+        assert mounted == set(volumes) | claims, str(pod)
+        for volume in volumes.values():
+            if claim := volume.get("persistentVolumeClaim"):
+                named.add(("PersistentVolumeClaim", claim["claimName"]))
+            if config := volume.get("configMap"):
+                named.add(("ConfigMap", config["name"]))
+        for container in pod.spec["containers"]:
+            for source in container.get("envFrom", []):
+                if "secretRef" in source:
+                    assert source["secretRef"] == {"name": "darkroom-store", "optional": True}
+                else:
+                    named.add(("ConfigMap", source["configMapRef"]["name"]))
+    assert named <= made
+    assert {name for kind, name in named if kind == "ConfigMap"} == {"darkroom", "darkroom-flink"}
+
+
+# Images
+
+
+def test_images_are_ours_by_one_name_or_others_by_version(pods):
+    images = Counter(each["image"] for pod in pods for each in pod.spec["containers"])
+    lock = (ROOT / "constraints" / "tfx-1.21-py311.txt").read_text()
+    beam = re.search(r"^apache-beam==(\S+)", lock, re.M)[1]
+    assert images == {
+        "darkroom": 6,
+        "darkroom-beam": 1,
+        "flink:1.20-java17": 2,
+        f"apache/beam_flink1.20_job_server:{beam}": 1,
+        "tensorflow/serving:2.20.0": 1,
+    }
+    wiring = yaml.safe_load((FOLDER / "components/wiring/kustomization.yaml").read_text())
+    assert [each["name"] for each in wiring["images"]] == list(OURS)
+
+
+# Services
+
+
+def _count_matches(selector: dict[str, str], pods) -> list:
+    return [pod for pod in pods if selector.items() <= pod.labels.items()]
+
+
+def test_every_service_leads_to_ports_of_one_workload(objects, pods):
+    plain = [pod for pod in pods if pod.kind != "TrainJob"]
+    services = [each for each in objects if each["kind"] == "Service"]
+    assert len(services) == 5
+    for service in services:
+        (pod,) = _count_matches(service["spec"]["selector"], plain)
+        ports = [port for each in pod.spec["containers"] for port in each["ports"]]
+        numbers = {port["name"]: port["containerPort"] for port in ports}
+        for port in service["spec"]["ports"]:
+            assert numbers[port["targetPort"]] == port["port"], service["metadata"]["name"]
+
+
+def test_selectors_select_their_own_pods(objects):
+    for each in objects:
+        if each["kind"] in ("Deployment", "StatefulSet"):
+            labels = each["spec"]["template"]["metadata"]["labels"]
+            assert each["spec"]["selector"]["matchLabels"].items() <= labels.items()
+            assert (
+                each["spec"].get("serviceName", each["metadata"]["name"])
+                == (each["metadata"]["name"])
+            )
+
+
+def test_every_address_of_ours_is_a_service_with_that_port(objects, pods):
+    ports = {
+        (each["metadata"]["name"], port["port"])
+        for each in objects
+        if each["kind"] == "Service"
+        for port in each["spec"]["ports"]
+    }
+    flink = yaml.safe_load((FOLDER / "components/flink/config.yaml").read_text())
+    named = {(flink["jobmanager"]["rpc"]["address"], flink["jobmanager"]["rpc"]["port"])}
+    named.add((flink["rest"]["address"], flink["rest"]["port"]))
+    for pod in pods:
+        for container in pod.spec["containers"]:
+            command, environment = pod.expand(container)
+            for text in [*command, *environment.values()]:
+                found = re.findall(r"(?:^|[/=.\" ])(darkroom-[a-z-]+):(\d+)", text)
+                named |= {(host, int(port)) for host, port in found}
+    assert named <= ports
+    assert {host for host, _ in named} == {
+        "darkroom-dispatcher",
+        "darkroom-flink-jobmanager",
+        "darkroom-training",
+    }
+
+
+def test_flink_listens_where_its_pods_say(pods):
+    flink = yaml.safe_load((FOLDER / "components/flink/config.yaml").read_text())
+    found = {
+        container["name"]: {port["name"]: port["containerPort"] for port in container["ports"]}
+        for pod in pods
+        for container in pod.spec["containers"]
+        if container["image"].startswith("flink:")
+    }
+    assert found == {
+        "jobmanager": {
+            "rpc": flink["jobmanager"]["rpc"]["port"],
+            "blob": flink["blob"]["server"]["port"],
+            "rest": flink["rest"]["port"],
+        },
+        "taskmanager": {
+            "data": flink["taskmanager"]["data"]["port"],
+            "rpc": flink["taskmanager"]["rpc"]["port"],
+        },
+    }
+
+
+# Commands
+
+
+def _list_commands(pods) -> dict[str, list[str]]:
+    """The arguments of darkroom in each container that runs it."""
+    commands = {}
+    for pod in pods:
+        for container in pod.spec["containers"]:
+            if container["image"] == "darkroom":
+                command, _ = pod.expand(container)
+                assert command[:3] == ["python", "-m", "darkroom.cli"]
+                assert "$(" not in " ".join(command)
+                commands[str(pod)] = command[3:]
+    return commands
+
+
+def test_every_command_of_ours_is_one_that_the_parser_takes(pods):
+    commands = _list_commands(pods)
+    del commands["Job/darkroom-submit"]
+    parsed = {name: build_parser().parse_args(command) for name, command in commands.items()}
+    assert parsed["Job/darkroom-convert"].output_dir == "/data/records"
+    assert parsed["StatefulSet/darkroom-dispatcher"].host == "darkroom-dispatcher"
+    assert parsed["StatefulSet/darkroom-input"].dispatcher == "grpc://darkroom-dispatcher:5050"
+    assert parsed["StatefulSet/darkroom-input"].host == "darkroom-input-1.darkroom-input"
+    assert parsed["Job/darkroom-training"].strategy == "multi_worker"
+    assert parsed["Job/darkroom-training"].data == ["/data/records"]
+    assert commands["Job/darkroom-training"] == commands["TrainJob/training"]
+
+
+def test_submitting_is_a_command_that_the_parser_takes(pods):
+    command = _list_commands(pods)["Job/darkroom-submit"]
+    if "submit" not in build_parser().format_help():
+        pytest.skip("needs darkroom submit")
+    parsed = build_parser().parse_args(command)
+    assert parsed.host == "http://ml-pipeline.kubeflow:8888"
+    assert (parsed.target, parsed.image) == ("kubeflow", "darkroom")
+    assert (parsed.root, parsed.push_to) == ("gs://my-bucket/pipelines", "gs://my-bucket/pushed")
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [
+        ("darkroom-training", "darkroom-training-{}.darkroom-training"),
+        ("training", "training-node-0-{}.training"),
+    ],
+)
+def test_each_training_process_finds_itself_and_the_others(
+    name, host, objects, pods, monkeypatch: pytest.MonkeyPatch
+):
+    """With the names that Kubernetes gives the pods of an indexed Job, and Trainer its nodes."""
+    (job,) = [
+        each
+        for each in objects
+        if each["metadata"]["name"] == name and each["kind"] in ("Job", "TrainJob")
+    ]
+    spec = job["spec"]
+    number = spec["completions"] if job["kind"] == "Job" else spec["trainer"]["numNodes"]
+    assert spec.get("parallelism", number) == number
+    (pod,) = [pod for pod in pods if pod.name == name and pod.kind == job["kind"]]
+    (container,) = pod.spec["containers"]
+    for index in range(number):
+        _, environment = pod.expand(container, WORKER=str(index))
+        monkeypatch.setenv("TF_CONFIG", environment["TF_CONFIG"])
+        assert read_cluster() == Cluster(index, number)
+        assert json.loads(environment["TF_CONFIG"])["cluster"] == {
+            "worker": [f"{host.format(other)}:2222" for other in range(number)]
+        }
+
+
+def test_batches_can_be_shared_by_the_processes(objects, pods):
+    (job,) = [each for each in objects if each["metadata"]["name"] == "training"]
+    for pod in pods:
+        if pod.kind == "TrainJob":
+            command, _ = pod.expand(pod.spec["containers"][0])
+            batch_size = build_parser().parse_args(command[3:]).batch_size
+            assert batch_size % job["spec"]["trainer"]["numNodes"] == 0

@@ -1,0 +1,79 @@
+"""What operators take, against the models that they publish, in an environment of their own.
+
+kserve wants packages that the TFX lines cannot have. It installs on Python 3.10 to 3.13, Trainer's
+models on 3.9 and later.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("kserve==0.21.0", "kubeflow-trainer-api==2.3.0")
+CHECK = Path(__file__).with_name("models.py")
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not shutil.which("kubectl"), reason="needs kubectl"),
+]
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with the models; needs a package registry."""
+    folder = tmp_path_factory.mktemp("models")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    subprocess.run([str(python), "-m", "pip", "install", "-q", *PACKAGES], check=True)
+    return python
+
+
+@pytest.fixture(scope="module")
+def rendered() -> dict[str, str]:
+    overlays = sorted((ROOT / "kubernetes" / "overlays").iterdir())
+    return {
+        overlay.name: subprocess.run(
+            ["kubectl", "kustomize", str(overlay)], capture_output=True, text=True, check=True
+        ).stdout
+        for overlay in overlays
+    }
+
+
+def _check(python: Path, text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(python), str(CHECK)], input=text, capture_output=True, text=True, check=False
+    )
+
+
+def test_published_models_take_every_overlay(python, rendered):
+    kinds = {}
+    for overlay, text in rendered.items():
+        done = _check(python, text)
+        assert done.returncode == 0, done.stderr
+        kinds[overlay] = sorted(done.stdout.split())
+    serving = ["InferenceService", "ServingRuntime"]
+    training = ["TrainJob", "TrainingRuntime"]
+    assert kinds == {"gke": serving, "kfp-minio": serving + training, "s3": serving}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("storageUri:", "storageURI:", "unknown fields: ['storageURI']"),
+        ("minReplicas: 1", "minReplicas: one", "minReplicas is 'one', expected int"),
+        ("supportedModelFormats:", "modelFormats:", "unknown fields: ['modelFormats']"),
+        ("numNodes: 2", "nodes: 2", "unknown field: nodes"),
+        ("maxRestarts: 12", "maxRestarts: twelve", "maxRestarts"),
+    ],
+)
+def test_the_check_is_strict(python, rendered, right, wrong, message):
+    text = rendered["kfp-minio"]
+    assert right in text
+    done = _check(python, text.replace(right, wrong))
+    assert done.returncode == 1
+    assert message in done.stderr

@@ -1,0 +1,133 @@
+"""Every overlay renders by kubectl, and is what three releases of Kubernetes take, strictly."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="needs the extra [dev]")
+
+FOLDER = Path(__file__).parents[2] / "kubernetes"
+OVERLAYS = ("gke", "kfp-minio", "s3")
+RELEASES = ("1.33", "1.35", "1.37")
+# Checked in tests/kubernetes/test_models.py.
+OF_OPERATORS = {"InferenceService", "ServingRuntime", "TrainJob", "TrainingRuntime"}
+
+pytestmark = pytest.mark.skipif(not shutil.which("kubectl"), reason="needs kubectl")
+
+
+def _render(overlay: str) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(FOLDER / "overlays" / overlay)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return list(yaml.safe_load_all(done.stdout))
+
+
+@pytest.fixture(scope="module")
+def rendered() -> dict[str, list[dict[str, Any]]]:
+    return {overlay: _render(overlay) for overlay in OVERLAYS}
+
+
+def _find(objects, kind: str, name: str) -> dict[str, Any]:
+    (found,) = [
+        each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name)
+    ]
+    return found
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_kubernetes_takes_every_object(rendered, release):
+    different = {
+        json.dumps(each, sort_keys=True): each for objects in rendered.values() for each in objects
+    }
+    checked = [each for each in different.values() if each["kind"] not in OF_OPERATORS]
+    for each in checked:
+        kubernetes_validate.validate(each, release, strict=True)
+    assert len(checked) > 50
+
+
+def test_the_check_is_strict(rendered):
+    job = _find(rendered["gke"], "Job", "darkroom-submit")
+    wrong = {**job, "spec": {**job["spec"], "backofLimit": 0}}
+    with pytest.raises(kubernetes_validate.ValidationError, match="backofLimit"):
+        kubernetes_validate.validate(wrong, RELEASES[0], strict=True)
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_all_is_in_one_namespace_that_takes_restricted_pods_only(rendered, overlay):
+    objects = rendered[overlay]
+    labels = _find(objects, "Namespace", "darkroom")["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    inside = [each for each in objects if each["kind"] != "Namespace"]
+    assert {each["metadata"]["namespace"] for each in inside} == {"darkroom"}
+    (binding,) = [each for each in objects if each["kind"] == "RoleBinding"]
+    account = {"kind": "ServiceAccount", "name": "darkroom-submit", "namespace": "darkroom"}
+    assert binding["subjects"] == [account]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_nothing_runs_once_before_it_is_started(rendered, overlay):
+    jobs = [each for each in rendered[overlay] if each["kind"] in ("Job", "TrainJob")]
+    assert len(jobs) == 3
+    assert [each["spec"]["suspend"] for each in jobs] == [True] * 3
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_images_and_places_are_named_once(rendered, overlay):
+    objects = rendered[overlay]
+    text = json.dumps(objects)
+    images = set(re.findall(r'"image": "([^"]+)"', text))
+    ours = "registry.example.com/darkroom:0.1.0"
+    assert {each for each in images if "darkroom" in each} == {
+        ours,
+        "registry.example.com/darkroom-beam:0.1.0",
+    }
+    job = _find(objects, "Job", "darkroom-submit")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert {"name": "IMAGE", "value": ours} in container["env"]
+    settings = _find(objects, "ConfigMap", "darkroom")["data"]
+    service = _find(objects, "InferenceService", "darkroom")
+    assert service["spec"]["predictor"]["model"]["storageUri"] == settings["PUSH_TO"]
+    assert {"DATA", "ROOT", "KFP_HOST", "HOME"} <= set(settings)
+
+
+@pytest.mark.parametrize(
+    ("overlay", "key", "value"),
+    [
+        ("gke", "iam.gke.io/gcp-service-account", "{}@my-project.iam.gserviceaccount.com"),
+        ("s3", "eks.amazonaws.com/role-arn", "arn:aws:iam::111122223333:role/{}"),
+    ],
+)
+def test_who_reaches_the_store_has_an_identity_and_no_key(rendered, overlay, key, value):
+    accounts = [each for each in rendered[overlay] if each["kind"] == "ServiceAccount"]
+    found = {each["metadata"]["name"]: each["metadata"].get("annotations") for each in accounts}
+    users = ("darkroom-serving", "darkroom-submit", "darkroom-worker")
+    assert found == {"darkroom-flink": None, **{name: {key: value.format(name)} for name in users}}
+    assert not any("secrets" in each for each in accounts)
+
+
+def test_no_secret_is_in_any_overlay(rendered):
+    for objects in rendered.values():
+        assert "Secret" not in {each["kind"] for each in objects}
+        for each in objects:
+            if each["kind"] == "ConfigMap":
+                assert not re.search("SECRET|ACCESS_KEY|TOKEN|PASSWORD", json.dumps(each))
+
+
+def test_trainer_is_where_kubeflow_is(rendered):
+    kinds = {name: {each["kind"] for each in objects} for name, objects in rendered.items()}
+    assert {name for name, found in kinds.items() if "TrainJob" in found} == {"kfp-minio"}
+    for name in ("gke", "s3"):
+        training = _find(rendered[name], "Job", "darkroom-training")
+        assert training["spec"]["completionMode"] == "Indexed"
