@@ -6,11 +6,19 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from darkroom.pipelines.config import make_config
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="needs the extra [dev]")
 
@@ -89,17 +97,14 @@ def test_images_and_places_are_named_once(rendered, overlay):
     text = json.dumps(objects)
     images = set(re.findall(r'"image": "([^"]+)"', text))
     ours = "registry.example.com/darkroom:0.1.0"
-    assert {each for each in images if "darkroom" in each} == {
-        ours,
-        "registry.example.com/darkroom-beam:0.1.0",
-    }
+    assert {each for each in images if "darkroom" in each} == {ours}
     job = _find(objects, "Job", "darkroom-submit")
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert {"name": "IMAGE", "value": ours} in container["env"]
     settings = _find(objects, "ConfigMap", "darkroom")["data"]
     service = _find(objects, "InferenceService", "darkroom")
     assert service["spec"]["predictor"]["model"]["storageUri"] == settings["PUSH_TO"]
-    assert {"DATA", "ROOT", "KFP_HOST", "HOME"} <= set(settings)
+    assert {"DATA", "ROOT", "KFP_HOST"} <= set(settings)
 
 
 @pytest.mark.parametrize(
@@ -117,12 +122,37 @@ def test_who_reaches_the_store_has_an_identity_and_no_key(rendered, overlay, key
     assert not any("secrets" in each for each in accounts)
 
 
+@pytest.mark.parametrize(
+    ("overlay", "secrets"),
+    [
+        ("gke", {}),
+        (
+            "kfp-minio",
+            {
+                "AWS_ACCESS_KEY_ID": "mlpipeline-minio-artifact/accesskey",
+                "AWS_SECRET_ACCESS_KEY": "mlpipeline-minio-artifact/secretkey",
+            },
+        ),
+        ("s3", {}),
+    ],
+)
+def test_tasks_get_the_store_that_the_other_pods_use(rendered, overlay, secrets):
+    objects = rendered[overlay]
+    settings = _find(objects, "ConfigMap", "darkroom")["data"]
+    text = _find(objects, "ConfigMap", "darkroom-pipeline")["data"]["pipeline.toml"]
+    values = tomllib.loads(text)
+    assert values.pop("secret_env", {}) == secrets
+    aws = {key: value for key, value in settings.items() if key.startswith("AWS_")}
+    assert values.pop("env", {}) == aws
+    places = {"data": settings["DATA"], "root": settings["ROOT"], "push_to": settings["PUSH_TO"]}
+    assert make_config({**values, **places}).name == "darkroom"
+
+
 def test_no_secret_is_in_any_overlay(rendered):
     for objects in rendered.values():
         assert "Secret" not in {each["kind"] for each in objects}
-        for each in objects:
-            if each["kind"] == "ConfigMap":
-                assert not re.search("SECRET|ACCESS_KEY|TOKEN|PASSWORD", json.dumps(each))
+        settings = _find(objects, "ConfigMap", "darkroom")["data"]
+        assert not re.search("SECRET|ACCESS_KEY|TOKEN|PASSWORD", " ".join(settings))
 
 
 def test_trainer_is_where_kubeflow_is(rendered):
