@@ -77,6 +77,7 @@ def test_all_is_in_one_namespace_that_takes_restricted_pods_only(rendered, overl
     objects = rendered[overlay]
     labels = _find(objects, "Namespace", "darkroom")["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert labels["app.kubernetes.io/part-of"] == "kubeflow-profile"
     inside = [each for each in objects if each["kind"] != "Namespace"]
     assert {each["metadata"]["namespace"] for each in inside} == {"darkroom"}
     (binding,) = [each for each in objects if each["kind"] == "RoleBinding"]
