@@ -6,6 +6,7 @@ from darkroom.components.image_to_tfrecord.component import ImageToTFRecord
 from darkroom.components.image_validator.component import ImageValidator
 from darkroom.components.manifest_gen.component import ManifestGen
 from darkroom.components.model_report.component import ModelReport
+from darkroom.components.pusher.component import Pusher
 from darkroom.components.validation_gate.component import ValidationGate
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "ImageValidator",
     "ManifestGen",
     "ModelReport",
+    "Pusher",
     "RecordIndex",
     "Rejects",
     "ValidationGate",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from darkroom import rejects, storage
 from darkroom.dataset import INDEX_FOLDER, Dataset
@@ -55,6 +57,33 @@ class ConversionResult:
     def index_dir(self) -> str:
         """Folder of the record index."""
         return storage.join(self.output_dir, INDEX_FOLDER)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the result as values that JSON knows."""
+        names = (field.name for field in dataclasses.fields(self) if field.name != "labels")
+        values = {name: getattr(self, name) for name in names}
+        values |= {"rejected": dict(self.rejected), "splits": dict(self.splits)}
+        return values
+
+
+def format_result(result: ConversionResult) -> str:
+    """Returns the result as text for a terminal."""
+    if result.job_id:
+        return f"Submitted as {result.job_id}: {result.rows:,} rows go to {result.output_dir}."
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in result.rejected.items())
+    splits = ", ".join(f"{split} {count:,}" for split, count in result.splits.items())
+    head = "Already complete: nothing was done.\n" if result.already_complete else ""
+    lines = [
+        f"{head}Rows in    {result.rows:,}",
+        f"Written    {result.written:,}  ({splits}) in {result.shards} shards",
+        f"Rejected   {result.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
+        f"Repeated   {result.deduplicated:,}",
+        f"Labels     {len(result.labels)}",
+        f"Dataset    {result.output_dir}",
+    ]
+    if result.num_rejected:
+        lines.append(f"Rejects    {result.rejects_path}")
+    return "\n".join(lines)
 
 
 class TooManyRejectsError(DataError):
