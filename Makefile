@@ -12,6 +12,8 @@ IMAGE ?= darkroom:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 BUILD_FLAGS ?=
 # Processes that share the tests of `make test`; each takes up to 2 GB.
 WORKERS ?= 2
+CONFIG_KUBEFLOW ?= docs/examples/kubeflow.toml
+CONFIG_VERTEX ?= docs/examples/vertex.toml
 
 # Without its bytecode TFX takes half a minute to import.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,7 +27,7 @@ COMPILE = $(UV) pip compile -q --generate-hashes --no-header --no-annotate --no-
 	$(if $(UPGRADE),--upgrade) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-core test-long test-image fuzz lint typecheck bench image clean lock
+.PHONY: help setup demo compile test test-core test-long test-image fuzz lint typecheck bench image clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +37,11 @@ setup: ## Make the virtual environment of the TFX line that this machine can ins
 
 demo: ## Run the whole pipeline on 1,797 real images
 	@$(IN_TFX) -m darkroom.cli demo
+
+compile: ## Compile the pipeline for Kubeflow and Vertex into build (CONFIG_KUBEFLOW=, CONFIG_VERTEX=)
+	@mkdir -p build && $(IN_TFX) -m darkroom.cli compile --target kubeflow \
+		--config $(CONFIG_KUBEFLOW) -o build/pipeline.yaml && "$$VENV/bin/python" -m darkroom.cli \
+		compile --target vertex --config $(CONFIG_VERTEX) -o build/pipeline.json
 
 test: ## Run all tests
 	@$(IN_TFX) -m pytest -n $(WORKERS) --dist worksteal

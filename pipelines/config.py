@@ -17,6 +17,7 @@ from darkroom.images import CHECKS_FULL, KEEP_ENCODING, ImageOptions
 from darkroom.labels import read_labels
 from darkroom.locations import resolve_roots
 from darkroom.options import MEMORY_CACHE, NO_CACHE, STRETCH, TrainingOptions, pick_fields
+from darkroom.pipelines.deployment import Resources, parse_resources
 from darkroom.rows import ManifestOptions
 from darkroom.schema import Schema
 from darkroom.sharding import parse_shard_counts
@@ -84,13 +85,21 @@ class PipelineConfig:
             local disk.
         ram_budget_bytes: What reading a split may hold in memory.
         min_accuracy: Accuracy on the eval split below which a model is not pushed.
-        push_to: Folder for pushed models; `ROOT/pushed` when None.
+        push_to: Folder for pushed models; when None `ROOT/pushed` here, and the artifact alone in
+            a compiled pipeline.
         beam_args: Arguments of Beam for the components that use it.
         cache: Whether what has not changed is taken from earlier runs.
         source_fingerprint: State of the source, see `darkroom.fingerprint`.
         model_fingerprint: State of the model's own files, see `darkroom.pipelines.inputs`.
         checkpoint_dir: Folder where a training keeps its checkpoints until it is done, so that a
             run that was killed goes on; the model-run artifact when None.
+        image: Container image of compiled pipelines, best by its digest.
+        env: Environment variables of their containers.
+        secret_env: Environment variables from Secrets, as `SECRET/KEY` by variable; Kubernetes
+            only.
+        volumes: Persistent volume claims by the folder where they are mounted; Kubernetes only.
+        resources: What each component gets in a cluster, by component or `default`; see
+            `darkroom.pipelines.deployment.Resources`.
     """
 
     data: str
@@ -137,6 +146,11 @@ class PipelineConfig:
     source_fingerprint: str = ""
     model_fingerprint: str = ""
     checkpoint_dir: str | None = None
+    image: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, str] = field(default_factory=dict)
+    volumes: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, Resources] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Checks every value by building what it goes into.
@@ -157,6 +171,9 @@ class PipelineConfig:
         for name in ("beam_args", "allowed_roots"):
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "resources", parse_resources(self.resources))
+        for name in ("env", "secret_env", "volumes"):
+            _check_texts(name, getattr(self, name))
         for options in ("manifest", "conversion", "validation", "training"):
             getattr(self, options)
 
@@ -206,7 +223,13 @@ class PipelineConfig:
     @property
     def push_dir(self) -> str:
         """Folder of the pushed models."""
-        return self.push_to or storage.join(self.root, "pushed")
+        return storage.join(self.root, "pushed") if self.push_to is None else self.push_to
+
+
+def _check_texts(name: str, values: Any) -> None:
+    if not isinstance(values, Mapping) or not all(isinstance(v, str) for v in values.values()):
+        # The values may be credentials that were meant for a Secret, so they are not shown.
+        raise UsageError(f"{name} is no table of texts.", "Write each value in quotes.")
 
 
 def make_config(values: Mapping[str, Any]) -> PipelineConfig:
@@ -227,6 +250,21 @@ def make_config(values: Mapping[str, Any]) -> PipelineConfig:
         return PipelineConfig(**values)
     except (TypeError, AttributeError) as error:
         raise UsageError(f"The configuration has a value of the wrong type: {error}.") from error
+
+
+def merge_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns options by name with those of the file that `config` names; flags win.
+
+    Raises:
+        UsageError: The file is no TOML, or the columns are no schema.
+        OSError: The file cannot be read.
+    """
+    given = dict(values)
+    from_file = read_config_file(path) if (path := given.pop("config", None)) else {}
+    merged = {**from_file, **given}
+    if isinstance(merged.get("columns"), str):
+        merged["columns"] = dict(Schema.parse(merged["columns"]).columns)
+    return merged
 
 
 def read_config_file(path: str) -> dict[str, Any]:

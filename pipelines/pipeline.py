@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tensorflow_model_analysis as tfma
-from tfx.components import Evaluator, ExampleValidator, Pusher, SchemaGen, Trainer
+from tfx.components import Evaluator, ExampleValidator, SchemaGen, Trainer
 from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
 from tfx.dsl.components.base import base_node
 from tfx.orchestration.pipeline import Pipeline
@@ -16,8 +16,10 @@ from darkroom.components import (
     ImageValidator,
     ManifestGen,
     ModelReport,
+    Pusher,
     ValidationGate,
 )
+from darkroom.components.parameters import MODEL_FINGERPRINT_KEY
 from darkroom.options import CHECKPOINT_DIR_KEY, CONFIG_KEY
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.lineage import make_connection_config
@@ -60,7 +62,7 @@ def create_pipeline(config: PipelineConfig) -> Pipeline:
         custom_config={
             CONFIG_KEY: config.training.to_dict(),
             CHECKPOINT_DIR_KEY: config.checkpoint_dir,
-            "model_fingerprint": config.model_fingerprint,
+            MODEL_FINGERPRINT_KEY: config.model_fingerprint,
         },
     )
     # No artifact passes from the gate to the trainer: the edge alone makes it wait.

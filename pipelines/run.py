@@ -16,9 +16,8 @@ from darkroom.pipelines.config import (
     METADATA_FILE,
     PipelineConfig,
     make_config,
-    read_config_file,
+    merge_options,
 )
-from darkroom.schema import Schema
 
 LOG_FILE = "log.txt"
 _RUN_NAMES = frozenset(
@@ -50,11 +49,7 @@ def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -
     Raises:
         DarkroomError: The run could not start, or a component failed.
     """
-    values = dict(values)
-    from_file = read_config_file(path) if (path := values.pop("config", None)) else {}
-    merged = {**from_file, **values}
-    if isinstance(merged.get("columns"), str):
-        merged["columns"] = dict(Schema.parse(merged["columns"]).columns)
+    merged = merge_options(values)
     for name in ("data", "root", "push_to", "schema", "label_map"):
         if merged.get(name) is not None:
             merged[name] = storage.absolute(merged[name])

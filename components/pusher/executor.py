@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from typing import Any
 
@@ -61,8 +60,8 @@ class Executor(tfx_executor.Executor):
             if base:
                 copy_model(source, storage.join(base, version))
             else:
-                shutil.rmtree(pushed.uri)
-                shutil.copytree(source, os.path.join(pushed.uri, version))
+                storage.delete(pushed.uri)
+                copy_model(source, storage.join(pushed.uri, version))
         # The folder that TFX noted was the scratch one.
         destination = storage.join(base or pushed.uri, version)
         pushed.set_string_custom_property(_DESTINATION_PROPERTY, destination)

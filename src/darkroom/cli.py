@@ -1,4 +1,4 @@
-"""The command `darkroom`: convert, verify, duplicates, inspect, train, run, demo and others.
+"""The command `darkroom`: convert, verify, inspect, train, run, compile, demo and others.
 
 Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, 4 the output is held or
 holds other data, 70 a defect of darkroom, 128 + n ended by signal n.
@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from darkroom.errors import DarkroomError, UsageError, convert_error
 
+_QUIET = ("train", "benchmark", "compile")
 _EXIT_USAGE, _EXIT_DEFECT = 2, 70
 
 
@@ -77,6 +78,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
         "inspect": _inspect,
         "train": _train,
         "run": _run,
+        "compile": _compile,
         "demo": _demo,
         "dataservice": _dataservice,
         "benchmark": _benchmark,
@@ -105,7 +107,7 @@ def _quiet_libraries(command: str) -> None:
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"google\..*")
     # TensorFlow calls the end of a dataset, and the lack of a GPU, warnings and errors. What is one
     # arrives as an exception, too.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3" if command in ("train", "benchmark") else "1")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3" if command in _QUIET else "1")
 
 
 def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
@@ -122,6 +124,7 @@ def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
 def _convert(arguments: argparse.Namespace) -> int:
     from darkroom import progress
     from darkroom.converter import TooManyRejectsError, convert
+    from darkroom.results import format_result
 
     options = {
         name: value
@@ -137,47 +140,13 @@ def _convert(arguments: argparse.Namespace) -> int:
     except TooManyRejectsError as error:
         if not arguments.json:
             raise
-        print(json.dumps({**_describe_result(error.result), "message": error.message}))
+        print(json.dumps({**error.result.to_dict(), "message": error.message}))
         return error.exit_code
     if arguments.json:
-        print(json.dumps(_describe_result(result)))
+        print(json.dumps(result.to_dict()))
     else:
-        print(_format_result(result))
+        print(format_result(result))
     return 0
-
-
-def _describe_result(result: Any) -> dict[str, Any]:
-    return {
-        "rows": result.rows,
-        "written": result.written,
-        "rejected": dict(result.rejected),
-        "deduplicated": result.deduplicated,
-        "splits": dict(result.splits),
-        "shards": result.shards,
-        "fingerprint": result.fingerprint,
-        "output_dir": result.output_dir,
-        "already_complete": result.already_complete,
-        "job_id": result.job_id,
-    }
-
-
-def _format_result(result: Any) -> str:
-    if result.job_id:
-        return f"Submitted as {result.job_id}: {result.rows:,} rows go to {result.output_dir}."
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in result.rejected.items())
-    splits = ", ".join(f"{split} {count:,}" for split, count in result.splits.items())
-    head = "Already complete: nothing was done.\n" if result.already_complete else ""
-    lines = [
-        f"{head}Rows in    {result.rows:,}",
-        f"Written    {result.written:,}  ({splits}) in {result.shards} shards",
-        f"Rejected   {result.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
-        f"Repeated   {result.deduplicated:,}",
-        f"Labels     {len(result.labels)}",
-        f"Dataset    {result.output_dir}",
-    ]
-    if result.num_rejected:
-        lines.append(f"Rejects    {result.rejects_path}")
-    return "\n".join(lines)
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -240,11 +209,23 @@ def _train(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from darkroom.pipelines.run import run_pipeline
 
+    values = _read_options(arguments)
+    overwrite = values.pop("overwrite")
+    return run_pipeline(values, as_json=arguments.json, overwrite=overwrite)
+
+
+def _compile(arguments: argparse.Namespace) -> int:
+    from darkroom.pipelines.compiled_files import run_compile
+
+    return run_compile(_read_options(arguments), as_json=arguments.json)
+
+
+def _read_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the options of a pipeline that were given, by name."""
     values = {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
     if policies := values.pop("policy", None):
         values["policies"] = dict(policies)
-    overwrite = values.pop("overwrite")
-    return run_pipeline(values, as_json=arguments.json, overwrite=overwrite)
+    return values
 
 
 def _demo(arguments: argparse.Namespace) -> int:

@@ -5,6 +5,39 @@ from __future__ import annotations
 import argparse
 
 
+def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
+    """Adds what a pipeline is told, wherever it runs: fields of `PipelineConfig`."""
+    parser.add_argument("--config", metavar="FILE", help="TOML file with these options; flags win")
+    parser.add_argument("--data", help="CSV, JSONL or Parquet file, or folder of images")
+    parser.add_argument("--root", metavar="DIR", help="folder for metadata, artifacts and models")
+    parser.add_argument("--name", help="name of the pipeline (default: darkroom)")
+    add_source_options(parser)
+    parser.add_argument("--label-map", metavar="FILE", help="labels in order, one a line")
+    add_record_options(parser)
+    parser.add_argument("--schema", metavar="FILE", help="TFDV schema to check against (.pbtxt)")
+    parser.add_argument(
+        "--policy",
+        metavar="CHECK=POLICY",
+        type=parse_pair,
+        action="append",
+        help="fail, warn or off for a check, as in leakage=warn; may be repeated",
+    )
+    parser.add_argument(
+        "--min-class-images", type=int, help="training images a class needs (default: 10)"
+    )
+    add_training_options(parser, cache="record_cache")
+    parser.add_argument(
+        "--min-accuracy", type=float, help="on the eval split, to be pushed (default: 0)"
+    )
+    parser.add_argument("--push-to", metavar="DIR", help="folder for models (default: ROOT/pushed)")
+    parser.add_argument(
+        "--beam-arg", dest="beam_args", action="append", help="replaces Beam's arguments"
+    )
+    parser.add_argument(
+        "--no-cache", dest="cache", action="store_false", help="reuse nothing of earlier runs"
+    )
+
+
 def add_source_options(parser: argparse.ArgumentParser) -> None:
     """Adds how a source is read."""
     parser.add_argument(

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from darkroom import __version__
 from darkroom.cli_options import (
+    add_pipeline_options,
     add_record_options,
     add_source_options,
     add_training_options,
@@ -43,6 +44,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_inspect(commands)
     _add_train(commands)
     _add_run(commands)
+    _add_compile(commands)
     _add_demo(commands)
     _add_dataservice(commands)
     _add_benchmark(commands)
@@ -148,41 +150,25 @@ def _add_run(commands: Any) -> None:
     parser = _add_command(
         commands, "run", "Run the whole pipeline here: from a list of images to a pushed model."
     )
-    parser.add_argument("--config", metavar="FILE", help="TOML file with these options; flags win")
-    parser.add_argument("--data", help="CSV, JSONL or Parquet file, or folder of images")
-    parser.add_argument("--root", metavar="DIR", help="folder for metadata, artifacts and models")
-    parser.add_argument("--name", help="name of the pipeline (default: darkroom)")
-    add_source_options(parser)
-    parser.add_argument("--label-map", metavar="FILE", help="labels in order, one a line")
-    add_record_options(parser)
-    parser.add_argument("--schema", metavar="FILE", help="TFDV schema to check against (.pbtxt)")
-    parser.add_argument(
-        "--policy",
-        metavar="CHECK=POLICY",
-        type=parse_pair,
-        action="append",
-        help="fail, warn or off for a check, as in leakage=warn; may be repeated",
-    )
-    parser.add_argument(
-        "--min-class-images", type=int, help="training images a class needs (default: 10)"
-    )
-    add_training_options(parser, cache="record_cache")
-    parser.add_argument(
-        "--min-accuracy", type=float, help="on the eval split, to be pushed (default: 0)"
-    )
-    parser.add_argument("--push-to", metavar="DIR", help="folder for models (default: ROOT/pushed)")
-    parser.add_argument(
-        "--beam-arg", dest="beam_args", action="append", help="replaces Beam's arguments"
-    )
-    parser.add_argument(
-        "--no-cache", dest="cache", action="store_false", help="reuse nothing of earlier runs"
-    )
+    add_pipeline_options(parser)
     parser.add_argument(
         "--overwrite",
         action="store_true",
         default=False,
         help="use DIR although it holds other data",
     )
+
+
+def _add_compile(commands: Any) -> None:
+    parser = _add_command(
+        commands, "compile", "Compile the pipeline for Kubeflow Pipelines or Vertex AI Pipelines."
+    )
+    parser.add_argument("--target", choices=("kubeflow", "vertex"), required=True)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", required=True, help=".yaml for kubeflow, .json for vertex"
+    )
+    parser.add_argument("--image", help="container image of the tasks, best by its digest")
+    add_pipeline_options(parser)
 
 
 def _add_demo(commands: Any) -> None:

@@ -62,6 +62,12 @@ def test_a_file_gives_the_values_and_its_folder_the_paths(tmp_path: Path):
         ({"name": "My Pipeline"}, "name is 'My Pipeline'"),
         ({"max_rejects": 2}, "max_reject_fraction is 2"),
         ({"columns": {"a": "picture"}}, "'picture'"),
+        ({"resources": {"Trainer": {"cpus": 2}}}, "resources.Trainer has no 'cpus'"),
+        ({"resources": {"Trainer": {"cpu": 0}}}, "cpu is 0, expected a number above 0"),
+        ({"resources": {"Trainer": {"retries": -1}}}, "retries is -1"),
+        ({"resources": {"Trainer": 2}}, "resources.Trainer is 2, expected a table"),
+        ({"resources": {"Trainer": {"tolerations": ["gpu"]}}}, "A toleration is 'gpu'"),
+        ({"volumes": ["photos"]}, "volumes is no table of texts"),
         ({"source_encoding": "utf-9"}, "no encoding 'utf-9'"),
         ({"allowed_roots": ["/nowhere/at/all"]}, "The allowed root /nowhere/at/all is no folder"),
     ],
@@ -126,18 +132,21 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path):
         read_config_file(str(path))
 
 
-def test_every_field_has_a_flag_except_what_a_run_sets_itself():
+def test_every_field_has_a_flag_except_tables_and_what_a_run_sets_itself():
     [commands] = [
         action
         for action in build_parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     ]
-    flags = {action.dest for action in commands.choices["run"]._actions}
+    flags = {
+        action.dest for name in ("run", "compile") for action in commands.choices[name]._actions
+    }
     fields = {each.name for each in dataclasses.fields(PipelineConfig)}
     assert fields - flags == {
         "source_fingerprint",
         "model_fingerprint",
         "checkpoint_dir",
         "policies",
+        *("env", "secret_env", "volumes", "resources"),  # tables of a file
     }
     assert "policy" in flags

@@ -1,0 +1,71 @@
+"""`darkroom compile`: from options to a file that a cluster runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from darkroom import storage
+from darkroom.errors import UsageError
+from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
+from darkroom.pipelines.deployment import KUBEFLOW, VERTEX
+
+# Kubeflow's and Vertex's clients tell the form by the ending.
+_ENDINGS = {KUBEFLOW: (".yaml", ".yml"), VERTEX: (".json",)}
+
+
+def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
+    """Compiles the pipeline of options by name.
+
+    Args:
+        values: Fields of `PipelineConfig`, `config` (path of a TOML file with more of them),
+            `target` and `output`.
+        as_json: Whether standard output gets one JSON object.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        UsageError: A value is wrong; see `compile_pipeline`.
+        OSError: The file cannot be written.
+    """
+    values = dict(values)
+    target, output = values.pop("target"), values.pop("output")
+    # Unlike `darkroom run` this leaves paths alone: they must mean the same in a container.
+    config = make_config(merge_options(values))
+    _check_output(output, target)
+    write_compiled(config, target, output)
+    if as_json:
+        print(json.dumps({"output": output, "target": target, "root": config.root}))
+    else:
+        print(f"Compiled for {target}: {output}")
+    return 0
+
+
+def write_compiled(config: PipelineConfig, target: str, path: str) -> None:
+    """Writes the file of a configuration for a target; it appears complete or not at all.
+
+    Raises:
+        UsageError: A value is wrong; see `compile_pipeline`.
+        OSError: The file cannot be written.
+    """
+    storage.write_bytes(path, format_compiled(config, target).encode())
+
+
+def format_compiled(config: PipelineConfig, target: str) -> str:
+    """Returns the text of the file of a configuration for a target."""
+    from darkroom.pipelines import kubeflow_runner, vertex_runner
+
+    if target == KUBEFLOW:
+        return kubeflow_runner.format_for_kubeflow(config)
+    return vertex_runner.format_for_vertex(config)
+
+
+def _check_output(path: str, target: str) -> None:
+    endings = _ENDINGS[target]
+    if not path.endswith(endings):
+        raise UsageError(
+            f"The output is {path!r}; for {target} its name must end in {' or '.join(endings)}.",
+            f"Give -o pipeline{endings[0]}.",
+        )

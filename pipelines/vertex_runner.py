@@ -1,0 +1,14 @@
+"""The pipeline as a file for Vertex AI Pipelines: a job spec in JSON."""
+
+from __future__ import annotations
+
+import json
+
+from darkroom.pipelines.compiler import compile_pipeline
+from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.deployment import VERTEX
+
+
+def format_for_vertex(config: PipelineConfig) -> str:
+    """Returns the text of a file that `aiplatform.PipelineJob` takes; see `compile_pipeline`."""
+    return json.dumps(compile_pipeline(config, VERTEX), indent=1, sort_keys=True) + "\n"

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import random
+import re
+import string
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from darkroom.errors import UsageError
+from darkroom.pipelines.compiler import check_config
+from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.credentials import (
+    KINDS,
+    check_credentials,
+    check_environment,
+    find_credential,
+)
+
+_RANDOM = random.Random(7)
+_ALNUM = string.ascii_letters + string.digits
+
+
+def _draw(letters: str, length: int) -> str:
+    return "".join(_RANDOM.choices(letters, k=length))
+
+
+def _segment(value: dict[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+# Made up, and put together here so that no scanner of repositories takes them for real ones.
+_JWT = ".".join(
+    (_segment({"alg": "HS256", "typ": "JWT"}), _segment({"sub": "1234"}), _draw(_ALNUM, 43))
+)
+SAMPLES = {
+    "AWS access key id": "AKIA" + _draw(string.ascii_uppercase, 16),
+    "AWS secret access key": "aws_secret_key = " + _draw(_ALNUM, 40),
+    "Google API key": "AIza" + _draw(_ALNUM, 35),
+    "Google OAuth token": "ya29." + _draw(_ALNUM, 60),
+    "Google OAuth client secret": "GOCSPX-" + _draw(_ALNUM, 28),
+    "Google Cloud Storage HMAC key": "GOOG1E" + _draw(string.ascii_uppercase, 55),
+    "Google service account key": '{"type": "service_account", "private_key_id": "0a1b"}',
+    "Azure storage account key": "AccountName=a;AccountKey=" + _draw(_ALNUM, 86) + "==",
+    "Azure shared access key": "SharedAccessKey=" + _draw(_ALNUM, 43) + "=",
+    "Azure shared access signature": "https://a.example/c?sv=2024&sig=" + _draw(_ALNUM, 43) + "%3D",
+    "Azure client secret": "abc8Q~" + _draw(_ALNUM, 34),
+    "private key (PEM)": "-----BEGIN RSA PRIVATE" + " KEY-----\nMIIE",
+    "JSON web token": _JWT,
+    "GitHub token": "ghp_" + _draw(_ALNUM, 36),
+    "GitLab token": "glpat-" + _draw(_ALNUM, 20),
+    "Hugging Face token": "hf_" + _draw(string.ascii_letters, 34),
+    "Slack token": "xoxb-" + _draw(string.digits, 12) + "-" + _draw(_ALNUM, 24),
+    "Slack webhook": "https://hooks.slack.com/services/T0AAAA/B0BBBB/" + _draw(_ALNUM, 24),
+    "PyPI token": "pypi-AgEIcHlwaS5vcmc" + _draw(_ALNUM, 60),
+    "npm token": "npm_" + _draw(_ALNUM, 36),
+    "Docker Hub token": "dckr_pat_" + _draw(_ALNUM, 27),
+    "Stripe key": "sk_live_" + _draw(_ALNUM, 24),
+    "API key (sk-)": "sk-proj-" + _draw(_ALNUM, 48),
+    "Databricks token": "dapi" + _draw("0123456789abcdef", 32),
+    "HTTP authorization": "Authorization: Bearer " + _draw(_ALNUM, 32),
+    "password in a URL": "postgres://darkroom:tiger@db.example.com:5432/photos",
+    "password in an assignment": "--db_password=correct-horse",
+}
+
+_SHA256 = hashlib.sha256(b"image").hexdigest()
+LOOK_ALIKES = [
+    hashlib.md5(b"image").hexdigest(),
+    hashlib.sha1(b"image").hexdigest(),
+    _SHA256,
+    _SHA256.upper(),
+    hashlib.sha512(b"image").hexdigest(),
+    hashlib.blake2b(b"image", digest_size=16).hexdigest(),
+    f"sha256:{_SHA256}",
+    "123e4567-e89b-12d3-a456-426614174000",
+    "{123E4567-E89B-12D3-A456-426614174000}",
+    f"registry.example.com:5000/ml/darkroom@sha256:{_SHA256}",
+    f"europe-docker.pkg.dev/project/ml/darkroom:1.0@sha256:{_SHA256}",
+    f"docker://localhost:5000/darkroom@sha256:{_SHA256}",
+    "gs://bucket/photos/2024-05-01/akia/IMG_0001.jpg",
+    "s3://bucket/users@example.com/images.csv",
+    "gs://bucket/a:b@c/images.csv",
+    "http://minio-service.kubeflow:9000",
+    "https://example.com:443/path?user=me@example.com",
+    "/mnt/photos/tokens/password/secret/images.csv",
+    "C:\\photos\\secret\\images.csv",
+    base64.b64encode(b"nothing secret at all in here, just words").decode(),
+    base64.b64encode(bytes(range(30))).decode(),
+    base64.b64encode(hashlib.sha256(b"image").digest()).decode(),
+    "sha256-" + base64.b64encode(hashlib.sha256(b"image").digest()).decode(),
+    _segment({"labels": ["cat", "dog"], "note": "base64 of plain JSON"}),
+    "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQ" + _draw(_ALNUM, 60),
+    "-----BEGIN CERTIFICATE-----",
+    "-----BEGIN PUBLIC KEY-----",
+    "keras.applications:MobileNetV3Small",
+    "my_package.models:build_secret_santa",
+    "projects/1234567890/secrets/minio/versions/latest",
+    "mlpipeline-minio-artifact/secretkey",
+    "secret: no",
+    "password=${DB_PASSWORD}",
+    "sk-learn-digits-small",
+    "hf_hub_download",
+    "crop,flip,color=0.4",
+    "80/10/10",
+    "--service_account_email=pipeline@project.iam.gserviceaccount.com",
+    "--temp_location=gs://artifacts/dataflow",
+    "ya29 akia aiza ghp_ xoxb-",
+    "a bearer of news, basic as that is",
+    '{"path": "image", "token": "integer", "age": "float"}',
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_found_alone_and_in_other_text(kind: str):
+    sample = SAMPLES[kind]
+    assert find_credential(sample) == kind
+    assert find_credential(f'{{"note": "see {sample}"}}') is not None
+
+
+@pytest.mark.parametrize("text", LOOK_ALIKES)
+def test_look_alikes_raise_no_alarm(text: str):
+    assert find_credential(text) is None
+
+
+def test_there_is_a_sample_of_every_kind():
+    assert set(SAMPLES) == set(KINDS)
+    assert len(LOOK_ALIKES) >= 30
+
+
+def test_the_message_names_the_parameter_and_never_the_value():
+    secret = SAMPLES["GitHub token"]
+    for values, place in [
+        ({"data": f"https://x/{secret}"}, "data holds"),
+        ({"beam_args": ("--runner=x", secret)}, "beam_args[1] holds"),
+        ({"env": {"A": secret}}, "env.A holds"),
+        ({"resources": {"Trainer": {"node_selector": {secret: "x"}}}}, "A key of resources."),
+    ]:
+        with pytest.raises(UsageError) as error:
+            check_credentials(values)
+        assert place in str(error.value)
+        assert secret not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"data": "s3://key:SAMPLE@host/images.csv"},
+        {"root": "gs://SAMPLE/run"},
+        {"columns": {"SAMPLE": "image"}},
+        {"weights": "gs://b/w.h5?sig=SAMPLESAMPLESAMPLESAMPLE"},
+        {"beam_args": ("--runner=DataflowRunner", "--labels=a=SAMPLE")},
+        {"env": {"NOTE": "SAMPLE"}},
+        {"secret_env": {"TOKEN": "SAMPLE"}},
+        {"image": "user:SAMPLE@registry/image"},
+    ],
+)
+def test_compiling_fails_wherever_the_credential_stands(options: dict[str, Any]):
+    secret = SAMPLES["GitHub token"]
+    text = json.dumps(options).replace("SAMPLE", secret)
+    values = {"data": "gs://b/a.csv", "root": "gs://b/r", "image": "a/b", **json.loads(text)}
+    with pytest.raises(UsageError, match="looks like a credential") as error:
+        check_config(PipelineConfig(**values), "kubeflow")
+    assert secret not in str(error.value)
+    [name] = options
+    assert name in error.value.message
+
+
+def test_a_label_map_is_looked_through_too(tmp_path: Path):
+    path = tmp_path / "labels.txt"
+    path.write_text("cat\n" + SAMPLES["AWS access key id"] + "\n")
+    config = PipelineConfig(data="gs://b/a", root="gs://b/r", image="a", label_map=str(path))
+    with pytest.raises(UsageError, match=r"label_map\[2\] holds"):
+        check_config(config, "kubeflow")
+
+
+@pytest.mark.parametrize(
+    "name", ["AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "HF_TOKEN", "API_KEY", "aws_access_key_id"]
+)
+def test_a_variable_that_carries_a_credential_is_known_by_its_name(name: str):
+    with pytest.raises(UsageError, match=f"env.{name} is the name of a credential"):
+        check_environment("env", {name: "short"})
+
+
+def test_other_variables_are_taken():
+    names = ("AWS_REGION", "AWS_ENDPOINT_URL", "GOOGLE_APPLICATION_CREDENTIALS_FILE", "KEYS")
+    check_environment("env", dict.fromkeys(names, "value"))
+
+
+def test_the_published_list_is_the_one_that_is_used():
+    page = (Path(__file__).parents[2] / "docs" / "credentials.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \| `([^|`]+)` \|$", page.replace("\\|", "\x00"), re.M)
+    published = {kind: text.replace("\x00", "|") for kind, text in rows}
+    assert published == {kind: pattern.pattern for kind, pattern in KINDS.items()}
