@@ -151,7 +151,7 @@ def test_the_message_names_the_parameter_and_never_the_value():
         {"data": "s3://key:SAMPLE@host/images.csv"},
         {"root": "gs://SAMPLE/run"},
         {"columns": {"SAMPLE": "image"}},
-        {"weights": "gs://b/w.h5?sig=SAMPLESAMPLESAMPLESAMPLE"},
+        {"weights": "gs://b/w.h5?token=SAMPLE"},
         {"beam_args": ("--runner=DataflowRunner", "--labels=a=SAMPLE")},
         {"env": {"NOTE": "SAMPLE"}},
         {"secret_env": {"TOKEN": "SAMPLE"}},
