@@ -62,8 +62,9 @@ class Executor(tfx_executor.Executor):
             else:
                 storage.delete(pushed.uri)
                 copy_model(source, storage.join(pushed.uri, version))
-        # The folder that TFX noted was the scratch one.
-        destination = storage.join(base or pushed.uri, version)
+        # The folder that TFX noted was the scratch one. In the artifact it is relative: a task of
+        # Kubeflow knows only the local copy of it.
+        destination = storage.join(base, version) if base else version
         pushed.set_string_custom_property(_DESTINATION_PROPERTY, destination)
 
 

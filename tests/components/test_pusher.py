@@ -50,8 +50,7 @@ def test_without_destination_the_model_is_a_version_in_its_artifact(inputs, new_
     assert [path.name for path in Path(pushed.uri).iterdir()] == [version]
     assert _read(Path(pushed.uri) / version) == CONTENT
     assert pushed.get_int_custom_property("pushed") == 1
-    destination = pushed.get_string_custom_property("pushed_destination")
-    assert destination == f"{pushed.uri}/{version}"
+    assert pushed.get_string_custom_property("pushed_destination") == version
 
 
 def test_a_folder_gets_the_model_as_from_tfx(inputs, new_artifact, tmp_path):

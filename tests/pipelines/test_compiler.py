@@ -16,15 +16,19 @@ from google.cloud import aiplatform
 from google.cloud.aiplatform_v1.types import AcceleratorType
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
+from PIL import Image
 
+from darkroom.components import entrypoint
 from darkroom.components.parameters import PARAMETERS
 from darkroom.errors import UsageError
+from darkroom.index import read_index
 from darkroom.pipelines import deployment
 from darkroom.pipelines.compiled_files import format_compiled, run_compile
 from darkroom.pipelines.compiler import compile_pipeline, make_platform_spec
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
 from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
 
+from .launcher import Launcher
 from .spec_rules import find_violations
 
 ROOT = Path(__file__).parents[2]
@@ -338,6 +342,41 @@ def test_the_command_writes_the_file(tmp_path: Path, texts: dict[str, str], caps
     assert json.loads(capsys.readouterr().out)["output"] == str(output)
     with pytest.raises(UsageError, match=r"must end in \.json"):
         run_compile({**values, "output": "pipeline.yaml"}, as_json=False)
+
+
+def test_the_parameters_of_a_run_reach_the_executors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def run(command: list[str], environment: dict[str, str], log: Path) -> int:
+        log.touch()
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", sys.argv[:1])
+        return entrypoint.main(command[3:])
+
+    for number in range(20):
+        Image.new("RGB", (8 + number, 64)).save(tmp_path / f"{number}.png")
+    rows = "".join(f"{number}.png,a\n" for number in range(20))
+    (tmp_path / "images.csv").write_text(f"image_uri,label\n{rows}")
+    parameters = {
+        "data": str(tmp_path / "images.csv"),
+        "split_ratios": "0/100/0",
+        "resize_short_side": 4,
+        "compression": "gzip",
+    }
+    spec = compile_pipeline(_config(), "kubeflow")
+    launcher = Launcher(spec, "minio://bucket/run", tmp_path, run, parameters=parameters)
+    runs = launcher.run({"ManifestGen", "ImageToTFRecord"})
+    assert {name: each.codes for name, each in runs.items()} == {
+        "ManifestGen": [0],
+        "ImageToTFRecord": [0],
+    }
+    examples = launcher.find_bucket_path(runs["ImageToTFRecord"].outputs["examples"]["uri"])
+    written = json.loads((examples / "dataset.json").read_text())
+    assert {name: split["records"] for name, split in written["splits"].items()} == {"eval": 20}
+    index = runs["ImageToTFRecord"].outputs["index"]["uri"]
+    table = read_index(str(launcher.find_bucket_path(index)), ["height", "width"])
+    assert {min(sizes) for sizes in zip(*table.to_pydict().values(), strict=True)} == {4}
 
 
 @pytest.mark.slow
