@@ -1,0 +1,362 @@
+"""The command of a container: what it takes, what it hands back, how it fails."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.dsl.components.base.base_executor import BaseExecutor
+
+from darkroom.components import entrypoint, executor_io
+from darkroom.errors import DataError, UsageError
+
+REJECTS = {"instanceSchema": "title: darkroom.Rejects\ntype: object\n"}
+HTML = {"schemaTitle": "system.HTML", "schemaVersion": "0.0.1"}
+LOGS = {"schemaTitle": "system.Artifact"}
+CALLS: list[tuple[Any, ...]] = []
+
+
+class Writer(BaseExecutor):
+    """Writes a file, marks its output, and remembers what it was given."""
+
+    def Do(self, inputs, outputs, properties):  # noqa: N802
+        CALLS.append((inputs, outputs, properties))
+        [artifact] = outputs["rejects"]
+        assert list(Path(artifact.uri).iterdir()) == []
+        Path(artifact.uri, "new").write_text("new")
+        artifact.set_int_custom_property("rejected", 3)
+        if "html" in outputs:
+            [page] = outputs["html"]
+            page.uri += "/report.html"
+            Path(page.uri).write_text("<!doctype html>")
+
+
+class BeamWriter(Writer, BaseBeamExecutor):
+    """The same for the eyes of the entrypoint, with Beam."""
+
+
+class Fails(BaseExecutor):
+    error: Exception
+
+    def Do(self, inputs, outputs, properties):  # noqa: N802
+        raise self.error
+
+
+@pytest.fixture
+def mounts(tmp_path: Path, monkeypatch) -> Path:
+    CALLS.clear()
+    monkeypatch.setenv("DARKROOM_MOUNTS", str(tmp_path))
+    # TFX imports executors by name; this module's own depends on how pytest found it.
+    monkeypatch.setitem(sys.modules, "executors_of_the_test", sys.modules[__name__])
+    return tmp_path
+
+
+def make_input(mounts: Path, scheme: str = "minio", **outputs: Any) -> dict[str, Any]:
+    root = f"{scheme}://bucket/root/Task"
+    kinds = {"rejects": REJECTS, "executor-logs": LOGS, **outputs}
+    return {
+        "inputs": {"parameterValues": {}, "artifacts": {}},
+        "outputs": {
+            "artifacts": {
+                key: {"artifacts": [{"name": key, "uri": f"{root}/{key}", "type": kind}]}
+                for key, kind in kinds.items()
+            },
+            "outputFile": f"{mounts}/{scheme}/bucket/root/Task/output_metadata.json",
+        },
+    }
+
+
+def run(
+    given: dict[str, Any], *extra: str, executor: str = "Writer", spec: Any = None
+) -> tuple[int, dict[str, Any]]:
+    output = Path(given["outputs"]["outputFile"])
+    output.parent.mkdir(parents=True, exist_ok=True)
+    code = entrypoint.main(
+        [
+            *("--target", "kubeflow"),
+            *("--executor_class_path", f"executors_of_the_test.{executor}"),
+            *("--json_serialized_invocation_args", json.dumps(given)),
+            *("--json_serialized_inputs_spec_args", json.dumps(spec or {})),
+            *extra,
+        ]
+    )
+    return code, json.loads(output.read_text()) if code == 0 else {}
+
+
+def read_error(capfd) -> dict[str, Any]:
+    return json.loads(capfd.readouterr().err.strip().splitlines()[-1])["error"]
+
+
+@pytest.mark.parametrize(("scheme", "folder"), [("minio", "minio"), ("s3", "s3"), ("gs", "gcs")])
+def test_the_executor_writes_where_the_launcher_looks_and_the_uri_comes_back(
+    mounts: Path, scheme: str, folder: str
+):
+    code, output = run(make_input(mounts, scheme, html=HTML))
+    assert code == 0
+    task = mounts / folder / "bucket/root/Task"
+    assert (task / "rejects/new").read_text() == "new"
+    assert (task / "html/report.html").exists()
+    assert sorted(output["artifacts"]) == ["html", "rejects"]
+    [rejects] = output["artifacts"]["rejects"]["artifacts"]
+    assert rejects["uri"] == f"{scheme}://bucket/root/Task/rejects"
+    assert rejects["metadata"]["rejected"] == 3.0
+    [page] = output["artifacts"]["html"]["artifacts"]
+    assert page["uri"] == f"{scheme}://bucket/root/Task/html/report.html"
+
+
+def test_an_input_is_found_where_the_launcher_put_it_with_its_type_and_properties(mounts: Path):
+    given = make_input(mounts)
+    given["inputs"]["artifacts"]["examples"] = {
+        "artifacts": [
+            {
+                "name": "7",
+                "uri": "minio://other/examples",
+                "type": {"instanceSchema": "title: tfx.Examples\ntype: object\n"},
+                "metadata": {"split_names": '["train"]', "records": 5.0, "display_name": "x"},
+            }
+        ]
+    }
+    assert run(given)[0] == 0
+    [examples] = CALLS[0][0]["examples"]
+    assert examples.uri == f"{mounts}/minio/other/examples"
+    assert (type(examples).__name__, examples.split_names) == ("Examples", '["train"]')
+    assert examples.get_int_custom_property("records") == 5
+
+
+def test_a_retry_finds_nothing_of_the_attempt_before(mounts: Path):
+    given = make_input(mounts)
+    task = mounts / "minio/bucket/root/Task"
+    for name in ("rejects/Split-train/old", "rejects/old", "executor-logs"):
+        (task / name).parent.mkdir(parents=True, exist_ok=True)
+        (task / name).write_text("old")
+    # A whole output of an attempt that was killed late; TFX would take it for a driver's.
+    Path(given["outputs"]["outputFile"]).write_text('{"parameterValues": {"old": "old"}}')
+    assert run(given)[0] == 0
+    assert [path.name for path in (task / "rejects").iterdir()] == ["new"]
+    assert (task / "executor-logs").read_text() == "old"  # the launcher's, not ours
+    assert CALLS[0][2] == {}
+
+
+def test_values_arrive_as_the_types_of_the_interface(mounts: Path):
+    given = make_input(mounts)
+    given["inputs"]["parameterValues"] = {
+        "whole": 3.0,
+        "number": 3.0,
+        "written": "4.0",
+        "flag": True,
+        "text": "007",
+        "tree": {"a": [1.0, {"b": None}]},
+        "list": ["x"],
+        "absent": None,
+    }
+    kinds = {
+        "whole": "NUMBER_INTEGER",
+        "number": "NUMBER_DOUBLE",
+        "written": "NUMBER_INTEGER",
+        "flag": "NUMBER_INTEGER",
+        "text": "STRING",
+        "tree": "STRING",
+        "list": "STRING",
+    }
+    spec = {"parameters": {name: {"parameterType": kind} for name, kind in kinds.items()}}
+    assert run(given, spec=spec)[0] == 0
+    properties = CALLS[0][2]
+    assert properties == {
+        "whole": 3,
+        "number": 3.0,
+        "written": 4,
+        "flag": 1,
+        "text": "007",
+        "tree": '{"a": [1.0, {"b": null}]}',
+        "list": '["x"]',
+    }
+    assert {name: type(properties[name]) for name in ("whole", "number", "written")} == {
+        "whole": int,
+        "number": float,
+        "written": int,
+    }
+
+
+@pytest.mark.parametrize("value", ["many", 3.5, "nan", "inf", [3]])
+def test_what_is_no_whole_number_is_named(mounts: Path, capfd, value: Any):
+    given = make_input(mounts)
+    given["inputs"]["parameterValues"] = {"whole": value}
+    spec = {"parameters": {"whole": {"parameterType": "NUMBER_INTEGER"}}}
+    assert run(given, spec=spec)[0] == 2
+    error = read_error(capfd)
+    assert (error["code"], error["exit_code"]) == ("usage", 2)
+    assert "The parameter whole is" in error["message"]
+    assert CALLS == []
+
+
+def test_run_time_parameters_go_into_the_properties_that_they_concern():
+    options = executor_io.parse_properties(
+        {
+            "options": json.dumps(
+                {
+                    "image": {"checks": "full", "resize_short_side": None, "encoding": "keep"},
+                    "compression": "none",
+                    "num_shards": None,
+                }
+            ),
+            "checks": "header",
+            "resize_short_side": 64.0,
+        },
+        {"options": {"parameterType": "STRING"}},
+    )
+    assert sorted(options) == ["options"]
+    assert json.loads(options["options"])["image"] == {
+        "checks": "header",
+        "resize_short_side": 64,
+        "encoding": "keep",
+    }
+    policies = '{"policies": {"leakage": "fail"}, "max_reject_fraction": 0.01, '
+    policies += '"required_splits": ["train"], "min_class_images": 1, "expected_labels": null}'
+    found = executor_io.parse_properties(
+        {"options": policies, "policies": {"leakage": "warn"}, "max_rejects": 0.5}, {}
+    )
+    assert json.loads(found["options"])["policies"] == {"leakage": "warn"}
+    assert json.loads(found["options"])["max_reject_fraction"] == 0.5
+    with pytest.raises(UsageError, match="leakage"):
+        executor_io.parse_properties({"options": policies, "policies": {"leakage": "of"}}, {})
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "name"),
+    [
+        (DataError("Nothing is left.", "Mend it."), 1, "data"),
+        (UsageError("No.", ""), 2, "usage"),
+        (PermissionError("not yours"), 3, "environment"),
+        (ModuleNotFoundError("no", name="tensorflow"), 3, "missing-extra"),
+        (KeyError("x\ny"), 70, "internal"),
+    ],
+)
+def test_an_error_ends_with_its_exit_code_and_one_line_of_json(
+    mounts: Path, capfd, monkeypatch, error: Exception, code: int, name: str
+):
+    monkeypatch.setattr(Fails, "error", error, raising=False)
+    assert run(make_input(mounts), executor="Fails")[0] == code
+    printed = capfd.readouterr().err
+    *traceback, last = printed.strip().splitlines()
+    found = json.loads(last)["error"]
+    assert (found["code"], found["exit_code"]) == (name, code)
+    assert found["executor"] == "executors_of_the_test.Fails"
+    assert type(error).__name__ in "\n".join(traceback)
+    assert "Traceback (most recent call last)" in printed
+    if code == 1:
+        assert (found["message"], found["hint"]) == ("Nothing is left.", "Mend it.")
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ([], "--target"),
+        (["--target", "gke", "--executor_class_path", "a.B"], "invalid choice: 'gke'"),
+        (
+            [
+                *("--target", "vertex", "--executor_class_path", "no.such.Executor"),
+                *("--json_serialized_invocation_args", "{}"),
+            ],
+            "The image has no executor no.such.Executor",
+        ),
+        (
+            [
+                *("--target", "vertex"),
+                *("--executor_class_path", "executors_of_the_test.Writer"),
+                *("--json_serialized_invocation_args", "{{$}}"),
+            ],
+            "no ExecutorInput",
+        ),
+    ],
+)
+def test_wrong_arguments_say_so(mounts: Path, capfd, argv: list[str], expected: str):
+    assert entrypoint.main(argv) == 2
+    error = read_error(capfd)
+    assert error["code"] == "usage"
+    assert expected in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ({"instanceSchema": "title: tfx.Examples\n"}, "tfx.types.standard_artifacts.Examples"),
+        (REJECTS, "darkroom.Rejects"),
+        (HTML, "darkroom.components.system_artifacts.HTML"),
+        (
+            {"instanceSchema": "title: system.Metrics\ntype: object\n"},
+            "darkroom.components.system_artifacts.Metrics",
+        ),
+        (LOGS, None),
+        ({"schemaTitle": "google.VertexModel", "schemaVersion": "0.0.1"}, None),
+        ({"schemaTitle": "darkroom.DarkroomError"}, None),
+        ({"schemaTitle": "darkroom.Missing"}, None),
+        ({"schemaTitle": "nothing"}, None),
+        ({}, None),
+    ],
+)
+def test_types_are_those_that_tfx_can_import(kind: dict[str, str], expected: str | None):
+    assert executor_io.find_class_path(kind) == expected
+
+
+@pytest.mark.parametrize("runner", ["DataflowRunner", "FlinkRunner", "PortableRunner"])
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+def test_uris_stay_remote_where_workers_are(target: str, runner: str):
+    locate = executor_io.choose_places(target, runner, uses_beam=True)
+    assert locate("gs://b/k") == "gs://b/k"
+    assert locate("s3://b/k") == "s3://b/k"
+    assert locate("minio://b/k") == ("s3://b/k" if target == "kubeflow" else "minio://b/k")
+
+
+@pytest.mark.parametrize(
+    ("runner", "uses_beam"),
+    [
+        ("", True),
+        ("FnApiRunner", True),
+        ("DirectRunner", True),
+        ("apache_beam.runners.direct.DirectRunner", True),
+        ("FlinkRunner", False),
+    ],
+)
+def test_uris_become_paths_where_this_process_does_the_work(
+    runner: str, uses_beam: bool, monkeypatch
+):
+    monkeypatch.delenv("DARKROOM_MOUNTS", raising=False)
+    locate = executor_io.choose_places("kubeflow", runner, uses_beam=uses_beam)
+    assert [locate(f"{scheme}://b/k") for scheme in ("gs", "s3", "minio")] == [
+        "/gcs/b/k",
+        "/s3/b/k",
+        "/minio/b/k",
+    ]
+    stays = executor_io.choose_places("vertex", runner, uses_beam=uses_beam)
+    assert stays("gs://b/k") == "gs://b/k"
+
+
+def test_the_arguments_for_beam_decide(mounts: Path, monkeypatch):
+    places = []
+    monkeypatch.setattr(
+        executor_io,
+        "choose_places",
+        lambda *given, uses_beam: places.append((*given, uses_beam)) or executor_io.find_mount,
+    )
+    # With an image named, TFX builds no source package of itself.
+    beam_args = ("--runner=FlinkRunner", "--sdk_container_image=local")
+    assert run(make_input(mounts), *beam_args, executor="BeamWriter")[0] == 0
+    assert run(make_input(mounts), "--runner", "FlinkRunner")[0] == 0
+    assert run(make_input(mounts), executor="BeamWriter")[0] == 0
+    assert places == [
+        ("kubeflow", "FlinkRunner", True),
+        ("kubeflow", "FlinkRunner", False),
+        ("kubeflow", "", True),
+    ]
+
+
+def test_a_signal_ends_it_with_its_number(monkeypatch, capfd):
+    codes = []
+    monkeypatch.setattr(entrypoint.os, "_exit", codes.append)
+    entrypoint._end_by_signal(15, None)
+    assert codes == [143]
+    assert capfd.readouterr().err == "Ended by SIGTERM.\n"

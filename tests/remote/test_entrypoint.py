@@ -1,0 +1,77 @@
+"""A task whose Beam workers are elsewhere: it reads and writes the store itself."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from darkroom import storage
+from darkroom.pipelines.config import PipelineConfig
+
+from ..pipelines.launcher import Launcher, compile_spec, run_in_process  # noqa: TID252
+from .conftest import Proxy
+from .test_flows import make_image, read_files
+
+# Beam's portable runner with its service in this process: everything goes through the protocol by
+# which Flink and Spark are reached.
+BEAM_ARGS = (
+    "--runner=PortableRunner",
+    "--job_endpoint=embed",
+    "--environment_type=LOOPBACK",
+    "--sdk_container_image=local",
+)
+LOCAL_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    rows = [("split", "image_uri", "label")]
+    for number in range(12):
+        (tmp_path / f"{number}.png").write_bytes(make_image(number))
+        rows.append((("train", "eval")[number % 2], f"{number}.png", "ab"[number % 3 == 0]))
+    with (tmp_path / "images.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return tmp_path / "images.csv"
+
+
+def _make_launcher(source: Path, root: str, folder: Path, *beam_args: str) -> Launcher:
+    config = PipelineConfig(data=str(source), root=str(folder / "unused"), beam_args=beam_args)
+    return Launcher(compile_spec(config), root, folder, run_in_process)
+
+
+def _upload(launcher: Launcher, task: str) -> None:
+    """Puts a task's outputs into the store, which is what its bucket stands for."""
+    for output in launcher.runs[task].outputs.values():
+        local = str(launcher.find_bucket_path(output["uri"]))
+        remote = output["uri"].replace("minio://", "s3://")
+        for name in storage.walk_files(local) if storage.is_folder(local) else ():
+            storage.copy_file(f"{local}/{name}", f"{remote}/{name}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["minio", "s3"])
+def test_uris_stay_remote_and_the_endpoint_comes_from_the_environment(
+    s3: Proxy, source: Path, tmp_path: Path, scheme: str
+):
+    task = "photos/root/darkroom/run-1/ImageToTFRecord/5a17"
+    remote = _make_launcher(source, f"{scheme}://photos/root", tmp_path / "remote", *BEAM_ARGS)
+    remote.run({"ManifestGen"})
+    _upload(remote, "ManifestGen")
+    # What a failed attempt left in the store.
+    for path in ("examples/Split-train/old", "index/old.parquet"):
+        storage.write_bytes(f"s3://{task}/{path}", b"old")
+    run = remote.run({"ImageToTFRecord"})["ImageToTFRecord"]
+    assert run.codes == [0]
+    assert run.outputs["examples"]["uri"] == f"{scheme}://{task}/examples"
+    assert run.outputs["rejects"]["metadata"]["rejected"] == 0.0
+
+    local = _make_launcher(source, "gs://photos/root", tmp_path / "local", *LOCAL_ARGS)
+    local.run({"ManifestGen", "ImageToTFRecord"})
+    for key in ("examples", "index", "rejects"):
+        uri = f"s3://{task}/{key}"
+        written = {name: storage.read_bytes(f"{uri}/{name}") for name in storage.walk_files(uri)}
+        place = local.find_bucket_path(local.runs["ImageToTFRecord"].outputs[key]["uri"])
+        assert written == read_files(place)
+        assert not remote.find_bucket_path(run.outputs[key]["uri"]).exists()
