@@ -33,6 +33,8 @@ from darkroom.components import executor_io
 from darkroom.errors import UsageError, convert_error
 
 TARGETS = ("kubeflow", "vertex")
+# With an image named, TFX builds no source package of itself; the runner never looks at the name.
+_IN_PROCESS = ("--runner=FnApiRunner", "--sdk_container_image=local")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -97,14 +99,15 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
             f"The image has no executor {arguments.executor_class_path}: {error}.",
             "Build the image from the code that the pipeline was compiled with.",
         ) from error
-    runner = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    runner.add_argument("--runner", default="")
-    locate = executor_io.choose_places(
-        arguments.target,
-        runner.parse_known_args(beam_args)[0].runner,
-        uses_beam=issubclass(executor, BaseBeamExecutor),
-    )
     given = arguments.json_serialized_invocation_args
+    is_ours = executor.__module__.startswith("darkroom.")
+    if arguments.target == "kubeflow" and not is_ours and not executor_io.is_in_gcs(given):
+        # TFX's executors read and write with TensorFlow, which opens no s3:// on workers elsewhere.
+        beam_args = list(_IN_PROCESS)
+    uses_beam = issubclass(executor, BaseBeamExecutor)
+    locate = executor_io.choose_places(
+        arguments.target, _find_runner(beam_args), uses_beam=uses_beam
+    )
     task = executor_io.parse_input(given, arguments.json_serialized_inputs_spec_args, locate)
     executor_io.clear_outputs(task)
     arguments.json_serialized_invocation_args = json.dumps(task)
@@ -112,6 +115,12 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     path = task["outputs"]["outputFile"]
     text = storage.read_bytes(path).decode()
     storage.write_bytes(path, executor_io.restore_output(text, json.loads(given), task).encode())
+
+
+def _find_runner(beam_args: list[str]) -> str:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--runner", default="")
+    return str(parser.parse_known_args(beam_args)[0].runner)
 
 
 def _end_by_signal(number: int, _: object) -> NoReturn:

@@ -79,15 +79,9 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
     Raises:
         UsageError: The text is no ExecutorInput, or a parameter's value is wrong.
     """
-    try:
-        task = json.loads(text)
-        inputs, outputs = task.setdefault("inputs", {}), task["outputs"]
-        kinds = json.loads(spec_text or "{}").get("parameters", {})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(
-            f"This is no ExecutorInput of Kubeflow Pipelines: {error!r}.",
-            "Let the compiled pipeline pass it: its argument is {{$}}.",
-        ) from error
+    task = _load(text)
+    inputs, outputs = task["inputs"], task["outputs"]
+    kinds = json.loads(spec_text or "{}").get("parameters", {})
     for artifact in list_artifacts(inputs):
         _adapt_artifact(artifact, locate)
     outputs["artifacts"] = {
@@ -98,7 +92,27 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
     for artifact in list_artifacts(outputs):
         _adapt_artifact(artifact, locate)
     inputs["parameterValues"] = parse_properties(inputs.get("parameterValues", {}), kinds)
-    return task  # type: ignore[no-any-return]
+    return task
+
+
+def is_in_gcs(text: str) -> bool:
+    """Tells whether all artifacts of an ExecutorInput are in gs://."""
+    task = _load(text)
+    both = (*list_artifacts(task["inputs"]), *list_artifacts(task["outputs"]))
+    return all(artifact["uri"].startswith("gs://") for artifact in both)
+
+
+def _load(text: str) -> Task:
+    try:
+        task: Task = json.loads(text)
+        task.setdefault("inputs", {})
+        _ = task["outputs"]["outputFile"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"This is no ExecutorInput of Kubeflow Pipelines: {error!r}.",
+            "Let the compiled pipeline pass it: its argument is {{$}}.",
+        ) from error
+    return task
 
 
 def list_artifacts(part: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

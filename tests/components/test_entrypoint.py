@@ -343,14 +343,21 @@ def test_the_arguments_for_beam_decide(mounts: Path, monkeypatch):
         lambda *given, uses_beam: places.append((*given, uses_beam)) or executor_io.find_mount,
     )
     # With an image named, TFX builds no source package of itself.
-    beam_args = ("--runner=FlinkRunner", "--sdk_container_image=local")
-    assert run(make_input(mounts), *beam_args, executor="BeamWriter")[0] == 0
-    assert run(make_input(mounts), "--runner", "FlinkRunner")[0] == 0
-    assert run(make_input(mounts), executor="BeamWriter")[0] == 0
+    flink = ("--runner=FlinkRunner", "--sdk_container_image=local")
+    assert run(make_input(mounts, "gs"), *flink, executor="BeamWriter")[0] == 0
+    assert run(make_input(mounts, "gs"), *flink)[0] == 0
+    assert run(make_input(mounts, "gs"), executor="BeamWriter")[0] == 0
+    # No executor of ours: what it reads and writes with on workers elsewhere may open no s3://.
+    assert run(make_input(mounts, "minio"), *flink, executor="BeamWriter")[0] == 0
+    monkeypatch.setattr(BeamWriter, "__module__", entrypoint.__name__)
+    monkeypatch.setattr(entrypoint, "BeamWriter", BeamWriter, raising=False)
+    assert run(make_input(mounts, "minio"), *flink, executor="BeamWriter")[0] == 0
     assert places == [
         ("kubeflow", "FlinkRunner", True),
         ("kubeflow", "FlinkRunner", False),
         ("kubeflow", "", True),
+        ("kubeflow", "FnApiRunner", True),
+        ("kubeflow", "FlinkRunner", True),
     ]
 
 
