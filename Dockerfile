@@ -22,8 +22,8 @@ COPY constraints/image.txt ./
 # headers of TensorFlow, the symbols of its libraries, and the tests of all packages. Not every file
 # of every package is valid for this Python: such files are never imported. Bytecode that names its
 # source by hash is not held against the times of files.
-RUN install="pip --python /opt/darkroom/bin/python install -q --no-cache-dir --no-compile --no-deps \
-      --no-build-isolation --require-hashes" && \
+RUN install="python -m pip --python /opt/darkroom/bin/python install -q --no-cache-dir \
+      --no-compile --no-deps --no-build-isolation --require-hashes" && \
     sed -n '/^\(setuptools\|wheel\)==/,/[^\\]$/p' image.txt > builders.txt && \
     python -m venv --without-pip /opt/darkroom && \
     $install -r builders.txt && \
@@ -39,8 +39,8 @@ COPY pyproject.toml setup.py ./
 COPY src src
 COPY components components
 COPY pipelines pipelines
-RUN pip --python /opt/darkroom/bin/python install --no-deps --no-build-isolation --no-compile \
-      --prefix /project . && \
+RUN python -m pip --python /opt/darkroom/bin/python install -q --no-compile --no-deps \
+      --no-build-isolation --prefix /project . && \
     python -m compileall -q -s /project -p /opt/darkroom --invalidation-mode unchecked-hash \
       /project/lib
 # The list of Debian's packages is that of the base: the compiler above is in no image.
