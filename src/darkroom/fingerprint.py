@@ -7,6 +7,7 @@ and artifacts, not the files behind a path.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from darkroom.entries import Chunk, make_chunk, read_chunks
@@ -48,10 +49,19 @@ class Fingerprint:
         return self._digest.hexdigest()
 
 
-def fingerprint_source(source: AnySource, options: ManifestOptions | None = None) -> str:
+def fingerprint_source(
+    source: AnySource,
+    options: ManifestOptions | None = None,
+    check: Callable[[Chunk], None] | None = None,
+) -> str:
     """Returns the fingerprint of a source and of all images that it names.
 
     Remote images are looked up one by one, 32 at a time.
+
+    Args:
+        source: Path, pattern, folder or DataFrame.
+        options: How its rows are read.
+        check: Looks at all rows with the state of their images, and raises what it likes.
 
     Raises:
         DataError: The source as a whole cannot be used.
@@ -62,5 +72,8 @@ def fingerprint_source(source: AnySource, options: ManifestOptions | None = None
     fingerprint = Fingerprint(options)
     with ThreadPoolExecutor(_THREADS) as pool:
         for items in read_chunks(rows):
-            fingerprint.update(make_chunk(items, pool))
+            chunk = make_chunk(items, pool)
+            if check is not None:
+                check(chunk)
+            fingerprint.update(chunk)
     return fingerprint.hexdigest()

@@ -107,3 +107,15 @@ def test_a_source_without_rows_has_none(tmp_path):
     (tmp_path / "m.csv").write_text("image_uri,label\n")
     with pytest.raises(DataError, match="has no rows"):
         fingerprint_source(tmp_path / "m.csv")
+
+
+def test_a_check_sees_the_rows_that_count(source):
+    (source.parent / "b.jpg").unlink()
+    seen = []
+    plain = fingerprint_source(source)
+    assert plain == fingerprint_source(source, check=seen.append)
+    [chunk] = seen
+    sizes = dict(zip(chunk.columns["uri"], chunk.columns["size"], strict=True))
+    folder = source.parent
+    assert sizes == {f"{folder}/a.jpg": 5, f"{folder}/b.jpg": None}
+    assert [reject.reason for reject in chunk.rejects] == ["empty_label"]
