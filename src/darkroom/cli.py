@@ -1,4 +1,4 @@
-"""The command `darkroom`: convert, verify, inspect, train, run, compile, demo and others.
+"""The command `darkroom`: convert, verify, inspect, train, run, compile, submit and others.
 
 Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, 4 the output is held or
 holds other data, 70 a defect of darkroom, 128 + n ended by signal n.
@@ -79,6 +79,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
         "train": _train,
         "run": _run,
         "compile": _compile,
+        "submit": _submit,
         "demo": _demo,
         "dataservice": _dataservice,
         "benchmark": _benchmark,
@@ -218,6 +219,12 @@ def _compile(arguments: argparse.Namespace) -> int:
     from darkroom.pipelines.compiled_files import run_compile
 
     return run_compile(_read_options(arguments), as_json=arguments.json)
+
+
+def _submit(arguments: argparse.Namespace) -> int:
+    from darkroom.pipelines.submission import submit_pipeline
+
+    return submit_pipeline(_read_options(arguments), as_json=arguments.json)
 
 
 def _read_options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -38,6 +38,44 @@ def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_submission_options(parser: argparse.ArgumentParser) -> None:
+    """Adds where a pipeline is submitted to, and as what."""
+    parser.add_argument("--target", choices=("kubeflow", "vertex"), required=True)
+    parser.add_argument(
+        "--pipeline",
+        metavar="FILE",
+        help="what compile wrote: other options then are its run-time parameters; "
+        "without it the pipeline is compiled from the options",
+    )
+    parser.add_argument("--host", metavar="URL", help="of Kubeflow Pipelines")
+    parser.add_argument("--namespace", help="the user's, where Kubeflow has several")
+    parser.add_argument("--experiment", metavar="NAME", help="Kubeflow's (default: Default)")
+    parser.add_argument(
+        "--ca-file", metavar="FILE", help="PEM of who signed Kubeflow's certificate"
+    )
+    parser.add_argument("--project", help="Google Cloud project, for Vertex")
+    parser.add_argument("--region", help="Google Cloud region, for Vertex")
+    parser.add_argument("--network", metavar="NAME", help="full name of a network, for Vertex")
+    parser.add_argument(
+        "--label",
+        metavar="NAME=VALUE",
+        dest="labels",
+        type=parse_pair,
+        action="append",
+        help="of the run, for Vertex; may be repeated",
+    )
+    parser.add_argument("--run-name", metavar="NAME", help="default: from pipeline and time")
+    parser.add_argument("--service-account", metavar="NAME", help="as which the tasks run")
+    parser.add_argument(
+        "--shared-paths",
+        action="store_true",
+        help="local paths lead to the same files here and in the containers: look at them",
+    )
+    parser.add_argument(
+        "--wait", action="store_true", default=False, help="until the run's end; 1 if it fails"
+    )
+
+
 def add_source_options(parser: argparse.ArgumentParser) -> None:
     """Adds how a source is read."""
     parser.add_argument(

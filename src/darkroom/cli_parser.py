@@ -10,6 +10,7 @@ from darkroom.cli_options import (
     add_pipeline_options,
     add_record_options,
     add_source_options,
+    add_submission_options,
     add_training_options,
     parse_pair,
     parse_size,
@@ -45,6 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_train(commands)
     _add_run(commands)
     _add_compile(commands)
+    _add_submit(commands)
     _add_demo(commands)
     _add_dataservice(commands)
     _add_benchmark(commands)
@@ -167,6 +169,16 @@ def _add_compile(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, help=".yaml for kubeflow, .json for vertex"
     )
+    parser.add_argument("--image", help="container image of the tasks, best by its digest")
+    add_pipeline_options(parser)
+
+
+def _add_submit(commands: Any) -> None:
+    parser = _add_command(
+        commands, "submit", "Submit the pipeline to Kubeflow Pipelines or Vertex AI Pipelines."
+    )
+    parser.epilog = "Exit codes: 1 the run that was waited for did not succeed; the rest as always."
+    add_submission_options(parser)
     parser.add_argument("--image", help="container image of the tasks, best by its digest")
     add_pipeline_options(parser)
 

@@ -1,0 +1,166 @@
+"""`darkroom submit`: a run on Kubeflow Pipelines or Vertex AI, from options to outcome."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from darkroom import progress
+from darkroom.errors import DataError, UsageError, build_missing_extra_error
+from darkroom.pipelines.config import make_config, merge_options
+from darkroom.pipelines.credentials import check_credentials
+from darkroom.pipelines.deployment import VERTEX
+from darkroom.pipelines.prepared_run import PreparedRun, Scalar, parse_documents, read_documents
+from darkroom.pipelines.submitted_run import SUCCEEDED, RunStatus, SubmittedRun, wait_for_end
+
+_SUBMITTED = "SUBMITTED"
+# Options of the services' clients; the rest are fields of `PipelineConfig`.
+_SERVICE_OPTIONS = (
+    *("host", "namespace", "experiment", "run_name", "service_account", "ca_file"),
+    *("project", "region", "network", "labels"),
+)
+
+
+def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
+    """Submits the pipeline of options by name.
+
+    Args:
+        values: `target`, `pipeline` (path of a compiled file, or absent), `wait`, `shared_paths`,
+            options of `KubeflowOptions` or `VertexOptions`, and fields of `PipelineConfig`: all of
+            them without a compiled file, run-time parameters with one.
+        as_json: Whether standard output gets one JSON object and nothing else.
+
+    Returns:
+        The exit code: 0, or 1 when the run was waited for and did not succeed.
+
+    Raises:
+        DarkroomError: It could not be submitted, or not be followed.
+    """
+    values = dict(values)
+    target, wait = values.pop("target"), values.pop("wait")
+    service = _load_service(target)
+    options = _make_options(service.OPTIONS, target, values)
+    check_credentials(dataclasses.asdict(options))
+    with progress.use(progress.make_sink(sys.stderr)):
+        run = prepare_run(values, target)
+        with progress.step("Submitting"):
+            submitted: SubmittedRun = service.submit(run, options)
+        status = RunStatus(_SUBMITTED)
+        if wait:
+            progress.note(submitted.url)
+            with progress.step("Waiting for its end"):
+                status = wait_for_end(submitted)
+    print(_format_json(run, submitted, status) if as_json else _format(run, submitted, status))
+    return 0 if status.state in (SUCCEEDED, _SUBMITTED) else DataError.exit_code
+
+
+def prepare_run(values: Mapping[str, Any], target: str) -> PreparedRun:
+    """Returns what to submit: a pipeline, its parameters, the state of what it will read.
+
+    Args:
+        values: As for `submit_pipeline`, without the options of the services.
+        target: `kubeflow` or `vertex`.
+
+    Raises:
+        DataError: The source as a whole cannot be used.
+        UsageError: A value is wrong.
+        OSError: The compiled file cannot be read.
+    """
+    values = dict(values)
+    path, shared_paths = values.pop("pipeline", None), values.pop("shared_paths", False)
+    merged = merge_options(values)
+    check_credentials(merged)  # before a message shows a value
+    with progress.step("Reading the pipeline" if path else "Compiling"):
+        from darkroom.pipelines import input_states
+
+        run = _read_run(path, merged, target) if path else _compile_run(merged, target)
+    if not merged.get("cache", True) or not run.is_cached:
+        return input_states.switch_cache_off(run)
+    with progress.step("Reading the source"):
+        return input_states.pin_states(run, shared_paths=shared_paths)
+
+
+def _compile_run(values: Mapping[str, Any], target: str) -> PreparedRun:
+    from darkroom.pipelines.compiled_files import format_compiled
+
+    config = make_config(values)
+    return PreparedRun(parse_documents(format_compiled(config, target)), config.root)
+
+
+def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
+    values = {name: value for name, value in values.items() if name != "cache"}
+    root = values.pop("root", None)
+    run = PreparedRun(read_documents(path), root, _encode_parameters(values))
+    if ("pipelineSpec" in run.documents[0]) != (target == VERTEX):
+        raise UsageError(f"{path} was not compiled for {target}.", "Compile it for this target.")
+    return run
+
+
+def _encode_parameters(values: Mapping[str, Any]) -> dict[str, Scalar]:
+    from darkroom.components.parameters import PARAMETERS, encode_value, parse_value
+
+    known = {parameter.name: parameter for parameter in PARAMETERS}
+    encoded = {}
+    for name, value in values.items():
+        if name not in known:
+            raise UsageError(
+                f"{name} is part of the compiled file; submitting cannot change it.",
+                f"Compile anew, or give one of {', '.join(sorted(known))}.",
+            )
+        encoded[name] = encode_value(known[name], value)
+        parse_value(known[name], encoded[name])
+    return encoded
+
+
+def _load_service(target: str) -> Any:
+    try:
+        return import_module(f"darkroom.pipelines.{target}_submission")
+    except ImportError as error:
+        raise build_missing_extra_error(f"submit --target {target}", "tfx") from error
+
+
+def _make_options(kind: Any, target: str, values: dict[str, Any]) -> Any:
+    """Takes the options of a service out of all values, and checks that they are its own."""
+    given = {name: values.pop(name) for name in _SERVICE_OPTIONS if name in values}
+    fields = {each.name: each for each in dataclasses.fields(kind)}
+    if foreign := sorted(set(given) - set(fields)):
+        raise UsageError(f"{_spell(foreign[0])} is not for --target {target}.", "Leave it out.")
+    missing = [
+        _spell(name)
+        for name, each in fields.items()
+        if name not in given
+        and each.default is dataclasses.MISSING
+        and each.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise UsageError(f"--target {target} needs {' and '.join(missing)}.")
+    return kind(**given)
+
+
+def _spell(name: str) -> str:
+    return "--label" if name == "labels" else f"--{name.replace('_', '-')}"
+
+
+def _format(run: PreparedRun, submitted: SubmittedRun, status: RunStatus) -> str:
+    lines = [f"Run        {submitted.url}"]
+    lines += [f"Cache      {note}" for note in run.notes or ("What is unchanged is reused.",)]
+    lines.append(f"State      {status.state.lower()}")
+    lines += [f"Failed     {task}: {error}".rstrip(": ") for task, error in status.errors.items()]
+    return "\n".join(lines)
+
+
+def _format_json(run: PreparedRun, submitted: SubmittedRun, status: RunStatus) -> str:
+    return json.dumps(
+        {
+            "id": submitted.id,
+            "url": submitted.url,
+            "state": status.state,
+            "errors": dict(status.errors),
+            "parameters": dict(run.parameters),
+            "notes": run.notes,
+        }
+    )
