@@ -10,6 +10,7 @@ from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
 from darkroom.pipelines.deployment import KUBEFLOW, VERTEX
+from darkroom.pipelines.target_checks import check_config
 
 # Kubeflow's and Vertex's clients tell the form by the ending.
 _ENDINGS = {KUBEFLOW: (".yaml", ".yml"), VERTEX: (".json",)}
@@ -35,6 +36,7 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     # Unlike `darkroom run` this leaves paths alone: they must mean the same in a container.
     config = make_config(merge_options(values))
     _check_output(output, target)
+    check_config(config, target)
     write_compiled(config, target, output)
     if as_json:
         print(json.dumps({"output": output, "target": target, "root": config.root}))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,26 +16,21 @@ from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 from tfx.orchestration.pipeline import Pipeline
 
 from darkroom.components.parameters import PARAMETERS, Parameter, encode_value
-from darkroom.errors import UsageError
 from darkroom.pipelines.beam_arguments import make_beam_args
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.credentials import check_credentials, check_environment
 from darkroom.pipelines.deployment import (
     KUBEFLOW,
-    TARGETS,
-    VERTEX,
     Resources,
     check_components,
     find_resources,
     spell_accelerator,
 )
 from darkroom.pipelines.pipeline import create_pipeline
-from darkroom.pipelines.places import check_places
+from darkroom.pipelines.target_checks import check_config, make_secrets
 
 ENTRYPOINT = ("python", "-m", "darkroom.components.entrypoint")
 _TYPES = {str: "STRING", int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE"}
 _INPUTS_SPEC = "--json_serialized_inputs_spec_args"
-_IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[\w.-]+)?(@sha256:\w+)?")
 _BACKOFF = {"backoffDuration": "30s", "backoffFactor": 2.0, "backoffMaxDuration": "3600s"}
 
 
@@ -72,34 +66,6 @@ def compile_pipeline(config: PipelineConfig, target: str) -> dict[str, Any]:
         return spec  # type: ignore[no-any-return]
     job["runtimeConfig"] = {"gcsOutputDirectory": config.root}
     return job
-
-
-def check_config(config: PipelineConfig, target: str) -> None:
-    """Checks what can be told before anything is compiled.
-
-    Raises:
-        UsageError: A value cannot work on the target, or holds a credential.
-    """
-    # First of all: a message of another check may show a value.
-    values = {each.name: getattr(config, each.name) for each in dataclasses.fields(config)}
-    values["resources"] = {k: dataclasses.asdict(v) for k, v in config.resources.items()}
-    check_credentials({**values, "label_map": [config.label_map, *(config.manifest.labels or ())]})
-    check_environment("env", config.env)
-    if target not in TARGETS:
-        raise UsageError(f"There is no target {target!r}.", f"Targets: {', '.join(TARGETS)}.")
-    if not _IMAGE.fullmatch(config.image):
-        raise UsageError(
-            f"image is {config.image!r}, expected the container image of the tasks.",
-            "Give --image REGISTRY/NAME@sha256:DIGEST; docs/container.md says how to build it.",
-        )
-    for name in ("secret_env", "volumes"):
-        if target == VERTEX and getattr(config, name):
-            raise UsageError(
-                f"{name} is for Kubernetes; Vertex has no such thing.",
-                "Leave it out: there the service account opens stores, and /gcs/BUCKET is mounted.",
-            )
-    _make_secrets(config.secret_env)
-    check_places(config, target)
 
 
 def _run_compiler(pipeline: Pipeline, config: PipelineConfig, target: str) -> dict[str, Any]:
@@ -208,7 +174,7 @@ def make_platform_spec(config: PipelineConfig, spec: Mapping[str, Any]) -> dict[
 def _make_kubernetes_options(config: PipelineConfig, resources: Resources) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if config.secret_env:
-        options["secretAsEnv"] = _make_secrets(config.secret_env)
+        options["secretAsEnv"] = make_secrets(config.secret_env)
     if config.volumes:
         options["pvcMount"] = [
             {"constant": claim, "mountPath": folder}
@@ -219,17 +185,3 @@ def _make_kubernetes_options(config: PipelineConfig, resources: Resources) -> di
     if resources.tolerations:
         options["tolerations"] = [dict(each) for each in resources.tolerations]
     return options
-
-
-def _make_secrets(secret_env: Mapping[str, str]) -> list[dict[str, Any]]:
-    secrets: dict[str, list[dict[str, str]]] = {}
-    for variable, place in sorted(secret_env.items()):
-        secret, slash, key = place.partition("/")
-        if not (secret and slash and key):
-            # The text may be the credential itself, so it is not shown.
-            raise UsageError(
-                f"secret_env.{variable} does not name a key of a Secret.",
-                'Write it as in AWS_ACCESS_KEY_ID = "mlpipeline-minio-artifact/accesskey".',
-            )
-        secrets.setdefault(secret, []).append({"envVar": variable, "secretKey": key})
-    return [{"secretName": secret, "keyToEnv": keys} for secret, keys in sorted(secrets.items())]

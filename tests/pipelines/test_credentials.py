@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from darkroom.errors import UsageError
-from darkroom.pipelines.compiler import check_config
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.credentials import (
     KINDS,
@@ -20,6 +19,7 @@ from darkroom.pipelines.credentials import (
     check_environment,
     find_credential,
 )
+from darkroom.pipelines.target_checks import check_config
 
 _RANDOM = random.Random(7)
 _ALNUM = string.ascii_letters + string.digits
