@@ -24,14 +24,10 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
-from tfx.orchestration.kubeflow.v2.kubeflow_v2_dag_runner import (
-    KubeflowV2DagRunner,
-    KubeflowV2DagRunnerConfig,
-)
 
 from darkroom.components import entrypoint
+from darkroom.pipelines.compiler import compile_pipeline
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.pipeline import create_pipeline
 
 SCHEMES = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}
 LOGS = "executor-logs"
@@ -40,17 +36,8 @@ RunCommand = Callable[[list[str], dict[str, str], Path], int]
 
 def compile_spec(config: PipelineConfig, target: str = "kubeflow") -> dict[str, Any]:
     """Returns the pipeline spec of a configuration."""
-    runner = KubeflowV2DagRunner(
-        KubeflowV2DagRunnerConfig(
-            default_image="example.com/darkroom:1",
-            default_commands=[
-                *["python", "-m", "darkroom.components.entrypoint", "--target"],
-                target,
-            ],
-            use_pipeline_spec_2_1=True,
-        )
-    )
-    return runner.run(create_pipeline(config), write_out=False)["pipelineSpec"]
+    compiled = compile_pipeline(config, target)
+    return compiled if target == "kubeflow" else compiled["pipelineSpec"]
 
 
 def run_subprocess(command: list[str], environment: dict[str, str], log: Path) -> int:

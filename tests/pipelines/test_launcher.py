@@ -56,17 +56,24 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def make_config(source: Path, tmp_path: Path) -> Any:
-    def make(**options: Any) -> PipelineConfig:
-        return PipelineConfig(
-            data=str(source),
-            root=str(tmp_path / "root"),
-            push_to=str(tmp_path / "pushed"),
+def make_launcher(source: Path, tmp_path: Path) -> Any:
+    """Makes a launcher of the compiled pipeline; paths are known when it is submitted."""
+
+    def make(root: str, *given: Any, options: Any = None, target: str = "kubeflow", **rest: Any):
+        folder = {"kubeflow": "/data", "vertex": "/gcs/bucket"}[target]
+        config = PipelineConfig(
+            data=f"{folder}/images.csv",
+            push_to=f"{folder}/pushed",
+            root=root if target == "kubeflow" else ROOTS[2],
+            image="example.com/darkroom:1",
+            volumes={"/data": "images"} if target == "kubeflow" else {},
             image_size=(16, 16),
             augment="none",
-            epochs=1,
-            **options,
+            **(options or {}),
         )
+        parameters = {"data": str(source), "push_to": str(tmp_path / "pushed"), "epochs": 1}
+        spec = compile_spec(config, target)
+        return Launcher(spec, root, tmp_path / "cluster", *given, parameters=parameters, **rest)
 
     return make
 
@@ -134,14 +141,14 @@ def check_shown(launcher: Launcher, runs: dict[str, TaskRun]) -> None:
 
 @pytest.mark.slow
 def test_all_tasks_end_green_and_write_the_local_runners_bytes(
-    make_config, tmp_path: Path, local_examples: Path, fork_server: ForkServer
+    make_launcher, tmp_path: Path, local_examples: Path, fork_server: ForkServer
 ):
     def run(command: list[str], environment: dict[str, str], log: Path) -> int:
         # Two of them as a container starts them; the others spare themselves TFX's import.
         whole = {"manifest_gen", "image_to_tfrecord"} & set(" ".join(command).split("."))
         return (run_subprocess if whole else fork_server.run_command)(command, environment, log)
 
-    launcher = Launcher(compile_spec(make_config()), ROOTS[0], tmp_path, run)
+    launcher = make_launcher(ROOTS[0], run)
     runs = launcher.run()
     check_green(launcher, runs, local_examples)
     check_shown(launcher, runs)
@@ -155,7 +162,7 @@ def test_all_tasks_end_green_and_write_the_local_runners_bytes(
 @pytest.mark.slow
 @pytest.mark.parametrize("root", ROOTS[1:])
 def test_a_gate_that_holds_leaves_its_report_and_a_retry_no_leftovers(
-    root: str, make_config, tmp_path: Path, local_examples: Path, capfd
+    root: str, make_launcher, local_examples: Path, capfd
 ):
     def run(command: list[str], environment: dict[str, str], log: Path) -> int:
         code = run_in_process(command, environment, log)
@@ -169,8 +176,7 @@ def test_a_gate_that_holds_leaves_its_report_and_a_retry_no_leftovers(
             (places["examples"] / "Split-train/data_tfrecord-00001-of-00009").write_text("old")
             (places["examples"] / ".part-1").write_text("old")
 
-    spec = compile_spec(make_config(**STOP))
-    launcher = Launcher(spec, root, tmp_path, run, retries=1, before_attempt=leave_behind)
+    launcher = make_launcher(root, run, options=STOP, retries=1, before_attempt=leave_behind)
     runs = launcher.run()
     states = {name: run.state for name, run in runs.items()}
     assert states.pop("ValidationGate") == "FAILED"
@@ -198,13 +204,13 @@ def test_a_gate_that_holds_leaves_its_report_and_a_retry_no_leftovers(
 @pytest.mark.long
 @pytest.mark.parametrize("root", [*ROOTS, "a folder for a bucket"])
 def test_all_tasks_end_green_each_in_a_process_of_its_own(
-    root: str, make_config, tmp_path: Path, local_examples: Path, capsys
+    root: str, make_launcher, tmp_path: Path, local_examples: Path, capsys
 ):
     # TensorFlow's client of gs:// cannot be pointed at an emulator, so on Vertex, where tasks open
     # gs:// themselves, a folder stands for the bucket.
     target = "kubeflow" if "://" in root else "vertex"
     at = root if "://" in root else str(tmp_path / "bucket")
-    launcher = Launcher(compile_spec(make_config(), target), at, tmp_path / "cluster")
+    launcher = make_launcher(at, target=target)
     runs = launcher.run()
     check_green(launcher, runs, local_examples)
     check_shown(launcher, runs)

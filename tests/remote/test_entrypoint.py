@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,9 @@ from .test_flows import make_image, read_files
 # which Flink and Spark are reached.
 BEAM_ARGS = (
     "--runner=PortableRunner",
-    "--job_endpoint=embed",
+    "--job_endpoint=localhost:8099",
     "--environment_type=LOOPBACK",
-    "--sdk_container_image=local",
 )
-LOCAL_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")
 
 
 @pytest.fixture
@@ -37,8 +36,19 @@ def source(tmp_path: Path) -> Path:
 
 
 def _make_launcher(source: Path, root: str, folder: Path, *beam_args: str) -> Launcher:
-    config = PipelineConfig(data=str(source), root=str(folder / "unused"), beam_args=beam_args)
-    return Launcher(compile_spec(config), root, folder, run_in_process)
+    config = PipelineConfig(
+        data="/data/images.csv",
+        root=root,
+        image="example.com/darkroom:1",
+        volumes={"/data": "images"},
+        beam_args=beam_args,
+    )
+    # No job server and no worker pool here: both in this process.
+    text = json.dumps(compile_spec(config)).replace("localhost:8099", "embed")
+    text = text.replace('"--environment_config=localhost:50000", ', "")
+    text = text.replace(', "--environment_config=localhost:50000"', "")
+    parameters = {"data": str(source)}
+    return Launcher(json.loads(text), root, folder, run_in_process, parameters=parameters)
 
 
 def _upload(launcher: Launcher, task: str) -> None:
@@ -67,7 +77,7 @@ def test_uris_stay_remote_and_the_endpoint_comes_from_the_environment(
     assert run.outputs["examples"]["uri"] == f"{scheme}://{task}/examples"
     assert run.outputs["rejects"]["metadata"]["rejected"] == 0.0
 
-    local = _make_launcher(source, "gs://photos/root", tmp_path / "local", *LOCAL_ARGS)
+    local = _make_launcher(source, "gs://photos/root", tmp_path / "local")
     local.run({"ManifestGen", "ImageToTFRecord"})
     for key in ("examples", "index", "rejects"):
         uri = f"s3://{task}/{key}"
