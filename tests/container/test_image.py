@@ -175,7 +175,7 @@ def test_any_user_may_run_it(run: Run, work: Path, user: str) -> None:
     ("arguments", "code"),
     [
         (["--help"], 0),
-        (["convert", "none.csv", "--output-dir", "records"], 2),
+        (["convert", "none.csv", "--output-dir", "records"], 3),
         (["convert"], 2),
         (["verify", "none"], 1),
         (["convert", "images.csv", "--output-dir", "/opt/records"], 3),
