@@ -185,6 +185,8 @@ def build(num_classes, image_size):
 """
 
 
+# tests/tensorflow/test_resuming.py kills a training without a pipeline around it.
+@pytest.mark.long
 def test_a_killed_training_goes_on_where_it_stopped(demo, tmp_path):
     root, _ = demo
     (tmp_path / "own_models.py").write_text(MODELS)

@@ -26,6 +26,8 @@ OPTIONS = {
     "learning_rate": 0.1,
     "checkpoint_steps": 2,
 }
+# Both share what resumes; that they train alike is a test of its own.
+LOOPS = ["fit", pytest.param("custom", marks=pytest.mark.long)]
 SCRIPT = Path(__file__).with_name("training_process.py")
 
 
@@ -97,7 +99,7 @@ def train_straight(straight_runs, dataset, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loop", ["fit", "custom"])
+@pytest.mark.parametrize("loop", LOOPS)
 def test_a_run_that_ends_anywhere_goes_on_with_the_next_batch(
     dataset, tmp_path, train_straight, loop
 ):
@@ -131,7 +133,7 @@ def test_both_loops_give_the_same(dataset, tmp_path, train_straight):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loop", ["fit", "custom"])
+@pytest.mark.parametrize("loop", LOOPS)
 def test_several_steps_an_execution_change_nothing(dataset, tmp_path, train_straight, loop):
     # Six steps by four: the second execution of the first epoch ends early.
     values = {"loop": loop, "model": "own_models:plain", "steps_per_execution": 4}

@@ -103,9 +103,9 @@ def test_every_epoch_reads_the_source_that_was_opened_once(dataset, tmp_path, mo
     opened = []
     inner = RecordSource.__init__
 
-    def open_source(source, files):
+    def open_source(source, files, *commits):
         opened.append([file.rsplit("/", 2)[1] for file in files])
-        inner(source, files)
+        inner(source, files, *commits)
 
     monkeypatch.setattr(RecordSource, "__init__", open_source)
     assert _epochs(_train(dataset, tmp_path / "run", epochs=3).history) == [1, 2, 3]
