@@ -81,9 +81,13 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
     """
     task = _load(text)
     inputs, outputs = task["inputs"], task["outputs"]
-    kinds = json.loads(spec_text or "{}").get("parameters", {})
-    for artifact in list_artifacts(inputs):
-        _adapt_artifact(artifact, locate)
+    spec = json.loads(spec_text or "{}")
+    for key, found in inputs.get("artifacts", {}).items():
+        declared = spec.get("artifacts", {}).get(key, {}).get("artifactType")
+        for artifact in found.get("artifacts", ()):
+            # Kubeflow knows no more of what another task made than `{"instanceSchema": ""}`.
+            artifact["type"] = declared or artifact.get("type", {})
+            _adapt_artifact(artifact, locate)
     outputs["artifacts"] = {
         key: found
         for key, found in outputs.get("artifacts", {}).items()
@@ -91,7 +95,9 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
     }
     for artifact in list_artifacts(outputs):
         _adapt_artifact(artifact, locate)
-    inputs["parameterValues"] = parse_properties(inputs.get("parameterValues", {}), kinds)
+    inputs["parameterValues"] = parse_properties(
+        inputs.get("parameterValues", {}), spec.get("parameters", {})
+    )
     return task
 
 
@@ -129,7 +135,7 @@ def find_class_path(kind: Mapping[str, str]) -> str | None:
     """
     title = kind.get("schemaTitle") or ""
     if "instanceSchema" in kind:
-        title = yaml.safe_load(kind["instanceSchema"]).get("title", "")
+        title = (yaml.safe_load(kind["instanceSchema"]) or {}).get("title", "")
     if title in SYSTEM_ARTIFACTS:
         return str(name_utils.get_full_name(SYSTEM_ARTIFACTS[title]))
     path = compiler_utils.TITLE_TO_CLASS_PATH.get(title, title)

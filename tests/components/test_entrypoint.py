@@ -115,12 +115,14 @@ def test_an_input_is_found_where_the_launcher_put_it_with_its_type_and_propertie
             {
                 "name": "7",
                 "uri": "minio://other/examples",
-                "type": {"instanceSchema": "title: tfx.Examples\ntype: object\n"},
+                # Kubeflow's driver asks its metadata store, and has forgotten the type.
+                "type": {"instanceSchema": ""},
                 "metadata": {"split_names": '["train"]', "records": 5.0, "display_name": "x"},
             }
         ]
     }
-    assert run(given)[0] == 0
+    declared = {"instanceSchema": "title: tfx.Examples\ntype: object\n"}
+    assert run(given, spec={"artifacts": {"examples": {"artifactType": declared}}})[0] == 0
     [examples] = CALLS[0][0]["examples"]
     assert examples.uri == f"{mounts}/minio/other/examples"
     assert (type(examples).__name__, examples.split_names) == ("Examples", '["train"]')
@@ -295,6 +297,7 @@ def test_wrong_arguments_say_so(mounts: Path, capfd, argv: list[str], expected: 
         ({"schemaTitle": "darkroom.DarkroomError"}, None),
         ({"schemaTitle": "darkroom.Missing"}, None),
         ({"schemaTitle": "nothing"}, None),
+        ({"instanceSchema": ""}, None),
         ({}, None),
     ],
 )

@@ -222,7 +222,9 @@ class Launcher:
 
     def _find_artifact(self, source: dict[str, Any]) -> dict[str, Any]:
         found = source["taskOutputArtifact"]
-        return self.runs[found["producerTask"]].outputs[found["outputArtifactKey"]]
+        artifact = self.runs[found["producerTask"]].outputs[found["outputArtifactKey"]]
+        # The driver does not ask the metadata store for the type: `OutputArtifact` in `client.go`.
+        return {**artifact, "type": {"instanceSchema": ""}}
 
     def _attempt(
         self,
