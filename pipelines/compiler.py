@@ -20,6 +20,7 @@ from darkroom.pipelines.beam_arguments import make_beam_args
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.deployment import (
     KUBEFLOW,
+    VERTEX,
     Resources,
     check_components,
     find_resources,
@@ -31,7 +32,10 @@ from darkroom.pipelines.target_checks import check_config, make_secrets
 ENTRYPOINT = ("python", "-m", "darkroom.components.entrypoint")
 _TYPES = {str: "STRING", int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE"}
 _INPUTS_SPEC = "--json_serialized_inputs_spec_args"
-_BACKOFF = {"backoffDuration": "30s", "backoffFactor": 2.0, "backoffMaxDuration": "3600s"}
+_BACKOFF = {"backoffDuration": "30s", "backoffFactor": 2.0}
+# Kubeflow counts from the start of the first attempt, and ends one that is running then: what works
+# for more than this is never tried again. Vertex takes an hour at most.
+_LONGEST_RETRYING = {KUBEFLOW: "2592000s", VERTEX: "3600s"}
 
 
 def compile_pipeline(config: PipelineConfig, target: str) -> dict[str, Any]:
@@ -60,7 +64,7 @@ def compile_pipeline(config: PipelineConfig, target: str) -> dict[str, Any]:
     spec["defaultPipelineRoot"] = config.root
     for node in pipeline.components:
         _patch_container(spec, node, config, target)
-        _patch_task(spec, node.id, config)
+        _patch_task(spec, node.id, config, target)
     _add_parameters(spec, config)
     if target == KUBEFLOW:
         return spec  # type: ignore[no-any-return]
@@ -106,7 +110,7 @@ def _make_resources(given: Resources, target: str) -> dict[str, Any]:
     return made
 
 
-def _patch_task(spec: dict[str, Any], node: str, config: PipelineConfig) -> None:
+def _patch_task(spec: dict[str, Any], node: str, config: PipelineConfig, target: str) -> None:
     """Completes a task: whether it may be taken from an earlier run, and how often it is tried.
 
     The cache compares properties and artifacts, never what lies behind a path. So what reads a path
@@ -118,7 +122,8 @@ def _patch_task(spec: dict[str, Any], node: str, config: PipelineConfig) -> None
     )
     task["cachingOptions"] = {"enableCache": True} if config.cache and is_pinned else {}
     if retries := find_resources(config.resources, node).retries:
-        task["retryPolicy"] = {"maxRetryCount": retries, **_BACKOFF}
+        longest = {"backoffMaxDuration": _LONGEST_RETRYING[target]}
+        task["retryPolicy"] = {"maxRetryCount": retries, **_BACKOFF, **longest}
 
 
 def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:

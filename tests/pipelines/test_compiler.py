@@ -190,6 +190,8 @@ def test_resources_and_retries_are_spelled_as_the_target_wants_them(specs):
     assert (kubeflow["cpuLimit"], kubeflow["memoryLimit"]) == (8.0, 32.0)
     tasks = specs["kubeflow"]["root"]["dag"]["tasks"]
     assert tasks["Trainer"]["retryPolicy"]["maxRetryCount"] == 1
+    # From the start of the first attempt: a training of days must be tried again, too.
+    assert tasks["Trainer"]["retryPolicy"]["backoffMaxDuration"] == f"{30 * 24 * 3600}s"
     assert tasks["Evaluator"]["retryPolicy"]["maxRetryCount"] == 2
     assert _containers(specs["kubeflow"])["Evaluator"]["resources"] == {
         "cpuLimit": 2.0,
