@@ -77,7 +77,8 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
         locate: From a URI to the place.
 
     Raises:
-        UsageError: The text is no ExecutorInput, or a parameter's value is wrong.
+        UsageError: The text is no ExecutorInput, a parameter's value is wrong, or an output is in a
+            place that must not be emptied.
     """
     task = _load(text)
     inputs, outputs = task["inputs"], task["outputs"]
@@ -93,12 +94,42 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
         for key, found in outputs.get("artifacts", {}).items()
         if all(find_class_path(artifact["type"]) for artifact in found.get("artifacts", ()))
     }
+    _check_outputs(task)
     for artifact in list_artifacts(outputs):
         _adapt_artifact(artifact, locate)
     inputs["parameterValues"] = parse_properties(
         inputs.get("parameterValues", {}), spec.get("parameters", {})
     )
     return task
+
+
+def _check_outputs(task: Task) -> None:
+    """Checks that emptying the outputs of a task deletes nothing else.
+
+    Raises:
+        UsageError: One is too high up to be an output, or overlaps an input or another output.
+    """
+    outputs = [artifact["uri"] for artifact in list_artifacts(task["outputs"])]
+    outputs.append(task["outputs"]["outputFile"])
+    inputs = [artifact["uri"] for artifact in list_artifacts(task["inputs"])]
+    for number, uri in enumerate(outputs):
+        _, scheme_end, path = uri.rpartition("://")
+        names = [name for name in path.split("/") if name]
+        has_bucket = not (scheme_end and path.startswith("/"))
+        others = (*inputs, *outputs[:number], *outputs[number + 1 :])
+        overlaps = any(_is_below(uri, other) or _is_below(other, uri) for other in others)
+        # Backends put folders of run and task between the root's bucket and the output.
+        is_deep = has_bucket and len(names) >= 3 and {".", ".."}.isdisjoint(names)
+        if overlaps or not is_deep:
+            raise UsageError(
+                f"The output {uri!r} cannot be emptied before the task starts: it is too high up, "
+                "or shares its place with an input or another output.",
+                "Let the compiled pipeline pass what Kubeflow or Vertex made.",
+            )
+
+
+def _is_below(uri: str, folder: str) -> bool:
+    return f"{uri.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def is_in_gcs(text: str) -> bool:
@@ -220,7 +251,7 @@ def restore_output(text: str, given: Task, task: Task) -> str:
         )
     }
     for artifact in list_artifacts(output):
-        place = next((uri for uri in uris if f"{artifact['uri']}/".startswith(f"{uri}/")), None)
+        place = next((uri for uri in uris if _is_below(artifact["uri"], uri)), None)
         if place is not None:
             artifact["uri"] = uris[place] + artifact["uri"].removeprefix(place)
     return json.dumps(output)

@@ -143,6 +143,37 @@ def test_a_retry_finds_nothing_of_the_attempt_before(mounts: Path):
     assert CALLS[0][2] == {}
 
 
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "minio://",
+        "minio://bucket",
+        "minio://bucket/",
+        "minio://bucket//root",
+        "minio:///minio/bucket/root/Task/rejects",  # a path, without bucket
+        "minio://bucket/root/Task/../../other/rejects",
+        "minio://bucket/root/Before",  # where the input lies
+        "minio://bucket/root/Before/rejects/",  # the input itself
+        "minio://bucket/root/Before/rejects/part",
+        "minio://bucket/root/Task",  # where the other output lies
+        "/",
+        "/minio/bucket",
+    ],
+)
+def test_what_is_more_than_an_output_is_not_emptied(mounts: Path, capfd, uri: str):
+    given = make_input(mounts, html=HTML)
+    given["outputs"]["artifacts"]["rejects"]["artifacts"][0]["uri"] = uri
+    before = {"name": "7", "uri": "minio://bucket/root/Before/rejects", "type": REJECTS}
+    given["inputs"]["artifacts"]["rejects"] = {"artifacts": [before]}
+    kept = mounts / "minio/bucket/root/Before/rejects/rejects.parquet"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("kept")
+    assert run(given)[0] == 2
+    assert f"The output {uri!r} cannot be emptied" in read_error(capfd)["message"]
+    assert kept.read_text() == "kept"
+    assert CALLS == []
+
+
 def test_values_arrive_as_the_types_of_the_interface(mounts: Path):
     given = make_input(mounts)
     given["inputs"]["parameterValues"] = {
