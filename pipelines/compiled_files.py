@@ -9,6 +9,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
+from darkroom.pipelines.credentials import check_credentials
 from darkroom.pipelines.deployment import KUBEFLOW, VERTEX
 from darkroom.pipelines.target_checks import check_config
 
@@ -34,7 +35,9 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     values = dict(values)
     target, output = values.pop("target"), values.pop("output")
     # Unlike `darkroom run` this leaves paths alone: they must mean the same in a container.
-    config = make_config(merge_options(values))
+    merged = merge_options(values)
+    check_credentials(merged)  # before a message shows a value
+    config = make_config(merged)
     _check_output(output, target)
     check_config(config, target)
     write_compiled(config, target, output)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from darkroom.errors import UsageError
+from darkroom.pipelines.compiled_files import run_compile
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.credentials import (
     KINDS,
@@ -167,6 +168,14 @@ def test_compiling_fails_wherever_the_credential_stands(options: dict[str, Any])
     assert secret not in str(error.value)
     [name] = options
     assert name in error.value.message
+
+
+def test_the_command_looks_before_the_message_of_another_check_shows_a_value():
+    secret = SAMPLES["GitHub token"]
+    values = {"data": "gs://b/a.csv", "root": "gs://b/r", "name": secret}
+    with pytest.raises(UsageError, match="name holds what looks like") as error:
+        run_compile({**values, "target": "kubeflow", "output": "p.yaml"}, as_json=False)
+    assert secret not in str(error.value)
 
 
 def test_a_label_map_is_looked_through_too(tmp_path: Path):
