@@ -111,8 +111,9 @@ def _encode_parameters(values: Mapping[str, Any]) -> dict[str, Scalar]:
                 f"{name} is part of the compiled file; submitting cannot change it.",
                 f"Compile anew, or give one of {', '.join(sorted(known))}.",
             )
+        # Before it is encoded, which would make 2 of 2.5.
+        parse_value(known[name], known[name].kind() if value is None else value)
         encoded[name] = encode_value(known[name], value)
-        parse_value(known[name], encoded[name])
     return encoded
 
 

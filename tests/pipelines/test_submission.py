@@ -240,6 +240,14 @@ def test_what_cannot_be_submitted_is_told_before_anyone_is_asked(
     assert server.requests == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("epochs", 2.5), ("epochs", "many"), ("seed", True), ("model", 3)]
+)
+def test_a_parameter_of_another_kind_is_told(compiled, name: str, value: Any):
+    with pytest.raises(UsageError, match=f"The parameter {name} is {value!r}, expected"):
+        submission.prepare_run({"pipeline": compiled, name: value}, "kubeflow")
+
+
 def test_a_file_for_another_target_is_told(compiled):
     with pytest.raises(UsageError, match="was not compiled for vertex"):
         submission.prepare_run({"pipeline": compiled}, "vertex")
