@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from tfx.dsl.components.base import base_executor
@@ -49,9 +50,15 @@ class Executor(base_executor.BaseExecutor):
         report = ValidationReport.from_json(storage.read_bytes(report_path).decode())
         records = {f"{split}_records": float(count) for split, count in report.splits.items()}
         metrics = artifact_utils.get_single_instance(output_dict[METRICS_KEY])
-        for name, value in {**evaluation.metrics, **records}.items():
+        # NaN is no JSON: neither a backend's, which would have the task fail for it, nor ours.
+        numbers = {
+            name: value
+            for name, value in {**evaluation.metrics, **records}.items()
+            if math.isfinite(value)
+        }
+        for name, value in numbers.items():
             metrics.set_float_custom_property(name, value)
-        _write_json({**evaluation.metrics, **records}, metrics.uri, METRICS_FILE)
+        _write_json(numbers, metrics.uri, METRICS_FILE)
         if evaluation.confusions:
             matrix = encode_confusion_matrix(evaluation.confusions, report.labels)
             classification = artifact_utils.get_single_instance(output_dict[CLASSIFICATION_KEY])

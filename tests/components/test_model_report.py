@@ -66,7 +66,9 @@ def _report(new_artifact, monkeypatch, evaluation: Evaluation):
 
 
 def test_numbers_and_matrix_stand_in_properties_and_in_files(new_artifact, monkeypatch):
-    evaluation = Evaluation({"accuracy": 0.75, "example_count": 12.0}, CONFUSIONS)
+    # What is no number would be no JSON either, and no backend could record the metrics.
+    found = {"accuracy": 0.75, "example_count": 12.0, "loss": float("nan"), "worst": float("inf")}
+    evaluation = Evaluation(found, CONFUSIONS)
     metrics, matrix = _report(new_artifact, monkeypatch, evaluation)
     expected = {
         "accuracy": 0.75,
@@ -76,6 +78,7 @@ def test_numbers_and_matrix_stand_in_properties_and_in_files(new_artifact, monke
     }
     assert {name: metrics.get_float_custom_property(name) for name in expected} == expected
     assert json.loads(Path(metrics.uri, "metrics.json").read_text()) == expected
+    assert not metrics.has_custom_property("loss")
     shown = matrix.get_json_value_custom_property("confusionMatrix")
     assert shown == encode_confusion_matrix(CONFUSIONS, ["cat", "dog", "owl"])
     assert json.loads(Path(matrix.uri, "confusion_matrix.json").read_text()) == shown
