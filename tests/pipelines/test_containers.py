@@ -88,14 +88,17 @@ def test_each_task_runs_in_a_container_of_its_own(
 ):
     root = ROOTS[0]
     config = PipelineConfig(
-        data=str(source),
+        data="/data/images",
         root=root,
-        push_to=str(pushed),
+        push_to="/data/pushed",
+        image="example.com/darkroom:1",
+        volumes={"/data": "images"},
         image_size=(16, 16),
         augment="none",
         epochs=1,
     )
-    launcher = Launcher(compile_spec(config), root, tmp_path / "kfp", run_in_container)
+    parameters = {"data": str(source), "push_to": str(pushed)}
+    launcher = Launcher(compile_spec(config), root, tmp_path / "kfp", run_in_container, parameters)
     runs = launcher.run()
     for name, run in runs.items():
         print(f"{name:20} {run.state:14} {run.codes} {run.seconds:6.1f} s")
