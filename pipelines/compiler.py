@@ -16,6 +16,7 @@ from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 from tfx.orchestration.pipeline import Pipeline
 
 from darkroom.components.parameters import PARAMETERS, Parameter, encode_value
+from darkroom.errors import UsageError
 from darkroom.pipelines.beam_arguments import make_beam_args
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.deployment import (
@@ -33,6 +34,7 @@ ENTRYPOINT = ("python", "-m", "darkroom.components.entrypoint")
 _TYPES = {str: "STRING", int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE"}
 _INPUTS_SPEC = "--json_serialized_inputs_spec_args"
 _BACKOFF = {"backoffDuration": "30s", "backoffFactor": 2.0}
+_LONGEST_INPUTS = 120_000  # bytes
 # Kubeflow counts from the start of the first attempt, and ends one that is running then: what works
 # for more than this is never tried again. Vertex takes an hour at most.
 _LONGEST_RETRYING = {KUBEFLOW: "2592000s", VERTEX: "3600s"}
@@ -65,6 +67,7 @@ def compile_pipeline(config: PipelineConfig, target: str) -> dict[str, Any]:
     for node in pipeline.components:
         _patch_container(spec, node, config, target)
         _patch_task(spec, node.id, config, target)
+        _check_length(spec, node.id)
     _add_parameters(spec, config)
     if target == KUBEFLOW:
         return spec  # type: ignore[no-any-return]
@@ -124,6 +127,22 @@ def _patch_task(spec: dict[str, Any], node: str, config: PipelineConfig, target:
     if retries := find_resources(config.resources, node).retries:
         longest = {"backoffMaxDuration": _LONGEST_RETRYING[target]}
         task["retryPolicy"] = {"maxRetryCount": retries, **_BACKOFF, **longest}
+
+
+def _check_length(spec: dict[str, Any], node: str) -> None:
+    """Checks that a task's properties fit into one argument, as which a container gets them all.
+
+    Raises:
+        UsageError: They do not: Linux takes 128 KiB, and what artifacts there are comes on top.
+    """
+    inputs = spec["root"]["dag"]["tasks"][node].get("inputs", {}).get("parameters", {})
+    length = len(json.dumps(inputs, ensure_ascii=False).encode())
+    if length > _LONGEST_INPUTS:
+        raise UsageError(
+            f"The options of {node} have {length} bytes, expected at most {_LONGEST_INPUTS}: "
+            "a container gets them as one argument.",
+            "Leave label_map out (labels are then in the order of their text), or shorten it.",
+        )
 
 
 def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:

@@ -335,6 +335,13 @@ def test_a_label_map_is_compiled_in(tmp_path: Path):
     assert options["labels"] == ["owl", "cat"]
 
 
+def test_a_label_map_that_no_command_line_holds_is_told(tmp_path: Path):
+    path = tmp_path / "labels.txt"
+    path.write_text("".join(f"label number {number}\n" for number in range(7000)))
+    with pytest.raises(UsageError, match="The options of ManifestGen have"):
+        compile_pipeline(_config(label_map=str(path)), "kubeflow")
+
+
 def test_the_command_writes_the_file(tmp_path: Path, texts: dict[str, str], capsys):
     output = tmp_path / "pipeline.json"
     config = str(ROOT / "docs/examples/vertex.toml")
