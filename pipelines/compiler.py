@@ -120,9 +120,11 @@ def _patch_task(spec: dict[str, Any], node: str, config: PipelineConfig, target:
     is run again each time, unless the state of what it reads is among its properties.
     """
     task = spec["root"]["dag"]["tasks"][node]
-    is_pinned = node != "ImportSchemaGen" and (
-        node != "ManifestGen" or bool(config.source_fingerprint)
-    )
+    is_pinned = {
+        "ImportSchemaGen": False,
+        "ManifestGen": bool(config.source_fingerprint),
+        "Trainer": config.weights is None or bool(config.model_fingerprint),
+    }.get(node, True)
     task["cachingOptions"] = {"enableCache": True} if config.cache and is_pinned else {}
     if retries := find_resources(config.resources, node).retries:
         longest = {"backoffMaxDuration": _LONGEST_RETRYING[target]}

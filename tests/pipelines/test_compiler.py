@@ -181,6 +181,9 @@ def test_what_reads_a_path_is_cached_only_when_its_state_is_known():
     assert _is_cached(config, "ImageToTFRecord")
     assert _is_cached(dataclasses.replace(config, source_fingerprint="1234"), "ManifestGen")
     assert not _is_cached(dataclasses.replace(config, cache=False), "Trainer")
+    config = _config(source_fingerprint="1234", weights="gs://photos/w.weights.h5")
+    assert not _is_cached(config, "Trainer")
+    assert _is_cached(dataclasses.replace(config, model_fingerprint="5678"), "Trainer")
 
 
 def test_resources_and_retries_are_spelled_as_the_target_wants_them(specs):
