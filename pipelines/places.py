@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from darkroom import storage
 from darkroom.errors import UsageError
@@ -13,6 +14,16 @@ from darkroom.pipelines.deployment import KUBEFLOW, VERTEX
 _ROOTS = {KUBEFLOW: ("gs", "s3", "minio"), VERTEX: ("gs",)}
 # Vertex mounts every bucket that the service account may read.
 _VERTEX_BUCKETS = "/gcs"
+_STORES = ("gs", "s3")
+# Where each field may lie, besides mounted folders; TensorFlow, which reads some, knows no s3://.
+_SCHEMES: Mapping[str, tuple[str, ...]] = {
+    "data": _STORES,
+    "exclude": _STORES,
+    "push_to": _STORES,
+    "schema": ("gs",),
+    "weights": ("gs",),
+    "checkpoint_dir": ("gs",),
+}
 
 
 def check_places(config: PipelineConfig, target: str) -> None:
@@ -23,15 +34,32 @@ def check_places(config: PipelineConfig, target: str) -> None:
     Raises:
         UsageError: A path is relative, is a `file://` URI, or lies where no container looks.
     """
-    _check_root(config.root, target)
-    mounted = (_VERTEX_BUCKETS,) if target == VERTEX else tuple(config.volumes)
-    for name in ("data", "exclude", "push_to"):
-        _check_place(name, getattr(config, name), ("gs", "s3"), mounted)
-    # TensorFlow reads these, which knows no s3://.
-    for name in ("schema", "weights", "checkpoint_dir"):
-        _check_place(name, getattr(config, name), ("gs",), mounted)
+    fields = {name: getattr(config, name) for name in ("root", *_SCHEMES)}
+    check_paths(fields, target, config.volumes)
     for root in config.allowed_roots:
-        _check_place("allowed_roots", root, ("gs", "s3"), mounted)
+        _check_place("allowed_roots", root, _STORES, _list_mounted(target, config.volumes))
+
+
+def check_paths(values: Mapping[str, Any], target: str, volumes: Iterable[str]) -> None:
+    """Checks those of some fields of `PipelineConfig` that are paths.
+
+    Args:
+        values: Values by name; None, and the empty text but for the root, stands for none.
+        target: `kubeflow` or `vertex`.
+        volumes: Folders where volumes are mounted.
+
+    Raises:
+        UsageError: A path is relative, is a `file://` URI, or lies where no container looks.
+    """
+    if (root := values.get("root")) is not None:
+        _check_root(root, target)
+    for name, schemes in _SCHEMES.items():
+        if path := values.get(name):
+            _check_place(name, path, schemes, _list_mounted(target, volumes))
+
+
+def _list_mounted(target: str, volumes: Iterable[str]) -> tuple[str, ...]:
+    return (_VERTEX_BUCKETS,) if target == VERTEX else tuple(volumes)
 
 
 def _check_root(root: str, target: str) -> None:
@@ -44,11 +72,7 @@ def _check_root(root: str, target: str) -> None:
         )
 
 
-def _check_place(
-    name: str, path: str | None, schemes: tuple[str, ...], mounted: Iterable[str]
-) -> None:
-    if path is None:
-        return
+def _check_place(name: str, path: str, schemes: tuple[str, ...], mounted: Iterable[str]) -> None:
     scheme, found, rest = path.partition("://")
     if found and scheme in schemes and rest.partition("/")[0]:
         return

@@ -95,6 +95,14 @@ class PreparedRun:
         return found
 
     @property
+    def mounts(self) -> set[str]:
+        """Folders where its tasks find volumes of Kubernetes."""
+        platforms = [document.get("platforms", {}) for document in self.documents[1:]]
+        specs = [each.get("kubernetes", {}).get("deploymentSpec", {}) for each in platforms]
+        executors = [each for spec in specs for each in spec.get("executors", {}).values()]
+        return {mount["mountPath"] for each in executors for mount in each.get("pvcMount", ())}
+
+    @property
     def is_cached(self) -> bool:
         """Whether it was compiled to take anything from earlier runs."""
         return any(t.get("cachingOptions", {}).get("enableCache") for t in self.tasks.values())

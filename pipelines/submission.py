@@ -14,6 +14,7 @@ from darkroom.errors import DataError, UsageError, build_missing_extra_error
 from darkroom.pipelines.config import make_config, merge_options
 from darkroom.pipelines.credentials import check_credentials
 from darkroom.pipelines.deployment import VERTEX
+from darkroom.pipelines.places import check_paths
 from darkroom.pipelines.prepared_run import PreparedRun, Scalar, parse_documents, read_documents
 from darkroom.pipelines.submitted_run import SUCCEEDED, RunStatus, SubmittedRun, wait_for_end
 
@@ -97,6 +98,7 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
     run = PreparedRun(read_documents(path), root, _encode_parameters(values))
     if ("pipelineSpec" in run.documents[0]) != (target == VERTEX):
         raise UsageError(f"{path} was not compiled for {target}.", "Compile it for this target.")
+    check_paths({**values, "root": root}, target, run.mounts)
     return run
 
 

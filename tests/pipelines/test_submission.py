@@ -225,6 +225,10 @@ def test_a_refusal_has_its_exit_code(server, compiled, status, code, capsys):
         (["--epochs=3", "--seed=1", "--num-shards=2"], "num_shards is part of the compiled file"),
         (["--project=p"], "--project is not for --target kubeflow"),
         (["--data=s3://ann:geheim-geheim@b/images.csv"], "data holds what looks like a credential"),
+        (["--push-to=models"], "push_to is 'models', which no container can see"),
+        (["--data=/home/me/images.csv"], "data is '/home/me/images.csv', which no container"),
+        (["--weights=s3://b/w.h5"], "weights is 's3://b/w.h5', which no container can see"),
+        (["--root=file:///runs"], "root is 'file:///runs', which kubeflow cannot keep"),
         (["--run-name=ya29.aaaaaaaaaaaaaaaaaaaaaaaaaa"], "run_name holds what looks like"),
     ],
 )
