@@ -124,7 +124,8 @@ def _find_runner(beam_args: list[str]) -> str:
 
 
 def _end_by_signal(number: int, _: object) -> NoReturn:
-    print(f"Ended by {signal.Signals(number).name}.", file=sys.stderr, flush=True)
+    # Not by sys.stderr, which may be in the middle of a line of its own, and would raise.
+    os.write(2, f"Ended by {signal.Signals(number).name}.\n".encode())
     os._exit(128 + number)
 
 
