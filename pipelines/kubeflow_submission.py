@@ -112,7 +112,8 @@ def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun:
             name,
             path,
             params=dict(run.parameters),
-            pipeline_root=run.root,
+            # Kubeflow's pages read the root in the file; its API server and driver do not.
+            pipeline_root=run.root or run.spec.get("defaultPipelineRoot"),
             service_account=options.service_account,
         )
     return KubeflowRun(connection, created.run_id)

@@ -116,6 +116,7 @@ def test_what_is_unchanged_is_reused_and_what_changed_is_not(server, volume, com
     submit = [f"--pipeline={compiled}", "--shared-paths"]
     assert _work(cache, _submit(server, *submit)) == everything
     again = _submit(server, *submit)
+    assert again["runtime_config"]["pipeline_root"] == ROOT
     assert _work(cache, again) == set()
     assert "What is unchanged is reused." in capsys.readouterr().out
     [fingerprint] = [again["runtime_config"]["parameters"]["source_fingerprint"]]
