@@ -89,7 +89,8 @@ def read_bytes(path: str, limit_bytes: int | None = None) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise NotAFileError(f"{path} is not a regular file")
-        _check_size(path, status.st_size, limit_bytes)
+        if limit_bytes is not None and status.st_size > limit_bytes:
+            raise _too_large(path, limit_bytes)
         # One call each: every one lets go of the interpreter and has to wait for it again.
         data = os.read(descriptor, status.st_size + 1)
         if len(data) == status.st_size:
@@ -106,11 +107,6 @@ class FileTooLargeError(OSError):
 
 class NotAFileError(OSError):
     """The path names a folder, a device, a FIFO or a socket."""
-
-
-def _check_size(path: str, size_bytes: int, limit_bytes: int | None) -> None:
-    if limit_bytes is not None and size_bytes > limit_bytes:
-        raise _too_large(path, limit_bytes)
 
 
 def _too_large(path: str, limit_bytes: int | None) -> FileTooLargeError:
@@ -278,9 +274,12 @@ def copy_file(source: str, destination: str) -> None:
 
 
 def move_folder(source: str, destination: str) -> None:
-    """Moves what a local folder holds into another one, which may be there already."""
-    shutil.copytree(local_path(source), local_path(destination), dirs_exist_ok=True)
-    shutil.rmtree(local_path(source))
+    """Moves the files of a folder between any two stores, to one that may be there already."""
+    for name in walk_files(source):
+        target = join(destination, name)
+        make_folder(posixpath.dirname(target))
+        copy_file(join(source, name), target)
+    delete(source)
 
 
 def delete(path: str) -> None:

@@ -80,6 +80,21 @@ def test_files_and_folders_are_renamed_and_deleted(store):
     assert list(storage.walk_files(root)) == []
 
 
+def test_a_folder_moves_between_stores(store, tmp_path):
+    _, root = store
+    names = ["checkpoint", "train/events"]
+    for name in names:
+        storage.write_bytes(f"{root}/run/{name}", name.encode())
+    storage.move_folder(f"{root}/run", f"{root}/model_run")
+    assert list(storage.walk_files(root)) == [f"model_run/{name}" for name in names]
+    storage.move_folder(f"{root}/model_run", str(tmp_path / "here"))
+    assert list(storage.walk_files(root)) == []
+    assert (tmp_path / "here/train/events").read_bytes() == b"train/events"
+    storage.move_folder(str(tmp_path / "here"), f"{root}/back")
+    assert not (tmp_path / "here").exists()
+    assert storage.read_bytes(f"{root}/back/checkpoint") == b"checkpoint"
+
+
 def test_a_file_is_read_from_any_place_in_one_version(store, monkeypatch):
     proxy, root = store
     monkeypatch.setattr("darkroom.remote_files.BUFFER_BYTES", 1000)
