@@ -156,11 +156,15 @@ def test_each_parameter_goes_to_the_tasks_that_use_it_alone(specs):
     }
 
 
-def test_the_entrypoint_learns_the_types_of_the_parameters(specs):
-    args = _containers(specs["kubeflow"])["Trainer"]["args"]
-    inputs = json.loads(args[args.index("--json_serialized_inputs_spec_args") + 1])
-    assert inputs == specs["kubeflow"]["components"]["Trainer"]["inputDefinitions"]
-    assert inputs["parameters"]["epochs"] == {"parameterType": "NUMBER_INTEGER"}
+def test_the_entrypoint_learns_the_types_of_all_inputs(specs):
+    told = {}
+    for name, container in _containers(specs["kubeflow"]).items():
+        args = container["args"]
+        told[name] = json.loads(args[args.index("--json_serialized_inputs_spec_args") + 1])
+        assert told[name] == specs["kubeflow"]["components"][name]["inputDefinitions"]
+    assert told["Trainer"]["parameters"]["epochs"] == {"parameterType": "NUMBER_INTEGER"}
+    title = told["Trainer"]["artifacts"]["examples"]["artifactType"]["instanceSchema"]
+    assert title.startswith("title: tfx.Examples\n")
 
 
 @pytest.mark.parametrize("target", FILES)
