@@ -31,10 +31,9 @@ from tfx.utils import import_utils
 from darkroom import storage
 from darkroom.components import executor_io
 from darkroom.errors import UsageError, convert_error
+from darkroom.runners import LOCAL_BEAM_ARGS
 
 TARGETS = ("kubeflow", "vertex")
-# With an image named, TFX builds no source package of itself; the runner never looks at the name.
-_IN_PROCESS = ("--runner=FnApiRunner", "--sdk_container_image=local")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -103,7 +102,7 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     is_ours = executor.__module__.startswith("darkroom.")
     if arguments.target == "kubeflow" and not is_ours and not executor_io.is_in_gcs(given):
         # TFX's executors read and write with TensorFlow, which opens no s3:// on workers elsewhere.
-        beam_args = list(_IN_PROCESS)
+        beam_args = list(LOCAL_BEAM_ARGS)
     uses_beam = issubclass(executor, BaseBeamExecutor)
     locate = executor_io.choose_places(
         arguments.target, _find_runner(beam_args), uses_beam=uses_beam

@@ -21,11 +21,10 @@ from darkroom import storage
 from darkroom.components.parameters import NAMES, apply_parameters
 from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
 from darkroom.errors import UsageError
+from darkroom.runners import LOCAL_RUNNER, parse_runner
 
 MOUNTS_VARIABLE = "DARKROOM_MOUNTS"
 _MOUNTS = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}
-# Runners that work in the process itself, by the names that Beam knows.
-_LOCAL_RUNNERS = frozenset({"bundlebaseddirectrunner", "directrunner", "fnapirunner", ""})
 
 Task = dict[str, Any]
 Locate = Callable[[str], str]
@@ -57,10 +56,13 @@ def choose_places(target: str, runner: str, *, uses_beam: bool) -> Locate:
         target: `kubeflow` or `vertex`; Vertex's are all gs://, which every executor opens.
         runner: Name of Beam's runner; workers elsewhere do not see this container's folders.
         uses_beam: Whether the executor does.
+
+    Raises:
+        UsageError: There is no such runner.
     """
     if target != "kubeflow":
         return str
-    is_remote = runner.rpartition(".")[2].lower() not in _LOCAL_RUNNERS
+    is_remote = parse_runner(runner.rpartition(".")[2]) != LOCAL_RUNNER
     return find_remote if uses_beam and is_remote else find_mount
 
 

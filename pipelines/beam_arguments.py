@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from darkroom.errors import UsageError
-from darkroom.pipelines.config import LOCAL_BEAM_ARGS, PipelineConfig
-from darkroom.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
+from darkroom.pipelines.config import PipelineConfig
+from darkroom.runners import DATAFLOW_RUNNER, LOCAL_BEAM_ARGS, LOCAL_RUNNER, parse_runner
 
 _DATAFLOW_NEEDS = ("project", "region", "temp_location")
 # A worker pool waits beside each task manager; the default would be to start a container engine.

@@ -19,6 +19,7 @@ from darkroom.locations import resolve_roots
 from darkroom.options import MEMORY_CACHE, NO_CACHE, STRETCH, TrainingOptions, pick_fields
 from darkroom.pipelines.deployment import Resources, parse_resources
 from darkroom.rows import ManifestOptions
+from darkroom.runners import LOCAL_BEAM_ARGS
 from darkroom.schema import Schema
 from darkroom.sharding import parse_shard_counts
 from darkroom.sources.text import DEFAULT_ENCODING, parse_encoding
@@ -31,9 +32,6 @@ else:
     import tomli as tomllib
 
 METADATA_FILE = "metadata.sqlite"
-# In process. Without an image named here TFX would build a source package of itself for every
-# component that uses Beam; the in-process runner never looks at the name.
-LOCAL_BEAM_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")
 _CACHES_WITHOUT_FILES = (NO_CACHE, MEMORY_CACHE)
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
