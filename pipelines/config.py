@@ -244,6 +244,8 @@ def make_config(values: Mapping[str, Any]) -> PipelineConfig:
             raise UsageError(f"There is no option {name!r}.", hint)
     if missing := [name for name in ("data", "root") if not values.get(name)]:
         raise UsageError(f"The run needs {' and '.join(missing)}.", "Give --data and --root.")
+    if isinstance(columns := values.get("columns"), str):
+        values = {**values, "columns": dict(Schema.parse(columns).columns)}
     try:
         return PipelineConfig(**values)
     except (TypeError, AttributeError) as error:
@@ -254,15 +256,12 @@ def merge_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns options by name with those of the file that `config` names; flags win.
 
     Raises:
-        UsageError: The file is no TOML, or the columns are no schema.
-        OSError: The file cannot be read.
+        UsageError: The file is no TOML.
+        OSError: It cannot be read.
     """
     given = dict(values)
     from_file = read_config_file(path) if (path := given.pop("config", None)) else {}
-    merged = {**from_file, **given}
-    if isinstance(merged.get("columns"), str):
-        merged["columns"] = dict(Schema.parse(merged["columns"]).columns)
-    return merged
+    return {**from_file, **given}
 
 
 def read_config_file(path: str) -> dict[str, Any]:

@@ -1,14 +1,15 @@
 """Credentials must not land in a compiled pipeline: specs, properties and logs are shown to many.
 
-`KINDS` is the published list of what is looked for; `docs/kubeflow.md` shows it. Each pattern needs
-a mark that only a credential has. A hash, a UUID or a digest has none, nor has a bare secret of 40
-characters without its name: no list can tell that one, so environment variables are also judged by
-their names.
+`KINDS` is the published list of what is looked for; `docs/credentials.md` shows it. Each pattern
+needs a mark that only a credential has. A hash, a UUID or a digest has none, nor has a bare secret
+of 40 characters without its name: no list can tell that one, so environment variables are also
+judged by their names.
 """
 
 from __future__ import annotations
 
 import re
+import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -70,8 +71,9 @@ _HINT = (
 
 
 def find_credential(text: str) -> str | None:
-    """Returns the kind of the credential that a text holds; None when it holds none."""
-    return next((kind for kind, pattern in KINDS.items() if pattern.search(text)), None)
+    """Returns the kind of the credential that a text holds, percent-encoded or not, or None."""
+    texts = {text, urllib.parse.unquote(text)}
+    return next((kind for kind, p in KINDS.items() if any(map(p.search, texts))), None)
 
 
 def check_credentials(values: Mapping[str, Any]) -> None:
@@ -84,7 +86,7 @@ def check_credentials(values: Mapping[str, Any]) -> None:
         UsageError: One does. The message names the parameter, never the value.
     """
     for name, value in values.items():
-        for place, text in _walk(name, value):
+        for place, text in (("The name of an option", name), *_walk(name, value)):
             if kind := find_credential(text):
                 raise UsageError(f"{place} holds what looks like a credential: {kind}.", _HINT)
 

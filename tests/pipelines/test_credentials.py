@@ -170,12 +170,35 @@ def test_compiling_fails_wherever_the_credential_stands(options: dict[str, Any])
     assert name in error.value.message
 
 
-def test_the_command_looks_before_the_message_of_another_check_shows_a_value():
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"name": "SAMPLE"},
+        {"columns": "SAMPLE"},
+        {"label_map": "SAMPLE"},
+        {"split_ratios": "SAMPLE"},
+        {"epochs": "SAMPLE"},
+        {"policies": {"leakage": "SAMPLE"}},
+        {"resources": {"Trainer": "SAMPLE"}},
+        {"resources": {"Trainer": {"cpu": "SAMPLE"}}},
+        {"allowed_roots": ["SAMPLE"]},
+        {"SAMPLE": "x"},
+    ],
+)
+def test_no_other_message_shows_the_credential_first(options: dict[str, Any], tmp_path: Path):
     secret = SAMPLES["GitHub token"]
-    values = {"data": "gs://b/a.csv", "root": "gs://b/r", "name": secret}
-    with pytest.raises(UsageError, match="name holds what looks like") as error:
-        run_compile({**values, "target": "kubeflow", "output": "p.yaml"}, as_json=False)
+    values = {"data": "gs://b/a", "root": "gs://b/r", "image": "a", "target": "kubeflow"}
+    given = json.loads(json.dumps(options).replace("SAMPLE", secret))
+    with pytest.raises(UsageError, match="looks like a credential") as error:
+        run_compile({**values, "output": str(tmp_path / "p.yaml"), **given}, as_json=True)
     assert secret not in str(error.value)
+
+
+def test_encoding_for_a_url_hides_nothing():
+    for secret in (SAMPLES["GitHub token"], SAMPLES["password in a URL"]):
+        encoded = "".join(f"%{ord(character):02X}" for character in secret)
+        assert find_credential(f"gs://b/{encoded}") == find_credential(secret)
+    assert find_credential("gs://b/100%25%20wool%3A%20yes.csv") is None
 
 
 def test_a_label_map_is_looked_through_too(tmp_path: Path):
