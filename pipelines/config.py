@@ -18,6 +18,7 @@ from darkroom.labels import read_labels
 from darkroom.locations import resolve_roots
 from darkroom.options import MEMORY_CACHE, NO_CACHE, STRETCH, TrainingOptions, pick_fields
 from darkroom.pipelines.deployment import Resources, parse_resources
+from darkroom.pipelines.field_types import check_types
 from darkroom.rows import ManifestOptions
 from darkroom.runners import LOCAL_BEAM_ARGS
 from darkroom.schema import Schema
@@ -157,6 +158,7 @@ class PipelineConfig:
             UsageError: A value is wrong.
             OSError: The label map cannot be read.
         """
+        check_types(self)
         if not _NAME.fullmatch(self.name):
             raise UsageError(
                 f"The pipeline's name is {self.name!r}.",
@@ -170,8 +172,6 @@ class PipelineConfig:
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
         object.__setattr__(self, "resources", parse_resources(self.resources))
-        for name in ("env", "secret_env", "volumes"):
-            _check_texts(name, getattr(self, name))
         for options in ("manifest", "conversion", "validation", "training"):
             getattr(self, options)
 
@@ -222,12 +222,6 @@ class PipelineConfig:
     def push_dir(self) -> str:
         """Folder of the pushed models."""
         return storage.join(self.root, "pushed") if self.push_to is None else self.push_to
-
-
-def _check_texts(name: str, values: Any) -> None:
-    if not isinstance(values, Mapping) or not all(isinstance(v, str) for v in values.values()):
-        # The values may be credentials that were meant for a Secret, so they are not shown.
-        raise UsageError(f"{name} is no table of texts.", "Write each value in quotes.")
 
 
 def make_config(values: Mapping[str, Any]) -> PipelineConfig:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom.errors import UsageError
+from darkroom.pipelines.field_types import is_number, is_table_of_texts
 
 KUBEFLOW, VERTEX = TARGETS = ("kubeflow", "vertex")
 
@@ -59,22 +61,28 @@ class Resources:
         """Checks the values.
 
         Raises:
-            UsageError: A value is out of its range.
+            UsageError: A value is of another kind, or out of its range.
         """
+        if not isinstance(self.accelerator, str | None):
+            raise UsageError(f"accelerator is {self.accelerator!r}, expected a text.")
+        if not is_table_of_texts(self.node_selector):
+            raise UsageError("node_selector is no table of texts.", "Write each value in quotes.")
         for name in ("cpu", "memory_gb"):
             value = getattr(self, name)
-            if value is not None and not (_is_number(value) and value > 0):
+            if value is not None and not (is_number(value) and 0 < value < math.inf):
                 raise UsageError(f"{name} is {value!r}, expected a number above 0.")
         for name, least in (("num_accelerators", 1), ("retries", 0)):
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise UsageError(f"{name} is {value!r}, expected a whole number from {least}.")
+        if not isinstance(self.tolerations, list | tuple):
+            raise UsageError("tolerations is no list.", "Write it as in [{ key = ... }].")
         object.__setattr__(self, "tolerations", tuple(self.tolerations))
         for toleration in self.tolerations:
-            if not isinstance(toleration, Mapping) or not _TOLERATION_KEYS.issuperset(toleration):
+            if not is_table_of_texts(toleration) or not _TOLERATION_KEYS.issuperset(toleration):
                 raise UsageError(
                     f"A toleration is {toleration!r}.",
-                    f"Give a table with some of {', '.join(sorted(_TOLERATION_KEYS))}.",
+                    f"Give a table of texts with some of {', '.join(sorted(_TOLERATION_KEYS))}.",
                 )
 
 
@@ -84,6 +92,8 @@ def parse_resources(given: Mapping[str, Any]) -> dict[str, Resources]:
     Raises:
         UsageError: A table has an unknown key or a wrong value.
     """
+    if not isinstance(given, Mapping):
+        raise UsageError("resources is no table.", "Write [resources.COMPONENT].")
     return {name: _parse_table(name, values) for name, values in given.items()}
 
 
@@ -136,7 +146,3 @@ def spell_accelerator(name: str, target: str) -> str:
         f"{target} knows no accelerator {name!r}.",
         f"Give one of {', '.join(_ON_VERTEX)}, or a name of the target's own, as in {own}.",
     )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -140,11 +140,11 @@ class Schema:
         try:
             mapping = json.loads(given) if isinstance(given, str) else given
             return cls(tuple((str(name), Kind(kind)) for name, kind in mapping.items()))
-        except (json.JSONDecodeError, AttributeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError, RecursionError) as error:
             if isinstance(error, UsageError):
                 raise
             raise UsageError(
-                f"The schema {given!r} cannot be read: {error}.",
+                f"The schema {given!r:.200} cannot be read: {error}.",
                 f"Give a JSON object from column to kind; kinds: {[k.value for k in Kind]}.",
             ) from error
 

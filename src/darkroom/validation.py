@@ -76,9 +76,9 @@ class ValidationOptions:
         if not 0 <= self.max_reject_fraction <= 1:
             message = f"max_reject_fraction is {self.max_reject_fraction!r}, expected 0 to 1."
             raise UsageError(message, "0.01 allows one rejected row in a hundred.")
-        if self.min_class_images < 0:
-            message = f"min_class_images is {self.min_class_images!r}, expected 0 or more."
-            raise UsageError(message)
+        if type(self.min_class_images) is not int or self.min_class_images < 0:
+            message = f"min_class_images is {self.min_class_images!r}, expected a whole number"
+            raise UsageError(f"{message} of at least 0.")
         object.__setattr__(self, "policies", {**DEFAULT_POLICIES, **self.policies})
 
     def to_json(self) -> str:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,28 @@ def test_a_file_gives_the_values_and_its_folder_the_paths(tmp_path: Path):
         ({"resources": {"Trainer": 2}}, "resources.Trainer is 2, expected a table"),
         ({"resources": {"Trainer": {"tolerations": ["gpu"]}}}, "A toleration is 'gpu'"),
         ({"volumes": ["photos"]}, "volumes is no table of texts"),
+        ({"volumes": {"/data": 3}}, "volumes is no table of texts"),
+        ({"model": 5}, "model is no text"),
+        ({"weights": ["w.h5"]}, "weights is no text"),
+        ({"root": {"a": "b"}}, "root is no text"),
+        ({"source_fingerprint": date(1979, 5, 27)}, "source_fingerprint is no text"),
+        ({"cache": "no"}, "cache is no flag. Write true or false"),
+        ({"verify": 1}, "verify is no flag"),
+        ({"min_accuracy": "0.9"}, "min_accuracy is no number"),
+        ({"max_rejects": True}, "max_rejects is no number"),
+        ({"min_class_images": math.inf}, "min_class_images is inf, expected a whole number"),
+        ({"min_class_images": "5"}, "min_class_images is '5', expected a whole number"),
+        ({"beam_args": "--runner=DataflowRunner"}, "beam_args is no list of texts"),
+        ({"beam_args": [1]}, "beam_args is no list of texts"),
+        ({"policies": ["leakage"]}, "policies is no table of texts"),
+        ({"columns": "[" * 100_000}, "cannot be read"),
+        ({"resources": 2}, "resources is no table"),
+        ({"resources": {"Trainer": {"cpu": math.inf}}}, "cpu is inf, expected a number above 0"),
+        ({"resources": {"Trainer": {"accelerator": 5}}}, "accelerator is 5, expected a text"),
+        ({"resources": {"Trainer": {"node_selector": "a"}}}, "node_selector is no table of texts"),
+        ({"resources": {"Trainer": {"node_selector": {"a": 1}}}}, "node_selector is no table"),
+        ({"resources": {"Trainer": {"tolerations": {"key": "a"}}}}, "tolerations is no list"),
+        ({"resources": {"Trainer": {"tolerations": [{"key": 1}]}}}, "A toleration is {'key': 1}"),
         ({"source_encoding": "utf-9"}, "no encoding 'utf-9'"),
         ({"allowed_roots": ["/nowhere/at/all"]}, "The allowed root /nowhere/at/all is no folder"),
     ],
