@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from darkroom import storage
+from darkroom import keys, storage
 from darkroom.conversion import DEFAULT_MAX_REJECTS, ConversionOptions
 from darkroom.errors import UsageError
 from darkroom.images import CHECKS_FULL, KEEP_ENCODING, ImageOptions
@@ -267,19 +267,24 @@ def read_config_file(path: str) -> dict[str, Any]:
     """
     try:
         values = tomllib.loads(storage.read_bytes(path).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
             f"{path} is no TOML file: {error}.", "See `darkroom run --help`."
         ) from error
     folder = storage.absolute(path).rpartition("/")[0]
     for name in ("data", "root", "label_map", "exclude", "schema", "weights", "push_to"):
-        if isinstance(values.get(name), str) and not storage.is_remote(values[name]):
+        if isinstance(values.get(name), str) and _is_relative(values[name]):
             values[name] = storage.join(folder, values[name])
     if isinstance(cache := values.get("record_cache"), str) and cache not in _CACHES_WITHOUT_FILES:
         values["record_cache"] = storage.join(folder, cache)
     if isinstance(values.get("allowed_roots"), list):
         values["allowed_roots"] = [
-            root if storage.is_remote(root) else storage.join(folder, root)
-            for root in map(str, values["allowed_roots"])
+            storage.join(folder, root) if isinstance(root, str) and _is_relative(root) else root
+            for root in values["allowed_roots"]
         ]
     return values
+
+
+def _is_relative(path: str) -> bool:
+    # An empty path would become that of the folder, which nobody means.
+    return bool(path) and not keys.is_remote(path)

@@ -136,6 +136,19 @@ def test_how_to_train_reaches_the_trainer():
     assert training.input_options.resize == "center_crop"
 
 
+def test_a_path_with_a_scheme_or_none_at_all_is_left_alone(tmp_path: Path):
+    path = tmp_path / "run.toml"
+    path.write_text(
+        'data = "file:///photos/a.csv"\nroot = "gs://b/r"\nweights = ""\nexclude = "/x.csv"\n'
+        'allowed_roots = ["file:///photos", "gs://b/i", "here", 5]\n'
+    )
+    values = read_config_file(str(path))
+    assert [values[name] for name in ("data", "root", "weights", "exclude")] == [
+        *("file:///photos/a.csv", "gs://b/r", "", "/x.csv")
+    ]
+    assert values["allowed_roots"] == ["file:///photos", "gs://b/i", f"{tmp_path}/here", 5]
+
+
 @pytest.mark.parametrize("cache", ["memory", "none", "cache"])
 def test_a_folder_for_the_cache_starts_at_that_of_the_file(tmp_path: Path, cache: str):
     path = tmp_path / "run.toml"
@@ -149,9 +162,10 @@ def test_a_label_map_that_is_missing_is_an_error_of_the_environment(tmp_path: Pa
         make_config({"data": "d", "root": "r", "label_map": str(tmp_path / "labels.txt")})
 
 
-def test_a_file_that_is_no_toml_is_named(tmp_path: Path):
+@pytest.mark.parametrize("text", ["epochs: 3", "epochs = " + "[" * 100_000])
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path, text: str):
     path = tmp_path / "run.toml"
-    path.write_text("epochs: 3")
+    path.write_text(text)
     with pytest.raises(UsageError, match=r"run\.toml is no TOML"):
         read_config_file(str(path))
 
