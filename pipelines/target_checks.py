@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import posixpath
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +15,8 @@ from darkroom.pipelines.deployment import TARGETS, VERTEX
 from darkroom.pipelines.places import check_places
 
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[\w.-]+)?(@sha256:\w+)?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CLAIM = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 
 def check_config(config: PipelineConfig, target: str) -> None:
@@ -41,7 +44,36 @@ def check_config(config: PipelineConfig, target: str) -> None:
                 "Leave it out: there the service account opens stores, and /gcs/BUCKET is mounted.",
             )
     make_secrets(config.secret_env)
+    _check_variables(config)
+    _check_volumes(config.volumes)
     check_places(config, target)
+
+
+def _check_variables(config: PipelineConfig) -> None:
+    for name in ("env", "secret_env"):
+        for variable in getattr(config, name):
+            if not _VARIABLE.fullmatch(variable):
+                raise UsageError(
+                    f"{name} holds {variable!r}, which is no name of an environment variable.",
+                    "Use letters, digits and underscores.",
+                )
+    if twice := sorted(config.env.keys() & config.secret_env.keys()):
+        raise UsageError(f"{twice[0]} stands in env and in secret_env.", "Leave one of them out.")
+
+
+def _check_volumes(volumes: Mapping[str, str]) -> None:
+    for folder, claim in volumes.items():
+        # Below / lies what belongs to the image, and with it everything would count as mounted.
+        if not folder.startswith("/") or not posixpath.normpath(folder).strip("/"):
+            raise UsageError(
+                f"volumes mounts {folder!r}, expected an absolute path of a folder other than /.",
+                'Write it as in "/mnt/photos" = "CLAIM".',
+            )
+        if not _CLAIM.fullmatch(claim):
+            raise UsageError(
+                f"volumes.{folder} is {claim!r}, which is no name of a claim.",
+                "Give the name of a PersistentVolumeClaim, as `kubectl get pvc` shows it.",
+            )
 
 
 def make_secrets(secret_env: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -53,7 +85,7 @@ def make_secrets(secret_env: Mapping[str, str]) -> list[dict[str, Any]]:
     secrets: dict[str, list[dict[str, str]]] = {}
     for variable, place in sorted(secret_env.items()):
         secret, slash, key = place.partition("/")
-        if not (secret and slash and key):
+        if not (secret and slash and key) or "/" in key:
             # The text may be the credential itself, so it is not shown.
             raise UsageError(
                 f"secret_env.{variable} does not name a key of a Secret.",
