@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from darkroom import storage
-from darkroom.errors import UsageError
+from darkroom.errors import StorageError, UsageError
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
 from darkroom.pipelines.credentials import check_credentials
 from darkroom.pipelines.deployment import KUBEFLOW, VERTEX
@@ -74,3 +75,9 @@ def _check_output(path: str, target: str) -> None:
             f"The output is {path!r}; for {target} its name must end in {' or '.join(endings)}.",
             f"Give -o pipeline{endings[0]}.",
         )
+    # Said here, and not seconds later with the name of a part that could not be written.
+    folder = os.path.dirname(storage.absolute(path))
+    if not storage.is_remote(path) and not storage.is_folder(folder):
+        raise StorageError(f"The folder {folder} is not there.", "Make it, or change -o.")
+    if not storage.is_remote(path) and storage.is_folder(path):
+        raise StorageError(f"The output {path} is a folder.", "Give the name of a file with -o.")

@@ -20,9 +20,9 @@ from PIL import Image
 
 from darkroom.components import entrypoint
 from darkroom.components.parameters import PARAMETERS
-from darkroom.errors import UsageError
+from darkroom.errors import StorageError, UsageError
 from darkroom.index import read_index
-from darkroom.pipelines import deployment
+from darkroom.pipelines import compiled_files, deployment
 from darkroom.pipelines.compiled_files import format_compiled, run_compile
 from darkroom.pipelines.compiler import compile_pipeline, make_platform_spec
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
@@ -358,6 +358,26 @@ def test_a_label_map_that_no_command_line_holds_is_told(tmp_path: Path):
         compile_pipeline(_config(label_map=str(path)), "kubeflow")
 
 
+@pytest.mark.parametrize(
+    ("output", "kind", "message"),
+    [
+        ("missing/p.json", StorageError, "missing is not there"),
+        ("folder.json", StorageError, "is a folder"),
+        ("a\0.json", UsageError, "is no path"),
+        ("p.yaml", UsageError, r"must end in \.json"),
+    ],
+)
+def test_a_place_where_nothing_can_be_written_is_told_at_once(
+    tmp_path: Path, monkeypatch, output: str, kind: type[Exception], message: str
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(compiled_files, "write_compiled", pytest.fail)
+    (tmp_path / "folder.json").mkdir()
+    config = str(ROOT / "docs/examples/vertex.toml")
+    with pytest.raises(kind, match=message):
+        run_compile({"target": "vertex", "output": output, "config": config}, as_json=True)
+
+
 def test_the_command_writes_the_file(tmp_path: Path, texts: dict[str, str], capsys):
     output = tmp_path / "pipeline.json"
     config = str(ROOT / "docs/examples/vertex.toml")
@@ -365,8 +385,6 @@ def test_the_command_writes_the_file(tmp_path: Path, texts: dict[str, str], caps
     assert run_compile(values, as_json=True) == 0
     assert output.read_text() == texts["vertex"]
     assert json.loads(capsys.readouterr().out)["output"] == str(output)
-    with pytest.raises(UsageError, match=r"must end in \.json"):
-        run_compile({**values, "output": "pipeline.yaml"}, as_json=False)
 
 
 def test_the_parameters_of_a_run_reach_the_executors(
