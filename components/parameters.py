@@ -157,7 +157,7 @@ def parse_value(parameter: Parameter, value: Any) -> Any:
         return plain
     try:
         return parameter.parse(plain)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise UsageError(
             f"The parameter {parameter.name} is no JSON: {error}.",
             'Give JSON text, as in {"leakage": "warn"} or [128, 128].',
@@ -197,7 +197,7 @@ def _convert(parameter: Parameter, value: Any) -> Any:
         raise wrong
     try:
         number = float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise wrong from error
     if isinstance(value, bool) or (kind is int and not number.is_integer()):
         raise wrong

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -261,7 +261,7 @@ def _is_count(value: object, least: int) -> bool:
 
 
 def _check_pair(name: str, value: Any, what: str, least: int) -> tuple[int, int]:
-    pair = tuple(value)
+    pair = tuple(value) if isinstance(value, Iterable) else ()
     if len(pair) != 2 or not all(_is_count(number, least) for number in pair):
         raise UsageError(f"{name} is {value!r}, expected {what} at least {least}.")
     return pair

@@ -68,6 +68,9 @@ class ValidationOptions:
 
     def __post_init__(self) -> None:
         """Checks the values and fills in the default policies."""
+        if not isinstance(self.policies, Mapping):
+            message = f"policies is {self.policies!r:.80}, expected a policy by check."
+            raise UsageError(message, 'As in {"leakage": "warn"}.')
         for check, policy in self.policies.items():
             _check_choice("check", check, CHECKS)
             _check_choice(f"policy of {check}", policy, POLICIES)

@@ -390,6 +390,8 @@ def test_table_of_pairs(judge):
         ({"max_reject_fraction": 1.5}, "max_reject_fraction is 1.5, expected 0 to 1"),
         ({"max_reject_fraction": float("nan")}, "expected 0 to 1"),
         ({"min_class_images": -1}, "min_class_images is -1"),
+        ({"min_class_images": 2.5}, "min_class_images is 2.5, expected a whole number"),
+        ({"policies": ["leakage"]}, "expected a policy by check"),
     ],
 )
 def test_options_check_themselves(options, message):

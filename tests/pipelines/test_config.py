@@ -59,7 +59,7 @@ def test_a_file_gives_the_values_and_its_folder_the_paths(tmp_path: Path):
         ({"policies": {"leakage": "maybe"}}, "leakage 'maybe'"),
         ({"split_ratios": "80/10"}, "three numbers"),
         ({"split_ratios": "70/20/20"}, "sum to 100"),
-        ({"image_size": 32}, "wrong type"),
+        ({"image_size": 32}, "image_size is 32, expected (height, width)"),
         ({"min_accuracy": 97}, "min_accuracy is 97"),
         ({"name": "My Pipeline"}, "name is 'My Pipeline'"),
         ({"max_rejects": 2}, "max_reject_fraction is 2"),
