@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import tempfile
 import urllib.parse
 import warnings
@@ -28,12 +29,17 @@ from darkroom.errors import (
 )
 from darkroom.pipelines.prepared_run import PreparedRun
 from darkroom.pipelines.submitted_run import RunStatus
+from darkroom.visible import make_visible
 
 # Environment variables: a token as such, and kfp's own for a file that Kubernetes keeps fresh.
 TOKEN_VARIABLE = "KF_PIPELINES_TOKEN"
 TOKEN_FILE_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 
 _MAX_MESSAGE = 500
+# To connect, and until the next bytes of an answer; a backend may be busy with a large pipeline.
+_TIMEOUT_SECONDS = (20.0, 60.0)
+# How urllib3 begins to say which of its objects failed.
+_OBJECT = re.compile(r"<\S+ object at 0x[0-9a-f]+>: ")
 # What kfp's client takes for none given: where Kubeflow itself lives, not a user.
 _NO_NAMESPACE = "kubeflow"
 
@@ -66,6 +72,7 @@ class KubeflowOptions:
         """
         try:
             parts = urllib.parse.urlsplit(self.host)
+            _ = parts.port
         except ValueError:
             parts = urllib.parse.urlsplit("")
         if "@" in parts.netloc:
@@ -151,6 +158,16 @@ class _Client(kfp.client.Client):
         return kfp_server_api.V2beta1GetHealthzResponse(multi_user=False)
 
 
+def _limit_time(api: kfp_server_api.ApiClient) -> None:
+    """Makes a client give up on a server that takes requests and never answers."""
+    request = api.request
+
+    def request_in_time(*arguments: Any, **options: Any) -> Any:
+        return request(*arguments, **{**options, "_request_timeout": _TIMEOUT_SECONDS})
+
+    api.request = request_in_time
+
+
 class _TokenFile(TokenCredentialsBase):
     """A token in a file that Kubernetes keeps fresh."""
 
@@ -182,6 +199,7 @@ class _Connection:
                 credentials=self._token_file,
                 ssl_ca_cert=options.ca_file,
             )
+        _limit_time(self._client._run_api.api_client)
 
     @contextlib.contextmanager
     def talk(self) -> Iterator[kfp.client.Client]:
@@ -198,18 +216,19 @@ class _Connection:
             raise self._explain(error) from None
         except urllib3.exceptions.HTTPError as error:
             raise self._explain_silence(str(getattr(error, "reason", error))) from None
+        except UnicodeError:
+            raise self._explain_silence("its answer is no text in UTF-8") from None
         except ValueError as error:
             raise UsageError(self.clean(f"kfp's client refuses this: {error}.")) from None
 
     def clean(self, text: str) -> str:
-        """Returns what a server said, shortened and without the token, should it repeat that."""
+        """Returns what a server said: in short, safe to show, and without the token."""
         tokens = [self._token]
         if self._token_file is not None:
             tokens.append(self._token_file.read())
         for token in filter(None, tokens):
             text = text.replace(token, "[token]")
-        text = " ".join(text.split())
-        return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]} ..."
+        return make_visible(" ".join(_OBJECT.sub("", text).split()), _MAX_MESSAGE)
 
     def _explain(self, error: kfp_server_api.ApiException) -> DarkroomError:
         said = self.clean(_read_message(error))

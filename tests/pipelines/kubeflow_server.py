@@ -149,9 +149,10 @@ def serve(certificate: str | None = None) -> Iterator[Server]:
         def _send(self, status: int, text: str) -> None:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(text.encode())))
+            data = text.encode(errors="surrogateescape")
+            self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(text.encode())
+            self.wfile.write(data)
 
         do_GET = do_POST = _handle  # noqa: N815
 

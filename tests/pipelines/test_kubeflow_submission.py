@@ -205,8 +205,29 @@ def test_a_server_that_is_not_there_is_told(server):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    with pytest.raises(TransientStorageError, match=r"cannot be reached.*refused"):
+    with pytest.raises(TransientStorageError, match=r"cannot be reached.*refused") as error:
         submit(_run(), KubeflowOptions(host=url))
+    assert " object at 0x" not in str(error.value)
+
+
+def test_a_server_that_takes_requests_and_never_answers_is_given_up(server, monkeypatch):
+    monkeypatch.setattr("darkroom.pipelines.kubeflow_submission._TIMEOUT_SECONDS", (0.1, 0.1))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(TransientStorageError, match=r"cannot be reached.*timed out"):
+            submit(_run(), KubeflowOptions(host=url))
+
+
+def test_a_page_in_another_encoding_is_a_server_that_does_not_answer(server):
+    server.failure = (502, "d\udce9sol\udce9")  # a page of a proxy in Latin-1
+    with pytest.raises(TransientStorageError, match="its answer is no text in UTF-8"):
+        submit(_run(), KubeflowOptions(host=server.url))
+
+
+def test_what_a_server_says_cannot_move_the_cursor(server):
+    server.failure = (400, "no\x1b[2J \u202e")
+    with pytest.raises(UsageError, match=r"400: no<U\+001B>\[2J <U\+202E>"):
+        submit(_run(), KubeflowOptions(host=server.url))
 
 
 def _make_certificate(path: Path) -> str:
@@ -302,6 +323,7 @@ def test_waiting_ends_when_the_token_does(server, monkeypatch):
         ("ftp://kubeflow", "expected a URL"),
         ("https://", "expected a URL"),
         ("https://[1", "expected a URL"),
+        ("https://kubeflow:99999", "expected a URL"),
         ("https://kubeflow/?a=1", "expected a URL"),
         ("https://ann:geheim@kubeflow", "holds a user or a password"),
     ],
