@@ -165,12 +165,19 @@ def parse_value(parameter: Parameter, value: Any) -> Any:
 
 
 def encode_value(parameter: Parameter, value: Any) -> str | int | float:
-    """Returns a field of `PipelineConfig` as the plain value that a pipeline carries."""
+    """Returns a field of `PipelineConfig` as the plain value that a pipeline carries.
+
+    Raises:
+        UsageError: It is not of the parameter's kind.
+    """
     if value is None:
         return parameter.kind()  # type: ignore[no-any-return]  # '' or 0 stands for none
-    if parameter.parse is json.loads and not isinstance(value, str):
-        return json.dumps(value if isinstance(value, Sequence) else dict(value), sort_keys=True)
-    return parameter.kind(value)  # type: ignore[no-any-return]
+    try:
+        if parameter.parse is json.loads and not isinstance(value, str):
+            return json.dumps(value if isinstance(value, Sequence) else dict(value), sort_keys=True)
+        return parameter.kind(value)  # type: ignore[no-any-return]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _make_error(parameter, value) from error
 
 
 def _find_parameter(name: str, properties: Mapping[str, Any]) -> Parameter:
@@ -184,11 +191,7 @@ def _find_parameter(name: str, properties: Mapping[str, Any]) -> Parameter:
 
 def _convert(parameter: Parameter, value: Any) -> Any:
     """Returns a value as the parameter's kind; pipelines carry whole numbers as floats."""
-    kind = parameter.kind
-    wrong = UsageError(
-        f"The parameter {parameter.name} is {value!r:.80}, expected {_KINDS[kind]}.",
-        "Give the pipeline a value of this kind.",
-    )
+    kind, wrong = parameter.kind, _make_error(parameter, value)
     if kind is str:
         if isinstance(value, str):
             return value
@@ -202,6 +205,13 @@ def _convert(parameter: Parameter, value: Any) -> Any:
     if isinstance(value, bool) or (kind is int and not number.is_integer()):
         raise wrong
     return int(value) if isinstance(value, int) else kind(number)
+
+
+def _make_error(parameter: Parameter, value: Any) -> UsageError:
+    return UsageError(
+        f"The parameter {parameter.name} is {value!r:.80}, expected {_KINDS[parameter.kind]}.",
+        "Give the pipeline a value of this kind.",
+    )
 
 
 _KINDS = {str: "text", int: "a whole number", float: "a number"}

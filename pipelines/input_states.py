@@ -47,7 +47,7 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
         (_SOURCE_TASK, "source_fingerprint", _read_source_state),
         (_TRAINING_TASK, MODEL_FINGERPRINT_KEY, _read_model_state),
     ):
-        properties = _read_properties(run, task)
+        properties = read_properties(run, task)
         try:
             parameters[name] = read_state(run, properties, shared_paths)
             switches[task] = True
@@ -65,8 +65,12 @@ def switch_cache_off(run: PreparedRun) -> PreparedRun:
     return dataclasses.replace(run, documents=documents, notes=("All tasks do their work anew.",))
 
 
-def _read_properties(run: PreparedRun, task: str) -> dict[str, Any]:
-    """Returns the execution properties of a task, as its entrypoint will have them."""
+def read_properties(run: PreparedRun, task: str) -> dict[str, Any]:
+    """Returns the execution properties of a task, as its entrypoint will have them.
+
+    Raises:
+        UsageError: A parameter is wrong.
+    """
     inputs = run.read_inputs(task)
     properties = {name: value for name, value in inputs.items() if name not in NAMES}
     values = {name: value for name, value in inputs.items() if name in NAMES}

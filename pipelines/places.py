@@ -12,18 +12,13 @@ from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.deployment import KUBEFLOW, VERTEX
 
 _ROOTS = {KUBEFLOW: ("gs", "s3", "minio"), VERTEX: ("gs",)}
+_SCHEMES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("data", "exclude", "push_to", "allowed_roots"), ("gs", "s3")),
+    # TensorFlow reads these, which knows no s3://.
+    **dict.fromkeys(("schema", "weights", "checkpoint_dir"), ("gs",)),
+}
 # Vertex mounts every bucket that the service account may read.
 _VERTEX_BUCKETS = "/gcs"
-_STORES = ("gs", "s3")
-# Where each field may lie, besides mounted folders; TensorFlow, which reads some, knows no s3://.
-_SCHEMES: Mapping[str, tuple[str, ...]] = {
-    "data": _STORES,
-    "exclude": _STORES,
-    "push_to": _STORES,
-    "schema": ("gs",),
-    "weights": ("gs",),
-    "checkpoint_dir": ("gs",),
-}
 
 
 def check_places(config: PipelineConfig, target: str) -> None:
@@ -34,32 +29,22 @@ def check_places(config: PipelineConfig, target: str) -> None:
     Raises:
         UsageError: A path is relative, is a `file://` URI, or lies where no container looks.
     """
-    fields = {name: getattr(config, name) for name in ("root", *_SCHEMES)}
-    check_paths(fields, target, config.volumes)
+    check_paths({**vars(config), "allowed_roots": None}, target, config.volumes)
     for root in config.allowed_roots:
-        _check_place("allowed_roots", root, _STORES, _list_mounted(target, config.volumes))
+        check_paths({"allowed_roots": root}, target, config.volumes)
 
 
-def check_paths(values: Mapping[str, Any], target: str, volumes: Iterable[str]) -> None:
-    """Checks those of some fields of `PipelineConfig` that are paths.
-
-    Args:
-        values: Values by name; None, and the empty text but for the root, stands for none.
-        target: `kubeflow` or `vertex`.
-        volumes: Folders where volumes are mounted.
+def check_paths(paths: Mapping[str, Any], target: str, volumes: Iterable[str]) -> None:
+    """Checks paths by the name of their option; what is no path, or None, is left out.
 
     Raises:
-        UsageError: A path is relative, is a `file://` URI, or lies where no container looks.
+        UsageError: See `check_places`.
     """
-    if (root := values.get("root")) is not None:
-        _check_root(root, target)
+    if "root" in paths:
+        _check_root(paths["root"], target)
+    mounted = (_VERTEX_BUCKETS,) if target == VERTEX else tuple(volumes)
     for name, schemes in _SCHEMES.items():
-        if path := values.get(name):
-            _check_place(name, path, schemes, _list_mounted(target, volumes))
-
-
-def _list_mounted(target: str, volumes: Iterable[str]) -> tuple[str, ...]:
-    return (_VERTEX_BUCKETS,) if target == VERTEX else tuple(volumes)
+        _check_place(name, paths.get(name), schemes, mounted)
 
 
 def _check_root(root: str, target: str) -> None:
@@ -72,7 +57,11 @@ def _check_root(root: str, target: str) -> None:
         )
 
 
-def _check_place(name: str, path: str, schemes: tuple[str, ...], mounted: Iterable[str]) -> None:
+def _check_place(
+    name: str, path: str | None, schemes: tuple[str, ...], mounted: Iterable[str]
+) -> None:
+    if path is None:
+        return
     scheme, found, rest = path.partition("://")
     if found and scheme in schemes and rest.partition("/")[0]:
         return

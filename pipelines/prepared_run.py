@@ -51,11 +51,12 @@ class PreparedRun:
         """
         first = self.documents[0] if self.documents else None
         spec = first.get("pipelineSpec", first) if isinstance(first, Mapping) else None
-        if not isinstance(spec, Mapping) or not isinstance(spec.get("root"), Mapping):
+        if not _is_pipeline(spec):
             raise UsageError(
                 "This is no compiled pipeline.", "Give what `darkroom compile -o FILE` wrote."
             )
-        return spec
+        found: Mapping[str, Any] = spec
+        return found
 
     @property
     def name(self) -> str:
@@ -95,12 +96,12 @@ class PreparedRun:
         return found
 
     @property
-    def mounts(self) -> set[str]:
-        """Folders where its tasks find volumes of Kubernetes."""
-        platforms = [document.get("platforms", {}) for document in self.documents[1:]]
-        specs = [each.get("kubernetes", {}).get("deploymentSpec", {}) for each in platforms]
-        executors = [each for spec in specs for each in spec.get("executors", {}).values()]
-        return {mount["mountPath"] for each in executors for mount in each.get("pvcMount", ())}
+    def volumes(self) -> set[str]:
+        """Folders where volumes are mounted in its containers."""
+        kubernetes = self.documents[1]["platforms"]["kubernetes"] if self.documents[1:] else {}
+        executors = kubernetes.get("deploymentSpec", {}).get("executors", {})
+        mounts = [mount for each in executors.values() for mount in each.get("pvcMount", ())]
+        return {mount["mountPath"] for mount in mounts}
 
     @property
     def is_cached(self) -> bool:
@@ -120,6 +121,16 @@ class PreparedRun:
         with open(path, "w", encoding="utf-8") as file:
             # JSON is YAML, too.
             file.write("\n---\n".join(json.dumps(document) for document in self.documents))
+
+
+def _is_pipeline(spec: Any) -> bool:
+    """Tells whether the parts of a pipeline spec are there that a submission reads."""
+    try:
+        tasks, executors = spec["root"]["dag"]["tasks"], spec["deploymentSpec"]["executors"]
+        parts = (spec["pipelineInfo"]["name"], *tasks.values(), *executors.values())
+    except (AttributeError, KeyError, TypeError):
+        return False
+    return isinstance(parts[0], str) and all(isinstance(part, Mapping) for part in parts[1:])
 
 
 def read_documents(path: str) -> list[Any]:

@@ -98,8 +98,26 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
     run = PreparedRun(read_documents(path), root, _encode_parameters(values))
     if ("pipelineSpec" in run.documents[0]) != (target == VERTEX):
         raise UsageError(f"{path} was not compiled for {target}.", "Compile it for this target.")
-    check_paths({**values, "root": root}, target, run.mounts)
+    _check_given(run, target)
     return run
+
+
+def _check_given(run: PreparedRun, target: str) -> None:
+    """Checks what a compiled pipeline is told as its tasks would, before anybody is asked."""
+    from darkroom.components.parameters import PARAMETERS
+    from darkroom.pipelines.input_states import read_properties
+
+    # The empty text stands for none, but for the source.
+    paths = {name: value for name, value in run.parameters.items() if value or name == "data"}
+    root = {} if run.root is None else {"root": str(run.root)}
+    check_paths({**paths, **root}, target, run.volumes)
+    for task in sorted({parameter.component for parameter in PARAMETERS}):
+        if task not in run.tasks:
+            raise UsageError(
+                f"The pipeline {run.name} has no task {task}, so it is none of darkroom's.",
+                "Give what `darkroom compile -o FILE` wrote.",
+            )
+        read_properties(run, task)
 
 
 def _encode_parameters(values: Mapping[str, Any]) -> dict[str, Scalar]:

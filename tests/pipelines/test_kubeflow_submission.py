@@ -344,7 +344,15 @@ def test_a_parameter_that_the_pipeline_does_not_take_is_told():
         PreparedRun([SPEC], None, {"epoch": 3})
 
 
-@pytest.mark.parametrize("documents", [[], ["text"], [{"a": 1}], [{"pipelineSpec": 3}]])
+@pytest.mark.parametrize(
+    "documents",
+    [
+        *([], ["text"], [{"a": 1}], [{"pipelineSpec": 3}]),
+        [{**SPEC, "deploymentSpec": {}}],
+        [{**SPEC, "pipelineInfo": {"name": 3}}],
+        [{**SPEC, "root": {"dag": {"tasks": {"ManifestGen": None}}}}],
+    ],
+)
 def test_what_is_no_pipeline_is_told(documents):
     with pytest.raises(UsageError, match="no compiled pipeline"):
         PreparedRun(documents)

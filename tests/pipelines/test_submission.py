@@ -225,6 +225,13 @@ def test_a_refusal_has_its_exit_code(server, compiled, status, code, capsys):
         (["--image=other:2"], "image is part of the compiled file"),
         (["--epochs=3", "--seed=1", "--num-shards=2"], "num_shards is part of the compiled file"),
         (["--project=p"], "--project is not for --target kubeflow"),
+        (["--epochs=0"], "epochs is 0, expected a whole number of at least 1"),
+        (["--learning-rate=nan", "--no-cache"], "learning_rate is nan"),
+        (["--min-accuracy=90"], "min_accuracy is 90.0, expected 0 to 1"),
+        (["--data=images.csv"], "data is 'images.csv', which no container can see"),
+        (["--data="], "data is '', which no container can see"),
+        (["--push-to=models", "--no-cache"], "push_to is 'models', which no container can see"),
+        (["--root=runs/first"], "kubeflow cannot keep artifacts in"),
         (["--data=s3://ann:geheim-geheim@b/images.csv"], "data holds what looks like a credential"),
         (["--push-to=models"], "push_to is 'models', which no container can see"),
         (["--data=/home/me/images.csv"], "data is '/home/me/images.csv', which no container"),
@@ -253,12 +260,51 @@ def test_a_parameter_of_another_kind_is_told(compiled, name: str, value: Any):
         submission.prepare_run({"pipeline": compiled, name: value}, "kubeflow")
 
 
+def test_tries_that_fail_are_not_told_one_by_one(server, compiled, caplog):
+    arguments = ["submit", "--target=kubeflow", "--host=http://127.0.0.1:1", "--no-cache"]
+    assert cli.main([*arguments, f"--pipeline={compiled}"]) == 3
+    assert "Retrying" not in caplog.text
+
+
 def test_a_file_for_another_target_is_told(compiled):
     with pytest.raises(UsageError, match="was not compiled for vertex"):
         submission.prepare_run({"pipeline": compiled}, "vertex")
 
 
-@pytest.mark.parametrize("text", ["a: [", "3", "", "\0"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('epochs = "many"', "epochs is 'many', expected a whole number"),
+        ("epochs = [3]", "expected a whole number"),
+        ("image_size = 5", "image_size is 5"),
+        ("data = ['a']", "which no container can see"),
+        ("root = 5", "kubeflow cannot keep artifacts"),
+    ],
+)
+def test_a_wrong_value_of_a_file_is_told(compiled, tmp_path, text, message):
+    (tmp_path / "run.toml").write_text(text)
+    given = {"pipeline": compiled, "config": str(tmp_path / "run.toml")}
+    with pytest.raises(UsageError) as error:
+        submission.prepare_run(given, "kubeflow")
+    assert message in str(error.value)
+
+
+def test_a_path_on_a_volume_of_the_compiled_file_is_taken(compiled, volume):
+    given = {"pipeline": compiled, "data": f"{volume}/others.csv", "cache": False}
+    run = submission.prepare_run({**given, "push_to": "", "weights": ""}, "kubeflow")
+    assert run.volumes == {str(volume)}
+    assert run.parameters == {"data": f"{volume}/others.csv", "push_to": "", "weights": ""}
+
+
+def test_a_pipeline_of_somebody_else_is_told(compiled, tmp_path):
+    [spec, _] = read_documents(compiled)
+    del spec["root"]["dag"]["tasks"]["Evaluator"]
+    (tmp_path / "p.yaml").write_text(json.dumps(spec))
+    with pytest.raises(UsageError, match="has no task Evaluator, so it is none of darkroom's"):
+        submission.prepare_run({"pipeline": str(tmp_path / "p.yaml")}, "kubeflow")
+
+
+@pytest.mark.parametrize("text", ["a: [", "3", "", "\0", "root: {}", "root: {dag: {tasks: {}}}"])
 def test_a_file_that_is_no_pipeline_is_told(tmp_path, text):
     (tmp_path / "p.yaml").write_text(text)
     with pytest.raises(UsageError, match="no compiled pipeline"):
