@@ -49,7 +49,9 @@ def check_paths(paths: Mapping[str, Any], target: str, volumes: Iterable[str]) -
 
 def _check_root(root: str, target: str) -> None:
     scheme, found, rest = root.partition("://")
-    if not found or scheme not in _ROOTS[target] or not rest.partition("/")[0]:
+    bucket = rest.partition("/")[0]
+    is_place = bool(found and bucket) and ".." not in rest.split("/") and rest.isprintable()
+    if not is_place or scheme not in _ROOTS[target]:
         schemes = " or ".join(f"{each}://BUCKET/FOLDER" for each in _ROOTS[target])
         raise UsageError(
             f"root is {root!r}, which {target} cannot keep artifacts in.",

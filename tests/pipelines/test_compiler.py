@@ -276,6 +276,8 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
         ("kubeflow", {"root": "runs/first"}, "kubeflow cannot keep artifacts"),
         ("kubeflow", {"root": "file:///runs"}, "kubeflow cannot keep artifacts"),
         ("vertex", {"root": "s3://bucket/run"}, "vertex cannot keep artifacts"),
+        ("kubeflow", {"root": "minio://b/../../data"}, "kubeflow cannot keep artifacts"),
+        ("kubeflow", {"root": "s3://b/a\nb"}, "kubeflow cannot keep artifacts"),
         ("vertex", {"root": "gs:///run"}, "vertex cannot keep artifacts"),
         ("kubeflow", {"data": "images.csv"}, "data is 'images.csv', which no container can see"),
         ("kubeflow", {"data": "/home/me/images.csv"}, "which no container can see"),
