@@ -25,6 +25,7 @@ from typing import NoReturn
 from unittest import mock
 
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 from tfx.utils import import_utils
 
@@ -91,13 +92,7 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     Raises:
         DarkroomError: An argument is wrong, or the executor said so.
     """
-    try:
-        executor = import_utils.import_class_by_path(arguments.executor_class_path)
-    except (ImportError, ValueError) as error:
-        raise UsageError(
-            f"The image has no executor {arguments.executor_class_path}: {error}.",
-            "Build the image from the code that the pipeline was compiled with.",
-        ) from error
+    executor = _find_executor(arguments.executor_class_path)
     given = arguments.json_serialized_invocation_args
     is_ours = executor.__module__.startswith("darkroom.")
     if arguments.target == "kubeflow" and not is_ours and not executor_io.is_in_gcs(given):
@@ -114,6 +109,19 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     path = task["outputs"]["outputFile"]
     text = storage.read_bytes(path).decode()
     storage.write_bytes(path, executor_io.restore_output(text, json.loads(given), task).encode())
+
+
+def _find_executor(path: str) -> type[BaseExecutor]:
+    try:
+        found = import_utils.import_class_by_path(path)
+        if not issubclass(found, BaseExecutor):
+            raise TypeError(f"{path} is no executor of TFX")
+    except (ImportError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"The image has no executor {path}: {error}.",
+            "Build the image from the code that the pipeline was compiled with.",
+        ) from error
+    return found
 
 
 def _find_runner(beam_args: list[str]) -> str:

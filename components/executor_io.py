@@ -84,12 +84,11 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
     """
     task = _load(text)
     inputs, outputs = task["inputs"], task["outputs"]
-    spec = json.loads(spec_text or "{}")
+    kinds, types = _parse_spec(spec_text)
     for key, found in inputs.get("artifacts", {}).items():
-        declared = spec.get("artifacts", {}).get(key, {}).get("artifactType")
         for artifact in found.get("artifacts", ()):
             # Kubeflow knows no more of what another task made than `{"instanceSchema": ""}`.
-            artifact["type"] = declared or artifact.get("type", {})
+            artifact["type"] = types.get(key) or artifact.get("type", {})
             _adapt_artifact(artifact, locate)
     outputs["artifacts"] = {
         key: found
@@ -99,9 +98,7 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
     _check_outputs(task)
     for artifact in list_artifacts(outputs):
         _adapt_artifact(artifact, locate)
-    inputs["parameterValues"] = parse_properties(
-        inputs.get("parameterValues", {}), spec.get("parameters", {})
-    )
+    inputs["parameterValues"] = parse_properties(inputs.get("parameterValues", {}), kinds)
     return task
 
 
@@ -134,6 +131,19 @@ def _is_below(uri: str, folder: str) -> bool:
     return f"{uri.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
+def _parse_spec(text: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """Returns the types of a ComponentInputsSpec in JSON: of parameters, of artifacts, by name."""
+    try:
+        spec = json.loads(text or "{}")
+        parameters, artifacts = (spec.get(part, {}).items() for part in ("parameters", "artifacts"))
+        kinds = {name: str(each.get("parameterType", "")) for name, each in parameters}
+        return kinds, {name: each.get("artifactType") for name, each in artifacts}
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise UsageError(
+            f"This is no ComponentInputsSpec: {error!r}.", "Compile the pipeline anew."
+        ) from error
+
+
 def is_in_gcs(text: str) -> bool:
     """Tells whether all artifacts of an ExecutorInput are in gs://."""
     task = _load(text)
@@ -146,7 +156,10 @@ def _load(text: str) -> Task:
         task: Task = json.loads(text)
         task.setdefault("inputs", {})
         _ = task["outputs"]["outputFile"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        _ = [artifact["uri"] for artifact in list_artifacts(task["inputs"])]
+        _ = [(artifact["uri"], artifact["type"]) for artifact in list_artifacts(task["outputs"])]
+        _ = task["inputs"].get("parameterValues", {}).items()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(
             f"This is no ExecutorInput of Kubeflow Pipelines: {error!r}.",
             "Let the compiled pipeline pass it: its argument is {{$}}.",
@@ -185,18 +198,18 @@ def _adapt_artifact(artifact: dict[str, Any], locate: Locate) -> None:
         artifact["type"] = {"schemaTitle": path}
 
 
-def parse_properties(values: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
+def parse_properties(values: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
     """Returns execution properties, with the run-time parameters among the values laid over them.
 
     Args:
         values: From JSON: numbers come as floats, structures as such or as text.
-        kinds: ParameterSpec by name, of which `parameterType` counts.
+        kinds: Types of the parameters by name, as ParameterSpec calls them.
 
     Raises:
         UsageError: A value is not of its parameter's type.
     """
     plain = {
-        name: _parse_value(name, value, kinds.get(name, {}).get("parameterType", ""))
+        name: _parse_value(name, value, kinds.get(name, ""))
         for name, value in values.items()
         if value is not None
     }

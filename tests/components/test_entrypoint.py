@@ -239,7 +239,7 @@ def test_run_time_parameters_go_into_the_properties_that_they_concern():
             "checks": "header",
             "resize_short_side": 64.0,
         },
-        {"options": {"parameterType": "STRING"}},
+        {"options": "STRING"},
     )
     assert sorted(options) == ["options"]
     assert json.loads(options["options"])["image"] == {
@@ -311,6 +311,35 @@ def test_wrong_arguments_say_so(mounts: Path, capfd, argv: list[str], expected: 
     error = read_error(capfd)
     assert error["code"] == "usage"
     assert expected in error["message"]
+
+
+@pytest.mark.parametrize("path", ["subprocess.Popen", "os.path.join", "os.environ", "os", ""])
+def test_only_executors_are_run(mounts: Path, capfd, path: str):
+    given = json.dumps(make_input(mounts))
+    argv = ["--target", "kubeflow", "--json_serialized_invocation_args", given]
+    assert entrypoint.main([*argv, "--executor_class_path", path]) == 2
+    assert f"has no executor {path}" in read_error(capfd)["message"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("[" * 100_000, "[]", "3", '{"outputs": {}}'),
+        '{"inputs": null, "outputs": {"outputFile": "a"}}',
+        '{"inputs": {"artifacts": {"a": 3}}, "outputs": {"outputFile": "a"}}',
+        '{"outputs": {"outputFile": "a", "artifacts": {"b": {"artifacts": [{"name": "c"}]}}}}',
+        '{"inputs": {"parameterValues": []}, "outputs": {"outputFile": "a"}}',
+    ],
+)
+def test_what_is_no_input_is_told(given: str):
+    with pytest.raises(UsageError, match="no ExecutorInput"):
+        executor_io.parse_input(given, "", str)
+
+
+@pytest.mark.parametrize("spec", ["{", "[1]", '{"parameters": {"epochs": 3}}', "[" * 100_000])
+def test_what_is_no_specification_of_inputs_is_told(mounts: Path, spec: str):
+    with pytest.raises(UsageError, match="no ComponentInputsSpec"):
+        executor_io.parse_input(json.dumps(make_input(mounts)), spec, str)
 
 
 @pytest.mark.parametrize(
