@@ -168,6 +168,13 @@ def _limit_time(api: kfp_server_api.ApiClient) -> None:
     api.request = request_in_time
 
 
+def _check_token(token: str, place: str) -> str:
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        # The HTTP client would refuse it, too, with all its characters in the message.
+        raise UsageError(f"{place} holds no token.", "Put the token there alone, in one line.")
+    return token
+
+
 class _TokenFile(TokenCredentialsBase):
     """A token in a file that Kubernetes keeps fresh."""
 
@@ -176,7 +183,7 @@ class _TokenFile(TokenCredentialsBase):
 
     def read(self) -> str:
         with open(self._path, encoding="utf-8") as file:
-            return file.read().strip()
+            return _check_token(file.read().strip(), self._path)
 
     def refresh_api_key_hook(self, config: Any) -> None:
         config.api_key["authorization"] = self.read()
@@ -187,7 +194,7 @@ class _Connection:
 
     def __init__(self, options: KubeflowOptions) -> None:
         self.host = options.host.partition("#")[0].rstrip("/")
-        self._token = os.environ.get(TOKEN_VARIABLE, "").strip()
+        self._token = _check_token(os.environ.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE)
         path = os.environ.get(TOKEN_FILE_VARIABLE)
         self._token_file = _TokenFile(path) if path and not self._token else None
         with warnings.catch_warnings():

@@ -201,6 +201,18 @@ def test_a_token_of_a_file_is_not_told_either(server, monkeypatch, tmp_path):
         submit(_run(), KubeflowOptions(host=server.url))
 
 
+@pytest.mark.parametrize("variable", [TOKEN_VARIABLE, TOKEN_FILE_VARIABLE])
+@pytest.mark.parametrize("token", ["geheim\nX-Header: a", "geheim geheim", "geheim\u2019"])
+def test_what_is_no_token_is_told_and_not_shown(server, monkeypatch, tmp_path, variable, token):
+    (tmp_path / "token").write_text(token)
+    given = token if variable == TOKEN_VARIABLE else str(tmp_path / "token")
+    monkeypatch.setenv(variable, given)
+    with pytest.raises(UsageError, match="holds no token") as error:
+        submit(_run(), KubeflowOptions(host=server.url))
+    assert "geheim" not in str(error.value)
+    assert server.requests == []
+
+
 def test_a_server_that_is_not_there_is_told(server):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
