@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         as_json = "--json" in (sys.argv[1:] if argv is None else argv)
         asked = argparse.Namespace(json=as_json)
-        code = _report(asked, error)
+        code = _report(asked, _hide_credential(error))
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else _EXIT_USAGE
         if code > 128:
@@ -53,6 +53,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.flush()
         os._exit(code)
     return code
+
+
+def _hide_credential(error: UsageError) -> UsageError:
+    """Returns what is wrong with the arguments without the token that somebody may have given."""
+    from darkroom.pipelines.credentials import find_credential
+
+    kind = find_credential(error.message)
+    if kind is None:
+        return error
+    return UsageError(f"A wrong argument looks like a credential: {kind}.", error.hint)
 
 
 class _Signal:

@@ -134,6 +134,17 @@ def test_wrong_arguments_are_json_too(arguments, message, hint, capsys):
     assert message in err
 
 
+@pytest.mark.parametrize("option", ["--token", "--epochs", "--image-size", "--policy"])
+def test_a_token_among_wrong_arguments_is_not_shown(option, capsys):
+    token = "ghp_" + "a1B2" * 9
+    assert main(["submit", "--target", "kubeflow", option, token, "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["error"]["message"] == (
+        "A wrong argument looks like a credential: GitHub token."
+    )
+    assert token not in out + err
+
+
 def test_a_missing_module_of_no_extra_is_a_defect(image_set, tmp_path, capsys, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise ModuleNotFoundError("No module named 'pandsa'", name="pandsa")
