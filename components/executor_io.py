@@ -85,17 +85,17 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
     task = _load(text)
     inputs, outputs = task["inputs"], task["outputs"]
     kinds, types = _parse_spec(spec_text)
-    for key, found in inputs.get("artifacts", {}).items():
-        for artifact in found.get("artifacts", ()):
-            # Kubeflow knows no more of what another task made than `{"instanceSchema": ""}`.
-            artifact["type"] = types.get(key) or artifact.get("type", {})
-            _adapt_artifact(artifact, locate)
     outputs["artifacts"] = {
         key: found
         for key, found in outputs.get("artifacts", {}).items()
         if all(find_class_path(artifact["type"]) for artifact in found.get("artifacts", ()))
     }
-    _check_outputs(task)
+    _check_outputs(task)  # while all URIs are the backend's
+    for key, found in inputs.get("artifacts", {}).items():
+        for artifact in found.get("artifacts", ()):
+            # Kubeflow knows no more of what another task made than `{"instanceSchema": ""}`.
+            artifact["type"] = types.get(key) or artifact.get("type", {})
+            _adapt_artifact(artifact, locate)
     for artifact in list_artifacts(outputs):
         _adapt_artifact(artifact, locate)
     inputs["parameterValues"] = parse_properties(inputs.get("parameterValues", {}), kinds)

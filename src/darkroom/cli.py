@@ -112,8 +112,9 @@ def _quiet_libraries(command: str) -> None:
 
     # What a worker raises reaches us as an exception, too.
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    # It tells of each try; what fails for good arrives as an exception, too.
-    logging.getLogger("urllib3").setLevel(logging.ERROR)
+    # It tells of each try; what fails for good arrives as an exception, too. Not its parent's, which
+    # kfp's client sets anew.
+    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
     # Beam says so on every import where Google's libraries are absent, as they are without [gcp].
     logging.getLogger().addFilter(lambda record: "apitools not found" not in record.getMessage())
     # Google's client libraries announce the end of Python 3.10 on every import.

@@ -277,7 +277,7 @@ def test_a_file_for_another_target_is_told(compiled):
         ('epochs = "many"', "epochs is 'many', expected a whole number"),
         ("epochs = [3]", "expected a whole number"),
         ("image_size = 5", "image_size is 5"),
-        ("data = ['a']", "which no container can see"),
+        ("data = ['a']", "data is ['a'], expected text"),
         ("root = 5", "kubeflow cannot keep artifacts"),
     ],
 )
