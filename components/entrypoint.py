@@ -113,7 +113,7 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
 
 def _find_executor(path: str) -> type[BaseExecutor]:
     try:
-        found = import_utils.import_class_by_path(path)
+        found: type[BaseExecutor] = import_utils.import_class_by_path(path)
         if not issubclass(found, BaseExecutor):
             raise TypeError(f"{path} is no executor of TFX")
     except (ImportError, TypeError, ValueError) as error:

@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from darkroom.errors import UsageError
 
@@ -55,8 +55,7 @@ class PreparedRun:
             raise UsageError(
                 "This is no compiled pipeline.", "Give what `darkroom compile -o FILE` wrote."
             )
-        found: Mapping[str, Any] = spec
-        return found
+        return spec
 
     @property
     def name(self) -> str:
@@ -123,7 +122,7 @@ class PreparedRun:
             file.write("\n---\n".join(json.dumps(document) for document in self.documents))
 
 
-def _is_pipeline(spec: Any) -> bool:
+def _is_pipeline(spec: Any) -> TypeGuard[Mapping[str, Any]]:
     """Tells whether the parts of a pipeline spec are there that a submission reads."""
     try:
         tasks, executors = spec["root"]["dag"]["tasks"], spec["deploymentSpec"]["executors"]
