@@ -112,8 +112,8 @@ def _quiet_libraries(command: str) -> None:
 
     # What a worker raises reaches us as an exception, too.
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    # It tells of each try; what fails for good arrives as an exception, too. Not its parent's, which
-    # kfp's client sets anew.
+    # It tells of each try; what fails for good arrives as an exception, too. Its parent's level is
+    # set anew by kfp's client.
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
     # Beam says so on every import where Google's libraries are absent, as they are without [gcp].
     logging.getLogger().addFilter(lambda record: "apitools not found" not in record.getMessage())
