@@ -127,6 +127,7 @@ def test_a_gate_that_holds_stops_before_training_and_says_so(demo):
     assert "Same image in several splits" in Path(report).read_text()
 
 
+@pytest.mark.long
 def test_a_model_that_is_not_good_enough_is_not_pushed(demo):
     root, summary = demo
     config = root.parent / "run.toml"

@@ -160,7 +160,7 @@ def test_all_tasks_end_green_and_write_the_local_runners_bytes(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("root", ROOTS[1:])
+@pytest.mark.parametrize("root", [ROOTS[1], pytest.param(ROOTS[2], marks=pytest.mark.long)])
 def test_a_gate_that_holds_leaves_its_report_and_a_retry_no_leftovers(
     root: str, make_launcher, local_examples: Path, capfd
 ):

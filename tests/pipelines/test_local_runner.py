@@ -90,6 +90,8 @@ def test_a_range_that_only_eval_leaves_stops_the_run_with_a_given_schema(tmp_pat
     assert "Trainer" not in states
 
 
+# The demo's tests run it again unchanged, and with a changed image.
+@pytest.mark.long
 def test_what_has_not_changed_is_reused_and_what_has_is_not(tmp_path: Path):
     source, root = _write_images(tmp_path / "images"), tmp_path / "run"
     _, first = _run_to_gate(_config(source, root, **_stop()))

@@ -291,7 +291,8 @@ def test_steps_of_a_dataset_without_end_go_on_without_a_worker(cluster, files, s
     assert Counter(reader.numbers).most_common(1)[0][1] <= 5
 
 
-@pytest.mark.slow
+# Seldom, on a busy machine, TensorFlow's client does not find back within half a minute.
+@pytest.mark.long
 def test_an_epoch_goes_on_when_the_dispatcher_is_killed_and_started_again(cluster, files):
     numbers = distribute(_make_numbers(files), cluster.address, sharding="dynamic")
     reader = Reader(numbers, pause=4)
