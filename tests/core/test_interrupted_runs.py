@@ -185,7 +185,7 @@ def check_full_disks(runner, source, tmp_path, num_steps):
 
 @pytest.mark.slow
 def test_a_killed_run_is_taken_up_again(runner, source, tmp_path):
-    check_kills(runner, source, tmp_path, num_steps=8, num_moments=4)
+    check_kills(runner, source, tmp_path, num_steps=6, num_moments=3)
 
 
 @pytest.mark.slow

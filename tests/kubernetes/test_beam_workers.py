@@ -67,7 +67,7 @@ def _read_records(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_pool_of_workers_converts_to_the_same_bytes(pool, tmp_path: Path):
     port, log = pool
     rows = ["image_uri,label"]

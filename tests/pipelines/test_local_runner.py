@@ -80,6 +80,7 @@ def test_a_value_that_only_eval_has_stops_the_run_and_leaves_the_report(tmp_path
     assert Path(report).read_text().startswith("<!")
 
 
+@pytest.mark.long
 def test_a_range_that_only_eval_leaves_stops_the_run_with_a_given_schema(tmp_path: Path):
     schema = tmp_path / "schema.pbtxt"
     schema.write_text(SCHEMA)

@@ -312,7 +312,7 @@ def _read_until(batches: Iterator[tuple[tf.Tensor, tf.Tensor]], process: int) ->
         time.sleep(0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_worker_that_joins_later_is_used(cluster, files):
     """The last one with this dispatcher: of a worker that it knew it would wait for ever."""
     endless = _make_numbers(files).repeat()

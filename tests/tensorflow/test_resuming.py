@@ -132,8 +132,8 @@ def test_both_loops_give_the_same(dataset, tmp_path, train_straight):
     assert set(custom.history[0]) == set(train_straight().history[0])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.long
+@pytest.mark.parametrize("loop", ["fit", "custom"])
 def test_several_steps_an_execution_change_nothing(dataset, tmp_path, train_straight, loop):
     # Six steps by four: the second execution of the first epoch ends early.
     values = {"loop": loop, "model": "own_models:plain", "steps_per_execution": 4}

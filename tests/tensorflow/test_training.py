@@ -134,7 +134,7 @@ def test_the_exported_model_sees_the_window_that_evaluation_sees(dataset, tmp_pa
     assert entry["val_loss"] == pytest.approx(loss, rel=1e-5)
 
 
-@pytest.mark.parametrize("cache", ["memory", "files"])
+@pytest.mark.parametrize("cache", ["memory", pytest.param("files", marks=pytest.mark.long)])
 def test_a_cache_serves_both_splits_and_every_epoch(dataset, tmp_path, monkeypatch, cache):
     plain = _train(dataset, tmp_path / "plain", epochs=3, batch_size=22)
     inner = RecordSource._interleave

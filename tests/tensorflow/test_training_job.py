@@ -104,7 +104,7 @@ def test_images_are_trained_on_where_they_lie(images, tmp_path, capsys):
     )
 
 
-@pytest.mark.parametrize("split", ["train", "validation"])
+@pytest.mark.parametrize("split", ["train", pytest.param("validation", marks=pytest.mark.long)])
 def test_a_damaged_image_that_ends_a_training_is_named(images, tmp_path, capsys, split):
     damaged = next(images.glob(f"{split}/dark/*"))
     damaged.write_bytes(damaged.read_bytes()[:-20])
