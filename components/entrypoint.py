@@ -33,8 +33,7 @@ from darkroom import storage
 from darkroom.components import executor_io
 from darkroom.errors import UsageError, convert_error
 from darkroom.runners import LOCAL_BEAM_ARGS
-
-TARGETS = ("kubeflow", "vertex")
+from darkroom.targets import TARGETS
 
 
 class _Parser(argparse.ArgumentParser):

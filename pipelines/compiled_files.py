@@ -11,8 +11,8 @@ from darkroom import storage
 from darkroom.errors import StorageError, UsageError
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
 from darkroom.pipelines.credentials import check_credentials
-from darkroom.pipelines.deployment import KUBEFLOW, VERTEX
 from darkroom.pipelines.target_checks import check_config
+from darkroom.targets import KUBEFLOW, VERTEX
 
 # Kubeflow's and Vertex's clients tell the form by the ending.
 _ENDINGS = {KUBEFLOW: (".yaml", ".yml"), VERTEX: (".json",)}

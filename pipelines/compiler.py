@@ -20,8 +20,6 @@ from darkroom.errors import UsageError
 from darkroom.pipelines.beam_arguments import make_beam_args
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.deployment import (
-    KUBEFLOW,
-    VERTEX,
     Resources,
     check_components,
     find_resources,
@@ -29,6 +27,7 @@ from darkroom.pipelines.deployment import (
 )
 from darkroom.pipelines.pipeline import create_pipeline
 from darkroom.pipelines.target_checks import check_config, make_secrets
+from darkroom.targets import KUBEFLOW, VERTEX
 
 ENTRYPOINT = ("python", "-m", "darkroom.components.entrypoint")
 _TYPES = {str: "STRING", int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE"}

@@ -11,8 +11,7 @@ from typing import Any
 
 from darkroom.errors import UsageError
 from darkroom.pipelines.field_types import is_number, is_table_of_texts
-
-KUBEFLOW, VERTEX = TARGETS = ("kubeflow", "vertex")
+from darkroom.targets import VERTEX
 
 # Kubernetes asks for a kind of device, and chooses the model by the node; Vertex names the model.
 _NVIDIA_ON_KUBERNETES = "nvidia.com/gpu"

@@ -6,7 +6,7 @@ import yaml
 
 from darkroom.pipelines.compiler import compile_pipeline, make_platform_spec
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.deployment import KUBEFLOW
+from darkroom.targets import KUBEFLOW
 
 
 def format_for_kubeflow(config: PipelineConfig) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.deployment import KUBEFLOW, VERTEX
+from darkroom.targets import KUBEFLOW, VERTEX
 
 _ROOTS = {KUBEFLOW: ("gs", "s3", "minio"), VERTEX: ("gs",)}
 _SCHEMES: Mapping[str, tuple[str, ...]] = {

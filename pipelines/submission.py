@@ -13,10 +13,10 @@ from darkroom import progress
 from darkroom.errors import DataError, UsageError, build_missing_extra_error
 from darkroom.pipelines.config import make_config, merge_options
 from darkroom.pipelines.credentials import check_credentials
-from darkroom.pipelines.deployment import VERTEX
 from darkroom.pipelines.places import check_paths
 from darkroom.pipelines.prepared_run import PreparedRun, Scalar, parse_documents, read_documents
 from darkroom.pipelines.submitted_run import SUCCEEDED, RunStatus, SubmittedRun, wait_for_end
+from darkroom.targets import VERTEX
 
 _SUBMITTED = "SUBMITTED"
 # Options of the services' clients; the rest are fields of `PipelineConfig`.

@@ -11,8 +11,8 @@ from typing import Any
 from darkroom.errors import UsageError
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.credentials import check_credentials, check_environment
-from darkroom.pipelines.deployment import TARGETS, VERTEX
 from darkroom.pipelines.places import check_places
+from darkroom.targets import TARGETS, VERTEX
 
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[\w.-]+)?(@sha256:\w+)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -6,7 +6,7 @@ import json
 
 from darkroom.pipelines.compiler import compile_pipeline
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.deployment import VERTEX
+from darkroom.targets import VERTEX
 
 
 def format_for_vertex(config: PipelineConfig) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from darkroom.targets import TARGETS
+
 
 def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
     """Adds what a pipeline is told, wherever it runs: fields of `PipelineConfig`."""
@@ -38,9 +40,14 @@ def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_target_options(parser: argparse.ArgumentParser) -> None:
+    """Adds what a pipeline is compiled for."""
+    parser.add_argument("--target", choices=TARGETS, required=True)
+    parser.add_argument("--image", help="container image of the tasks, best by its digest")
+
+
 def add_submission_options(parser: argparse.ArgumentParser) -> None:
     """Adds where a pipeline is submitted to, and as what."""
-    parser.add_argument("--target", choices=("kubeflow", "vertex"), required=True)
     parser.add_argument(
         "--pipeline",
         metavar="FILE",

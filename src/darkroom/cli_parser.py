@@ -11,6 +11,7 @@ from darkroom.cli_options import (
     add_record_options,
     add_source_options,
     add_submission_options,
+    add_target_options,
     add_training_options,
     parse_pair,
     parse_size,
@@ -165,11 +166,10 @@ def _add_compile(commands: Any) -> None:
     parser = _add_command(
         commands, "compile", "Compile the pipeline for Kubeflow Pipelines or Vertex AI Pipelines."
     )
-    parser.add_argument("--target", choices=("kubeflow", "vertex"), required=True)
+    add_target_options(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, help=".yaml for kubeflow, .json for vertex"
     )
-    parser.add_argument("--image", help="container image of the tasks, best by its digest")
     add_pipeline_options(parser)
 
 
@@ -178,8 +178,8 @@ def _add_submit(commands: Any) -> None:
         commands, "submit", "Submit the pipeline to Kubeflow Pipelines or Vertex AI Pipelines."
     )
     parser.epilog = "Exit codes: 1 the run that was waited for did not succeed; the rest as always."
+    add_target_options(parser)
     add_submission_options(parser)
-    parser.add_argument("--image", help="container image of the tasks, best by its digest")
     add_pipeline_options(parser)
 
 

@@ -1,0 +1,5 @@
+"""Where a compiled pipeline runs."""
+
+from __future__ import annotations
+
+KUBEFLOW, VERTEX = TARGETS = ("kubeflow", "vertex")
