@@ -40,7 +40,6 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     check_credentials(merged)  # before a message shows a value
     config = make_config(merged)
     _check_output(output, target)
-    check_config(config, target)
     write_compiled(config, target, output)
     if as_json:
         print(json.dumps({"output": output, "target": target, "root": config.root}))
@@ -60,7 +59,12 @@ def write_compiled(config: PipelineConfig, target: str, path: str) -> None:
 
 
 def format_compiled(config: PipelineConfig, target: str) -> str:
-    """Returns the text of the file of a configuration for a target."""
+    """Returns the text of the file of a configuration for a target.
+
+    Raises:
+        UsageError: A value is wrong; see `compile_pipeline`.
+    """
+    check_config(config, target)  # before the runners load TFX, which takes seconds
     from darkroom.pipelines import kubeflow_runner, vertex_runner
 
     if target == KUBEFLOW:
