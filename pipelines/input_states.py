@@ -13,13 +13,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from darkroom import __version__, storage
+from darkroom import storage
 from darkroom.components.parameters import MODEL_FINGERPRINT_KEY, NAMES, apply_parameters
 from darkroom.entries import Chunk
 from darkroom.errors import UsageError
-from darkroom.fingerprint import fingerprint_source
 from darkroom.options import CONFIG_KEY
-from darkroom.pipelines.inputs import fingerprint_model
+from darkroom.pipelines.inputs import fingerprint_model, read_source_state
 from darkroom.pipelines.prepared_run import PreparedRun
 from darkroom.rows import ManifestOptions
 
@@ -92,11 +91,9 @@ def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_p
                 _check_missing(uri)
 
     try:
-        found = fingerprint_source(properties["source"], options, check)
+        return read_source_state(properties["source"], options, check)
     except (OSError, UsageError) as error:
         raise _UnseenError(f"its source cannot be read from here ({error})") from error
-    # Another version of darkroom may do the same work otherwise.
-    return f"{__version__}-{found}"
 
 
 def _check_stores(run: PreparedRun) -> None:
