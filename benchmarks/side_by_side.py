@@ -20,13 +20,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from input_rows.pairs import run_pairs
 from input_rows.photographs import make_photographs
 from loaders.environments import make_environment
 
@@ -81,14 +81,8 @@ class Loader:
 
 def compare(own: Loader, other: Loader, use: str, count: int, pairs: int) -> None:
     """Prints a row: images a second of both, and their ratio."""
-    runs = [(own.read(use, count), other.read(use, count)) for _ in range(pairs)]
-    ratios = [first / second for first, second in runs]
-    rates = [statistics.median(run[side] for run in runs) for side in range(2)]
-    print(
-        f"{other.name:<14}{use:<7}{rates[0]:>9,.0f}{rates[1]:>9,.0f}"
-        f"{statistics.median(ratios):>8.2f}  {' '.join(f'{ratio:.2f}' for ratio in ratios)}",
-        flush=True,
-    )
+    cells = run_pairs(lambda: own.read(use, count), lambda: other.read(use, count), pairs)
+    print(f"{other.name:<14}{use:<7}{cells}", flush=True)
 
 
 def _parse_arguments() -> argparse.Namespace:

@@ -19,10 +19,10 @@ from input_rows.contract import BATCH, EVAL, SHORT_SIDE, TRAIN, consume, consume
 from input_rows.fresh_process import measure_memory, measure_rate, run_in_child
 from input_rows.keras_loader import check_pixels, crop_batch, open_keras
 from input_rows.limits import run_limit
+from input_rows.pairs import Run, run_pairs
 from input_rows.photographs import draw_photographs, make_photographs
 
 _LARGE_ORIGINALS, _LARGE = 12, (3000, 4000)
-Run = Callable[[], float]
 VARIATIONS = (
     ("cycle_length", 1),
     ("cycle_length", 4),
@@ -46,14 +46,7 @@ VARIATIONS = (
 
 def compare(name: str, own: Run, limit: Run, aim: str, pairs: int) -> None:
     """Prints a row: images a second of both, and their ratio."""
-    runs = [(own(), limit()) for _ in range(pairs)]
-    ratios = [first / second for first, second in runs]
-    rates = [statistics.median(run[side] for run in runs) for side in range(2)]
-    print(
-        f"{name:<34}{rates[0]:>9,.0f}{rates[1]:>9,.0f}{statistics.median(ratios):>8.2f}"
-        f"  {aim:<7}{' '.join(f'{ratio:.2f}' for ratio in ratios)}",
-        flush=True,
-    )
+    print(f"{name:<34}{run_pairs(own, limit, pairs, f'{aim:<7}')}", flush=True)
 
 
 class Bench:

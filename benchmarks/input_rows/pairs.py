@@ -1,0 +1,19 @@
+"""Runs in turn, of what is measured and of what it is held against."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+Run = Callable[[], float]
+
+
+def run_pairs(own: Run, other: Run, pairs: int, aim: str = "") -> str:
+    """Returns the cells of a row: the medians of both, that of their ratios, and all ratios."""
+    runs = [(own(), other()) for _ in range(pairs)]
+    ratios = [first / second for first, second in runs]
+    rates = [statistics.median(run[side] for run in runs) for side in range(2)]
+    return (
+        f"{rates[0]:>9,.0f}{rates[1]:>9,.0f}{statistics.median(ratios):>8.2f}"
+        f"  {aim}{' '.join(f'{ratio:.2f}' for ratio in ratios)}"
+    )
