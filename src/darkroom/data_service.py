@@ -23,6 +23,9 @@ from darkroom.options import SHARDINGS, check_choice
 
 CONNECT_TIMEOUT_SECONDS = 10.0
 
+# A worker that the dispatcher could not tell of a new dataset, as happens when it has just come
+# back, learns of it by its next heartbeat. TensorFlow's default lets it idle for 30 s.
+_HEARTBEAT_MILLISECONDS = 5_000
 _RETRY_SECONDS = 0.2
 # What opens a connection of gRPC, which is HTTP/2: a fixed text and an empty frame of settings.
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
@@ -154,6 +157,7 @@ def run_worker(
         dispatcher_address="{}:{}".format(*parse_address(dispatcher)),
         worker_address=f"{host}:{port}",
         port=port,
+        heartbeat_interval_ms=_HEARTBEAT_MILLISECONDS,
     )
     server = _start(tf.data.experimental.service.WorkerServer, config)
     try:

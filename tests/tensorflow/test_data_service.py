@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
+from tensorflow.python.data.experimental.ops import testing
 
 import darkroom
 from darkroom.cli import main
@@ -72,6 +73,16 @@ class Cluster:
         port = str(self.ports[index])
         self.workers[index] = _start("worker", "--dispatcher", self.address, "--port", port)
         return self.workers[index]
+
+    @contextmanager
+    def without(self, process: int) -> Iterator[None]:
+        """Kills the worker of this process number, and starts it again at the end."""
+        lost = next(i for i, worker in self.workers.items() if worker.pid == process)
+        _kill(self.workers[lost])
+        try:
+            yield
+        finally:
+            assert self.start_worker(lost).stdout.readline()
 
     def stop(self) -> None:
         for process in (*self.workers.values(), self.dispatcher):
@@ -127,6 +138,11 @@ def _make_numbers(files: list[str]) -> tf.data.Dataset:
     # Else a worker reads ahead, at times through all of these small files.
     options.experimental_optimization.inject_prefetch = False
     return numbers.with_options(options)
+
+
+def _make_slowly(numbers: tf.data.Dataset) -> tf.data.Dataset:
+    """Else one worker has read these small files before another has begun."""
+    return numbers.apply(testing.sleep(50_000))
 
 
 def _read(dataset: tf.data.Dataset) -> list[int]:
@@ -243,27 +259,25 @@ def _wait(condition, seconds: float = 20) -> None:
 def test_a_worker_that_is_killed_takes_its_own_files_with_it_and_no_more(cluster, files):
     """With "dynamic": at most once; the rest arrives; the epoch ends when the worker is back."""
     by_file = [set(_read(_make_numbers([file]))) for file in files]
-    reader = Reader(distribute(_make_numbers(files), cluster.address, sharding="dynamic"), pause=1)
-    # It has sent a part of its first file.
-    lost = next(i for i, worker in cluster.workers.items() if worker.pid == reader.processes[0])
-    _kill(cluster.workers[lost])
-    reader.go_on.set()
+    slowly = _make_slowly(_make_numbers(files))
+    reader = Reader(distribute(slowly, cluster.address, sharding="dynamic"), pause=1)
+    lost = reader.processes[0]  # It has sent a part of its first file.
 
-    # The other worker goes through all files that the lost one had not taken.
-    survivors = {worker.pid for i, worker in cluster.workers.items() if i != lost}
-
-    def list_files(processes: set[int]) -> list[set[int]]:
+    def list_files() -> list[set[int]]:
+        """Those of which the other processes have sent anything."""
         pairs = zip(list(reader.numbers), list(reader.processes), strict=False)
-        seen = {number for number, process in pairs if process in processes}
+        seen = {number for number, process in pairs if process != lost}
         return [numbers for numbers in by_file if numbers & seen]
 
-    _wait(lambda: len(list_files(survivors)) >= NUM_FILES - 4)
-    assert reader.is_alive()
-    back = cluster.start_worker(lost)
+    with cluster.without(lost):
+        reader.go_on.set()
+        # The other worker goes through all files that the lost one had not taken.
+        _wait(lambda: len(list_files()) >= NUM_FILES - 4)
+        assert reader.is_alive()
     reader.join(30)
     assert not reader.is_alive()
     assert Counter(reader.numbers).most_common(1)[0][1] == 1
-    for numbers in list_files(survivors | {back.pid}):
+    for numbers in list_files():
         assert numbers <= set(reader.numbers)
     assert any(not numbers <= set(reader.numbers) for numbers in by_file)
     # The next epoch has both workers and every record.
@@ -278,13 +292,10 @@ def test_steps_of_a_dataset_without_end_go_on_without_a_worker(cluster, files, s
     endless = distribute(_make_numbers(files).repeat(), cluster.address, sharding=sharding)
     steps = 4 * NUM_IMAGES // BATCH_SIZE
     reader = Reader(endless.take(steps), pause=1)
-    lost = next(i for i, worker in cluster.workers.items() if worker.pid == reader.processes[0])
-    _kill(cluster.workers[lost])
-    reader.go_on.set()
-    reader.join(30)
-    ended = not reader.is_alive()
-    back = cluster.start_worker(lost)
-    assert back.stdout.readline()
+    with cluster.without(reader.processes[0]):
+        reader.go_on.set()
+        reader.join(60)
+        ended = not reader.is_alive()
     assert ended
     assert len(reader.numbers) == steps * BATCH_SIZE
     assert set(reader.numbers) == set(range(NUM_IMAGES))
