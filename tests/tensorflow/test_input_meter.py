@@ -116,4 +116,9 @@ def test_stages_add_up_to_the_whole_and_decoding_noise_is_the_slowest(helpers, t
 def test_turning_every_image_shows_as_augmenting(helpers, tmp_path):
     source = _photographs(helpers, tmp_path, count=64)
     options = InputOptions((224, 224), batch_size=16, augment="rotate=30")
-    assert measure_stages(source, options).seconds["augment"] > 200e-6
+
+    def measure() -> float:
+        return measure_stages(source, options).seconds["augment"]
+
+    # What else a machine does in the meantime can hide a stage, never several times over.
+    assert any(measure() > 200e-6 for _ in range(5))
