@@ -199,7 +199,7 @@ def test_what_is_unchanged_is_reused_and_what_changed_is_not(
     compiled, service, monkeypatch, capsys
 ):
     state = "first"
-    monkeypatch.setattr(input_states, "fingerprint_source", lambda *_: state)
+    monkeypatch.setattr(input_states, "read_source_state", lambda *_: state)
     cache = ServiceCache(with_environment=True)
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
     arguments += [f"--pipeline={compiled}", "--label=team=cats"]
