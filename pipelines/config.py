@@ -15,7 +15,6 @@ from darkroom.conversion import DEFAULT_MAX_REJECTS, ConversionOptions
 from darkroom.errors import UsageError
 from darkroom.images import CHECKS_FULL, KEEP_ENCODING, ImageOptions
 from darkroom.labels import read_labels
-from darkroom.locations import resolve_roots
 from darkroom.options import MEMORY_CACHE, NO_CACHE, STRETCH, TrainingOptions, pick_fields
 from darkroom.pipelines.deployment import Resources, parse_resources
 from darkroom.pipelines.field_types import check_types
@@ -185,7 +184,7 @@ class PipelineConfig:
             split_ratios=SplitRatios.parse(self.split_ratios),
             seed=self.seed,
             encoding=parse_encoding(self.source_encoding),
-            allowed_roots=resolve_roots(self.allowed_roots),
+            allowed_roots=tuple(map(storage.absolute, self.allowed_roots)),
             exclude=None if self.exclude is None else storage.absolute(self.exclude),
         )
 

@@ -79,7 +79,7 @@ def read_properties(run: PreparedRun, task: str) -> dict[str, Any]:
 def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_paths: bool) -> str:
     _check_stores(run)
     options = ManifestOptions.from_json(properties["options"])
-    for path in (properties["source"], options.exclude):
+    for path in (properties["source"], options.exclude, *options.allowed_roots):
         if path is not None:
             _check_path(path, shared_paths)
 

@@ -9,9 +9,9 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import channel_utils
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
+from darkroom import storage
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.manifest_gen import executor
-from darkroom.locations import resolve_roots
 from darkroom.rows import ManifestOptions
 from darkroom.schema import Schema
 from darkroom.sources.text import DEFAULT_ENCODING, parse_encoding
@@ -73,7 +73,8 @@ class ManifestGen(base_component.BaseComponent):
             split_ratios: Shares of rows that declare no split.
             seed: Seed of order and splits.
             encoding: How a CSV or JSONL file is encoded.
-            allowed_roots: Folders below which all images must lie, wherever links lead.
+            allowed_roots: Folders below which all images must lie, wherever links lead; looked
+                up where the component runs.
             exclude: Path of a list of images to leave out; see `darkroom.exclusions`.
             source_fingerprint: From `darkroom.fingerprint.fingerprint_source`. TFX's cache sees
                 only properties, so without it a changed file at the same path goes unnoticed.
@@ -87,7 +88,7 @@ class ManifestGen(base_component.BaseComponent):
             split_ratios=split_ratios or SplitRatios(),
             seed=seed,
             encoding=parse_encoding(encoding),
-            allowed_roots=resolve_roots(allowed_roots),
+            allowed_roots=tuple(map(storage.absolute, allowed_roots)),
             exclude=exclude,
         )
         super().__init__(

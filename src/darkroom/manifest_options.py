@@ -26,8 +26,8 @@ class ManifestOptions:
         split_ratios: Shares by which rows without split are spread.
         seed: Seed of the order and of the assignment to splits.
         encoding: How a CSV or JSONL file is encoded.
-        allowed_roots: Folders below which all images must lie, as `locations.resolve_roots` gives
-            them; none allows every place.
+        allowed_roots: Folders below which all images must lie, as absolute paths; links are
+            followed where the rows are read. None allows every place.
         exclude: Path of a list of images to leave out; see `darkroom.exclusions`.
     """
 

@@ -18,7 +18,7 @@ from darkroom.cells import (
 )
 from darkroom.entries import Entry
 from darkroom.errors import DataError
-from darkroom.locations import check_form, check_inside
+from darkroom.locations import check_form, check_inside, resolve_roots
 from darkroom.manifest_options import ManifestOptions
 from darkroom.rejects import MANIFEST_STAGE, Reject
 from darkroom.schema import Schema
@@ -40,6 +40,7 @@ def parse_rows(sources: Sequence[Source], options: ManifestOptions) -> Iterator[
     Raises:
         DataError: A source as a whole cannot be used, as when a split is unknown, or no source
             has a row.
+        UsageError: An allowed root is no folder.
     """
     first_row = 0
     occurrences: Counter[str] = Counter()
@@ -72,6 +73,7 @@ class _RowParser:
         self._label, self._id = self._place(schema.label), self._place(schema.id)
         self._inputs = [(name, kind, self._places[name]) for name, kind in schema.inputs]
         self._base = keys.normalise_uri(source.identity_base)
+        self._allowed_roots = resolve_roots(options.allowed_roots)
         self._prefix = None if options.allowed_roots else _find_plain_prefix(source)
         self._known_labels = frozenset(map(labels.normalise_label, options.labels or ()))
         self._parsed_labels: dict[str, str] = {}
@@ -195,7 +197,7 @@ class _RowParser:
     def _check_place(self, cell: str, path: str) -> str:
         uri = keys.resolve_uri(path)
         check_form(cell, uri)
-        check_inside(uri, self._options.allowed_roots)
+        check_inside(uri, self._allowed_roots)
         return uri
 
     def _parse_identity(self, values: list[Any], identity: str, declared: str) -> str:

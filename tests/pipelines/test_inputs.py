@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.errors import UsageError
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.inputs import fingerprint_model, pin_inputs
+from darkroom.pipelines.inputs import fingerprint_model, pin_inputs, read_source_state
 from darkroom.pipelines.pipeline import create_pipeline
 
 SCHEMA = 'feature { name: "image/height" type: INT int_domain { min: %d } }'
@@ -37,6 +37,26 @@ def test_a_changed_image_changes_the_manifests_properties(config):
     Path(config.data, "cat", "1.png").write_bytes(b"other")
     after = _properties(config)
     assert [name for name in before if before[name] != after[name]] == ["ManifestGen"]
+
+
+def test_an_allowed_folder_that_is_none_is_told_before_the_run(config, tmp_path):
+    with pytest.raises(UsageError, match=f"The allowed root {tmp_path}/typo is no folder"):
+        pin_inputs(dataclasses.replace(config, allowed_roots=(f"{tmp_path}/typo",)))
+
+
+def test_an_allowed_folder_may_be_a_link(config, tmp_path):
+    everywhere = _properties(config)
+    (tmp_path / "link").symlink_to("images")
+    allowed = dataclasses.replace(config, allowed_roots=(f"{tmp_path}/link",))
+    seen = []
+    read_source_state(allowed.data, allowed.manifest, seen.append)
+    assert [len(chunk.columns["uri"]) for chunk in seen] == [2]
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").mkdir()
+    seen.clear()
+    read_source_state(allowed.data, allowed.manifest, seen.append)
+    assert [reject.reason for chunk in seen for reject in chunk.rejects] == ["outside_root"] * 2
+    assert _properties(allowed)["ManifestGen"] != everywhere["ManifestGen"]
 
 
 def test_a_changed_schema_at_the_same_path_is_another_one(config, tmp_path):
