@@ -18,6 +18,7 @@ from darkroom import __version__, storage
 from darkroom.entries import Chunk
 from darkroom.errors import UsageError
 from darkroom.fingerprint import fingerprint_source
+from darkroom.model_names import APPLICATIONS_PREFIX
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.rows import ManifestOptions
 
@@ -73,7 +74,7 @@ def fingerprint_model(model: str, weights: str | None) -> str:
     if weights is not None and storage.exists(weights):
         states.append(repr(storage.stat_file(weights)))
     module, colon, _ = model.partition(":")
-    if colon and not model.startswith("keras.applications:"):
+    if colon and not model.startswith(APPLICATIONS_PREFIX):
         states.append(_fingerprint_module(module))
     return "-".join(states)
 

@@ -19,9 +19,7 @@ import keras
 import numpy as np
 
 from darkroom.errors import UsageError
-from darkroom.options import SMALL_CNN
-
-APPLICATIONS_PREFIX = "keras.applications:"
+from darkroom.model_names import APPLICATIONS_PREFIX, SMALL_CNN, check_model_name
 
 
 def build_model(
@@ -122,17 +120,13 @@ def check_model(spec: str, weights: str | None = None) -> None:
     Raises:
         UsageError: It will not.
     """
+    check_model_name(spec)
     if weights is not None:
         _check_weights(weights)
     if spec.startswith(APPLICATIONS_PREFIX):
         _check_application(spec.removeprefix(APPLICATIONS_PREFIX))
-    elif ":" in spec:
-        _find_function(spec)
     elif spec != SMALL_CNN:
-        raise UsageError(
-            f"model is {spec!r}, expected {SMALL_CNN}, {APPLICATIONS_PREFIX}NAME or "
-            "package.module:function."
-        )
+        _find_function(spec)
 
 
 def _build_custom(spec: str, num_classes: int, image_size: tuple[int, int]) -> Any:

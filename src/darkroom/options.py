@@ -10,8 +10,8 @@ from typing import Any
 
 from darkroom.augmentation_options import Augmentation, parse_augmentation
 from darkroom.errors import UsageError
+from darkroom.model_names import SMALL_CNN, check_model_name
 
-SMALL_CNN = "small_cnn"
 STRETCH, CENTER_CROP = RESIZES = ("stretch", "center_crop")
 # What a center crop leaves of the sides, as 224 of 256.
 CENTER_SHARE = (7, 8)
@@ -205,6 +205,7 @@ class TrainingOptions:
             UsageError: A value is out of its range.
         """
         object.__setattr__(self, "image_size", self.input_options.image_size)
+        check_model_name(self.model)
         check_count("epochs", self.epochs, 1)
         check_count("early_stopping_patience", self.early_stopping_patience, 0)
         if type(self.learning_rate) not in (int, float) or not 0 < self.learning_rate < 100:
