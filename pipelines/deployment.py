@@ -28,6 +28,8 @@ _ON_VERTEX: Mapping[str, str] = {
 }
 _KUBERNETES_RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TOLERATION_KEYS = frozenset(("key", "operator", "value", "effect"))
+# What it holds it holds each time, so it is tried again only if its own table says so.
+_GATE = "ValidationGate"
 # Key under which `resources` says what holds for every component that it does not name.
 DEFAULT = "default"
 
@@ -111,7 +113,10 @@ def _parse_table(component: str, values: Any) -> Resources:
 
 def find_resources(given: Mapping[str, Resources], component: str) -> Resources:
     """Returns what a component gets: its own table, else that of `default`, else nothing."""
-    return given.get(component) or given.get(DEFAULT) or Resources()
+    if component in given:
+        return given[component]
+    shared = given.get(DEFAULT, Resources())
+    return dataclasses.replace(shared, retries=0) if component == _GATE else shared
 
 
 def check_components(given: Mapping[str, Resources], components: list[str]) -> None:

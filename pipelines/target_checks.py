@@ -75,6 +75,17 @@ def _check_volumes(volumes: Mapping[str, str]) -> None:
                 "Give the name of a PersistentVolumeClaim, as `kubectl get pvc` shows it.",
             )
 
+    # Kubernetes' pods name a volume once, and Kubeflow's driver names it after the claim.
+    folders: dict[str, list[str]] = {}
+    for folder, claim in sorted(volumes.items()):
+        folders.setdefault(claim, []).append(folder)
+    for claim, places in folders.items():
+        if len(places) > 1:
+            raise UsageError(
+                f"volumes mounts {claim} at {' and '.join(places)}, which no pod can.",
+                "Mount a claim once, and name files below its folder.",
+            )
+
 
 def make_secrets(secret_env: Mapping[str, str]) -> list[dict[str, Any]]:
     """Returns Kubernetes' form of environment variables that come from Secrets.

@@ -200,6 +200,8 @@ def test_resources_and_retries_are_spelled_as_the_target_wants_them(specs):
     # From the start of the first attempt: a training of days must be tried again, too.
     assert tasks["Trainer"]["retryPolicy"]["backoffMaxDuration"] == f"{30 * 24 * 3600}s"
     assert tasks["Evaluator"]["retryPolicy"]["maxRetryCount"] == 2
+    # What the gate holds, it holds each time.
+    assert "retryPolicy" not in tasks["ValidationGate"]
     assert _containers(specs["kubeflow"])["Evaluator"]["resources"] == {
         "cpuLimit": 2.0,
         "memoryLimit": 8.0,
@@ -297,6 +299,7 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
         ("vertex", {"env": {"": "x"}}, "env holds '', which is no name"),
         ("kubeflow", {"secret_env": {"1A": "b/c"}}, "secret_env holds '1A', which is no name"),
         ("kubeflow", {"volumes": {"photos": "photos"}}, "volumes mounts 'photos'"),
+        ("kubeflow", {"volumes": {"/a": "photos", "/b": "photos"}}, "mounts photos at /a and /b"),
         ("kubeflow", {"volumes": {"": "photos"}, "data": "/a"}, "volumes mounts ''"),
         ("kubeflow", {"volumes": {"//.": "photos"}, "data": "/a"}, "expected an absolute path"),
         ("kubeflow", {"volumes": {"/data": "My Claim"}}, "volumes./data is 'My Claim'"),
@@ -323,6 +326,8 @@ def test_what_cannot_work_there_is_refused(target: str, options: dict[str, Any],
     [
         ("kubeflow", {"data": "/mnt/photos/images.csv", "volumes": {"/mnt/photos/": "photos"}}),
         ("vertex", {"data": "/gcs/photos/images.csv"}),
+        ("kubeflow", {"allowed_roots": ("/mnt/a",), "volumes": {"/mnt": "photos"}}),
+        ("vertex", {"allowed_roots": ("/gcs/photos", "gs://photos/more")}),
         ("kubeflow", {"root": "s3://bucket/run", "push_to": "s3://bucket/models"}),
         ("kubeflow", {"image": "localhost:5000/darkroom:1.0-py3@sha256:00ff"}),
         ("kubeflow", {"env": {"AWS_SHARED_CREDENTIALS_FILE": "/mnt/aws", "TOKEN_PATH": "/a"}}),
