@@ -23,7 +23,9 @@ from darkroom.options import CENTER_CROP, CENTER_SHARE, STRETCH
 from darkroom.orientation import parse_orientation, turn_upright
 
 _SCALES = (1, 2, 4, 8)
-_CAST_RATIO = 4
+# An image is cast before it is resized up to so many times the pixels of the view, and up to so many
+# pixels, a float32 image of which still fits into a processor's cache.
+_CAST_RATIO, _CAST_PIXELS = 8, 600_000
 
 # From int32 [2], the (height, width) of the upright image, to int32 [4]: top, left, height, width.
 _Window = Callable[[tf.Tensor], tf.Tensor]
@@ -222,14 +224,14 @@ def _sample_window(seed: tf.Tensor, augmentation: Augmentation, shape: tf.Tensor
 
 def _resize(pixels: tf.Tensor, image_size: tuple[int, int]) -> tf.Tensor:
     """Resizes bilinearly, without antialias."""
-    num_wanted = image_size[0] * image_size[1]
+    most_cast = min(_CAST_RATIO * image_size[0] * image_size[1], _CAST_PIXELS)
     shape = tf.shape(pixels)
 
     def interpolate() -> tf.Tensor:
         # TensorFlow's kernel takes half as long again for uint8 as for float32; but of a large
         # image it looks at a few pixels only, and a cast at all of them.
         resized = tf.cond(
-            shape[0] * shape[1] <= _CAST_RATIO * num_wanted,
+            shape[0] * shape[1] <= most_cast,
             lambda: tf.image.resize(tf.cast(pixels, tf.float32), image_size),
             lambda: tf.image.resize(pixels, image_size),
         )
