@@ -18,6 +18,8 @@ CHECKPOINTS_FOLDER = "checkpoints"
 TENSORBOARD_FOLDER = "tensorboard"
 _MONITOR = "val_loss"
 _EVALUATION_PREFIX = "val_"
+_STATE_KEY = "state/.ATTRIBUTES/VARIABLE_VALUE"
+_OTHER_FOLDER = "Use another folder for this run, or delete that one."
 
 History = list[dict[str, float]]
 
@@ -41,6 +43,8 @@ class TrainingRun:
         early_stopping_patience: int,
         checkpoint_steps: int = 0,
         data: str = "",
+        fixed: Mapping[str, Any] | None = None,
+        learned: Mapping[str, Any] | None = None,
         order: Mapping[str, Any] | None = None,
         is_chief: bool = True,
     ) -> None:
@@ -54,14 +58,18 @@ class TrainingRun:
                 run is finished and its best weights are taken; 0: never.
             checkpoint_steps: Batches between two checkpoints within an epoch; 0: none.
             data: Identifies the training data.
-            order: What the order of the batches depends on besides the data: values that JSON
-                knows, by name.
+            fixed: What must not change, as the size of the images; like the next two, values that
+                JSON knows, by name.
+            learned: What the weights follow from besides; a run that goes on with another value
+                says so.
+            order: What the order of the batches depends on besides the data.
             is_chief: Whether this process writes into `folder`. The others restore from it and
                 save, too, as the values that devices share can only be read by all together.
 
         Raises:
-            OutputError: The checkpoint is of a training on other data.
-            UsageError: The checkpoint is of another model, or lies within an epoch of another
+            OutputError: The checkpoint is of a training on other data, or with something else that
+                is fixed.
+            UsageError: The checkpoint does not fit the model, or lies within an epoch of another
                 order.
         """
         self._model = model
@@ -71,7 +79,12 @@ class TrainingRun:
         self.step = 0
         self._patience = early_stopping_patience
         self._checkpoint_steps = checkpoint_steps
-        self._identity: dict[str, Any] = {"data": data, "order": dict(order or {})}
+        self._identity: dict[str, Any] = {
+            "data": data,
+            "fixed": dict(fixed or {}),
+            "learned": dict(learned or {}),
+            "order": dict(order or {}),
+        }
         self._is_chief = is_chief
         self._writers: dict[str, Any] = {}
         self._own = None if is_chief else tempfile.TemporaryDirectory()
@@ -83,7 +96,8 @@ class TrainingRun:
         # random layers, and a dropout that starts anew would not go on as without a stop.
         self._checkpoint = tf.train.Checkpoint(
             model=weights,
-            optimizer=_list_variables(model.optimizer),
+            # The learning rate is an option, not what was learned.
+            optimizer=_list_variables(model.optimizer, without="learning_rate"),
             metrics=[variable.value for variable in model.metrics_variables],
             state=self._state,
         )
@@ -158,36 +172,48 @@ class TrainingRun:
         latest = tf.train.latest_checkpoint(storage.join(self.folder, CHECKPOINTS_FOLDER))
         if latest is None:
             return
+        state = json.loads(tf.train.load_checkpoint(latest).get_tensor(_STATE_KEY))
+        self._check_identity(latest, state)
         try:
             self._checkpoint.restore(latest).assert_consumed()
-        except (AssertionError, ValueError) as error:
+        except (AssertionError, ValueError, tf.errors.InvalidArgumentError) as error:
             raise UsageError(
-                f"The checkpoint {latest} is of another model, image size or number of labels.",
-                "Use another folder for this run, or delete that one.",
+                f"The checkpoint {latest} is of another model or number of labels.", _OTHER_FOLDER
             ) from error
-        state = json.loads(self._state.numpy())
-        self._check_identity(latest, state)
         self.history, self.step = state["history"], state["step"]
+        self._tell_where_it_goes_on(state)
 
     def _check_identity(self, path: str, state: Mapping[str, Any]) -> None:
         """Checks that the position in the epoch that was saved means the same batch here."""
         if state["data"] != self._identity["data"]:
             raise OutputError(
-                f"The checkpoint {path} is of a training on other data.",
-                "Use another folder for this run, or delete that one.",
+                f"The checkpoint {path} is of a training on other data.", _OTHER_FOLDER
             )
-        was, now = state["order"], self._identity["order"]
-        if state["step"] and was != now:
-            changed = [
-                f"{name} was {was.get(name)}, now {now[name]}"
-                for name in now
-                if was.get(name) != now[name]
-            ]
+        if changed := self._describe_changes(state, "fixed"):
+            raise OutputError(
+                f"The checkpoint {path} is of another training: {changed}.", _OTHER_FOLDER
+            )
+        if state["step"] and (changed := self._describe_changes(state, "order")):
             raise UsageError(
                 f"The checkpoint {path} lies within an epoch, after {state['step']} batches, "
-                f"and the order of the rest would change: {', '.join(changed)}.",
+                f"and the order of the rest would change: {changed}.",
                 "Go on with the same options, or use another folder.",
             )
+
+    def _tell_where_it_goes_on(self, state: Mapping[str, Any]) -> None:
+        done = len(self.history)
+        if self.is_finished:
+            progress.note(f"Epoch {done} was the last one: nothing is left to train.")
+        elif changed := self._describe_changes(state, "learned"):
+            progress.note(f"Goes on after epoch {done} with other options: {changed}.")
+
+    def _describe_changes(self, state: Mapping[str, Any], part: str) -> str:
+        was, now = state[part], json.loads(json.dumps(self._identity[part]))
+        return ", ".join(
+            f"{name} was {was.get(name)}, now {now[name]}"
+            for name in now
+            if was.get(name) != now[name]
+        )
 
     def _write_history(self) -> None:
         text = json.dumps(self.history, indent=1) + "\n"
@@ -207,5 +233,5 @@ class TrainingRun:
             writer.flush()
 
 
-def _list_variables(owner: Any) -> list[Any]:
-    return [variable.value for variable in owner.variables]
+def _list_variables(owner: Any, without: str = "") -> list[Any]:
+    return [variable.value for variable in owner.variables if variable.name != without]

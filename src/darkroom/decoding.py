@@ -23,8 +23,8 @@ from darkroom.options import CENTER_CROP, CENTER_SHARE, STRETCH
 from darkroom.orientation import parse_orientation, turn_upright
 
 _SCALES = (1, 2, 4, 8)
-# An image is cast before it is resized up to so many times the pixels of the view, and up to so many
-# pixels, a float32 image of which still fits into a processor's cache.
+# An image is cast before it is resized up to so many times the pixels of a view, and to so many
+# pixels, of which a float32 image still fits into a processor's cache.
 _CAST_RATIO, _CAST_PIXELS = 8, 600_000
 
 # From int32 [2], the (height, width) of the upright image, to int32 [4]: top, left, height, width.

@@ -21,7 +21,8 @@ from darkroom.image_source import ImageSource
 from darkroom.input_meter import InputMeter, InputTiming
 from darkroom.input_pipeline import make_train_dataset
 from darkroom.input_stages import measure_stages
-from darkroom.options import CHECKPOINT_DIR_KEY, CONFIG_KEY, NO_CACHE, InputOptions, TrainingOptions
+from darkroom.options import CHECKPOINT_DIR_KEY, CONFIG_KEY, InputOptions, TrainingOptions
+from darkroom.resumption import describe_options
 from darkroom.serving import export_model
 from darkroom.strategies import Placement, make_placement
 from darkroom.training_data import (
@@ -111,7 +112,8 @@ def train(
     Raises:
         DataError: A split has no records, an image of a list cannot be decoded, or there are fewer
             than two labels.
-        UsageError: The model cannot be built, or `run_dir` holds the checkpoint of another model.
+        OutputError: `run_dir` holds the checkpoint of another training.
+        UsageError: The model cannot be built.
     """
     if num_classes < 2:
         raise DataError(f"The label map has {num_classes} labels, expected at least 2.")
@@ -130,7 +132,7 @@ def train(
             early_stopping_patience=options.early_stopping_patience,
             checkpoint_steps=options.checkpoint_steps,
             data=training.identify(),
-            order=_describe_order(options),
+            **describe_options(options),
             is_chief=placement.cluster.is_chief,
         )
         verdict = None
@@ -237,13 +239,6 @@ def _make_loop(model: Any, options: TrainingOptions, placement: Placement) -> Lo
     if options.loop == "custom" or placement.cluster.num_workers > 1:
         return TapeLoop(model, placement.strategy, options.steps_per_execution)
     return FitLoop(model, placement.strategy)
-
-
-def _describe_order(options: TrainingOptions) -> dict[str, Any]:
-    names = ("batch_size", "shuffle_records", "shuffle_bytes", "ram_budget_bytes", "seed")
-    order = {name: getattr(options, name) for name in names}
-    # What comes out of a cache comes in the order of the files; which cache it is plays no part.
-    return {**order, "cache": options.cache != NO_CACHE}
 
 
 @contextmanager

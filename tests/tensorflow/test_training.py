@@ -11,8 +11,9 @@ import tensorflow as tf
 
 from darkroom import progress
 from darkroom.decoding import decode_image
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.input import input_fn
+from darkroom.models import build_model
 from darkroom.options import InputOptions, TrainingOptions
 from darkroom.record_source import RecordSource
 from darkroom.training import read_example_labels, run_fn, train
@@ -281,10 +282,40 @@ def test_fewer_records_than_a_batch(dataset, tmp_path):
     assert _epochs(trained.history) == [1]
 
 
-def test_checkpoint_of_another_model_is_refused(dataset, tmp_path):
+def test_checkpoint_of_another_training_is_refused(dataset, tmp_path):
     _train(dataset, tmp_path / "run", epochs=1)
-    with pytest.raises(UsageError, match="is of another model, image size or number of labels"):
-        _train(dataset, tmp_path / "run", epochs=2, model="small_cnn")
+    for name, value in (
+        ("model", "small_cnn"),
+        ("image_size", (16, 16)),
+        ("resize", "center_crop"),
+    ):
+        with pytest.raises(OutputError, match=f"is of another training: {name} was .*, now "):
+            _train(dataset, tmp_path / "run", epochs=2, **{name: value})
+
+
+def test_a_checkpoint_that_does_not_fit_is_refused(own_models, dataset, tmp_path, monkeypatch):
+    _train(dataset, tmp_path / "run", epochs=1, model="own_models:make")
+    # The same name, and another model behind it.
+    monkeypatch.setattr(own_models, "make", lambda classes, size: build_model("small_cnn", 2, size))
+    with pytest.raises(UsageError, match="is of another model or number of labels"):
+        _train(dataset, tmp_path / "run", epochs=2, model="own_models:make")
+
+
+def test_other_options_are_said_and_hold(dataset, tmp_path, monkeypatch):
+    notes = []
+    monkeypatch.setattr(progress, "note", notes.append)
+    first = _train(dataset, tmp_path / "run", epochs=1)
+    second = _train(dataset, tmp_path / "run", epochs=2, learning_rate=1e-12, batch_size=5)
+    assert notes == [
+        "Goes on after epoch 1 with other options: batch_size was 4, now 5, "
+        "learning_rate was 0.1, now 1e-12."
+    ]
+    # So small a rate leaves the weights as they were.
+    for before, after in zip(first.model.weights, second.model.weights, strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-9)
+    third = _train(dataset, tmp_path / "run", epochs=1)
+    assert notes[1:] == ["Epoch 2 was the last one: nothing is left to train."]
+    assert third.history == second.history
 
 
 def test_a_missing_split_is_named(helpers, write_dataset, tmp_path):
