@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom import progress, storage
-from darkroom.errors import UsageError
+from darkroom.errors import StorageError, UsageError
 from darkroom.input_comparison import (
     InputComparison,
     WayResult,
+    check_output,
     format_comparison,
     write_comparison,
 )
@@ -94,12 +95,25 @@ def run_benchmark(values: Mapping[str, Any], *, as_json: bool) -> int:
 
     Returns:
         The exit code.
+
+    Raises:
+        StorageError: Nothing can be written to `output_dir`; told before anything is measured.
     """
-    options = dict(values)
-    directory, output_dir = options.pop("directory"), options.pop("output_dir")
+    values = dict(values)
+    directory, output_dir = values.pop("directory"), values.pop("output_dir")
+    options = BenchmarkOptions(**values)
+    check_output(output_dir)
     with progress.use(progress.make_sink(sys.stderr)):
-        comparison = compare_input(directory, BenchmarkOptions(**options))
-    paths = write_comparison(comparison, output_dir)
+        comparison = compare_input(directory, options)
+    try:
+        paths = write_comparison(comparison, output_dir)
+    except OSError as error:
+        # What took minutes to measure is not lost with the folder.
+        if not as_json:
+            print(format_comparison(comparison))
+            raise
+        print(json.dumps({**comparison.to_dict(), "message": str(error)}))
+        return StorageError.exit_code
     table = "\n".join([*paths, "", format_comparison(comparison)])
     print(json.dumps(comparison.to_dict()) if as_json else table)
     return 0

@@ -12,6 +12,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.bar_chart import Bars, draw_chart
+from darkroom.errors import StorageError
 
 PICTURE_FILE, TABLE_FILE, JSON_FILE = FILES = ("input.png", "input.md", "input.json")
 BASELINE = "darkroom"
@@ -73,6 +74,26 @@ class InputComparison:
     def to_dict(self) -> dict[str, Any]:
         """Returns the comparison as values that JSON knows, with the advice."""
         return {**dataclasses.asdict(self), "advice": advise(self.results)}
+
+
+def check_output(output_dir: str | os.PathLike[str]) -> None:
+    """Makes the folder, and writes a file there, which goes again.
+
+    Raises:
+        StorageError: One of them does not work.
+    """
+    folder = storage.absolute(output_dir)
+    probe = storage.join(folder, f"{storage.PART_PREFIX}probe")
+    try:
+        storage.make_folder(folder)
+        storage.write_bytes(probe, b"")
+        storage.delete(probe)
+    except OSError as error:
+        reason = "it is a file" if isinstance(error, FileExistsError) else error.strerror or error
+        raise StorageError(
+            f"The folder {folder} for picture and tables cannot be written to: {reason}.",
+            "Name another one with --output-dir.",
+        ) from error
 
 
 def write_comparison(comparison: InputComparison, output_dir: str | os.PathLike[str]) -> list[str]:

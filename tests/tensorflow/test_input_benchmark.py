@@ -26,7 +26,7 @@ from darkroom.bar_chart import (
     list_bar_places,
 )
 from darkroom.cli import main
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input_benchmark import BenchmarkOptions, measure_idle, measure_rate
 from darkroom.input_comparison import InputComparison, WayResult, advise, format_comparison
 from darkroom.input_sample import InputSample, open_sample
@@ -145,6 +145,20 @@ def _make_result(name: str, *rounds: float, stored: bool = False, advice: str = 
 
 DARKROOM = _make_result("darkroom", 100.0, 200.0, 400.0, advice="darkroom.load")
 SMALLER = _make_result("small", 210.0, 420.0, 840.0, stored=True, advice="--resize-short-side 256")
+COMPARISON = InputComparison(
+    directory="data",
+    images=40,
+    mean_bytes=34_600,
+    image_size=(24, 32),
+    batch_size=16,
+    cores=2,
+    step_seconds=0.0125,
+    results=(
+        DARKROOM,
+        SMALLER,
+        WayResult(name="raw", advice="", is_stored=True, skipped="too large"),
+    ),
+)
 
 
 def test_advice_compares_within_rounds():
@@ -163,18 +177,7 @@ def test_advice_compares_within_rounds():
 
 
 def test_the_table_has_a_line_for_each_way():
-    skipped = WayResult(name="raw", advice="", is_stored=True, skipped="too large")
-    comparison = InputComparison(
-        directory="data",
-        images=40,
-        mean_bytes=34_600,
-        image_size=(24, 32),
-        batch_size=16,
-        cores=2,
-        step_seconds=0.0125,
-        results=(DARKROOM, SMALLER, skipped),
-    )
-    assert format_comparison(comparison).splitlines()[:6] == [
+    assert format_comparison(COMPARISON).splitlines()[:6] == [
         "40 images of 35 kB to batches of 16 x 24 x 32, 2 cores; step 12.5 ms",
         "",
         "way       images/s  to darkroom  idle  prepared in",
@@ -202,6 +205,52 @@ def test_bars_are_as_long_as_their_values():
     ]
     first = pixels[HEAD_HEIGHT + ROW_HEIGHT // 2]
     assert [int((first == color).all(axis=1).argmax()) for color in COLORS] == [*list_bar_places()]
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
+):
+    def measure(*_: object) -> InputComparison:
+        raise AssertionError("measured")
+
+    monkeypatch.setattr(input_benchmark, "compare_input", measure)
+    (tmp_path / "file").write_text("mine")
+    command = ["benchmark", "input", str(dataset), "--output-dir"]
+    assert main([*command, str(tmp_path / "file")]) == StorageError.exit_code
+    assert capsys.readouterr().err.splitlines() == [
+        f"darkroom: The folder {tmp_path}/file for picture and tables cannot be written to: "
+        "it is a file.",
+        "Name another one with --output-dir.",
+    ]
+    assert main([*command, str(tmp_path / "file" / "below")]) == StorageError.exit_code
+    assert "cannot be written to: Not a directory." in capsys.readouterr().err
+    assert main([*command, "/proc"]) == StorageError.exit_code
+    assert "The folder /proc for picture" in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_what_was_measured_is_shown_although_it_cannot_be_written(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
+):
+    out = tmp_path / "out"
+
+    def measure(*_: object) -> InputComparison:
+        assert list(out.iterdir()) == []
+        out.rmdir()
+        out.write_text("in the way")
+        return COMPARISON
+
+    monkeypatch.setattr(input_benchmark, "compare_input", measure)
+    command = ["benchmark", "input", str(dataset), "--output-dir", str(out)]
+    assert main(command) == StorageError.exit_code
+    shown = capsys.readouterr()
+    assert shown.out.strip() == format_comparison(COMPARISON)
+    assert f"File exists: '{out}'" in shown.err
+    out.unlink()
+    assert main([*command, "--json"]) == StorageError.exit_code
+    found = json.loads(capsys.readouterr().out)
+    assert f"File exists: '{out}'" in found.pop("message")
+    assert found == json.loads(json.dumps(COMPARISON.to_dict()))
 
 
 @pytest.mark.slow
@@ -249,7 +298,8 @@ def test_wrong_options_are_errors(values: dict[str, object], message: str):
         BenchmarkOptions(**values)
 
 
-def test_what_is_no_dataset_of_images_in_files_is_an_error(tmp_path: Path, capsys):
+def test_what_is_no_dataset_of_images_in_files_is_an_error(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert main(["benchmark", "input", str(tmp_path)]) == DataError.exit_code
     assert "is no dataset: it has no dataset.json" in capsys.readouterr().err
     (tmp_path / "table.csv").write_text("weight,label\n1,a\n2,b\n")
