@@ -238,7 +238,9 @@ def _add_benchmark(commands: Any) -> None:
         "--image-size", metavar="HEIGHTxWIDTH", type=parse_size, help="default: 224x224"
     )
     reading.add_argument("--batch-size", type=int, help="images in a batch (default: 64)")
-    reading.add_argument("--images", type=int, help="size of the sample (default: 1024)")
+    reading.add_argument(
+        "--images", type=int, help="size of the sample, at least eight batches (default: 1024)"
+    )
     reading.add_argument(
         "--step-seconds",
         type=float,

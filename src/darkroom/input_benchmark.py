@@ -17,6 +17,7 @@ from darkroom.input_comparison import (
     InputComparison,
     WayResult,
     check_output,
+    find_caution,
     format_comparison,
     write_comparison,
 )
@@ -138,6 +139,8 @@ def compare_input(
     options = options or BenchmarkOptions()
     inputs = options.input_options
     with open_sample(directory, options.images, inputs, passes=_PASSES) as sample:
+        if caution := find_caution(len(sample.paths), options.batch_size):
+            progress.note(caution)
         entrants = [_prepare(way, sample) for way in WAYS]
         running = [entrant for entrant in entrants if not entrant.skipped]
         _run_rounds("Free", running, lambda each: _add_rate(each, len(sample.paths)))

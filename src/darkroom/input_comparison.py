@@ -17,6 +17,8 @@ from darkroom.errors import StorageError
 PICTURE_FILE, TABLE_FILE, JSON_FILE = FILES = ("input.png", "input.md", "input.json")
 BASELINE = "darkroom"
 
+# A way that is begun anew every few batches is measured at beginning, not at reading.
+_LEAST_BATCHES = 8
 # Runs of the same way differ by about as much.
 _NOTABLE = 1.1
 _COLUMNS = ("way", "images/s", f"to {BASELINE}", "idle", "prepared in")
@@ -72,8 +74,9 @@ class InputComparison:
     results: tuple[WayResult, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the comparison as values that JSON knows, with the advice."""
-        return {**dataclasses.asdict(self), "advice": advise(self.results)}
+        """Returns the comparison as values that JSON knows, with caution and advice."""
+        told = {"caution": find_caution(self.images, self.batch_size)}
+        return {**dataclasses.asdict(self), **told, "advice": advise(self.results)}
 
 
 def check_output(output_dir: str | os.PathLike[str]) -> None:
@@ -111,24 +114,36 @@ def write_comparison(comparison: InputComparison, output_dir: str | os.PathLike[
     return paths
 
 
+def find_caution(num_images: int, batch_size: int) -> str:
+    """Returns why a sample says little; the empty text when it has eight batches or more."""
+    needed = _LEAST_BATCHES * batch_size
+    if num_images >= needed:
+        return ""
+    return (
+        f"Too few images to tell which way is fastest: {num_images:,} are fewer than "
+        f"{_LEAST_BATCHES} batches of {batch_size}. Take {needed:,} or more (--images, of a "
+        "dataset that has them), or smaller batches."
+    )
+
+
 def format_comparison(comparison: InputComparison) -> str:
-    """Returns the table for a terminal, and the advice as its last line."""
+    """Returns the table for a terminal, any caution, and the advice as its last line."""
     rows = [_COLUMNS, *map(_format_cells, _pair_with_ratios(comparison.results))]
     widths = [max(len(row[column]) for row in rows if len(row) > 2) for column in range(5)]
     lines = [_describe_sample(comparison), ""]
     for name, *cells in rows:
         shown = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=False))
         lines.append(f"{name:<{widths[0]}}  {cells[0] if len(cells) == 1 else shown}".rstrip())
-    return "\n".join([*lines, "", advise(comparison.results)])
+    return "\n".join([*lines, "", *_conclude(comparison)])
 
 
 def format_markdown(comparison: InputComparison) -> str:
-    """Returns the table in Markdown, between what was measured and the advice."""
+    """Returns the table in Markdown, between what was measured and caution and advice."""
     lines = [_describe_sample(comparison), "", _join_cells(_COLUMNS), "| --- |" + " ---: |" * 4]
     for pair in _pair_with_ratios(comparison.results):
         cells = _format_cells(pair)
         lines.append(_join_cells([*cells, *[""] * (len(_COLUMNS) - len(cells))]))
-    return "\n".join([*lines, "", advise(comparison.results)])
+    return "\n".join([*lines, "", *_conclude(comparison)])
 
 
 def draw_comparison(comparison: InputComparison) -> bytes:
@@ -165,6 +180,11 @@ def advise(results: Sequence[WayResult]) -> str:
     rate = best.images_per_second or 0.0
     head = f"Fastest without other storage: {best.name} ({best.advice}), {rate:,.0f} images/s"
     return "; ".join([head, *(others or ["no other storage is faster"])]) + "."
+
+
+def _conclude(comparison: InputComparison) -> list[str]:
+    caution = find_caution(comparison.images, comparison.batch_size)
+    return [*([caution, ""] if caution else []), advise(comparison.results)]
 
 
 def _is_faster(result: WayResult, other: WayResult) -> bool:

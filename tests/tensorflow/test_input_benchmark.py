@@ -28,7 +28,13 @@ from darkroom.bar_chart import (
 from darkroom.cli import main
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input_benchmark import BenchmarkOptions, measure_idle, measure_rate
-from darkroom.input_comparison import InputComparison, WayResult, advise, format_comparison
+from darkroom.input_comparison import (
+    InputComparison,
+    WayResult,
+    advise,
+    format_comparison,
+    format_markdown,
+)
 from darkroom.input_sample import InputSample, open_sample
 from darkroom.input_ways import WAYS, Way, open_fused, open_preloaded
 
@@ -177,14 +183,30 @@ def test_advice_compares_within_rounds():
 
 
 def test_the_table_has_a_line_for_each_way():
-    assert format_comparison(COMPARISON).splitlines()[:6] == [
-        "40 images of 35 kB to batches of 16 x 24 x 32, 2 cores; step 12.5 ms",
+    comparison = replace(COMPARISON, images=128)
+    assert format_comparison(comparison).splitlines() == [
+        "128 images of 35 kB to batches of 16 x 24 x 32, 2 cores; step 12.5 ms",
         "",
         "way       images/s  to darkroom  idle  prepared in",
         "darkroom       200         1.00   25%        1.5 s",
         "small          420         2.10   25%        1.5 s",
         "raw       left out: too large",
+        "",
+        advise(comparison.results),
     ]
+    assert comparison.to_dict()["caution"] == ""
+
+
+def test_too_few_images_are_told_before_the_advice():
+    comparison = replace(COMPARISON, images=127)
+    caution = (
+        "Too few images to tell which way is fastest: 127 are fewer than 8 batches of 16. "
+        "Take 128 or more (--images, of a dataset that has them), or smaller batches."
+    )
+    ending = ["", caution, "", advise(comparison.results)]
+    assert format_comparison(comparison).splitlines()[-4:] == ending
+    assert format_markdown(comparison).splitlines()[-4:] == ending
+    assert comparison.to_dict()["caution"] == caution
 
 
 def test_bars_are_as_long_as_their_values():
@@ -267,7 +289,10 @@ def test_the_command_writes_table_and_picture(
     command = ["benchmark", "input", str(dataset), "--output-dir", str(tmp_path / "out"), "--json"]
     options = ["--image-size", "24x32", "--batch-size", "16", "--images", "20"]
     assert main([*command, *options, "--step-seconds", "0.004"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    assert found["caution"].startswith("Too few images")
+    assert found["caution"] in shown.err
     assert json.loads((tmp_path / "out" / "input.json").read_text()) == found
     assert [each["name"] for each in found["results"]] == [
         way.name.format(short_side=37) for way in WAYS
