@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import tempfile
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from darkroom import conversion, manifest_writer, storage
 from darkroom.dataset import DATASET_FILE
 from darkroom.decoding import decode_image
 from darkroom.errors import DataError, UsageError
-from darkroom.image_forms import check_form
+from darkroom.image_forms import check_form, describe_form
 from darkroom.image_source import EpochOrder, LabeledImage
 from darkroom.locks import LOCK_FILE
 from darkroom.manifest import Manifest, read_manifest_rows
@@ -109,6 +108,10 @@ class ManifestSource:
         Raises:
             DataError: Some cannot be decoded; the first ten are named.
         """
+        check_images([self])
+
+    def find_damaged(self) -> list[int]:
+        """Decodes all images, and returns the numbers of those for which that does not work."""
         whole = tf.data.Dataset.range(len(self._uris)).map(
             tf.autograph.experimental.do_not_convert(self._decode),
             num_parallel_calls=len(os.sched_getaffinity(0)),
@@ -120,13 +123,7 @@ class ManifestSource:
         for number in (*whole.ignore_errors().as_numpy_iterator(), len(self._uris)):
             damaged += range(expected, int(number))
             expected = int(number) + 1
-        if damaged:
-            named = [self._describe_problem(number) for number in damaged[:_MAX_NAMED]]
-            raise DataError(
-                f"{len(damaged)} of {len(self._uris)} images cannot be decoded: "
-                f"{'; '.join(named)}.",
-                "Mend them or take them off the list; darkroom convert leaves such images out.",
-            )
+        return damaged
 
     def _decode(self, number: tf.Tensor) -> tf.Tensor:
         """Returns the number, when the image could be decoded."""
@@ -135,14 +132,18 @@ class ManifestSource:
         with tf.control_dependencies((pixels,)):
             return tf.identity(number)
 
-    def _describe_problem(self, number: int) -> str:
+    def describe_damage(self, number: int) -> str:
+        """Returns the place of an image that cannot be decoded, and why it cannot."""
+        uri = self._uris[number]
         try:
-            self._decode(tf.constant(number, tf.int64))
+            form = describe_form(tf.io.read_file(uri)).numpy().decode()
+        except tf.errors.NotFoundError:
+            return f"{uri} (it is missing)"
+        except tf.errors.InvalidArgumentError:
+            form = ""
         except tf.errors.OpError as error:
-            # Without the names of operations before and behind.
-            reason = re.sub(r"\{\{.*?\}\}|\[Op:.*", "", str(error.message)).strip()
-            return f"{self._uris[number]} ({reason})"
-        return str(self._uris[number])
+            return f"{uri} (it cannot be read: {type(error).__name__})"
+        return f"{uri} (it is {form or 'damaged'})"
 
     def identify(self) -> str:
         """Returns a hash of the images' places, labels and versions, 32 hexadecimal digits."""
@@ -150,6 +151,26 @@ class ManifestSource:
         digest.update("\0".join(self._uris).encode())
         digest.update(repr(list(self._labels)).encode())
         return digest.hexdigest()
+
+
+def check_images(sources: Sequence[ManifestSource]) -> None:
+    """Decodes all images of some sources, to name those that end a training.
+
+    Raises:
+        DataError: Some cannot be decoded; the first ten of all sources are named.
+    """
+    damaged = [(source, number) for source in sources for number in source.find_damaged()]
+    if not damaged:
+        return
+    named = [source.describe_damage(number) for source, number in damaged[:_MAX_NAMED]]
+    if more := len(damaged) - len(named):
+        named.append(f"and {more:,} more")
+    total = sum(source.count_images() for source in sources)
+    raise DataError(
+        f"{len(damaged):,} of {total:,} images cannot be decoded: {'; '.join(named)}.",
+        "Mend them or take them off the list; darkroom convert reads more formats, and leaves "
+        "out what is damaged.",
+    )
 
 
 def is_converted(source: AnySource) -> bool:

@@ -15,7 +15,7 @@ from darkroom import progress
 from darkroom.errors import DataError
 from darkroom.image_source import ImageSource
 from darkroom.input_pipeline import make_eval_dataset
-from darkroom.manifest_source import ManifestSource
+from darkroom.manifest_source import ManifestSource, check_images
 from darkroom.options import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.record_source import RecordSource, check_commits, list_files
 
@@ -57,13 +57,10 @@ def explain_damage(**splits: ImageSource) -> Iterator[None]:
     try:
         yield
     except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
-        for split, source in splits.items():
-            if isinstance(source, ManifestSource):
-                with progress.step(f"Check the images of {split}"):
-                    try:
-                        source.check_images()
-                    except DataError as error:
-                        raise _describe_unusable(split, error) from error
+        lists = {k: source for k, source in splits.items() if isinstance(source, ManifestSource)}
+        if lists:
+            with progress.step(f"Check the images of {' and '.join(lists)}"):
+                check_images([*lists.values()])
         raise
 
 

@@ -22,6 +22,7 @@ from darkroom.input import load, make_eval_dataset, make_train_dataset
 from darkroom.manifest_options import ManifestOptions
 from darkroom.manifest_source import ManifestSource, open_manifest
 from darkroom.options import InputOptions
+from darkroom.training_data import explain_damage
 
 RNG = np.random.default_rng(0)
 PIXELS = RNG.integers(0, 256, (12, 16, 3), np.uint8)
@@ -283,10 +284,46 @@ def test_every_image_that_cannot_be_decoded_is_named(listed):
     (folder / "0.png").write_bytes((folder / "0.png").read_bytes()[:-30])
     (folder / "3.jpg").write_bytes(b"\xff\xd8\xff rubbish")
     (folder / "15.jpg").unlink()
-    with pytest.raises(DataError, match="3 of 6 images cannot be decoded: ") as caught:
+    with pytest.raises(DataError) as caught:
         source.check_images()
-    for name, reason in (("0.png", "Invalid PNG"), ("3.jpg", "Inv"), ("15.jpg", f"{folder}")):
-        assert f"{folder}/{name} ({reason}" in caught.value.message
+    assert caught.value.message.startswith("3 of 6 images cannot be decoded: ")
+    found = caught.value.message.partition(": ")[2].rstrip(".").split("; ")
+    assert sorted(found) == [
+        f"{folder}/0.png (it is damaged)",
+        f"{folder}/15.jpg (it is missing)",
+        f"{folder}/3.jpg (it is damaged)",
+    ]
+
+
+def test_the_damaged_images_of_all_splits_are_named_and_counted(listed):
+    splits = open_manifest(listed).splits
+    chosen = {name: splits[name] for name in ("train", "eval")}
+    folder = listed.parent
+    (folder / "0.png").write_bytes((folder / "0.png").read_bytes()[:-30])
+    (second := next(folder.glob("1.*"))).write_bytes(b"")
+
+    def read() -> None:
+        with explain_damage(**chosen):
+            list(make_eval_dataset(chosen["train"], InputOptions((8, 8))))
+
+    with pytest.raises(DataError) as caught:
+        read()
+    assert caught.value.message == (
+        f"2 of 12 images cannot be decoded: {folder}/0.png (it is damaged); {second} (it is empty)."
+    )
+    for number in (3, 4, 6, 7, 9, 10, 12, 13, 15, 16):
+        next(folder.glob(f"{number}.*")).write_bytes(b"\x89PNG rubbish")
+    with pytest.raises(DataError, match="12 of 12 images") as caught:
+        read()
+    assert caught.value.message.count(f"{folder}/") == 10
+    assert caught.value.message.endswith("; and 2 more.")
+
+
+def test_an_error_of_the_training_itself_stays_what_it_is(listed):
+    splits = open_manifest(listed).splits
+    error = tf.errors.InvalidArgumentError(None, None, "the model's own")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="own"), explain_damage(**splits):
+        raise error
 
 
 def test_a_file_that_is_gone_is_named(listed):
