@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from darkroom.errors import DarkroomError, UsageError, convert_error
 
-_QUIET = ("train", "benchmark", "compile")
+_QUIET = ("train", "benchmark", "compile", "submit")
 _EXIT_USAGE, _EXIT_DEFECT = 2, 70
 
 
@@ -37,8 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end_by_signal)
+    arguments = argparse.Namespace(command=None)
     try:
-        code = _run_command(build_parser().parse_args(argv))
+        arguments = build_parser().parse_args(argv)
+        code = _run_command(arguments)
     except UsageError as error:
         as_json = "--json" in (sys.argv[1:] if argv is None else argv)
         asked = argparse.Namespace(json=as_json)
@@ -46,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else _EXIT_USAGE
         if code > 128:
-            print(f"Ended by {signal.Signals(code - 128).name}; run it again.", file=sys.stderr)
+            # A service runs until somebody ends it.
+            again = "" if arguments.command == "dataservice" else "; run it again"
+            print(f"Ended by {signal.Signals(code - 128).name}{again}.", file=sys.stderr)
     if argv is None and "tfx" in sys.modules:
         # Taking TFX and TensorFlow down properly would take another four seconds.
         sys.stdout.flush()
@@ -256,7 +260,11 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _dataservice(arguments: argparse.Namespace) -> NoReturn:
-    from darkroom.data_service import run_dispatcher, run_worker
+    from darkroom import logs
+
+    # Of a server nothing else tells what it meets later, so only TensorFlow's start is silent.
+    with logs.redirect_output(os.devnull):
+        from darkroom.data_service import run_dispatcher, run_worker
 
     if arguments.role == "dispatcher":
         server = run_dispatcher(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.cli import main
+from darkroom.cli import _quiet_libraries, main
 from darkroom.errors import UsageError
 from darkroom.locks import FolderLock
 
@@ -277,6 +277,18 @@ def test_a_signal_ends_it_with_its_number(image_set, tmp_path, number, code):
     out, err = process.communicate(timeout=10)
     assert process.returncode == code, out + err
     assert "Traceback" not in out + err
+
+
+@pytest.mark.parametrize("command", ["compile", "submit", "train"])
+def test_tensorflow_is_loaded_without_its_noise(command, monkeypatch):
+    name = "TF_CPP_MIN_LOG_LEVEL"
+    monkeypatch.setenv(name, "")
+    monkeypatch.delenv(name)
+    _quiet_libraries(command)
+    assert os.environ[name] == "3"
+    monkeypatch.setenv(name, "0")
+    _quiet_libraries(command)
+    assert os.environ[name] == "0"
 
 
 def test_inspect_writes_a_sheet_and_a_table(image_set, tmp_path, capsys):

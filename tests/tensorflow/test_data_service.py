@@ -405,3 +405,15 @@ def test_a_port_that_is_taken_and_the_form_of_errors(capsys):
     assert error["message"].startswith(f"Port {port} cannot be used: ")
     assert main(["dataservice", "worker", "--dispatcher", "here", "--port", str(port)]) == 2
     assert "'here' is no address of a tf.data service." in capsys.readouterr().err
+
+
+def test_a_service_that_is_ended_has_said_its_address_and_nothing_else():
+    port = _free_port()
+    process = _start("dispatcher", f"--port={port}")
+    assert process.stdout.readline() == f"grpc://localhost:{port}\n"
+    process.terminate()
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (128 + signal.SIGTERM, "")
+    # TensorFlow's dispatcher may have counted its workers already: there is none.
+    said = [line for line in err.splitlines() if "dispatcher_impl.cc" not in line]
+    assert said == ["Ended by SIGTERM."]
