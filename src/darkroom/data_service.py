@@ -27,6 +27,7 @@ CONNECT_TIMEOUT_SECONDS = 10.0
 # back, learns of it by its next heartbeat. TensorFlow's default lets it idle for 30 s.
 _HEARTBEAT_MILLISECONDS = 5_000
 _RETRY_SECONDS = 0.2
+_MAX_PORT = 65_535
 # What opens a connection of gRPC, which is HTTP/2: a fixed text and an empty frame of settings.
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
 _FRAME_HEADER_BYTES = 9
@@ -103,9 +104,11 @@ def run_dispatcher(
         Its address, grpc://host:port.
 
     Raises:
+        UsageError: `port` is none, or one of `workers` no address.
         StorageError: The port is taken, or the folder cannot be used.
         OutputError: Another dispatcher uses the folder.
     """
+    _check_port(port, 0)
     for worker in workers:
         parse_address(f"grpc://{worker}")
     _check_port_is_free(port)
@@ -149,6 +152,7 @@ def run_worker(
         UsageError: `dispatcher` is no address, or `host` and `port` make none.
         StorageError: The port is taken, or no dispatcher answers in time.
     """
+    _check_port(port, 1)
     address = f"grpc://{host}:{port}"
     parse_address(address)
     check_dispatcher(dispatcher, timeout_seconds)
@@ -217,13 +221,20 @@ def _find_problem(place: tuple[str, int], deadline: float) -> str:
     return "" if is_http2 else "what listens there does not speak gRPC"
 
 
+def _check_port(port: int, least: int) -> None:
+    if not least <= port <= _MAX_PORT:
+        raise UsageError(
+            f"port is {port}, expected {least} to {_MAX_PORT}.", "Give another one (--port)."
+        )
+
+
 def _check_port_is_free(port: int) -> None:
     # Of two servers of gRPC on one port, both start, and each gets some of the calls.
     try:
         socket.create_server(("", port)).close()
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise StorageError(
-            f"Port {port} cannot be used: {getattr(error, 'strerror', None) or error}.",
+            f"Port {port} cannot be used: {error.strerror or error}.",
             "Choose another port, or end what listens there.",
         ) from error
 

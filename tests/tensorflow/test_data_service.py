@@ -407,6 +407,19 @@ def test_a_port_that_is_taken_and_the_form_of_errors(capsys):
     assert "'here' is no address of a tf.data service." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("role", "port", "least"),
+    [("dispatcher", 80_000, 0), ("dispatcher", -1, 0), ("worker", 65_536, 1), ("worker", 0, 1)],
+)
+def test_what_is_no_port_is_wrong_usage(role, port, least, capsys):
+    dispatcher = ["--dispatcher", "grpc://localhost:5050"] if role == "worker" else []
+    assert main(["dataservice", role, *dispatcher, f"--port={port}"]) == UsageError.exit_code
+    assert capsys.readouterr().err.splitlines() == [
+        f"darkroom: port is {port}, expected {least} to 65535.",
+        "Give another one (--port).",
+    ]
+
+
 def test_a_service_that_is_ended_has_said_its_address_and_nothing_else():
     port = _free_port()
     process = _start("dispatcher", f"--port={port}")
