@@ -113,7 +113,7 @@ def add_record_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--encoding", choices=("keep", "raw"), help="store files (keep) or pixels")
     parser.add_argument("--compression", choices=("none", "gzip"), help="of the records")
-    parser.add_argument("--num-shards", type=int, help="of each split (default: from the bytes)")
+    parser.add_argument("--num-shards", type=int, help="of each split; 0: from the bytes (default)")
     parser.add_argument(
         "--max-rejects", metavar="FRACTION", type=float, help="refused rows allowed (default: 0.01)"
     )
@@ -150,7 +150,9 @@ def add_training_options(parser: argparse.ArgumentParser, *, cache: str) -> None
         "--verify", action="store_true", help="check the hashes of all records before training"
     )
     parser.add_argument(
-        "--profile-input", action="store_true", help="measure each stage of the input at the end"
+        "--profile-input",
+        action="store_true",
+        help="measure each stage of the input at the end, for input.md beside the history",
     )
     parser.add_argument(
         "--checkpoint-steps",

@@ -69,7 +69,7 @@ def convert(
         resize_short_side: Short side in pixels to which larger images are reduced.
         encoding: `keep`, or `raw` to store decoded pixels: quicker to read, many times larger.
         compression: None or `gzip`.
-        num_shards: Shards of each split, or by split; from the bytes when None.
+        num_shards: Shards of each split, or by split; from the bytes when None or 0.
         max_rejects: Share of refused rows over which the conversion fails.
         overwrite: Whether to replace what another conversion left in `output_dir`.
         runner: Beam runner; in this process when None. `DataflowRunner` in any letter case.
