@@ -24,7 +24,7 @@ from darkroom.converter import convert
 from darkroom.errors import DataError
 from darkroom.inspection import inspect
 from darkroom.tfrecords import read_records
-from darkroom.verification import VerificationResult, verify
+from darkroom.verification import VerificationResult, format_result, verify
 
 # Reads damaged files, makes no new ones: (folder of the dataset, random numbers, another run of the
 # same images) -> the files of which at least one has to be named.
@@ -598,6 +598,15 @@ def test_the_command_is_zero_for_a_sound_dataset(root, capsys):
     assert main(["verify", str(root), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["sound"], found["findings"], found["files"]) == (True, [], 6)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.9, "2,500,000 bytes in 0.9 s"), (2.0, "2,500,000 bytes in 2.0 s (1.2 MB/s)")],
+)
+def test_a_rate_is_told_when_there_was_time_to_measure_it(seconds, said):
+    result = VerificationResult("data", (), "f" * 64, 40, 1, 2_500_000, seconds)
+    assert format_result(result).splitlines()[0] == f"Read       1 shard, {said}"
 
 
 def test_the_command_is_one_with_all_findings_for_a_damaged_one(root, capsys):
