@@ -24,7 +24,9 @@ class DarkroomError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}" if self.hint else self.message
+        # Behind a list the hint would look like its last entry.
+        space = "\n" if "\n" in self.message else " "
+        return f"{self.message}{space}{self.hint}" if self.hint else self.message
 
     @property
     def message(self) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.cli import _quiet_libraries, main
+from darkroom.converter import TooManyRejectsError, convert
 from darkroom.errors import UsageError
 from darkroom.locks import FolderLock
 
@@ -83,6 +84,10 @@ def test_over_budget_is_one_with_the_result(faulty_set, tmp_path, capsys):
     assert (found["rows"], found["written"], found["fingerprint"]) == (47, 0, "")
     assert sum(found["rejected"].values()) == 7
     assert "more than the 1.00% allowed" in found["message"]
+
+    with pytest.raises(TooManyRejectsError) as caught:
+        convert(faulty_set.csv, tmp_path / "out")
+    assert str(caught.value).splitlines()[-1].startswith("All are listed in ")
 
     assert main(arguments) == 1
     out, err = capsys.readouterr()
