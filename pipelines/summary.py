@@ -173,9 +173,12 @@ def _format_findings(report: ValidationReport) -> list[str]:
         lines.append(
             f"  {finding.policy.upper():<5}{finding.check}: {make_visible(finding.message)}"
         )
-        for row in finding.rows[:_SHOWN_ROWS]:
+        shown = finding.rows[:_SHOWN_ROWS]
+        for row in shown:
             # Both sides of a pair, each on its own line: together they are wider than a terminal.
             lines += [f"       {side}" for side in format_row(row).split("  =  ")]
+        if finding.count > len(shown) > 0:
+            lines.append(f"       and {finding.count - len(shown):,} more")
     return lines
 
 
