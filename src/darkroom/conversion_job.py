@@ -14,6 +14,7 @@ from darkroom import dataset as datasets
 from darkroom import index as indexes
 from darkroom.conversion import ConversionOptions
 from darkroom.errors import DataError, OutputError
+from darkroom.findings import format_count
 from darkroom.garbage import collect_less_garbage
 from darkroom.image_access import PROBED_IMAGES, check_access
 from darkroom.label_checks import describe_lookalikes
@@ -160,7 +161,8 @@ class ConversionJob:
                 self.source, folders.manifest, folders.manifest_rejects, self.manifest
             )
         if self.manifest.exclude is not None:
-            progress.note(f"{manifest.excluded:,} rows are excluded by {self.manifest.exclude}.")
+            rows = format_count(manifest.excluded, "row")
+            progress.note(f"{rows} left out, as {self.manifest.exclude} says.")
         for line in describe_lookalikes(manifest.labels):
             progress.note(f"Warning: {line}")
         return manifest

@@ -28,6 +28,7 @@ from darkroom import progress, storage
 from darkroom.batches import BATCH_ROWS
 from darkroom.database import create_view, open_database
 from darkroom.errors import DataError
+from darkroom.findings import format_count
 from darkroom.index import list_index_files
 
 BYTES, PIXELS = "bytes", "pixels"
@@ -187,13 +188,13 @@ def _differ(members: Sequence[dict[str, Any]], name: str) -> bool:
 
 def format_duplicates(found: Duplicates) -> str:
     """Returns what was found as text for a person."""
-    pixels = f"{found.pixels_groups:,}" if found.has_pixels else "unknown (needs checks full)"
+    same_pixels = format_count(found.pixels_groups, "group")
     lines = [
-        f"Same bytes    {found.bytes_groups:,} groups",
-        f"Same pixels   {pixels}" + (" groups" if found.has_pixels else ""),
-        f"In two splits {found.splits_differ:,} groups",
-        f"Two labels    {found.labels_differ:,} groups, of which all images are kept",
-        f"To leave out  {found.surplus:,} images",
+        f"Same bytes    {format_count(found.bytes_groups, 'group')}",
+        f"Same pixels   {same_pixels if found.has_pixels else 'unknown (needs checks full)'}",
+        f"In two splits {format_count(found.splits_differ, 'group')}",
+        f"Two labels    {format_count(found.labels_differ, 'group')}, of which all images are kept",
+        f"To leave out  {format_count(found.surplus, 'image')}",
         f"List          {found.path}",
     ]
     return "\n".join(lines)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 PLAIN_INTERVAL_SECONDS = 2.0
 RICH_INTERVAL_SECONDS = 0.1
+# What would be shown as 0.0.
+_LEAST_RATE = 0.05
 
 
 @dataclass
@@ -39,13 +41,14 @@ class _Step:
             return self.remark
         if not self.done:
             return ""
-        amount = f"{self.done:,}"
+        amount, last = f"{self.done:,}", self.done
         if self.total is not None and not (final and self.done == self.total):
-            amount += f"/{self.total:,}"
+            amount, last = f"{amount}/{self.total:,}", self.total
+        unit = self.unit.removesuffix("s") if last == 1 else self.unit
         seconds = now - self.count_started
         rate = self.done / seconds if seconds > 0 else 0.0
-        shown = f" {rate:,.{0 if rate >= 10 else 1}f}/s" if rate else ""
-        return f"{amount} {self.unit}".rstrip() + shown
+        shown = f" {rate:,.{0 if rate >= 10 else 1}f}/s" if rate >= _LEAST_RATE else ""
+        return f"{amount} {unit}".rstrip() + shown
 
 
 class _StepSink:

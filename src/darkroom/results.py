@@ -11,6 +11,7 @@ from typing import Any
 from darkroom import rejects, storage
 from darkroom.dataset import INDEX_FOLDER, Dataset
 from darkroom.errors import DataError
+from darkroom.findings import format_count
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,14 @@ class ConversionResult:
 def format_result(result: ConversionResult) -> str:
     """Returns the result as text for a terminal."""
     if result.job_id:
-        return f"Submitted as {result.job_id}: {result.rows:,} rows go to {result.output_dir}."
+        rows = format_count(result.rows, "row")
+        return f"Submitted as {result.job_id}: {rows} to {result.output_dir}."
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in result.rejected.items())
     splits = ", ".join(f"{split} {count:,}" for split, count in result.splits.items())
     head = "Already complete: nothing was done.\n" if result.already_complete else ""
     lines = [
         f"{head}Rows in    {result.rows:,}",
-        f"Written    {result.written:,}  ({splits}) in {result.shards} shards",
+        f"Written    {result.written:,}  ({splits}) in {format_count(result.shards, 'shard')}",
         f"Rejected   {result.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
         f"Repeated   {result.deduplicated:,}",
         f"Labels     {len(result.labels)}",

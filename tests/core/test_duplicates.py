@@ -10,7 +10,7 @@ from PIL import Image
 
 from darkroom.cli import main
 from darkroom.converter import convert
-from darkroom.duplicates import find_duplicates
+from darkroom.duplicates import Duplicates, find_duplicates, format_duplicates
 from darkroom.errors import DataError, UsageError
 from darkroom.index import list_index_files
 from darkroom.keys import make_key
@@ -204,7 +204,7 @@ def test_the_command_says_what_it_found(source, tmp_path, capsys):
     assert main(["duplicates", str(tmp_path / "out"), "--output", f"{tmp_path}/x.parquet"]) == 0
     text = capsys.readouterr().out
     assert "To leave out  4 images" in text
-    assert "Two labels    1 groups" in text
+    assert "Two labels    1 group, of which" in text
     assert main(["duplicates", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["surplus"] == 4
     arguments = ["convert", str(source), "--output-dir", f"{tmp_path}/next", "--json"]
@@ -229,3 +229,25 @@ def test_many_groups_need_little_memory(tmp_path, monkeypatch):
         found = duplicates._write_groups(connection, path, True, str(tmp_path))
     assert (found.bytes_groups, found.pixels_groups, found.surplus) == (150_000, 0, 150_000)
     assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE keep").fetchall() == [(150_000,)]
+
+
+@pytest.mark.parametrize(("has_pixels", "pixels"), [(True, "1 group"), (False, "unknown (needs")])
+def test_one_is_singular(has_pixels, pixels):
+    found = Duplicates("x", 1, 1, 1, 0, 2, has_pixels=has_pixels)
+    lines = format_duplicates(found).splitlines()
+    assert lines[0] == "Same bytes    1 group"
+    assert lines[1].startswith(f"Same pixels   {pixels}")
+    assert lines[2] == "In two splits 2 groups"
+    assert lines[3].startswith("Two labels    0 groups,")
+    assert lines[4] == "To leave out  1 image"
+
+
+def test_what_is_left_out_is_told_in_singular_and_plural(source, tmp_path, capsys):
+    for names, said in (
+        ("d1.png\n", "1 row left out, as"),
+        ("d1.png\nc1.png\n", "2 rows left out, as"),
+    ):
+        (tmp_path / "list.txt").write_text(names)
+        arguments = ["convert", str(source), "--output-dir", f"{tmp_path}/out", "--overwrite"]
+        assert main([*arguments, "--exclude", f"{tmp_path}/list.txt"]) == 0
+        assert f"{said} {tmp_path}/list.txt says.\n" in capsys.readouterr().err

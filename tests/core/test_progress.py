@@ -239,3 +239,19 @@ def test_redirect_output_to_an_unusable_file(tmp_path):
         redirect_output(tmp_path / "file" / "log"),
     ):
         pass
+
+
+def test_one_is_singular_and_what_takes_long_has_no_rate(plain):
+    stream, clock = plain
+    with progress.step("Training"):
+        clock.now += 25
+        progress.advance(1, 1, "epochs")
+    with progress.step("Store"):
+        clock.now += 20
+        progress.advance(1, 1, "epochs")
+    assert stream.getvalue().splitlines() == [
+        "Training 1/1 epoch",
+        "Training done in 25.0 s, 1 epoch",
+        "Store 1/1 epoch 0.1/s",
+        "Store done in 20.0 s, 1 epoch 0.1/s",
+    ]
