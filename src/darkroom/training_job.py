@@ -13,6 +13,7 @@ from darkroom.cluster import read_cluster
 from darkroom.errors import DataError, UsageError
 from darkroom.locks import FolderLock
 from darkroom.options import TrainingOptions
+from darkroom.verdict import VERDICT_MARKDOWN
 
 # The commit of a training: written last, when the model is there.
 RESULT_FILE = "training.json"
@@ -92,7 +93,8 @@ def format_result(result: TrainingResult) -> str:
     """Returns the result as lines for a person."""
     metrics = ", ".join(f"{name} {value:.4f}" for name, value in result.metrics.items())
     head = "Already complete: nothing was done.\n" if result.already_complete else ""
-    verdict = f"Input      {result.verdict}\n" if result.verdict else ""
+    stages = storage.join(result.checkpoint_dir, VERDICT_MARKDOWN)
+    verdict = f"Input      {result.verdict}\n           {stages}\n" if result.verdict else ""
     return (
         f"{head}Epochs     {result.epochs}\nMetrics    {metrics}\n{verdict}"
         f"History    {result.checkpoint_dir}\nModel      {result.model_dir}"

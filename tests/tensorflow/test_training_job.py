@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from darkroom.cli import main
+from darkroom.training_job import TrainingResult, format_result
 
 SIZE = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
 
@@ -54,6 +55,18 @@ def test_train_makes_a_model_and_says_when_it_is_complete(datasets, tmp_path, ca
     other = ["train", "--data", str(datasets[0]), "--checkpoint-dir", str(folder), *SIZE]
     assert main(other) == 4
     assert "is of a training on other data" in capsys.readouterr().err
+
+
+def test_a_result_names_where_the_cost_of_the_input_is():
+    done = TrainingResult(2, {"loss": 0.5}, "/runs/cnn", "/runs/cnn/model", "Not input-bound.")
+    assert format_result(done).splitlines() == [
+        "Epochs     2",
+        "Metrics    loss 0.5000",
+        "Input      Not input-bound.",
+        "           /runs/cnn/input.md",
+        "History    /runs/cnn",
+        "Model      /runs/cnn/model",
+    ]
 
 
 def test_what_cannot_be_trained_on_is_named(datasets, tmp_path, capsys):
