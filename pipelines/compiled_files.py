@@ -33,11 +33,12 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
         UsageError: A value is wrong; see `compile_pipeline`.
         OSError: The file cannot be written.
     """
+    check_credentials(values)  # before a message shows a value
     values = dict(values)
     target, output = values.pop("target"), values.pop("output")
     # Unlike `darkroom run` this leaves paths alone: they must mean the same in a container.
     merged = merge_options(values)
-    check_credentials(merged)  # before a message shows a value
+    check_credentials(merged)  # with what the file of options says
     config = make_config(merged)
     _check_output(output, target)
     write_compiled(config, target, output)

@@ -28,6 +28,12 @@ KINDS: Mapping[str, re.Pattern[str]] = {
     "AWS secret access key": re.compile(
         r"(?i)aws.{0,20}(?:secret|key).{0,20}[=:]\s*[\"']?[A-Z0-9/+]{40}(?![A-Z0-9/+=])"
     ),
+    "AWS pre-signed URL": re.compile(
+        r"(?i)x-amz-(?:signature=[0-9a-f]{16}|security-token=[A-Z0-9%+/]{16})"
+    ),
+    "Google signed URL": re.compile(r"(?i)x-goog-signature=[0-9a-f]{16}"),
+    # The older forms, beside AWSAccessKeyId= or GoogleAccessId=.
+    "signature in a URL": re.compile(r"[?&]Signature=[A-Za-z0-9%+/_~-]{20}"),
     "Google API key": _token(r"AIza[0-9A-Za-z_-]{35}"),
     "Google OAuth token": _token(r"ya29\.[0-9A-Za-z_-]{20,}"),
     "Google OAuth client secret": _token(r"GOCSPX-[0-9A-Za-z_-]{28}"),

@@ -42,10 +42,10 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
         DarkroomError: It could not be submitted, or not be followed.
     """
     values = dict(values)
+    check_credentials(values)  # before a message shows a value
     target, wait = values.pop("target"), values.pop("wait")
     service = _load_service(target)
     options = _make_options(service.OPTIONS, target, values)
-    check_credentials(dataclasses.asdict(options))
     with progress.use(progress.make_sink(sys.stderr)):
         run = prepare_run(values, target)
         with progress.step("Submitting"):
@@ -74,7 +74,7 @@ def prepare_run(values: Mapping[str, Any], target: str) -> PreparedRun:
     values = dict(values)
     path, shared_paths = values.pop("pipeline", None), values.pop("shared_paths", False)
     merged = merge_options(values)
-    check_credentials(merged)  # before a message shows a value
+    check_credentials(merged)  # with what the file of options says
     with progress.step("Reading the pipeline" if path else "Compiling"):
         from darkroom.pipelines import input_states
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from darkroom.cli import main
 from darkroom.errors import UsageError
 from darkroom.pipelines.compiled_files import run_compile
 from darkroom.pipelines.config import PipelineConfig
@@ -41,6 +42,13 @@ _JWT = ".".join(
 SAMPLES = {
     "AWS access key id": "AKIA" + _draw(string.ascii_uppercase, 16),
     "AWS secret access key": "aws_secret_key = " + _draw(_ALNUM, 40),
+    "AWS pre-signed URL": "s3://b/y.csv?X-Amz-Expires=600&X-Amz-Signature="
+    + _draw("0123456789abcdef", 64),
+    "Google signed URL": "https://storage.googleapis.com/b/y.csv?x-goog-signature="
+    + _draw("0123456789abcdef", 512),
+    "signature in a URL": "https://b.example/y?AWSAccessKeyId=A&Expires=17&Signature="
+    + _draw(_ALNUM, 27)
+    + "%3D",
     "Google API key": "AIza" + _draw(_ALNUM, 35),
     "Google OAuth token": "ya29." + _draw(_ALNUM, 60),
     "Google OAuth client secret": "GOCSPX-" + _draw(_ALNUM, 28),
@@ -87,6 +95,9 @@ LOOK_ALIKES = [
     "gs://bucket/a:b@c/images.csv",
     "http://minio-service.kubeflow:9000",
     "https://example.com:443/path?user=me@example.com",
+    "s3://bucket/images.csv?X-Amz-Expires=600&X-Amz-Signature=REDACTED",
+    "gs://bucket/Signature=0123456789abcdef0123456789/images.csv",
+    f"s3://bucket/images.csv?versionId={_draw(_ALNUM, 32)}&partNumber=1",
     "/mnt/photos/tokens/password/secret/images.csv",
     "C:\\photos\\secret\\images.csv",
     base64.b64encode(b"nothing secret at all in here, just words").decode(),
@@ -192,6 +203,43 @@ def test_no_other_message_shows_the_credential_first(options: dict[str, Any], tm
     with pytest.raises(UsageError, match="looks like a credential") as error:
         run_compile({**values, "output": str(tmp_path / "p.yaml"), **given}, as_json=True)
     assert secret not in str(error.value)
+
+
+SIGNED = "X-Amz-Signature=" + _draw("0123456789abcdef", 64)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://b/y.csv?X-Amz-Security-Token=" + _draw(_ALNUM, 100) + "%3D%3D",
+        "https://b/y.csv?Signature=" + _draw(_ALNUM, 20) + "%2Fab%2Bcd%3D&AWSAccessKeyId=A",
+        "gs://b/y?GoogleAccessId=a@b.example.com&Expires=17&Signature=" + _draw(_ALNUM, 344),
+        "https://b.example/y?X-Goog-Expires=60&X-Goog-Signature=" + _draw("0123456789abcdef", 512),
+        "https%3A%2F%2Fb.example%2Fy%3FExpires%3D17%26Signature%3D" + _draw(_ALNUM, 27),
+    ],
+)
+def test_every_form_of_a_signed_url_is_found(url: str):
+    assert find_credential(url) in ("AWS pre-signed URL", "Google signed URL", "signature in a URL")
+
+
+@pytest.mark.parametrize("url", [f"s3://b/y.csv?{SIGNED}", f"https://x/y?{SIGNED}"])
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("compile --image=a --output=p.txt", ("data", "root", "output", "config")),
+        ("submit --image=a --host=x", ("data", "root", "host", "run-name", "config")),
+        ("submit --pipeline=none.yaml --host=x", ("data", "root", "host", "pipeline", "image")),
+    ],
+)
+def test_no_command_shows_a_signed_url(
+    command: str, options: tuple[str, ...], url: str, capsys: pytest.CaptureFixture[str]
+):
+    for option in options:
+        assert main([*command.split(), "--target=kubeflow", f"--{option}={url}"]) == 2
+        out, err = capsys.readouterr()
+        place = option.replace("-", "_")
+        assert err.startswith(f"darkroom: {place} holds what looks like a credential: AWS pre-s")
+        assert "X-Amz" not in out + err
 
 
 def test_encoding_for_a_url_hides_nothing():
