@@ -5,10 +5,14 @@
 #   setup_env.sh core [PYTHON]   the core alone, without tfx and TensorFlow, in .venv/core-*
 #
 # PYTHON is a version (3.12), a command or a path; without it an interpreter is looked for.
-# Packages come from the hash-locked file in constraints/. A current environment is used as it is.
+# Packages come from the hash-locked file in constraints/. A current environment is used as it is:
+# then nothing is written, so that anybody who can read the checkout can use it.
 set -eu
 cd "$(dirname "$0")/.."
 unset PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# Users of containers have no home, or none that they may write to: then uv keeps no cache.
+home=${HOME:-/nonexistent}
+[ -n "${UV_CACHE_DIR:-}${XDG_CACHE_HOME:-}" ] || [ -w "$home" ] || export UV_NO_CACHE=1
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 3; }
@@ -19,7 +23,7 @@ say_how() {
 
 # uv's path, or nothing where pip must do.
 find_uv() {
-  for candidate in "${UV:-uv}" "$HOME/.local/bin/uv" "$HOME/.cargo/bin/uv"; do
+  for candidate in "${UV:-uv}" "$home/.local/bin/uv" "$home/.cargo/bin/uv"; do
     if "$candidate" --version >/dev/null 2>&1; then command -v "$candidate"; return; fi
   done
 }
@@ -36,8 +40,8 @@ print('%d.%d' % sys.version_info[:2], os.path.realpath(sys.executable))" 2>/dev/
 
 # Prints the path of an interpreter of version $1 (X.Y); fails when there is none.
 find_python() {
-  for candidate in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python3 \
-    "$HOME/.pyenv/versions/$1".*/bin/python3 python3 python "$uv"; do
+  for candidate in "python$1" "${PYENV_ROOT:-$home/.pyenv}/versions/$1".*/bin/python3 \
+    "$home/.pyenv/versions/$1".*/bin/python3 python3 python "$uv"; do
     if [ -n "$uv" ] && [ "$candidate" = "$uv" ]; then
       candidate=$("$uv" python find --no-project --no-python-downloads "$1" 2>/dev/null) || continue
     fi
@@ -111,6 +115,22 @@ choose_core() {
   esac
 }
 
+has_packages() {
+  [ "$(cat "$venv/locked.stamp" 2>/dev/null)" = "$locked" ] &&
+    "$venv/bin/python" -c 'print(1)' >/dev/null 2>&1
+}
+
+has_project() { [ "$(cat "$venv/project.stamp" 2>/dev/null)" = "$project" ]; }
+
+check_writable() {
+  mkdir -p .venv 2>/dev/null || true
+  for place in . .venv "$venv" "$venv.lock"; do
+    [ -w "$place" ] || { [ "$place" != . ] && [ ! -e "$place" ]; } ||
+      die "the environment $venv is not complete, and this user may not write to $PWD to set it up:" \
+        "make the checkout writable, or run this once as its owner"
+  done
+}
+
 install_locked() {
   rm -rf "$venv"
   if [ -n "$uv" ]; then
@@ -149,21 +169,23 @@ case $kind in
 esac
 [ -n "$python" ] || die "no Python $version that runs was found: $(say_how "$version")"
 venv=$PWD/.venv/$name
-mkdir -p .venv
-if command -v flock >/dev/null; then
-  exec 9>"$venv.lock"
-  flock 9
-fi
 # The stamps are written last, so an interrupted set-up is done again.
 locked=$(cksum <"$lock")
 project=$(cat setup.py pyproject.toml | cksum)
-runs=$("$venv/bin/python" -c 'print(1)' 2>/dev/null || true)
-if [ -z "$runs" ] || [ "$(cat "$venv/locked.stamp" 2>/dev/null)" != "$locked" ]; then
-  install_locked
-  printf '%s\n' "$locked" >"$venv/locked.stamp"
-fi
-if [ "$(cat "$venv/project.stamp" 2>/dev/null)" != "$project" ]; then
-  install_project
-  printf '%s\n' "$project" >"$venv/project.stamp"
+if ! has_packages || ! has_project; then
+  check_writable
+  if command -v flock >/dev/null; then
+    exec 9>"$venv.lock"
+    flock 9
+  fi
+  # Another set-up may have done it in the meantime.
+  if ! has_packages; then
+    install_locked
+    printf '%s\n' "$locked" >"$venv/locked.stamp"
+  fi
+  if ! has_project; then
+    install_project
+    printf '%s\n' "$project" >"$venv/project.stamp"
+  fi
 fi
 printf '%s\n' "$venv"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+NOBODY = 65534  # root may write everywhere, so what nobody may is tried as nobody
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("cat", "dirname", "getconf", "sed", "sh", "uname")
 
@@ -94,3 +98,86 @@ def test_other_machines_get_one_line(bare_machine: Path) -> None:
     add_program(bare_machine / "bin" / "uname", "echo Darwin")
     message = run_setup(bare_machine, "tfx")
     assert re.fullmatch(r"error: TFX installs on x86-64 Linux with glibc only, and .*\n", message)
+
+
+@pytest.fixture
+def checkout() -> Iterator[Path]:
+    """A checkout in the form that set-up needs, with a Python and a uv that only take notes."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name in ("tools/setup_env.sh", "constraints/core.txt", "setup.py", "pyproject.toml"):
+            (root / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, root / name)
+        add_program(root / "bin" / "python3.12", "echo 3.12 /usr/bin/python3.12")
+        add_program(
+            root / "bin" / "uv",
+            f"""echo "$1 cache:${{UV_NO_CACHE:-kept}}" >>{root}/uv.txt
+            if [ "$1" = venv ]; then
+              mkdir -p .venv/core-3.12/bin && cp bin/python3.12 .venv/core-3.12/bin/python
+            fi""",
+        )
+        (root / "uv.txt").touch()
+        _let_others_read(root)
+        yield root
+
+
+def _let_others_read(root: Path) -> None:
+    for path in (root, *root.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+
+
+def set_up(checkout: Path, user: int | None = None, **env: str) -> tuple[int, str, str]:
+    """Sets the core up; returns exit code, output and error."""
+    done = subprocess.run(
+        ["sh", "tools/setup_env.sh", "core", "3.12"],
+        cwd=checkout,
+        env={"PATH": f"{checkout}/bin:/usr/bin:/bin", **env},
+        user=user,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def set_up_without_rights(checkout: Path) -> tuple[int, str, str]:
+    """Sets the core up as somebody who may read the checkout only."""
+    if os.geteuid() == 0:
+        return set_up(checkout, NOBODY, HOME="/nonexistent")
+    folders = [checkout, *(path for path in checkout.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        return set_up(checkout)
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+
+
+def test_no_home_is_needed_and_no_cache_is_kept_without_one(checkout: Path) -> None:
+    environment = f"{checkout}/.venv/core-3.12\n"
+    assert set_up(checkout)[:2] == (0, environment)
+    assert set(re.findall(r"cache:.*", (checkout / "uv.txt").read_text())) == {"cache:1"}
+    shutil.rmtree(checkout / ".venv")
+    (checkout / "uv.txt").write_text("")
+    for cache in ({"HOME": str(checkout)}, {"UV_CACHE_DIR": "/c"}, {"XDG_CACHE_HOME": "/c"}):
+        assert set_up(checkout, **cache)[:2] == (0, environment)
+    assert set(re.findall(r"cache:.*", (checkout / "uv.txt").read_text())) == {"cache:kept"}
+
+
+def test_a_complete_environment_needs_no_right_to_write(checkout: Path) -> None:
+    assert set_up(checkout)[0] == 0
+    (checkout / ".venv" / "core-3.12.lock").unlink(missing_ok=True)
+    _let_others_read(checkout)
+    assert set_up_without_rights(checkout) == (0, f"{checkout}/.venv/core-3.12\n", "")
+    assert os.listdir(checkout / ".venv") == ["core-3.12"]
+
+
+def test_an_incomplete_environment_says_that_it_must_be_written(checkout: Path) -> None:
+    for _ in range(2):  # before there is any, and when the lock file has changed since
+        code, out, error = set_up_without_rights(checkout)
+        assert (code, out) == (3, "")
+        assert re.fullmatch(r"error: .* may not write to .*: make the checkout writable.*\n", error)
+        assert set_up(checkout)[0] == 0
+        (checkout / "constraints" / "core.txt").write_text("")
+        _let_others_read(checkout)
