@@ -10,6 +10,8 @@ from typing import Any, TypeGuard
 
 from darkroom.errors import UsageError
 
+_HINT = "Give what `darkroom compile -o FILE` wrote."
+
 Scalar = str | int | float
 
 
@@ -49,12 +51,9 @@ class PreparedRun:
         Raises:
             UsageError: There is none.
         """
-        first = self.documents[0] if self.documents else None
-        spec = first.get("pipelineSpec", first) if isinstance(first, Mapping) else None
-        if not _is_pipeline(spec):
-            raise UsageError(
-                "This is no compiled pipeline.", "Give what `darkroom compile -o FILE` wrote."
-            )
+        spec = _find_spec(self.documents)
+        if spec is None:
+            raise UsageError("This is no compiled pipeline.", _HINT)
         return spec
 
     @property
@@ -122,6 +121,12 @@ class PreparedRun:
             file.write("\n---\n".join(json.dumps(document) for document in self.documents))
 
 
+def _find_spec(documents: Sequence[Any]) -> Mapping[str, Any] | None:
+    first = documents[0] if documents else None
+    spec = first.get("pipelineSpec", first) if isinstance(first, Mapping) else None
+    return spec if _is_pipeline(spec) else None
+
+
 def _is_pipeline(spec: Any) -> TypeGuard[Mapping[str, Any]]:
     """Tells whether the parts of a pipeline spec are there that a submission reads."""
     try:
@@ -142,11 +147,12 @@ def read_documents(path: str) -> list[Any]:
     from darkroom import storage
 
     try:
-        return parse_documents(storage.read_bytes(path).decode())
-    except ValueError as error:
-        raise UsageError(
-            f"{path} is no compiled pipeline.", "Give what `darkroom compile -o FILE` wrote."
-        ) from error
+        documents = parse_documents(storage.read_bytes(path).decode())
+    except ValueError:
+        documents = []
+    if _find_spec(documents) is None:
+        raise UsageError(f"{path} is no compiled pipeline.", _HINT)
+    return documents
 
 
 def parse_documents(text: str) -> list[Any]:

@@ -18,6 +18,7 @@ from darkroom.pipelines.config import (
     make_config,
     merge_options,
 )
+from darkroom.sources import find_sources
 
 LOG_FILE = "log.txt"
 _RUN_NAMES = frozenset(
@@ -78,6 +79,7 @@ def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
 def _run(config: PipelineConfig, *, as_json: bool, overwrite: bool) -> int:
     if not overwrite:
         _check_root(config.root, _RUN_NAMES)
+    find_sources(config.data)  # before TFX is loaded, which takes seconds
     storage.make_folder(config.root)
     log_path = storage.join(config.root, LOG_FILE)
     with FolderLock(config.root), logs.redirect_output(log_path) as out:

@@ -6,16 +6,18 @@ import dataclasses
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from darkroom import progress
 from darkroom.errors import DataError, UsageError, build_missing_extra_error
-from darkroom.pipelines.config import make_config, merge_options
+from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
 from darkroom.pipelines.credentials import check_credentials
 from darkroom.pipelines.places import check_paths
 from darkroom.pipelines.prepared_run import PreparedRun, Scalar, parse_documents, read_documents
 from darkroom.pipelines.submitted_run import SUCCEEDED, RunStatus, SubmittedRun, wait_for_end
+from darkroom.pipelines.target_checks import check_config
 from darkroom.targets import VERTEX
 
 _SUBMITTED = "SUBMITTED"
@@ -43,11 +45,14 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     """
     values = dict(values)
     check_credentials(values)  # before a message shows a value
+    values = dict(values)
     target, wait = values.pop("target"), values.pop("wait")
+    of_service = {name: values.pop(name) for name in _SERVICE_OPTIONS if name in values}
+    plan = _make_plan(values, target)
     service = _load_service(target)
-    options = _make_options(service.OPTIONS, target, values)
+    options = _make_options(service.OPTIONS, target, of_service)
     with progress.use(progress.make_sink(sys.stderr)):
-        run = prepare_run(values, target)
+        run = _finish_plan(plan, target)
         with progress.step("Submitting"):
             submitted: SubmittedRun = service.submit(run, options)
         status = RunStatus(_SUBMITTED)
@@ -71,24 +76,54 @@ def prepare_run(values: Mapping[str, Any], target: str) -> PreparedRun:
         UsageError: A value is wrong.
         OSError: The compiled file cannot be read.
     """
+    return _finish_plan(_make_plan(values, target), target)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is asked for, checked as far as it can be before TFX is loaded, which takes seconds.
+
+    Attributes:
+        work: A compiled pipeline with its parameters, or what is to be compiled.
+        is_cached: Whether anything may be taken from earlier runs.
+        shared_paths: Whether a local path names the same file here and in the containers.
+    """
+
+    work: PreparedRun | PipelineConfig
+    is_cached: bool
+    shared_paths: bool
+
+
+def _make_plan(values: Mapping[str, Any], target: str) -> _Plan:
     values = dict(values)
     path, shared_paths = values.pop("pipeline", None), values.pop("shared_paths", False)
     merged = merge_options(values)
     check_credentials(merged)  # with what the file of options says
-    with progress.step("Reading the pipeline" if path else "Compiling"):
-        from darkroom.pipelines import input_states
+    work: PreparedRun | PipelineConfig
+    if path:
+        work = _read_run(path, merged, target)
+    else:
+        work = make_config(merged)
+        check_config(work, target)
+    return _Plan(work, merged.get("cache", True), shared_paths)
 
-        run = _read_run(path, merged, target) if path else _compile_run(merged, target)
-    if not merged.get("cache", True) or not run.is_cached:
+
+def _finish_plan(plan: _Plan, target: str) -> PreparedRun:
+    from darkroom.pipelines import input_states
+
+    run = plan.work
+    if isinstance(run, PipelineConfig):
+        with progress.step("Compiling"):
+            run = _compile_run(run, target)
+    if not plan.is_cached or not run.is_cached:
         return input_states.switch_cache_off(run)
     with progress.step("Reading the source"):
-        return input_states.pin_states(run, shared_paths=shared_paths)
+        return input_states.pin_states(run, shared_paths=plan.shared_paths)
 
 
-def _compile_run(values: Mapping[str, Any], target: str) -> PreparedRun:
+def _compile_run(config: PipelineConfig, target: str) -> PreparedRun:
     from darkroom.pipelines.compiled_files import format_compiled
 
-    config = make_config(values)
     return PreparedRun(parse_documents(format_compiled(config, target)), config.root)
 
 
@@ -144,9 +179,8 @@ def _load_service(target: str) -> Any:
         raise build_missing_extra_error(f"submit --target {target}", "tfx") from error
 
 
-def _make_options(kind: Any, target: str, values: dict[str, Any]) -> Any:
-    """Takes the options of a service out of all values, and checks that they are its own."""
-    given = {name: values.pop(name) for name in _SERVICE_OPTIONS if name in values}
+def _make_options(kind: Any, target: str, given: Mapping[str, Any]) -> Any:
+    """Returns the options of a service, once it is sure that they are its own."""
     fields = {each.name: each for each in dataclasses.fields(kind)}
     if foreign := sorted(set(given) - set(fields)):
         raise UsageError(f"{_spell(foreign[0])} is not for --target {target}.", "Leave it out.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -311,10 +312,48 @@ def test_a_file_that_is_no_pipeline_is_told(tmp_path, text):
         submission.prepare_run({"pipeline": str(tmp_path / "p.yaml")}, "kubeflow")
 
 
-def test_a_client_that_is_not_installed_is_told(monkeypatch, capsys):
+def test_a_client_that_is_not_installed_is_told(compiled, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "darkroom.pipelines.kubeflow_submission", None)
-    assert cli.main(["submit", "--target=kubeflow", "--host=http://x"]) == 3
+    given = ["--target=kubeflow", "--host=http://x", f"--pipeline={compiled}"]
+    assert cli.main(["submit", *given]) == 3
     assert "submit --target kubeflow needs the extra 'tfx'" in capsys.readouterr().err
+
+
+# Run in a process of its own: what is loaded stays loaded.
+_ASK = """
+import json, sys
+from darkroom import cli
+codes = [cli.main(arguments) for arguments in json.load(sys.stdin)]
+print(codes, sorted({"tfx", "tensorflow", "kfp"} & set(sys.modules)))
+"""
+
+
+def test_what_can_be_told_without_tfx_is_told_before_it_is_loaded(compiled, tmp_path):
+    (tmp_path / "p.toml").write_text("epochs = 3")
+    submit = ["submit", "--target=kubeflow", "--host=http://x"]
+    cases = {
+        "none.yaml": [*submit, f"--pipeline={tmp_path}/none.yaml"],
+        "p.toml is no compiled pipeline": [*submit, f"--pipeline={tmp_path}/p.toml"],
+        "was not compiled for vertex": ["submit", "--target=vertex", f"--pipeline={compiled}"],
+        "image is part of the compiled": [*submit, f"--pipeline={compiled}", "--image=a"],
+        "num_shards is part of": [*submit, f"--pipeline={compiled}", "--num-shards=2"],
+        "epochs is 0": [*submit, f"--pipeline={compiled}", "--epochs=0"],
+        "kubeflow cannot keep artifacts": [*submit, "--image=a", "--data=gs://b/a", "--root=runs"],
+        "nowhere.csv does not exist": ["run", "--data=nowhere.csv", f"--root={tmp_path}/run"],
+        "No file matches": ["run", f"--data={tmp_path}/*.csv", f"--root={tmp_path}/run"],
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _ASK],
+        input=json.dumps(list(cases.values())),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[3, 2, 2, 2, 2, 2, 2, 3, 1] []\n"
+    told = [line for line in done.stderr.splitlines() if line.startswith("darkroom: ")]
+    for text, line in zip(cases, told, strict=True):
+        assert text in line
+    assert not (tmp_path / "run").exists()
 
 
 # What is seen from here

@@ -20,7 +20,7 @@ from darkroom.sources.text import DEFAULT_ENCODING, parse_encoding
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LIST_ENDINGS", "AnySource", "BadRow", "Row", "Source", "open_sources"]
+__all__ = ["LIST_ENDINGS", "AnySource", "BadRow", "Row", "Source", "find_sources", "open_sources"]
 
 AnySource = Union[str, "os.PathLike[str]", "pd.DataFrame"]
 
@@ -56,16 +56,28 @@ def open_sources(
             f"The source is a {type(source).__name__}, expected a path or a DataFrame.",
             "Give the path of a CSV, JSONL or Parquet file, or of a folder of images.",
         )
-    path = storage.absolute(source)
     encoding = parse_encoding(encoding)
-    if storage.is_pattern(path) and not storage.exists(path):
-        paths = storage.match_pattern(path)
-        if not paths:
-            raise DataError(f"No file matches {path}.", "Check the pattern, and quote it.")
-        sources = [_open(found, schema, encoding) for found in paths]
-        _check_alike(sources)
-        return sources
-    return [_open(path, schema, encoding)]
+    sources = [_open(path, schema, encoding) for path in find_sources(source)]
+    _check_alike(sources)
+    return sources
+
+
+def find_sources(source: str | os.PathLike[str]) -> list[str]:
+    """Returns the absolute path of a source, or those of the files that a pattern names.
+
+    Raises:
+        DataError: The pattern names no file.
+        UsageError: The source is no path.
+        OSError: It does not exist, or cannot be seen.
+    """
+    path = storage.absolute(source)
+    if storage.exists(path):
+        return [path]
+    if not storage.is_pattern(path):
+        raise FileNotFoundError(f"The source {path} does not exist.")
+    if paths := storage.match_pattern(path):
+        return paths
+    raise DataError(f"No file matches {path}.", "Check the pattern, and quote it.")
 
 
 def _check_alike(sources: Sequence[Source]) -> None:
@@ -94,8 +106,6 @@ def _open(path: str, schema: Schema | None, encoding: str) -> Source:
         return ParquetSource(path, schema)
     if storage.is_folder(path):
         return FolderSource(path, schema)
-    if not storage.exists(path):
-        raise FileNotFoundError(f"The source {path} does not exist")
     raise UsageError(
         f"The source {path} is of no known kind.",
         f"Known: {', '.join(LIST_ENDINGS)}, a folder of images, or a DataFrame.",
