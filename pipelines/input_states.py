@@ -16,7 +16,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.components.parameters import MODEL_FINGERPRINT_KEY, NAMES, apply_parameters
 from darkroom.entries import Chunk
-from darkroom.errors import UsageError
+from darkroom.errors import UsageError, describe_os_error
 from darkroom.options import CONFIG_KEY
 from darkroom.pipelines.inputs import fingerprint_model, read_source_state
 from darkroom.pipelines.prepared_run import PreparedRun
@@ -93,7 +93,8 @@ def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_p
     try:
         return read_source_state(properties["source"], options, check)
     except (OSError, UsageError) as error:
-        raise _UnseenError(f"its source cannot be read from here ({error})") from error
+        said = describe_os_error(error) if isinstance(error, OSError) else f"{error}"
+        raise _UnseenError(f"its source cannot be read from here: {said}") from error
 
 
 def _check_stores(run: PreparedRun) -> None:
@@ -133,4 +134,5 @@ def _read_model_state(_: PreparedRun, properties: Mapping[str, Any], shared_path
     try:
         return fingerprint_model(options["model"], options.get("weights"))
     except OSError as error:
-        raise _UnseenError(f"its weights cannot be read from here ({error})") from error
+        said = describe_os_error(error)
+        raise _UnseenError(f"its weights cannot be read from here: {said}") from error

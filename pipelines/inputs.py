@@ -16,7 +16,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from darkroom import __version__, storage
 from darkroom.entries import Chunk
-from darkroom.errors import UsageError
+from darkroom.errors import UsageError, describe_os_error
 from darkroom.fingerprint import fingerprint_source
 from darkroom.model_names import APPLICATIONS_PREFIX
 from darkroom.pipelines.config import PipelineConfig
@@ -57,8 +57,9 @@ def _copy_schema(path: str, root: str) -> str:
         data = storage.read_bytes(path)
         text_format.Parse(data.decode(), schema_pb2.Schema())
     except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+        said = describe_os_error(error) if isinstance(error, OSError) else f"{error}."
         raise UsageError(
-            f"The schema {path} cannot be used: {error}.",
+            f"The schema {path} cannot be used: {said}",
             "Give a TFDV schema in text format, as SchemaGen writes it (schema.pbtxt).",
         ) from error
     digest = hashlib.sha256(data).hexdigest()[:16]

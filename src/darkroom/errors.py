@@ -127,12 +127,25 @@ def build_missing_extra_error(what: str, extra: str) -> MissingExtraError:
     )
 
 
+def describe_os_error(error: OSError) -> str:
+    """Returns what the system said as a sentence that begins with the path, where it has one."""
+    if isinstance(error, DarkroomError):
+        return str(error)  # its arguments are no number and text of the system
+    # Of a file that could not be renamed, the new name is the one that was asked for.
+    path = error.filename2 or error.filename
+    if path is None:
+        return f"{(error.strerror or str(error) or type(error).__name__).rstrip('.')}."
+    if isinstance(error, FileNotFoundError) and error.filename2 is None:
+        return f"{path} does not exist."
+    return f"{path} cannot be read or written: {error.strerror or error}."
+
+
 def convert_error(error: Exception) -> DarkroomError:
     """Returns any error as one of ours, with its exit code and what to do about it."""
     if isinstance(error, DarkroomError):
         return error
     if isinstance(error, OSError):
-        return StorageError(str(error), STORAGE_HINT)
+        return StorageError(describe_os_error(error), STORAGE_HINT)
     if missing := find_missing_extra(error):
         return missing
     return DarkroomError(f"{type(error).__name__}: {error}", DEFECT_HINT)

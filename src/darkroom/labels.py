@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from darkroom import storage
-from darkroom.errors import DataError, StorageError, UsageError
+from darkroom.errors import DataError, StorageError, UsageError, describe_os_error
 
 LABELS_FILE = "labels.txt"
 
@@ -126,7 +126,8 @@ def read_labels(path: str) -> list[str]:
         return parse_labels(storage.read_bytes(path).decode())
     except OSError as error:
         raise StorageError(
-            f"The label file {path} cannot be read: {error}.", "Give a file with one label a line."
+            f"The label file cannot be read: {describe_os_error(error)}",
+            "Give a file with one label a line.",
         ) from error
     except UnicodeDecodeError as error:
         raise DataError(

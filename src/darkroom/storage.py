@@ -131,23 +131,35 @@ def open_write(path: str) -> BinaryIO:
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Writes a whole file; a local one appears complete or not at all, and survives a crash."""
+    """Writes a whole file; a local one appears complete or not at all, and survives a crash.
+
+    Raises:
+        OSError: It cannot be written; the error names this file, or its folder if there is none.
+    """
     if is_remote(path):
         with open_write(path) as file:
             file.write(data)
         return
     path = local_path(path)
-    descriptor, part = tempfile.mkstemp(prefix=PART_PREFIX, dir=os.path.dirname(path) or ".")
+    folder = os.path.dirname(path) or "."
+    try:
+        descriptor, part = tempfile.mkstemp(prefix=PART_PREFIX, dir=folder)
+    except OSError as error:
+        # Nobody asked for the part.
+        error.filename = path if os.path.isdir(folder) else folder
+        raise
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
             sync_file(file)
         os.chmod(part, 0o666 & ~_umask())
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(part)
+        if isinstance(error, OSError):
+            error.filename = path
         raise
-    sync_folder(os.path.dirname(path))
+    sync_folder(folder)
 
 
 def sync_file(file: BinaryIO) -> None:

@@ -18,7 +18,7 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
 from darkroom import progress, storage
-from darkroom.errors import STORAGE_HINT, DarkroomError, StorageError
+from darkroom.errors import STORAGE_HINT, DarkroomError, StorageError, describe_os_error
 from darkroom.readers import ImageReaders
 from darkroom.shards import ShardReport, ShardTask, write_shard
 from darkroom.tfrecords import check_crc_speed
@@ -124,7 +124,8 @@ def _named_errors(what: str) -> Iterator[None]:
     except (DarkroomError, InterruptedError):
         raise
     except OSError as error:
-        message = f"{error}" if error.filename else f"{what}: {error}"
+        said = describe_os_error(error)
+        message = said if error.filename else f"{what}: {said}"
         raise StorageError(message, STORAGE_HINT) from error
 
 

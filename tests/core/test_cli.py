@@ -180,6 +180,37 @@ def test_an_output_that_cannot_be_made_is_three(image_set, tmp_path, capsys):
     assert f"{tmp_path}/file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("convert DIR/none.csv --output-dir DIR/o", "The source DIR/none.csv does not exist."),
+        ("convert LIST --exclude DIR/no.txt --output-dir DIR/o", "DIR/no.txt does not exist."),
+        (
+            "convert LIST --label-map DIR/no.txt --output-dir DIR/o",
+            "The label file cannot be read: DIR/no.txt does not exist.",
+        ),
+        (
+            "convert LIST --label-map DIR --output-dir DIR/o",
+            "The label file cannot be read: DIR is not a regular file.",
+        ),
+        (
+            "convert LIST --output-dir DIR/file/out",
+            "DIR/file/out cannot be read or written: Not a directory.",
+        ),
+        ("run --config DIR/none.toml", "DIR/none.toml does not exist."),
+    ],
+)
+def test_what_the_system_says_is_told_as_a_sentence(
+    image_set, tmp_path, capsys, arguments, message
+):
+    (tmp_path / "file").touch()
+    given = arguments.replace("DIR", str(tmp_path)).replace("LIST", str(image_set.csv))
+    assert main([*given.split(), "--json"]) == 3
+    error = _json(capsys)["error"]
+    assert error["message"] == message.replace("DIR", str(tmp_path))
+    assert error["hint"]
+
+
 def test_no_permission_is_three(image_set, tmp_path, capsys, monkeypatch):
     def refuse(path: str) -> None:
         raise PermissionError(13, "Permission denied", path)
@@ -190,7 +221,7 @@ def test_no_permission_is_three(image_set, tmp_path, capsys, monkeypatch):
     assert main(arguments) == 3
     error = _json(capsys)["error"]
     assert error["code"] == "environment"
-    assert "Permission denied" in error["message"]
+    assert error["message"].endswith("/manifest cannot be read or written: Permission denied.")
 
 
 def test_other_data_in_the_output_is_four(image_set, tmp_path, capsys):

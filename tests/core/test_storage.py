@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from darkroom import storage
-from darkroom.errors import MissingExtraError, UsageError
+from darkroom.errors import MissingExtraError, UsageError, describe_os_error
 from darkroom.storage import FileTooLargeError, NotAFileError
 
 
@@ -150,3 +151,38 @@ def test_s3_without_its_extra_says_which_that_is(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"'\.\[aws\]'"):
         storage.exists("s3://bucket/a")
+
+
+@pytest.mark.parametrize(
+    ("call", "number"), [("tempfile.mkstemp", errno.EACCES), ("os.replace", errno.EISDIR)]
+)
+def test_a_file_that_cannot_be_written_is_named_and_not_its_part(
+    tmp_path: Path, monkeypatch, call: str, number: int
+):
+    def refuse(*_: object, **__: object) -> None:  # root may do everything
+        raise OSError(number, os.strerror(number), f"{tmp_path}/.part-0twiplxo")
+
+    monkeypatch.setattr(f"darkroom.storage.{call}", refuse)
+    with pytest.raises(OSError, match=os.strerror(number)) as error:
+        storage.write_bytes(f"{tmp_path}/a.csv", b"a")
+    assert describe_os_error(error.value) == (
+        f"{tmp_path}/a.csv cannot be read or written: {os.strerror(number)}."
+    )
+    assert os.listdir(tmp_path) == []
+
+
+def test_every_error_of_the_system_becomes_a_sentence():
+    for error, text in [
+        (OSError(28, "No space left on device"), "No space left on device."),
+        (OSError("a is not a regular file"), "a is not a regular file."),
+        (OSError(), "OSError."),
+        (OSError(18, "Cross-device link", "a", None, "b"), "b cannot be read or written: Cross-d"),
+        (MissingExtraError("No extra.", "Install it."), "No extra. Install it."),
+    ]:
+        assert describe_os_error(error).startswith(text)
+
+
+def test_the_folder_is_named_when_there_is_none_to_write_to(tmp_path: Path):
+    with pytest.raises(FileNotFoundError) as error:
+        storage.write_bytes(f"{tmp_path}/none/a.csv", b"a")
+    assert describe_os_error(error.value) == f"{tmp_path}/none does not exist."
