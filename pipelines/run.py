@@ -62,7 +62,8 @@ def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
     from darkroom.demo import write_demo_dataset
 
     root = storage.absolute(root)
-    _check_root(root, {_DEMO_IMAGES, _DEMO_RUN})
+    hint = "Move them elsewhere, or choose another folder: darkroom demo --root DIR."
+    _check_root(root, {_DEMO_IMAGES, _DEMO_RUN}, hint)
     source = write_demo_dataset(storage.join(root, _DEMO_IMAGES))
     config = PipelineConfig(
         data=str(source),
@@ -78,7 +79,7 @@ def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
 
 def _run(config: PipelineConfig, *, as_json: bool, overwrite: bool) -> int:
     if not overwrite:
-        _check_root(config.root, _RUN_NAMES)
+        _check_root(config.root, _RUN_NAMES, "Choose another --root, or use it with --overwrite.")
     find_sources(config.data)  # before TFX is loaded, which takes seconds
     storage.make_folder(config.root)
     log_path = storage.join(config.root, LOG_FILE)
@@ -112,13 +113,10 @@ def _run_reported(config: PipelineConfig, log_path: str, out: TextIO, *, as_json
     return 1 if error else summary.exit_code
 
 
-def _check_root(root: str, own_names: Set[str]) -> None:
+def _check_root(root: str, own_names: Set[str], hint: str) -> None:
     """Checks that a folder is empty, or holds only what an earlier run leaves in it."""
     if storage.exists(root) and not storage.is_folder(root):
         raise OutputError(f"{root} is a file.", "Choose a folder for --root.")
     foreign = [name for name in storage.list_folder(root) if name not in own_names]
     if foreign:
-        raise OutputError(
-            f"{root} holds other data: {foreign[:5]}.",
-            "Choose another --root, or let `darkroom run` use it all the same with --overwrite.",
-        )
+        raise OutputError(f"{root} holds other data: {foreign[:5]}.", hint)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from darkroom import __version__
@@ -24,6 +26,20 @@ _ABSENT = argparse.SUPPRESS
 
 class _Parser(argparse.ArgumentParser):
     """Raises an error of ours for wrong arguments, so that it is reported like all others."""
+
+    def parse_known_args(  # type: ignore[override]  # the namespace is always argparse's
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuses what is unknown here, where the options are known, and not a parser above."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            name = unknown[0].partition("=")[0]
+            near = difflib.get_close_matches(name, self._option_string_actions, n=1)
+            raise UsageError(
+                f"Unrecognized arguments: {' '.join(unknown)}.",
+                f"{f'Did you mean {near[0]}? ' if near else ''}See {self.prog} --help.",
+            )
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")

@@ -28,6 +28,8 @@ from darkroom.errors import DataError, UsageError
 from darkroom.images import ImageOptions
 from darkroom.manifest import MANIFEST_FILE, Manifest, read_manifest
 from darkroom.output_folders import Folders
+from darkroom.reasons import format_hint
+from darkroom.results import count_rejects
 from darkroom.schema import Kind
 from darkroom.shards import ShardReport, ShardTask
 from darkroom.visible import make_visible
@@ -147,7 +149,7 @@ def plan_conversion(
         raise DataError(
             f"Nothing can be written: {manifest.rejected} of {manifest.rows} rows were refused. "
             + list_rejects(folders.manifest_rejects),
-            "Mend the source.",
+            f"Mend the source. {format_hint(count_rejects(folders.manifest_rejects))}".rstrip(),
         )
     shards = sharding.plan_shards(manifest, options.num_shards)
     work = storage.join(folders.work, _identify_plan(folders.manifest, manifest, options))

@@ -23,7 +23,8 @@ HINTS: Mapping[str, str] = {
     "not_an_image": "Get the image itself: this is another kind of file under its name.",
     "not_unicode": "Rename the file in UTF-8.",
     "nul_byte": "Remove the NUL byte; it often comes from a file that was cut off or is UTF-16.",
-    "outside_layout": "Put it into <label>/<file>, or <split>/<label>/<file>.",
+    "outside_layout": "Put each image into a folder that is named after its label, as in "
+    "cat/1.jpg, or <split>/<label>/<file>; or give a list of images and labels.",
     "outside_root": "Move it below an allowed folder, or allow its folder with --allowed-root.",
     "permission_denied": "Grant the right to read it.",
     "ragged_row": "Give the row as many cells as the header; quote cells that hold commas.",

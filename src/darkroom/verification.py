@@ -98,14 +98,10 @@ def verify(
     try:
         dataset = datasets.read_dataset(root)
     except DataError as error:
-        return VerificationResult(
-            root,
-            (
-                Finding(
-                    DATASET_FILE, COMMIT, f"is not valid: {error.message.rstrip('.')}", error.hint
-                ),
-            ),
-        )
+        what = f"is not there, so {root} is no dataset"
+        if storage.exists(storage.join(root, DATASET_FILE)):
+            what = f"is not valid: {error.message.rstrip('.')}"
+        return VerificationResult(root, (Finding(DATASET_FILE, COMMIT, what, error.hint),))
     index = IndexCheck(root, dataset)
     with progress.step("Verifying"):
         files = _list_files(root)

@@ -125,6 +125,17 @@ def test_wrong_usage_is_two(image_set, tmp_path, capsys):
         (["convert"], "required: source, --output-dir", "darkroom convert --help"),
         (["convert", "x", "--num-shards", "x"], "--num-shards: invalid int", "convert --help"),
         (["convrt"], "'convrt'", "darkroom --help"),
+        (
+            ["submit", "--target=kubeflow", "--epocs", "4"],
+            "Unrecognized arguments: --epocs 4.",
+            "Did you mean --epochs? See darkroom submit --help.",
+        ),
+        (["verify", "x", "y"], "Unrecognized arguments: y.", "See darkroom verify --help."),
+        (
+            ["dataservice", "worker", "--dispatcher=x", "--port=1", "--hots=a"],
+            "Unrecognized arguments: --hots=a.",
+            "Did you mean --host? See darkroom dataservice worker --help.",
+        ),
     ],
 )
 def test_wrong_arguments_are_json_too(arguments, message, hint, capsys):
@@ -222,6 +233,31 @@ def test_no_permission_is_three(image_set, tmp_path, capsys, monkeypatch):
     error = _json(capsys)["error"]
     assert error["code"] == "environment"
     assert error["message"].endswith("/manifest cannot be read or written: Permission denied.")
+
+
+def test_images_without_folders_of_labels_are_told_how_to_lie(image_set, tmp_path, capsys):
+    image_set.csv.unlink()
+    arguments = ["convert", str(image_set.folder), "--output-dir", f"{tmp_path}/out", "--json"]
+    assert main(arguments) == 1
+    error = _json(capsys)["error"]
+    assert "row 1: outside_layout (00.png does not lie in <label>/<file>)" in error["message"]
+    assert error["hint"] == (
+        "Mend the source. outside_layout: Put each image into a folder that is named after its "
+        "label, as in cat/1.jpg, or <split>/<label>/<file>; or give a list of images and labels."
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["demo", "--root"], "Move them elsewhere, or choose another folder: darkroom demo --root"),
+        (["run", "--data=x", "--root"], "Choose another --root, or use it with --overwrite."),
+    ],
+)
+def test_a_hint_names_what_the_command_has(tmp_path, capsys, arguments, hint):
+    (tmp_path / "notes.txt").touch()
+    assert main([*arguments, str(tmp_path), "--json"]) == 4
+    assert _json(capsys)["error"]["hint"].startswith(hint)
 
 
 def test_other_data_in_the_output_is_four(image_set, tmp_path, capsys):

@@ -626,7 +626,7 @@ def test_no_dataset_is_one(tmp_path, capsys):
     assert main(["verify", str(tmp_path), "--json"]) == 1
     [finding] = json.loads(capsys.readouterr().out)["findings"]
     assert (finding["path"], finding["kind"]) == ("dataset.json", "commit")
-    assert "no dataset.json" in finding["what"]
+    assert finding["what"] == f"is not there, so {tmp_path} is no dataset"
 
 
 def test_an_inspection_refuses_shards_that_are_not_those_of_the_commit(root, tmp_path):
