@@ -85,7 +85,9 @@ def _add_convert(commands: Any) -> None:
     parser.add_argument(
         "source", help="CSV, JSONL or Parquet file, pattern of files, or folder of images"
     )
-    parser.add_argument("--output-dir", required=True, help="folder for the dataset; gs:// works")
+    parser.add_argument(
+        "--output-dir", required=True, help="folder for the dataset; gs:// and s3:// work"
+    )
     add_source_options(parser)
     parser.add_argument("--label-map", metavar="FILE", help="labels in order, one a line")
     add_record_options(parser)
@@ -111,7 +113,7 @@ def _add_verify(commands: Any) -> None:
     parser = _add_command(
         commands, "verify", "Read a whole dataset and hold every byte against its commit."
     )
-    parser.add_argument("directory", metavar="DIR", help="a dataset; gs:// works")
+    parser.add_argument("directory", metavar="DIR", help="a dataset; gs:// and s3:// work")
     parser.epilog = "Exit codes: 0 sound, 1 damaged or no dataset, 3 something cannot be read."
 
 
@@ -119,7 +121,7 @@ def _add_duplicates(commands: Any) -> None:
     parser = _add_command(
         commands, "duplicates", "List images that a dataset holds twice, by bytes and by pixels."
     )
-    parser.add_argument("directory", metavar="DIR", help="a dataset; gs:// works")
+    parser.add_argument("directory", metavar="DIR", help="a dataset; gs:// and s3:// work")
     parser.add_argument(
         "--output", metavar="FILE", default=None, help="default: DIR/duplicates.parquet"
     )
@@ -193,7 +195,11 @@ def _add_submit(commands: Any) -> None:
     parser = _add_command(
         commands, "submit", "Submit the pipeline to Kubeflow Pipelines or Vertex AI Pipelines."
     )
-    parser.epilog = "Exit codes: 1 the run that was waited for did not succeed; the rest as always."
+    parser.epilog = (
+        "Exit codes: 0 submitted, and with --wait succeeded; 1 the run that was waited for did not "
+        "succeed, or the source cannot be used; 2 wrong usage, or the service refuses the run; "
+        "3 the service or a file cannot be reached or read; 70 a defect; 128+n ended by signal n."
+    )
     add_target_options(parser)
     add_submission_options(parser)
     add_pipeline_options(parser)
@@ -240,7 +246,8 @@ def _add_dataservice(commands: Any) -> None:
         each.add_argument(
             "--host",
             default="localhost",
-            help="name under which other machines reach this one (default: localhost)",
+            help="name under which other machines reach this one, which is all that it sets: "
+            "TensorFlow listens on all interfaces (default: localhost)",
         )
 
 

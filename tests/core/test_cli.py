@@ -390,6 +390,19 @@ def test_help_comes_at_once(command):
     assert min(seconds) < 0.5
 
 
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("convert", "gs:// and s3:// work"),
+        ("submit", "2 wrong usage, or the service refuses the run; 3 the service or a file cannot"),
+        ("dataservice dispatcher", "TensorFlow listens on all interfaces"),
+    ],
+)
+def test_help_says_what_is_easily_taken_otherwise(command, text, capsys):
+    assert main([*command.split(), "--help"]) == 0
+    assert text in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_missing_extra_is_one_line(image_set, tmp_path):
     if importlib.util.find_spec("tfx"):
         pytest.skip("tfx is installed")
