@@ -43,7 +43,6 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     Raises:
         DarkroomError: It could not be submitted, or not be followed.
     """
-    values = dict(values)
     check_credentials(values)  # before a message shows a value
     values = dict(values)
     target, wait = values.pop("target"), values.pop("wait")
