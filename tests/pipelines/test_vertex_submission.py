@@ -231,6 +231,7 @@ def test_standard_output_is_one_object(compiled, service, capfd, monkeypatch):
     assert told["notes"] == ["All tasks do their work anew."]
 
 
-def test_a_region_is_needed(capsys):
-    assert cli.main(["submit", "--target=vertex", "--project=shop"]) == 2
+def test_a_region_is_needed(compiled, capsys):
+    command = ["submit", "--target=vertex", "--project=shop", f"--pipeline={compiled}"]
+    assert cli.main(command) == 2
     assert "--target vertex needs --region" in capsys.readouterr().err

@@ -267,7 +267,7 @@ def test_what_was_measured_is_shown_although_it_cannot_be_written(
     assert main(command) == StorageError.exit_code
     shown = capsys.readouterr()
     assert shown.out.strip() == format_comparison(COMPARISON)
-    assert f"File exists: '{out}'" in shown.err
+    assert f"{out} cannot be read or written: File exists." in shown.err
     out.unlink()
     assert main([*command, "--json"]) == StorageError.exit_code
     found = json.loads(capsys.readouterr().out)
