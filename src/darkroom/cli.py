@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -22,6 +23,7 @@ from darkroom.errors import DarkroomError, UsageError, convert_error
 
 _QUIET = ("train", "benchmark", "compile", "submit")
 _EXIT_USAGE, _EXIT_DEFECT = 2, 70
+_SIGNAL_SECONDS = 0.5
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -278,7 +280,8 @@ def _dataservice(arguments: argparse.Namespace) -> NoReturn:
     with server as address:
         print(json.dumps({"address": address}) if arguments.json else address, flush=True)
         while True:
-            signal.pause()
+            # For a signal that comes just before it, signal.pause() would wait for ever.
+            time.sleep(_SIGNAL_SECONDS)
 
 
 def _benchmark(arguments: argparse.Namespace) -> int:
