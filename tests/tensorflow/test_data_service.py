@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import socket
@@ -98,6 +99,8 @@ def cluster(tmp_path_factory) -> Iterator[Cluster]:
         for worker, port in zip(workers, made.ports, strict=False):
             assert worker.stdout.readline().strip() == f"grpc://localhost:{port}"
         yield made
+        # A reader that is taken down when its dispatcher is gone waits for it for a minute.
+        gc.collect()
     finally:
         made.stop()
 
