@@ -18,6 +18,7 @@ from darkroom.record_source import list_files
 _BLOCK_LINES = 2048
 # Files that are read in turns when training.
 _CYCLE_FILES = 16
+_PREFETCHED_BATCHES = 2
 
 
 def make_csv_dataset(
@@ -53,7 +54,7 @@ def make_csv_dataset(
     files = list_files(file_patterns)
     table = read_table(files, options)
     if not training:
-        return _make_epoch(tf.constant(files), table, None).prefetch(tf.data.AUTOTUNE)
+        return _set_options(_make_epoch(tf.constant(files), table, None))
     if options.epoch is None:
         epochs = tf.data.Dataset.random(options.seed, rerandomize_each_iteration=True).take(1)
     else:
@@ -62,7 +63,14 @@ def make_csv_dataset(
     def make(epoch: tf.Tensor) -> tf.data.Dataset:
         return _make_epoch(tf.constant(files), table, epoch)
 
-    return epochs.flat_map(_plain(make)).prefetch(tf.data.AUTOTUNE)
+    return _set_options(epochs.flat_map(_plain(make)))
+
+
+def _set_options(batches: tf.data.Dataset) -> tf.data.Dataset:
+    settings = tf.data.Options()
+    # As in `darkroom.input_pipeline`; AUTOTUNE then means as many as there are cores.
+    settings.autotune.enabled = False
+    return batches.with_options(settings).prefetch(_PREFETCHED_BATCHES)
 
 
 def _make_epoch(files: tf.Tensor, table: Table, epoch: tf.Tensor | None) -> tf.data.Dataset:

@@ -230,5 +230,7 @@ def _set_options(batches: tf.data.Dataset, options: InputOptions) -> tf.data.Dat
     settings.threading.private_threadpool_size = _count_threads(options)
     # Images are what is decoded side by side.
     settings.threading.max_intra_op_parallelism = 1
-    settings.autotune.ram_budget = options.ram_budget_bytes
+    # Nothing is left to tune. When an iterator ends, its tuner may sleep on, and the epoch with it:
+    # until 10 ms times the next power of two since the epoch began, in one end of four.
+    settings.autotune.enabled = False
     return batches.with_options(settings)
