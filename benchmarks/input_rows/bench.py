@@ -15,7 +15,15 @@ from darkroom.input_pipeline import make_eval_dataset, make_train_dataset
 from darkroom.options import InputOptions
 from darkroom.record_source import RecordSource
 from input_rows.accelerator import run_fit, run_loop
-from input_rows.contract import BATCH, EVAL, SHORT_SIDE, TRAIN, consume, consume_few
+from input_rows.contract import (
+    BATCH,
+    EVAL,
+    SHORT_SIDE,
+    TRAIN,
+    consume,
+    consume_few,
+    consume_processor,
+)
 from input_rows.fresh_process import measure_memory, measure_rate, run_in_child
 from input_rows.keras_loader import check_pixels, crop_batch, open_keras
 from input_rows.limits import run_limit
@@ -146,6 +154,13 @@ class Bench:
             lambda: consume(make_eval_dataset(files, TRAIN)),
             lambda: consume(open_keras(self.images)),
             ">= 1.00",
+            self.pairs,
+        )
+        compare(
+            "the same, of processor time : Keras",
+            lambda: consume_processor(make_eval_dataset(files, TRAIN)),
+            lambda: consume_processor(open_keras(self.images)),
+            "",
             self.pairs,
         )
         compare(
