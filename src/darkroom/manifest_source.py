@@ -102,14 +102,6 @@ class ManifestSource:
         encoded = check_form(tf.io.read_file(uri), uri)
         return LabeledImage(encoded, tf.gather(self._label_table, element), None)
 
-    def check_images(self) -> None:
-        """Decodes all images, to name those that end a training; TensorFlow's error does not.
-
-        Raises:
-            DataError: Some cannot be decoded; the first ten are named.
-        """
-        check_images([self])
-
     def find_damaged(self) -> list[int]:
         """Decodes all images, and returns the numbers of those for which that does not work."""
         whole = tf.data.Dataset.range(len(self._uris)).map(

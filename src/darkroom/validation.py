@@ -19,6 +19,7 @@ import duckdb
 from darkroom import manifest, storage
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.findings import FAIL, OFF, POLICIES, WARN, Anomaly, Finding, ValidationReport
+from darkroom.options import check_count
 from darkroom.splits import SPLITS
 from darkroom.validation_checks import CHECK_FUNCTIONS, check_accounting
 from darkroom.validation_summary import (
@@ -79,9 +80,7 @@ class ValidationOptions:
         if not 0 <= self.max_reject_fraction <= 1:
             message = f"max_reject_fraction is {self.max_reject_fraction!r}, expected 0 to 1."
             raise UsageError(message, "0.01 allows one rejected row in a hundred.")
-        if type(self.min_class_images) is not int or self.min_class_images < 0:
-            message = f"min_class_images is {self.min_class_images!r}, expected a whole number"
-            raise UsageError(f"{message} of at least 0.")
+        check_count("min_class_images", self.min_class_images, 0)
         object.__setattr__(self, "policies", {**DEFAULT_POLICIES, **self.policies})
 
     def to_json(self) -> str:

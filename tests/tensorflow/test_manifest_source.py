@@ -20,7 +20,7 @@ from darkroom.image_forms import describe_form
 from darkroom.images import ImageOptions, prepare_image
 from darkroom.input import load, make_eval_dataset, make_train_dataset
 from darkroom.manifest_options import ManifestOptions
-from darkroom.manifest_source import ManifestSource, open_manifest
+from darkroom.manifest_source import ManifestSource, check_images, open_manifest
 from darkroom.options import InputOptions
 from darkroom.training_data import explain_damage
 
@@ -279,13 +279,13 @@ def test_reading_a_refused_form_names_file_and_form(form, tmp_path):
 
 def test_every_image_that_cannot_be_decoded_is_named(listed):
     source = open_manifest(listed).splits["train"]
-    source.check_images()
+    check_images([source])
     folder = listed.parent
     (folder / "0.png").write_bytes((folder / "0.png").read_bytes()[:-30])
     (folder / "3.jpg").write_bytes(b"\xff\xd8\xff rubbish")
     (folder / "15.jpg").unlink()
     with pytest.raises(DataError) as caught:
-        source.check_images()
+        check_images([source])
     assert caught.value.message.startswith("3 of 6 images cannot be decoded: ")
     found = caught.value.message.partition(": ")[2].rstrip(".").split("; ")
     assert sorted(found) == [
