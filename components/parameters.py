@@ -74,6 +74,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         ("checks", str, ("image", "checks")),
         ("resize_short_side", int, ("image", "resize_short_side"), None, True),
         ("encoding", str, ("image", "encoding")),
+        ("jpeg_quality", int, ("image", "jpeg_quality")),
         ("compression", str, ("compression",)),
     ),
     *_of(

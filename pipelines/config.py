@@ -13,7 +13,12 @@ from typing import Any
 from darkroom import keys, storage
 from darkroom.conversion import DEFAULT_MAX_REJECTS, ConversionOptions
 from darkroom.errors import UsageError
-from darkroom.images import CHECKS_FULL, KEEP_ENCODING, ImageOptions
+from darkroom.images import (
+    CHECKS_FULL,
+    DEFAULT_JPEG_QUALITY,
+    KEEP_ENCODING,
+    ImageOptions,
+)
 from darkroom.labels import read_labels
 from darkroom.options import MEMORY_CACHE, NO_CACHE, STRETCH, TrainingOptions, pick_fields
 from darkroom.pipelines.deployment import Resources, parse_resources
@@ -55,6 +60,7 @@ class PipelineConfig:
         checks: `full` decodes every image before it is written, `header` looks at its start.
         resize_short_side: Short side in pixels to which larger images are reduced.
         encoding: Images are stored as their files (`keep`) or as pixels (`raw`).
+        jpeg_quality: Quality, 1 to 100, of JPEGs that were reduced; below 95 with 4:2:0.
         compression: Of the records: `none` or `gzip`.
         num_shards: Shards of each split; from the bytes when None.
         schema: Path of a TFDV schema (text format) to check against; made from the training split
@@ -113,6 +119,7 @@ class PipelineConfig:
     checks: str = CHECKS_FULL
     resize_short_side: int | None = None
     encoding: str = KEEP_ENCODING
+    jpeg_quality: int = DEFAULT_JPEG_QUALITY
     compression: str = "none"
     num_shards: int | None = None
     schema: str | None = None
@@ -192,7 +199,9 @@ class PipelineConfig:
     def conversion(self) -> ConversionOptions:
         """How the manifest becomes records."""
         return ConversionOptions(
-            image=ImageOptions(self.checks, self.resize_short_side, self.encoding),
+            image=ImageOptions(
+                self.checks, self.resize_short_side, self.encoding, self.jpeg_quality
+            ),
             compression=self.compression,
             num_shards=parse_shard_counts(self.num_shards),
         )

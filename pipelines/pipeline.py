@@ -49,6 +49,7 @@ def create_pipeline(config: PipelineConfig) -> Pipeline:
         checks=config.checks,
         resize_short_side=config.resize_short_side,
         encoding=config.encoding,
+        jpeg_quality=config.jpeg_quality,
         compression=config.compression,
         num_shards=config.num_shards,
     )

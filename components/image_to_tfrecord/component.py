@@ -11,7 +11,12 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
 from darkroom.components.image_to_tfrecord import executor
 from darkroom.conversion import ConversionOptions
-from darkroom.images import CHECKS_FULL, KEEP_ENCODING, ImageOptions
+from darkroom.images import (
+    CHECKS_FULL,
+    DEFAULT_JPEG_QUALITY,
+    KEEP_ENCODING,
+    ImageOptions,
+)
 from darkroom.sharding import parse_shard_counts
 
 MANIFEST_KEY = executor.MANIFEST_KEY
@@ -60,6 +65,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         checks: str = CHECKS_FULL,
         resize_short_side: int | None = None,
         encoding: str = KEEP_ENCODING,
+        jpeg_quality: int = DEFAULT_JPEG_QUALITY,
         compression: str = "none",
         num_shards: int | Mapping[str, int] | None = None,
     ) -> None:
@@ -71,6 +77,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
             checks: `full` decodes every image before it is written, `header` looks at its start.
             resize_short_side: Short side in pixels to which larger images are reduced.
             encoding: Images are stored as their files (`keep`) or as pixels (`raw`).
+            jpeg_quality: Quality, 1 to 100, of JPEGs that were reduced; below 95 with 4:2:0.
             compression: `none` or `gzip`.
             num_shards: Shards of each split, or by split; from the bytes when None.
 
@@ -78,7 +85,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
             UsageError: An option is wrong.
         """
         options = ConversionOptions(
-            image=ImageOptions(checks, resize_short_side, encoding),
+            image=ImageOptions(checks, resize_short_side, encoding, jpeg_quality),
             compression=compression,
             num_shards=parse_shard_counts(num_shards),
         )

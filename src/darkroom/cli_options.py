@@ -112,6 +112,9 @@ def add_record_options(parser: argparse.ArgumentParser) -> None:
         "--resize-short-side", metavar="PIXELS", type=int, help="reduce larger images to this"
     )
     parser.add_argument("--encoding", choices=("keep", "raw"), help="store files (keep) or pixels")
+    parser.add_argument(
+        "--jpeg-quality", metavar="1-100", type=int, help="of JPEGs that were reduced (default: 90)"
+    )
     parser.add_argument("--compression", choices=("none", "gzip"), help="of the records")
     parser.add_argument("--num-shards", type=int, help="of each split; 0: from the bytes (default)")
     parser.add_argument(

@@ -12,7 +12,12 @@ from darkroom import sharding, storage
 from darkroom.conversion import DEFAULT_MAX_REJECTS, ConversionOptions
 from darkroom.conversion_job import ConversionJob
 from darkroom.errors import UsageError
-from darkroom.images import CHECKS_FULL, KEEP_ENCODING, ImageOptions
+from darkroom.images import (
+    CHECKS_FULL,
+    DEFAULT_JPEG_QUALITY,
+    KEEP_ENCODING,
+    ImageOptions,
+)
 from darkroom.results import ConversionResult, TooManyRejectsError
 from darkroom.rows import ManifestOptions
 from darkroom.runners import DATAFLOW_RUNNER, parse_runner
@@ -38,6 +43,7 @@ def convert(
     checks: str = CHECKS_FULL,
     resize_short_side: int | None = None,
     encoding: str = KEEP_ENCODING,
+    jpeg_quality: int = DEFAULT_JPEG_QUALITY,
     compression: str | None = None,
     num_shards: int | Mapping[str, int] | None = None,
     max_rejects: float = DEFAULT_MAX_REJECTS,
@@ -68,6 +74,7 @@ def convert(
         checks: `full` decodes every image before it is written, `header` only looks at its start.
         resize_short_side: Short side in pixels to which larger images are reduced.
         encoding: `keep`, or `raw` to store decoded pixels: quicker to read, many times larger.
+        jpeg_quality: Quality, 1 to 100, of JPEGs that were reduced; below 95 with 4:2:0.
         compression: None or `gzip`.
         num_shards: Shards of each split, or by split; from the bytes when None or 0.
         max_rejects: Share of refused rows over which the conversion fails.
@@ -92,6 +99,12 @@ def convert(
         raise UsageError(f"max_rejects is a share from 0 to 1, got {max_rejects!r}.")
     _check_names(options)
     _check_exclude(exclude, output_dir)
+    image = ImageOptions(checks, resize_short_side, encoding, jpeg_quality)
+    if jpeg_quality != DEFAULT_JPEG_QUALITY and (resize_short_side is None or image.is_raw):
+        raise UsageError(
+            f"jpeg_quality is {jpeg_quality}, but no image is stored as a reduced JPEG.",
+            "Give resize_short_side and no encoding raw, or leave jpeg_quality out.",
+        )
     job = ConversionJob(
         source=source,
         output_dir=storage.absolute(output_dir),
@@ -105,7 +118,7 @@ def convert(
             exclude=exclude,
         ),
         conversion=ConversionOptions(
-            image=ImageOptions(checks, resize_short_side, encoding),
+            image=image,
             compression=compression or "none",
             num_shards=sharding.parse_shard_counts(num_shards),
         ),

@@ -2,9 +2,9 @@
 
 The user's own bytes stay untouched when they are an upright RGB or grayscale JPEG or PNG of 8 bits.
 Anything else is encoded again, once: upright, in sRGB, on white where it was transparent, the first
-frame where it had several; JPEG sources as JPEG (quality 95, 4:4:4), all others as PNG. An embedded
-profile is applied when an RGB image is encoded again; gray keeps its values. With the encoding
-`raw` every image is decoded, and its pixels themselves are stored.
+frame where it had several; JPEG sources as JPEG (quality 95, 4:4:4; less where they are reduced),
+all others as PNG. An embedded profile is applied when an RGB image is encoded again; gray keeps its
+values. With the encoding `raw` every image is decoded, and its pixels themselves are stored.
 
 With checks `full`, a file is refused when TensorFlow's decoder would refuse it (cut anywhere, a
 wrong checksum in a PNG), or when a JPEG decoder had to make up pixels. Of a JPEG that breaks the
@@ -43,6 +43,7 @@ from darkroom.image_options import (
     CHECKS,
     CHECKS_FULL,
     CHECKS_HEADER,
+    DEFAULT_JPEG_QUALITY,
     ENCODINGS,
     KEEP_ENCODING,
     RAW_ENCODING,
@@ -51,6 +52,7 @@ from darkroom.image_options import (
 from darkroom.jpeg_decoder import decode_sound_jpeg, read_plain_header
 from darkroom.pillow_decoder import Decoded
 from darkroom.pixels import (
+    JPEG_QUALITY,
     RAW,
     convert_profile,
     count_channels,
@@ -65,6 +67,7 @@ __all__ = [
     "CHECKS",
     "CHECKS_FULL",
     "CHECKS_HEADER",
+    "DEFAULT_JPEG_QUALITY",
     "ENCODINGS",
     "KEEP_ENCODING",
     "MAX_IMAGE_BYTES",
@@ -250,18 +253,18 @@ def _finish(
     options: ImageOptions,
 ) -> PreparedImage:
     """Measures pixels, shrinks them if asked, and encodes them unless the bytes can stay."""
-    pixels, changes = decoded.pixels, decoded.changes
+    pixels, changes, quality = decoded.pixels, decoded.changes, JPEG_QUALITY
     source_height, source_width = pixels.shape[:2]
     pixel_hash, luminance = hash_pixels(pixels), measure_luminance(pixels)
     if _must_shrink(source_height, source_width, options):
         pixels, data = shrink(pixels, options.resize_short_side or 1), None
-        changes = [*changes, "resize"]
+        changes, quality = [*changes, "resize"], options.jpeg_quality
     if options.is_raw:
         changes, data, target = [*changes, "raw"], None, RAW
     if data is None:
         converted = convert_profile(pixels, decoded.profile)
         changes = changes if converted is pixels else [*changes, "profile"]
-        pixels, data = converted, encode(converted, target)
+        pixels, data = converted, encode(converted, target, quality)
     height, width = pixels.shape[:2]
     return PreparedImage(
         encoded=data,

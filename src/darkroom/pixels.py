@@ -17,7 +17,10 @@ from darkroom.image_bytes import JPEG, ImageError
 
 # `image/format` of pixels as they are; no file has this format.
 RAW = "RAW"
+# Little is lost of an image that cannot keep its bytes.
 JPEG_QUALITY = 95
+# From this quality on a JPEG has its colours in full: below, what that takes is lost elsewhere.
+_FULL_COLOUR_QUALITY = 95
 _LUMINANCE_SIDE = 64
 _REC601 = np.array([0.299, 0.587, 0.114])
 _STRIP_PIXELS = 1 << 20
@@ -158,15 +161,19 @@ def shrink(pixels: Pixels, short_side: int) -> Pixels:
     return np.asarray(_as_image(pixels).resize(size, Image.Resampling.BOX))
 
 
-def encode(pixels: Pixels, target: str) -> bytes:
-    """Returns pixels as a JPEG (quality 95, 4:4:4), a PNG or raw bytes, without any metadata."""
+def encode(pixels: Pixels, target: str, jpeg_quality: int = JPEG_QUALITY) -> bytes:
+    """Returns pixels as a JPEG, a PNG or raw bytes, without any metadata.
+
+    A JPEG's colours have its full resolution (4:4:4) from quality 95 on, else half of it (4:2:0).
+    """
     if target == RAW:
         return pixels.tobytes()
     if target == JPEG:
         gray = count_channels(pixels) == 1
         stacked = np.ascontiguousarray(pixels[..., None] if pixels.ndim == 2 else pixels)
-        colorspace, subsampling = ("GRAY", "Gray") if gray else ("RGB", "444")
-        encoded: bytes = simplejpeg.encode_jpeg(stacked, JPEG_QUALITY, colorspace, subsampling)
+        colours = "444" if jpeg_quality >= _FULL_COLOUR_QUALITY else "420"
+        colorspace, subsampling = ("GRAY", "Gray") if gray else ("RGB", colours)
+        encoded: bytes = simplejpeg.encode_jpeg(stacked, jpeg_quality, colorspace, subsampling)
         return encoded
     buffer = io.BytesIO()
     _as_image(pixels).save(buffer, "PNG")

@@ -125,7 +125,12 @@ def test_properties_are_text_that_holds_the_options(components):
         "exclude": None,
     }
     assert json.loads(properties["ImageToTFRecord"].pop("options")) == {
-        "image": {"checks": "header", "resize_short_side": None, "encoding": "keep"},
+        "image": {
+            "checks": "header",
+            "resize_short_side": None,
+            "encoding": "keep",
+            "jpeg_quality": 90,
+        },
         "compression": "none",
         "num_shards": {"train": 4, "eval": 4, "test": 4},
     }

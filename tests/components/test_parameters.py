@@ -37,6 +37,7 @@ CHANGED: dict[str, Any] = {
     "checks": "header",
     "resize_short_side": 64,
     "encoding": "raw",
+    "jpeg_quality": 80,
     "compression": "gzip",
     "policies": {"leakage": "warn"},
     "max_rejects": 0.25,

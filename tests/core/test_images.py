@@ -446,10 +446,39 @@ def test_a_jpeg_that_is_encoded_again_loses_little(photo):
     assert subsampling == "444"
 
 
+def test_a_jpeg_that_is_reduced_has_the_quality_that_is_asked_for(photo):
+    photo = photo.resize((400, 240), Image.Resampling.BICUBIC)
+    data = _encode(photo, "JPEG", quality=95, subsampling=0)
+    stored = {
+        quality: prepare_image(data, ImageOptions(resize_short_side=120, jpeg_quality=quality))
+        for quality in (40, 90, 94, 95)
+    }
+    stored["default"] = prepare_image(data, ImageOptions(resize_short_side=120))
+    assert stored["default"].encoded == stored[90].encoded
+    colours = {q: simplejpeg.decode_jpeg_header(each.encoded)[3] for q, each in stored.items()}
+    assert colours == {40: "420", 90: "420", 94: "420", 95: "444", "default": "420"}
+    # Of the tables of an encoder with quality 90 the first number is 3, with quality 40 it is 20.
+    tables = {q: Image.open(io.BytesIO(each.encoded)).quantization for q, each in stored.items()}
+    assert [tables[quality][0][0] for quality in (40, 90, 94, 95)] == [20, 3, 2, 2]
+    wanted = np.asarray(photo.resize((200, 120), Image.Resampling.BOX)).astype(float)
+    errors = {q: np.abs(_decode(each.encoded) - wanted).mean() for q, each in stored.items()}
+    assert errors[95] < errors[90] < errors[40] < 10
+    assert len(stored[40].encoded) < len(stored[90].encoded) < len(stored[95].encoded)
+
+
+def test_a_gray_jpeg_that_is_reduced_stays_gray(photo):
+    data = _encode(photo.convert("L"), "JPEG", quality=95)
+    image = prepare_image(data, ImageOptions(resize_short_side=12, jpeg_quality=80))
+    assert (image.channels, simplejpeg.decode_jpeg_header(image.encoded)[2]) == (1, "Gray")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"checks": "some"}, "'some'"),
+        ({"resize_short_side": 8, "jpeg_quality": 0}, "1 to 100, got 0"),
+        ({"resize_short_side": 8, "jpeg_quality": 101}, "1 to 100, got 101"),
+        ({"resize_short_side": 8, "jpeg_quality": 89.5}, "1 to 100, got 89.5"),
         ({"resize_short_side": 0}, "positive, got 0"),
         ({"resize_short_side": "big"}, "positive, got 'big'"),
     ],
