@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import multiprocessing
 import os
 import statistics
 import tempfile
@@ -30,8 +29,10 @@ from pathlib import Path
 
 import numpy as np
 import simplejpeg
+from input_rows.processes import time_processes
 
 from darkroom.converter import convert
+from darkroom.image_options import DEFAULT_JPEG_QUALITY
 from darkroom.pixels import encode, hash_pixels, measure_luminance, shrink
 from darkroom.results import ConversionResult
 from darkroom.storage import read_bytes
@@ -96,11 +97,12 @@ def _prepare(data: bytes, row: str) -> bytes:
     pixels = simplejpeg.decode_jpeg(data, fastdct=True)
     hash_pixels(pixels)
     measure_luminance(pixels)
-    return encode(shrink(pixels, _SHORT_SIDE), "jpeg") if row == "resize" else data
+    if row == "full":
+        return data
+    return encode(shrink(pixels, _SHORT_SIDE), "jpeg", DEFAULT_JPEG_QUALITY)
 
 
-def _run_limit(paths: list[str], target: str, row: str, start: float) -> None:
-    time.sleep(max(0.0, start - time.time()))
+def _run_limit(paths: list[str], target: str, row: str) -> None:
     with open(target, "wb") as file:
         writer = RecordWriter(file)
         for path in paths:
@@ -114,18 +116,8 @@ def time_limit(source: Path, row: str) -> float:
     """Returns the seconds of the bare loops on all images of a folder."""
     paths = sorted(str(path) for path in source.rglob("*.jpg"))
     with tempfile.TemporaryDirectory(dir=source.parent) as scratch:
-        start = time.time() + 1.5  # time for both processes to start and import
-        processes = [
-            multiprocessing.get_context("spawn").Process(
-                target=_run_limit, args=(paths[i::_PROCESSES], f"{scratch}/{i}", row, start)
-            )
-            for i in range(_PROCESSES)
-        ]
-        for process in processes:
-            process.start()
-        for process in processes:
-            process.join()
-        return time.time() - start
+        parts = [(paths[i::_PROCESSES], f"{scratch}/{i}", row) for i in range(_PROCESSES)]
+        return time_processes(_run_limit, parts)
 
 
 def run_convert(source: Path, target: Path, row: str) -> ConversionResult:

@@ -54,7 +54,7 @@ def main() -> None:
         print(
             f"{len(bench.paths):,} JPEGs of {mean / 1000:.0f} kB; {os.cpu_count()} cores; images/s"
         )
-        print(f"{'row : against':<34}{'darkroom':>9}{'against':>9}{'ratio':>8}  {'aim':<7}ratios")
+        print(f"{'row : against':<34}{'darkroom':>9}{'against':>9}{'ratio':>8}  {'aim':<8}ratios")
         for row in arguments.rows.split(","):
             getattr(bench, row)()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,37 +11,23 @@ import simplejpeg
 import tensorflow as tf
 
 from input_rows.contract import AREA, BATCH, RATIO, SHORT_SIDE, SIZE
+from input_rows.processes import time_processes
 
 
 def run_limit(kind: str, paths: Sequence[Path], processes: int = 2) -> float:
     """Returns images a second of the bare loops: `train`, `eval` or `full`."""
     windows = _draw_windows(paths) if kind == "train" else []
-    start = time.time() + 5.0  # until all have imported what they need
-    context = multiprocessing.get_context("spawn")
-    running = [
-        context.Process(
-            target=_run_ops,
-            args=(
-                kind,
-                [str(path) for path in paths[part::processes]],
-                windows[part::processes],
-                start,
-            ),
-        )
+    parts = [
+        (kind, [str(path) for path in paths[part::processes]], windows[part::processes])
         for part in range(processes)
     ]
-    for process in running:
-        process.start()
-    for process in running:
-        process.join()
-    return len(paths) / (time.time() - start)
+    return len(paths) / time_processes(_run_ops, parts)
 
 
-def _run_ops(kind: str, paths: list[str], windows: list[list[int]], start: float) -> None:
+def _run_ops(kind: str, paths: list[str], windows: list[list[int]]) -> None:
     """Does the contract's work on files, in one of the limit's processes."""
     cv2.setNumThreads(1)
     batch = np.empty((BATCH, SIZE, SIZE, 3), np.uint8)
-    time.sleep(max(0.0, start - time.time()))
     for number, path in enumerate(paths):
         data = Path(path).read_bytes()
         pixels = simplejpeg.decode_jpeg(data, fastdct=True)
