@@ -11,9 +11,10 @@ from itertools import islice
 import tensorflow as tf
 
 from darkroom.image_source import EpochOrder, ImageSource
+from darkroom.input_forms import measure_forms
 from darkroom.input_pipeline import decode_view, make_train_dataset, map_images
 from darkroom.options import InputOptions
-from darkroom.verdict import StageCosts
+from darkroom.verdict import StageCosts, StoredForm
 
 _SAMPLED_IMAGES = 1024
 _SAMPLED_SHAPES = 64
@@ -27,6 +28,7 @@ def measure_stages(
 
     A stage costs what the pipeline that ends with it takes longer than the one that ends before it,
     by the fastest of three rounds, with all threads of `options` at work and nothing beside them.
+    Where decoding costs most, other forms of the images are measured, too.
 
     Args:
         source: Where images come from.
@@ -45,7 +47,10 @@ def measure_stages(
     costs, before = {}, 0.0
     for name, until in fastest.items():
         costs[name], before = max(0.0, until - before), max(until, before)
-    return StageCosts(costs, _measure_short_side(source, options))
+    forms: tuple[StoredForm, ...] = ()
+    if max(costs, key=lambda name: costs[name]) == "decode":
+        forms = measure_forms(source, options, _measure_short_side(source, options))
+    return StageCosts(costs, forms)
 
 
 def _make_ends(

@@ -231,7 +231,7 @@ def _judge(
 ) -> Verdict:
     costs = measure_stages(source, shared) if options.profile_input else None
     share, rate = timing.waiting_share, timing.images_per_second
-    return judge_input(share, rate, options.image_size, costs)
+    return judge_input(share, rate, costs)
 
 
 def _make_loop(model: Any, options: TrainingOptions, placement: Placement) -> Loop:

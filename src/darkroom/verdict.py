@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom import storage
-from darkroom.options import choose_short_side
 
 VERDICT_JSON, VERDICT_MARKDOWN = "input.json", "input.md"
 # A training that waits less than this would gain nothing that can be noticed.
 _BOUND_SHARE = 0.02
+# A dataset is not stored anew for less.
+_WORTHWHILE_SHARE = 0.9
 _READ, _PARSE, _DECODE, _RESIZE, _BATCH, _AUGMENT = STAGES = (
     "read",
     "parse",
@@ -32,16 +33,30 @@ _ACTIVITIES = {
 
 
 @dataclass(frozen=True)
+class StoredForm:
+    """Another form in which images could be stored.
+
+    Attributes:
+        advice: What to do for it, with the options of a conversion.
+        left_share: Share of its time that input would then take, as measured; may be over 1.
+    """
+
+    advice: str
+    left_share: float
+
+
+@dataclass(frozen=True)
 class StageCosts:
     """What the stages of an input pipeline cost.
 
     Attributes:
         seconds: Seconds an image of each stage, all threads at work and nothing beside them.
-        short_side: Mean shorter side of the stored images in pixels; None where it is not known.
+        forms: What other forms of the images would leave, those that take less room first; where
+            decoding costs most.
     """
 
     seconds: Mapping[str, float]
-    short_side: float | None = None
+    forms: tuple[StoredForm, ...] = ()
 
     @property
     def total_seconds(self) -> float:
@@ -83,7 +98,6 @@ class Verdict:
 def judge_input(
     waiting_share: float,
     images_per_second: float,
-    image_size: tuple[int, int],
     costs: StageCosts | None = None,
 ) -> Verdict:
     """Says whether input holds a training back, by what, and what to change.
@@ -91,7 +105,6 @@ def judge_input(
     Args:
         waiting_share: Share of the training's time in which it waited for input, 0 to 1.
         images_per_second: Images trained on in a second.
-        image_size: (height, width) in pixels that the model takes.
         costs: What the stages cost, if they were measured.
     """
     stages = None if costs is None else {n: s * 1e6 for n, s in costs.seconds.items()}
@@ -104,28 +117,28 @@ def judge_input(
         sentence = f"{head}; which stage it is, --profile-input tells."
         return Verdict(sentence, waiting_share, images_per_second, stages, 1.0)
     slowest = max(costs.seconds, key=lambda name: costs.seconds[name])
-    advice, left = _advise(slowest, image_size, costs)
-    speedup = _estimate_speedup(waiting_share, left / costs.total_seconds)
-    about = f" for about {speedup:.1f}x" if left < costs.total_seconds else ""
+    advice, left_share = _advise(slowest, costs, 1 - waiting_share)
+    speedup = _estimate_speedup(waiting_share, left_share)
+    about = f" for about {speedup:.1f}x" if left_share < 1 else ""
     sentence = f"{head}: {_ACTIVITIES[slowest]}; {advice}{about}."
     return Verdict(sentence, waiting_share, images_per_second, stages, speedup)
 
 
-def _advise(slowest: str, image_size: tuple[int, int], costs: StageCosts) -> tuple[str, float]:
-    """Returns what to change, and the seconds an image that would be left."""
-    total, own = costs.total_seconds, costs.seconds[slowest]
-    stored = choose_short_side(image_size)
-    if slowest == _DECODE and costs.short_side is not None and costs.short_side > stored:
-        # Decoding takes as long as there are pixels.
-        share = (stored / costs.short_side) ** 2
-        return f"store at {stored} px (--resize-short-side {stored})", total - own * (1 - share)
+def _advise(slowest: str, costs: StageCosts, computing_share: float) -> tuple[str, float]:
+    """Returns what to change, and the share of input's time that would be left."""
+    left_share = 1 - costs.seconds[slowest] / costs.total_seconds
     if slowest == _DECODE:
-        return "store pixels (--encoding raw)", total - own
+        # The first that ends all waiting, for it takes the least room; else what leaves the least.
+        enough = [form for form in costs.forms if form.left_share <= computing_share]
+        best = min(costs.forms, key=lambda form: form.left_share, default=None)
+        chosen = enough[0] if enough else best
+        if chosen and chosen.left_share < _WORTHWHILE_SHARE:
+            return chosen.advice, chosen.left_share
     if slowest == _READ:
-        return "keep records in memory (--record-cache memory), or on a faster disk", total - own
+        return "keep records in memory (--record-cache memory), or on a faster disk", left_share
     if slowest == _AUGMENT:
-        return "augment less (--augment crop_flip)", total - own
-    return "give it more cores (tf.data service: darkroom dataservice)", total
+        return "augment less (--augment crop_flip)", left_share
+    return "give it more cores (tf.data service: darkroom dataservice)", 1.0
 
 
 def _estimate_speedup(waiting_share: float, left_share: float) -> float:
