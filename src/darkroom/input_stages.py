@@ -6,10 +6,13 @@ import dataclasses
 import math
 import statistics
 import time
+from collections.abc import Mapping
 from itertools import islice
 
 import tensorflow as tf
 
+from darkroom import progress
+from darkroom.errors import DarkroomError, convert_error
 from darkroom.image_source import EpochOrder, ImageSource
 from darkroom.input_forms import measure_forms
 from darkroom.input_pipeline import decode_view, make_train_dataset, map_images
@@ -47,10 +50,21 @@ def measure_stages(
     costs, before = {}, 0.0
     for name, until in fastest.items():
         costs[name], before = max(0.0, until - before), max(until, before)
-    forms: tuple[StoredForm, ...] = ()
-    if max(costs, key=lambda name: costs[name]) == "decode":
-        forms = measure_forms(source, options, _measure_short_side(source, options))
-    return StageCosts(costs, forms)
+    return StageCosts(costs, _measure_forms(source, options, costs))
+
+
+def _measure_forms(
+    source: ImageSource, options: InputOptions, costs: Mapping[str, float]
+) -> tuple[StoredForm, ...]:
+    if max(costs, key=lambda name: costs[name]) != "decode":
+        return ()
+    try:
+        return measure_forms(source, options, _measure_short_side(source, options))
+    except (DarkroomError, OSError, RuntimeError) as error:
+        # A training that is done must not fail for want of advice.
+        said = convert_error(error)
+        progress.note(f"What other forms of the images would bring was not measured: {said}")
+        return ()
 
 
 def _make_ends(
