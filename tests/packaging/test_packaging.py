@@ -38,6 +38,7 @@ NEED_TENSORFLOW = {
     "input_ways",
     "input_meter",
     "input_pipeline",
+    "input_forms",
     "input_stages",
     "manifest_source",
     "models",
