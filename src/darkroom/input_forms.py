@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from darkroom import progress
 from darkroom.converter import convert
 from darkroom.image_bytes import JPEG, sniff_format
 from darkroom.image_source import EpochOrder, ImageSource
@@ -48,7 +49,10 @@ def measure_forms(
     if smaller:
         forms[f"store at {stored} px ({flags})"] = smaller
     forms[f"store pixels ({f'{flags} --encoding raw'.strip()})"] = {**smaller, "encoding": "raw"}
-    with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+    with (
+        progress.step("Other forms of storage"),
+        tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
+    ):
         images = Path(scratch, "images")
         labels, count = _write_images(source, options, images)
         if not count:

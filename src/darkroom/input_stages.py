@@ -25,18 +25,22 @@ _ROUNDS = 3
 
 
 def measure_stages(
-    source: ImageSource, options: InputOptions, num_images: int = _SAMPLED_IMAGES
+    source: ImageSource,
+    options: InputOptions,
+    num_images: int = _SAMPLED_IMAGES,
+    *,
+    with_forms: bool = True,
 ) -> StageCosts:
     """Runs pipelines that end after each stage, on the first images of an epoch, in turn.
 
     A stage costs what the pipeline that ends with it takes longer than the one that ends before it,
     by the fastest of three rounds, with all threads of `options` at work and nothing beside them.
-    Where decoding costs most, other forms of the images are measured, too.
 
     Args:
         source: Where images come from.
         options: How they become batches.
         num_images: Images to measure with; fewer when there are fewer.
+        with_forms: Where decoding costs most, measure other forms of the images, too.
     """
     options = dataclasses.replace(options, shard=(0, 1), repeat=1)
     count = min(num_images, source.count_images())
@@ -50,7 +54,7 @@ def measure_stages(
     costs, before = {}, 0.0
     for name, until in fastest.items():
         costs[name], before = max(0.0, until - before), max(until, before)
-    return StageCosts(costs, _measure_forms(source, options, costs))
+    return StageCosts(costs, _measure_forms(source, options, costs) if with_forms else ())
 
 
 def _measure_forms(

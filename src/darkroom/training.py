@@ -34,7 +34,7 @@ from darkroom.training_data import (
 )
 from darkroom.training_loops import FitLoop, Loop, TapeLoop
 from darkroom.training_model import make_model, use_precision
-from darkroom.verdict import Verdict, judge_input, write_verdict
+from darkroom.verdict import BOUND_SHARE, Verdict, judge_input, write_verdict
 
 
 @dataclass(frozen=True)
@@ -229,8 +229,10 @@ def _train_epochs(
 def _judge(
     timing: InputTiming, options: TrainingOptions, shared: InputOptions, source: ImageSource
 ) -> Verdict:
-    costs = measure_stages(source, shared) if options.profile_input else None
     share, rate = timing.waiting_share, timing.images_per_second
+    costs = None
+    if options.profile_input:
+        costs = measure_stages(source, shared, with_forms=share >= BOUND_SHARE)
     return judge_input(share, rate, costs)
 
 

@@ -11,7 +11,7 @@ from darkroom import storage
 
 VERDICT_JSON, VERDICT_MARKDOWN = "input.json", "input.md"
 # A training that waits less than this would gain nothing that can be noticed.
-_BOUND_SHARE = 0.02
+BOUND_SHARE = 0.02
 # A dataset is not stored anew for less.
 _WORTHWHILE_SHARE = 0.9
 _READ, _PARSE, _DECODE, _RESIZE, _BATCH, _AUGMENT = STAGES = (
@@ -109,7 +109,7 @@ def judge_input(
     """
     stages = None if costs is None else {n: s * 1e6 for n, s in costs.seconds.items()}
     rate = f"{images_per_second:,.0f} images/s"
-    if waiting_share < _BOUND_SHARE:
+    if waiting_share < BOUND_SHARE:
         sentence = f"Not input-bound: {waiting_share:.1%} of the time waiting for input, {rate}."
         return Verdict(sentence, waiting_share, images_per_second, stages, 1.0)
     head = f"Input-bound {waiting_share:.0%} at {rate}"

@@ -9,7 +9,10 @@ import pytest
 import tensorflow as tf
 
 from darkroom.cli import main
+from darkroom.input_meter import InputTiming
+from darkroom.input_stages import measure_stages
 from darkroom.training_job import TrainingResult, format_result
+from darkroom.verdict import STAGES
 
 SIZE = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
 
@@ -91,6 +94,25 @@ def images(helpers, tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(png)
     return tmp_path / "images"
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5])
+def test_other_forms_are_measured_for_a_training_that_waits(images, tmp_path, monkeypatch, share):
+    asked = []
+
+    def measure(*arguments, with_forms):
+        asked.append(with_forms)
+        return measure_stages(*arguments, with_forms=with_forms)
+
+    monkeypatch.setattr("darkroom.training.measure_stages", measure)
+    monkeypatch.setattr(InputTiming, "waiting_share", property(lambda timing: share))
+    folder = tmp_path / "run"
+    command = ["train", "--data", str(images), "--checkpoint-dir", str(folder), *SIZE]
+    assert main([*command, "--epochs", "1", "--profile-input"]) == 0
+    assert asked == [share == 0.5]
+    found = json.loads((folder / "input.json").read_text())
+    assert tuple(found["microseconds_an_image"]) == STAGES
+    assert found["verdict"].startswith("Input-bound 50%" if share == 0.5 else "Not input-bound")
 
 
 def test_images_are_trained_on_where_they_lie(images, tmp_path, capsys):
