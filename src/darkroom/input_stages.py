@@ -6,7 +6,7 @@ import dataclasses
 import math
 import statistics
 import time
-from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 
 import tensorflow as tf
@@ -14,14 +14,13 @@ import tensorflow as tf
 from darkroom import progress
 from darkroom.errors import DarkroomError, convert_error
 from darkroom.image_source import EpochOrder, ImageSource
-from darkroom.input_forms import measure_forms
+from darkroom.input_forms import measure_forms, time_in_turn
 from darkroom.input_pipeline import decode_view, make_train_dataset, map_images
 from darkroom.options import InputOptions
 from darkroom.verdict import StageCosts, StoredForm
 
 _SAMPLED_IMAGES = 1024
 _SAMPLED_SHAPES = 64
-_ROUNDS = 3
 
 
 def measure_stages(
@@ -45,23 +44,24 @@ def measure_stages(
     options = dataclasses.replace(options, shard=(0, 1), repeat=1)
     count = min(num_images, source.count_images())
     ends = _make_ends(source, options, count)
-    fastest = dict.fromkeys(ends, math.inf)
-    for _ in range(_ROUNDS):
-        for name, end in ends.items():
-            started = time.perf_counter()
-            end.reduce(tf.constant(0, tf.int64), lambda total, *_: total + 1).numpy()
-            fastest[name] = min(fastest[name], (time.perf_counter() - started) / count)
+    fastest = time_in_turn({name: partial(_time_all, end) for name, end in ends.items()})
     costs, before = {}, 0.0
-    for name, until in fastest.items():
+    for name, seconds in fastest.items():
+        until = seconds / count
         costs[name], before = max(0.0, until - before), max(until, before)
-    return StageCosts(costs, _measure_forms(source, options, costs) if with_forms else ())
+    stages = StageCosts(costs)
+    if with_forms and stages.slowest == "decode":
+        return dataclasses.replace(stages, forms=_measure_forms(source, options))
+    return stages
 
 
-def _measure_forms(
-    source: ImageSource, options: InputOptions, costs: Mapping[str, float]
-) -> tuple[StoredForm, ...]:
-    if max(costs, key=lambda name: costs[name]) != "decode":
-        return ()
+def _time_all(elements: tf.data.Dataset) -> float:
+    started = time.perf_counter()
+    elements.reduce(tf.constant(0, tf.int64), lambda total, *_: total + 1).numpy()
+    return time.perf_counter() - started
+
+
+def _measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredForm, ...]:
     try:
         return measure_forms(source, options, _measure_short_side(source, options))
     except (DarkroomError, OSError, RuntimeError) as error:

@@ -63,6 +63,11 @@ class StageCosts:
         """Seconds an image of all stages."""
         return sum(self.seconds.values())
 
+    @property
+    def slowest(self) -> str:
+        """The stage that costs most."""
+        return max(self.seconds, key=lambda name: self.seconds[name])
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -116,16 +121,16 @@ def judge_input(
     if costs is None or not costs.total_seconds:
         sentence = f"{head}; which stage it is, --profile-input tells."
         return Verdict(sentence, waiting_share, images_per_second, stages, 1.0)
-    slowest = max(costs.seconds, key=lambda name: costs.seconds[name])
-    advice, left_share = _advise(slowest, costs, 1 - waiting_share)
+    advice, left_share = _advise(costs, 1 - waiting_share)
     speedup = _estimate_speedup(waiting_share, left_share)
     about = f" for about {speedup:.1f}x" if left_share < 1 else ""
-    sentence = f"{head}: {_ACTIVITIES[slowest]}; {advice}{about}."
+    sentence = f"{head}: {_ACTIVITIES[costs.slowest]}; {advice}{about}."
     return Verdict(sentence, waiting_share, images_per_second, stages, speedup)
 
 
-def _advise(slowest: str, costs: StageCosts, computing_share: float) -> tuple[str, float]:
+def _advise(costs: StageCosts, computing_share: float) -> tuple[str, float]:
     """Returns what to change, and the share of input's time that would be left."""
+    slowest = costs.slowest
     left_share = 1 - costs.seconds[slowest] / costs.total_seconds
     if slowest == _DECODE:
         # The first that ends all waiting, for it takes the least room; else what leaves the least.

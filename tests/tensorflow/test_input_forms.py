@@ -17,7 +17,7 @@ OPTIONS = InputOptions((32, 32), batch_size=8, augment="none", scaled_decoding=F
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """JPEGs of noise, which take long to decode, and one file that is no image."""
+    """JPEGs of noise, which take long to decode."""
     root = tmp_path_factory.mktemp("images")
     rng = np.random.default_rng(0)
     for number in range(24):
