@@ -1,7 +1,14 @@
-"""An accelerator that is a wait: how much of the time it is busy."""
+"""An accelerator that is a wait: how much of the time it is busy.
+
+It needs a share of what the pipeline gives. Others' work on the machine comes and goes within
+seconds, so that is measured anew before every block of steps.
+"""
 
 from __future__ import annotations
 
+import math
+import queue
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,69 +17,106 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-_STEPS = 500
+# Blocks of steps. The first steps of each take no time, until nothing is in store, and then one
+# more does not count.
+_BLOCKS, _EMPTYING, _STEPS = 10, 15, 50
+_BLOCK_STEPS = _EMPTYING + 1 + _STEPS
 
-Times = list[tuple[float, float]]
 
-
-def run_loop(batches: tf.data.Dataset, step: float, steps_per_execution: int) -> float:
-    """Returns the share of the time in which a step was running, the first one left out.
+class Accelerator:
+    """Does steps one after the other, each a sleep.
 
     Args:
-        batches: (images, labels), without end.
-        step: Seconds that a step takes.
-        steps_per_execution: Steps that one call of TensorFlow does; 1: a loop in Python.
+        measure_step: Returns the seconds that a step is to take in the block that begins.
+        ahead: Who gives it a step may go on at once, as with a GPU, in whose stream work waits: one
+            step runs, the next is there. Else when the step is done, as who reads every loss.
     """
-    times: Times = []
-    wait = _make_step(step, times)
-    iterator = iter(batches)
 
-    @tf.function
-    def execute() -> None:
-        for _ in tf.range(steps_per_execution):
-            _, labels = next(iterator)
-            tf.numpy_function(wait, [labels], tf.float32)
+    def __init__(self, measure_step: Callable[[], float], ahead: bool) -> None:
+        self._measure_step = measure_step
+        self._ahead = ahead
+        self._step = 0.0
+        self._given: queue.Queue[bool] = queue.Queue(1)
+        self._times: list[tuple[float, float]] = []
+        self._counted: list[tuple[float, float]] = []
+        threading.Thread(target=self._run, daemon=True).start()
 
-    while len(times) <= _STEPS:
-        if steps_per_execution > 1:
-            execute()
+    def begin(self) -> None:
+        """Begins a block of steps."""
+        self._times.clear()
+        self._step = self._measure_step()
+
+    def give(self, _: Any) -> np.float32:
+        """Gives it the step on a batch; returns a loss."""
+        if self._ahead:
+            self._given.put(True)
         else:
-            wait(next(iterator)[1])
-    return _measure(times)
-
-
-def run_fit(batches: tf.data.Dataset, step: float, steps_per_execution: int) -> float:
-    """Returns the same share when `fit` takes the batches."""
-    times: Times = []
-    model = _Sleeper(_make_step(step, times))
-    model.compile(steps_per_execution=steps_per_execution)
-    model.fit(batches, steps_per_epoch=_STEPS + steps_per_execution, verbose=0)
-    return _measure(times)
-
-
-class _Sleeper(keras.Model):
-    """A model whose step is a wait, as for an accelerator."""
-
-    def __init__(self, wait: Callable[[Any], np.float32]) -> None:
-        super().__init__()
-        self._wait = wait
-
-    def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return {"loss": tf.numpy_function(self._wait, [data[1]], tf.float32)}
-
-
-def _make_step(step: float, times: Times) -> Callable[[Any], np.float32]:
-    """Returns what sleeps for a step, and notes when it began and ended."""
-
-    def wait(_: Any) -> np.float32:
-        begun = time.perf_counter()
-        time.sleep(step)
-        times.append((begun, time.perf_counter()))
+            self._do_step()
         return np.float32(0)
 
-    return wait
+    def end(self) -> None:
+        """Ends the block when its steps are done."""
+        self._given.join()
+        counted = self._times[_EMPTYING + 1 : _BLOCK_STEPS]
+        busy = sum(end - begun for begun, end in counted)
+        self._counted.append((busy, counted[-1][1] - counted[0][0]))
+
+    def stop(self) -> float:
+        """Returns the share of the blocks' time in which a step was running."""
+        self._given.put(False)
+        busy, whole = np.sum(self._counted, axis=0)
+        return float(busy / whole)
+
+    def _run(self) -> None:
+        while self._given.get():
+            self._do_step()
+            self._given.task_done()
+
+    def _do_step(self) -> None:
+        begun = time.perf_counter()
+        if len(self._times) >= _EMPTYING:
+            time.sleep(self._step)
+        self._times.append((begun, time.perf_counter()))
 
 
-def _measure(times: Times) -> float:
-    counted = times[1 : _STEPS + 1]
-    return sum(end - begun for begun, end in counted) / (counted[-1][1] - counted[0][0])
+def run_loop(batches: tf.data.Dataset, accelerator: Accelerator) -> float:
+    """Returns how busy it is when a loop in Python gives it (images, labels), without end."""
+    iterator = iter(batches)
+    for _ in range(_BLOCKS):
+        accelerator.begin()
+        for _ in range(_BLOCK_STEPS):
+            accelerator.give(next(iterator)[1])
+        accelerator.end()
+    return accelerator.stop()
+
+
+def run_fit(
+    batches: tf.data.Dataset, accelerator: Accelerator, steps_per_execution: int = 1
+) -> float:
+    """Returns the same when `fit` does, so many steps in a call of TensorFlow."""
+    model = _Model(accelerator)
+    model.compile(steps_per_execution=steps_per_execution)
+    model.fit(
+        batches,
+        epochs=_BLOCKS,
+        steps_per_epoch=math.ceil(_BLOCK_STEPS / steps_per_execution) * steps_per_execution,
+        callbacks=[
+            keras.callbacks.LambdaCallback(
+                on_epoch_begin=lambda epoch, logs: accelerator.begin(),
+                on_epoch_end=lambda epoch, logs: accelerator.end(),
+            )
+        ],
+        verbose=0,
+    )
+    return accelerator.stop()
+
+
+class _Model(keras.Model):
+    """A model whose step an accelerator does."""
+
+    def __init__(self, accelerator: Accelerator) -> None:
+        super().__init__()
+        self._accelerator = accelerator
+
+    def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return {"loss": tf.numpy_function(self._accelerator.give, [data[1]], tf.float32)}
