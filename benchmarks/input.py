@@ -11,7 +11,7 @@ are two processes without TensorFlow, reading included:
     full    simplejpeg decodes completely, and nothing else
 
 Each row is run in turn with its limit; quoted are medians, and the ratios of the pairs. Without
---photographs, JPEGs of 400 x 533 pixels and 28 kB are drawn, as shops' photographs of clothing are,
+--photographs, JPEGs of 533 x 400 pixels and 28 kB are drawn, as shops' photographs of clothing are,
 and hard-linked to the number wanted; 12-megapixel ones are drawn in any case.
 """
 

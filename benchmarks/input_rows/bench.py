@@ -33,7 +33,8 @@ from input_rows.photographs import draw_photographs, make_photographs
 
 # What an accelerator needs of what a pipeline gives, which so many batches show.
 _LOAD, _MEASURED_BATCHES = 0.9, 60
-_LARGE_ORIGINALS, _LARGE = 12, (3000, 4000)
+# Shape, quality and exponents of photographs of 12 megapixels and 1.7 MB.
+_LARGE_ORIGINALS, _LARGE = 12, ((3000, 4000), 85, (1.2, 1.6))
 VARIATIONS = (
     ("cycle_length", 1),
     ("cycle_length", 4),
@@ -82,7 +83,7 @@ class Bench:
         """Returns the folder of the 12-megapixel photographs."""
         folder = self._scratch / "large"
         if not folder.exists():
-            draw_photographs(folder, self._count // 25, _LARGE, 85, _LARGE_ORIGINALS)
+            draw_photographs(folder, self._count // 25, *_LARGE, _LARGE_ORIGINALS)
         return folder
 
     def train(self) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 import simplejpeg
 from convert import _draw_noise
 
-_ORIGINALS, _SHAPE, _QUALITY = 200, (400, 533), 72
+_ORIGINALS, _SHAPE, _QUALITY = 200, (533, 400), 72
+# How fast a photograph's fine structure falls off; this gives the size of shops' JPEGs, 28 kB.
+_EXPONENTS = (1.35, 1.75)
 
 
 def make_photographs(folder: Path, count: int, source: Path | None) -> None:
@@ -17,11 +19,16 @@ def make_photographs(folder: Path, count: int, source: Path | None) -> None:
     if source:
         link_photographs(folder, source, count)
     else:
-        draw_photographs(folder, count, _SHAPE, _QUALITY, _ORIGINALS)
+        draw_photographs(folder, count, _SHAPE, _QUALITY, _EXPONENTS, _ORIGINALS)
 
 
 def draw_photographs(
-    folder: Path, count: int, shape: tuple[int, int], quality: int, originals: int
+    folder: Path,
+    count: int,
+    shape: tuple[int, int],
+    quality: int,
+    exponents: tuple[float, float],
+    originals: int,
 ) -> None:
     """Writes `count` JPEGs into two folders, hard links to a few different ones."""
     rng = np.random.default_rng(0)
@@ -29,7 +36,7 @@ def draw_photographs(
         path = folder / f"class-{number % 2}" / f"{number:06d}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         if number < originals:
-            pixels = _draw_noise(rng, *shape, rng.uniform(1.2, 1.6))
+            pixels = _draw_noise(rng, *shape, rng.uniform(*exponents))
             path.write_bytes(simplejpeg.encode_jpeg(pixels, quality, "RGB", "420"))
         else:
             first = number % originals
