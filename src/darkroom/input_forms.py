@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ import tensorflow as tf
 
 from darkroom import progress
 from darkroom.converter import convert
+from darkroom.errors import DarkroomError, convert_error
 from darkroom.image_bytes import JPEG, sniff_format
 from darkroom.image_source import EpochOrder, ImageSource
-from darkroom.input_pipeline import make_train_dataset, map_images
+from darkroom.input_pipeline import decode_view, make_train_dataset, map_images
+from darkroom.input_stages import time_in_turn
 from darkroom.options import NO_CACHE, InputOptions, choose_short_side
 from darkroom.record_source import RecordSource, check_commits, list_files
 from darkroom.verdict import StoredForm
@@ -25,26 +28,36 @@ from darkroom.verdict import StoredForm
 _MAX_IMAGES, _MAX_BYTES = 256, 64 << 20
 _SHARDS = 4
 # An epoch of so few images is short, and a pipeline starts and runs empty at its ends.
-_MIN_BATCHES, _MIN_PASSES, _ROUNDS = 12, 4, 3
+_MIN_BATCHES, _MIN_PASSES = 12, 4
+_SAMPLED_SHAPES = 64
 _AS_IT_IS = ""
 
 
-def measure_forms(
-    source: ImageSource, options: InputOptions, short_side: float
-) -> tuple[StoredForm, ...]:
+def measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredForm, ...]:
     """Converts the first images of an epoch into other forms, and reads each in turn.
 
     Args:
         source: Where images come from; those that are stored as pixels have no other form.
         options: How they become batches.
-        short_side: Mean shorter side of the images, in pixels.
 
     Returns:
-        The forms, those that take less room first, each with the share of time that it leaves.
+        The forms, those that take less room first, each with the share of time that it leaves; none
+        where they could not be measured, with a note that says why.
     """
+    try:
+        return _measure_forms(source, options)
+    except (DarkroomError, OSError, RuntimeError, tf.errors.OpError) as error:
+        # A training that is done must not fail for want of advice.
+        said = error.message if isinstance(error, tf.errors.OpError) else convert_error(error)
+        progress.note(f"What other forms of the images would bring was not measured: {said}")
+        return ()
+
+
+def _measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredForm, ...]:
     options = dataclasses.replace(options, shard=(0, 1), repeat=1, cache=NO_CACHE, service=None)
     stored = choose_short_side(options.image_size)
-    smaller: dict[str, Any] = {"resize_short_side": stored} if short_side > stored else {}
+    too_large = _measure_short_side(source, options) > stored
+    smaller: dict[str, Any] = {"resize_short_side": stored} if too_large else {}
     flags = f"--resize-short-side {stored}" if smaller else ""
     forms: dict[str, dict[str, Any]] = {_AS_IT_IS: {}}
     if smaller:
@@ -78,6 +91,18 @@ def measure_forms(
         )
     whole = fastest.pop(_AS_IT_IS)
     return tuple(StoredForm(advice, seconds / whole) for advice, seconds in fastest.items())
+
+
+def _measure_short_side(source: ImageSource, options: InputOptions) -> float:
+    """Returns the mean shorter side of the first images, which are decoded for it."""
+
+    def measure(element: tf.Tensor) -> tf.Tensor:
+        image = source.parse(element)
+        whole = dataclasses.replace(options, scaled_decoding=False, resize="stretch")
+        return tf.reduce_min(tf.shape(decode_view(image, whole, resized=False))[:2])
+
+    sides = map_images(source.make_elements(options, None), measure, options)
+    return statistics.fmean(map(float, islice(sides.as_numpy_iterator(), _SAMPLED_SHAPES)))
 
 
 def _write_images(
@@ -118,12 +143,3 @@ def _time_epoch(source: ImageSource, options: InputOptions) -> float:
     for _ in batches:
         pass
     return time.perf_counter() - started
-
-
-def time_in_turn(runs: Mapping[str, Callable[[], float]]) -> dict[str, float]:
-    """Runs each in turn, so that what else the machine does meets all; returns their fastest."""
-    fastest = dict.fromkeys(runs, math.inf)
-    for _ in range(_ROUNDS):
-        for name, run in runs.items():
-            fastest[name] = min(fastest[name], run())
-    return fastest

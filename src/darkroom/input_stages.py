@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 import time
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import islice
 
 import tensorflow as tf
 
-from darkroom import progress
-from darkroom.errors import DarkroomError, convert_error
 from darkroom.image_source import EpochOrder, ImageSource
-from darkroom.input_forms import measure_forms, time_in_turn
 from darkroom.input_pipeline import decode_view, make_train_dataset, map_images
 from darkroom.options import InputOptions
-from darkroom.verdict import StageCosts, StoredForm
+from darkroom.verdict import StageCosts
 
 _SAMPLED_IMAGES = 1024
-_SAMPLED_SHAPES = 64
+_ROUNDS = 3
 
 
 def measure_stages(
-    source: ImageSource,
-    options: InputOptions,
-    num_images: int = _SAMPLED_IMAGES,
-    *,
-    with_forms: bool = True,
+    source: ImageSource, options: InputOptions, num_images: int = _SAMPLED_IMAGES
 ) -> StageCosts:
     """Runs pipelines that end after each stage, on the first images of an epoch, in turn.
 
@@ -39,7 +31,6 @@ def measure_stages(
         source: Where images come from.
         options: How they become batches.
         num_images: Images to measure with; fewer when there are fewer.
-        with_forms: Where decoding costs most, measure other forms of the images, too.
     """
     options = dataclasses.replace(options, shard=(0, 1), repeat=1)
     count = min(num_images, source.count_images())
@@ -49,26 +40,22 @@ def measure_stages(
     for name, seconds in fastest.items():
         until = seconds / count
         costs[name], before = max(0.0, until - before), max(until, before)
-    stages = StageCosts(costs)
-    if with_forms and stages.slowest == "decode":
-        return dataclasses.replace(stages, forms=_measure_forms(source, options))
-    return stages
+    return StageCosts(costs)
+
+
+def time_in_turn(runs: Mapping[str, Callable[[], float]]) -> dict[str, float]:
+    """Runs each in turn, so that what else the machine does meets all; returns their fastest."""
+    fastest = dict.fromkeys(runs, math.inf)
+    for _ in range(_ROUNDS):
+        for name, run in runs.items():
+            fastest[name] = min(fastest[name], run())
+    return fastest
 
 
 def _time_all(elements: tf.data.Dataset) -> float:
     started = time.perf_counter()
     elements.reduce(tf.constant(0, tf.int64), lambda total, *_: total + 1).numpy()
     return time.perf_counter() - started
-
-
-def _measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredForm, ...]:
-    try:
-        return measure_forms(source, options, _measure_short_side(source, options))
-    except (DarkroomError, OSError, RuntimeError) as error:
-        # A training that is done must not fail for want of advice.
-        said = convert_error(error)
-        progress.note(f"What other forms of the images would bring was not measured: {said}")
-        return ()
 
 
 def _make_ends(
@@ -102,15 +89,3 @@ def _make_ends(
         "batch": batches.take(num_batches),
         "augment": augmented.take(num_batches),
     }
-
-
-def _measure_short_side(source: ImageSource, options: InputOptions) -> float:
-    """Returns the mean shorter side of the first images, which are decoded for it."""
-
-    def measure(element: tf.Tensor) -> tf.Tensor:
-        image = source.parse(element)
-        whole = dataclasses.replace(options, scaled_decoding=False, resize="stretch")
-        return tf.reduce_min(tf.shape(decode_view(image, whole, resized=False))[:2])
-
-    sides = map_images(source.make_elements(options, None), measure, options)
-    return statistics.fmean(map(float, islice(sides.as_numpy_iterator(), _SAMPLED_SHAPES)))

@@ -18,6 +18,7 @@ from darkroom import storage
 from darkroom.checkpoints import History, TrainingRun
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.image_source import ImageSource
+from darkroom.input_forms import measure_forms
 from darkroom.input_meter import InputMeter, InputTiming
 from darkroom.input_pipeline import make_train_dataset
 from darkroom.input_stages import measure_stages
@@ -34,7 +35,7 @@ from darkroom.training_data import (
 )
 from darkroom.training_loops import FitLoop, Loop, TapeLoop
 from darkroom.training_model import make_model, use_precision
-from darkroom.verdict import BOUND_SHARE, Verdict, judge_input, write_verdict
+from darkroom.verdict import BOUND_SHARE, DECODE, Verdict, judge_input, write_verdict
 
 
 @dataclass(frozen=True)
@@ -230,10 +231,12 @@ def _judge(
     timing: InputTiming, options: TrainingOptions, shared: InputOptions, source: ImageSource
 ) -> Verdict:
     share, rate = timing.waiting_share, timing.images_per_second
-    costs = None
-    if options.profile_input:
-        costs = measure_stages(source, shared, with_forms=share >= BOUND_SHARE)
-    return judge_input(share, rate, costs)
+    if not options.profile_input:
+        return judge_input(share, rate)
+    costs = measure_stages(source, shared)
+    waits_for_decoding = share >= BOUND_SHARE and costs.slowest == DECODE
+    forms = measure_forms(source, shared) if waits_for_decoding else ()
+    return judge_input(share, rate, costs, forms)
 
 
 def _make_loop(model: Any, options: TrainingOptions, placement: Placement) -> Loop:

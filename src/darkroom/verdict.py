@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ VERDICT_JSON, VERDICT_MARKDOWN = "input.json", "input.md"
 BOUND_SHARE = 0.02
 # A dataset is not stored anew for less.
 _WORTHWHILE_SHARE = 0.9
-_READ, _PARSE, _DECODE, _RESIZE, _BATCH, _AUGMENT = STAGES = (
+_READ, _PARSE, DECODE, _RESIZE, _BATCH, _AUGMENT = STAGES = (
     "read",
     "parse",
     "decode",
@@ -25,7 +25,7 @@ _READ, _PARSE, _DECODE, _RESIZE, _BATCH, _AUGMENT = STAGES = (
 _ACTIVITIES = {
     _READ: "reading",
     _PARSE: "parsing",
-    _DECODE: "decoding",
+    DECODE: "decoding",
     _RESIZE: "resizing",
     _BATCH: "batching",
     _AUGMENT: "augmenting",
@@ -51,12 +51,9 @@ class StageCosts:
 
     Attributes:
         seconds: Seconds an image of each stage, all threads at work and nothing beside them.
-        forms: What other forms of the images would leave, those that take less room first; where
-            decoding costs most.
     """
 
     seconds: Mapping[str, float]
-    forms: tuple[StoredForm, ...] = ()
 
     @property
     def total_seconds(self) -> float:
@@ -104,6 +101,7 @@ def judge_input(
     waiting_share: float,
     images_per_second: float,
     costs: StageCosts | None = None,
+    forms: Sequence[StoredForm] = (),
 ) -> Verdict:
     """Says whether input holds a training back, by what, and what to change.
 
@@ -111,6 +109,7 @@ def judge_input(
         waiting_share: Share of the training's time in which it waited for input, 0 to 1.
         images_per_second: Images trained on in a second.
         costs: What the stages cost, if they were measured.
+        forms: What other forms of the images would leave, those that take less room first.
     """
     stages = None if costs is None else {n: s * 1e6 for n, s in costs.seconds.items()}
     rate = f"{images_per_second:,.0f} images/s"
@@ -121,21 +120,23 @@ def judge_input(
     if costs is None or not costs.total_seconds:
         sentence = f"{head}; which stage it is, --profile-input tells."
         return Verdict(sentence, waiting_share, images_per_second, stages, 1.0)
-    advice, left_share = _advise(costs, 1 - waiting_share)
+    advice, left_share = _advise(costs, forms, 1 - waiting_share)
     speedup = _estimate_speedup(waiting_share, left_share)
     about = f" for about {speedup:.1f}x" if left_share < 1 else ""
     sentence = f"{head}: {_ACTIVITIES[costs.slowest]}; {advice}{about}."
     return Verdict(sentence, waiting_share, images_per_second, stages, speedup)
 
 
-def _advise(costs: StageCosts, computing_share: float) -> tuple[str, float]:
+def _advise(
+    costs: StageCosts, forms: Sequence[StoredForm], computing_share: float
+) -> tuple[str, float]:
     """Returns what to change, and the share of input's time that would be left."""
     slowest = costs.slowest
     left_share = 1 - costs.seconds[slowest] / costs.total_seconds
-    if slowest == _DECODE:
+    if slowest == DECODE:
         # The first that ends all waiting, for it takes the least room; else what leaves the least.
-        enough = [form for form in costs.forms if form.left_share <= computing_share]
-        best = min(costs.forms, key=lambda form: form.left_share, default=None)
+        enough = [form for form in forms if form.left_share <= computing_share]
+        best = min(forms, key=lambda form: form.left_share, default=None)
         chosen = enough[0] if enough else best
         if chosen and chosen.left_share < _WORTHWHILE_SHARE:
             return chosen.advice, chosen.left_share

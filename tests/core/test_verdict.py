@@ -9,9 +9,12 @@ from darkroom.verdict import StageCosts, StoredForm, format_verdict, judge_input
 SMALLER, PIXELS = "store at 256 px (--resize-short-side 256)", "store pixels (--encoding raw)"
 
 
-def _costs(smaller=1.0, pixels=1.0, **microseconds):
-    seconds = {name: value / 1e6 for name, value in microseconds.items()}
-    return StageCosts(seconds, (StoredForm(SMALLER, smaller), StoredForm(PIXELS, pixels)))
+def _costs(**microseconds):
+    return StageCosts({name: value / 1e6 for name, value in microseconds.items()})
+
+
+def _forms(smaller, pixels=1.0):
+    return (StoredForm(SMALLER, smaller), StoredForm(PIXELS, pixels))
 
 
 def test_a_training_that_does_not_wait_is_told_so():
@@ -30,67 +33,75 @@ def test_without_stages_it_says_how_to_get_them():
 
 
 @pytest.mark.parametrize(
-    ("costs", "sentence", "speedup"),
+    ("costs", "forms", "sentence", "speedup"),
     [
         (
-            _costs(read=50, decode=1000, resize=200, smaller=0.25, pixels=0.1),
+            _costs(read=50, decode=1000, resize=200),
+            _forms(0.25, 0.1),
             "Input-bound 60% at 900 images/s: decoding; store at 256 px "
             "(--resize-short-side 256) for about 2.5x.",
             # 0.25 of the time would be left, but computing takes 0.4: pixels bring no more.
             2.5,
         ),
         (
-            _costs(read=100, decode=1000, resize=900, smaller=0.625, pixels=0.7),
+            _costs(read=100, decode=1000, resize=900),
+            _forms(0.625, 0.7),
             "Input-bound 60% at 900 images/s: decoding; store at 256 px "
             "(--resize-short-side 256) for about 1.6x.",
             1.6,
         ),
         (
-            _costs(read=50, decode=300, resize=250, smaller=0.8, pixels=0.5),
+            _costs(read=50, decode=300, resize=250),
+            _forms(0.8, 0.5),
             "Input-bound 60% at 900 images/s: decoding; store pixels (--encoding raw) "
             "for about 2.0x.",
             2.0,
         ),
         (
-            _costs(read=50, decode=300, resize=250, smaller=0.95, pixels=1.2),
+            _costs(read=50, decode=300, resize=250),
+            _forms(0.95, 1.2),
             "Input-bound 60% at 900 images/s: decoding; give it more cores "
             "(tf.data service: darkroom dataservice).",
             1.0,
         ),
         (
-            StageCosts({"read": 50e-6, "decode": 300e-6}),
+            _costs(read=50, decode=300),
+            (),
             "Input-bound 60% at 900 images/s: decoding; give it more cores "
             "(tf.data service: darkroom dataservice).",
             1.0,
         ),
         (
-            _costs(read=900, decode=300, smaller=0.2),
+            _costs(read=900, decode=300),
+            _forms(0.2),
             "Input-bound 60% at 900 images/s: reading; keep records in memory "
             "(--record-cache memory), or on a faster disk for about 2.5x.",
             2.5,
         ),
         (
             _costs(decode=500, augment=1500),
+            (),
             "Input-bound 60% at 900 images/s: augmenting; augment less (--augment crop_flip) "
             "for about 2.5x.",
             2.5,
         ),
         (
             _costs(decode=100, resize=400),
+            (),
             "Input-bound 60% at 900 images/s: resizing; give it more cores "
             "(tf.data service: darkroom dataservice).",
             1.0,
         ),
     ],
 )
-def test_the_slowest_stage_decides_the_advice(costs, sentence, speedup):
-    verdict = judge_input(0.6, 900, costs)
+def test_the_slowest_stage_decides_the_advice(costs, forms, sentence, speedup):
+    verdict = judge_input(0.6, 900, costs, forms)
     assert verdict.sentence == sentence
     assert verdict.speedup == pytest.approx(speedup, rel=0.03)
 
 
 def test_the_verdict_is_written_for_machines_and_for_people(tmp_path):
-    verdict = judge_input(0.5, 100.04, _costs(smaller=0.7, read=10, decode=990.26))
+    verdict = judge_input(0.5, 100.04, _costs(read=10, decode=990.26), _forms(0.7))
     write_verdict(str(tmp_path), verdict)
     found = json.loads((tmp_path / "input.json").read_text())
     assert found == {

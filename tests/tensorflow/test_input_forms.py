@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import io
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from darkroom import progress
 from darkroom.converter import convert
 from darkroom.input_forms import measure_forms
 from darkroom.manifest_source import open_manifest
 from darkroom.options import InputOptions
+from darkroom.progress_display import PlainProgress
 from darkroom.record_source import RecordSource, check_commits
 
 OPTIONS = InputOptions((32, 32), batch_size=8, augment="none", scaled_decoding=False)
@@ -33,8 +37,16 @@ def _read(folder, tmp_path, **options):
     return RecordSource([str(path) for path in sorted(tmp_path.glob("records/Split-train/*"))])
 
 
+def _measure_none(source):
+    """Returns what is told where no form can be measured."""
+    told = io.StringIO()
+    with progress.use(PlainProgress(told)):
+        assert measure_forms(source, OPTIONS) == ()
+    return told.getvalue()
+
+
 def test_images_that_are_much_too_large_gain_by_both_forms(folder, tmp_path):
-    smaller, pixels = measure_forms(_read(folder, tmp_path), OPTIONS, short_side=300)
+    smaller, pixels = measure_forms(_read(folder, tmp_path), OPTIONS)
     assert smaller.advice == "store at 37 px (--resize-short-side 37)"
     assert pixels.advice == "store pixels (--resize-short-side 37 --encoding raw)"
     assert 0 < smaller.left_share < 0.7
@@ -43,33 +55,42 @@ def test_images_that_are_much_too_large_gain_by_both_forms(folder, tmp_path):
 
 def test_images_that_are_small_already_could_only_be_stored_as_pixels(folder, tmp_path):
     source = _read(folder, tmp_path, resize_short_side=37)
-    (pixels,) = measure_forms(source, OPTIONS, short_side=37)
+    (pixels,) = measure_forms(source, OPTIONS)
     assert pixels.advice == "store pixels (--encoding raw)"
 
 
 def test_pixels_have_no_other_form(folder, tmp_path):
     source = _read(folder, tmp_path, resize_short_side=37, encoding="raw")
     raw = RecordSource(source.files, check_commits(source.files, False))
-    assert measure_forms(raw, OPTIONS, short_side=37) == ()
+    assert measure_forms(raw, OPTIONS) == ()
 
 
 def test_images_that_are_read_where_they_lie_have_the_same_forms(folder):
     _, splits = open_manifest(folder)
-    assert len(measure_forms(splits["train"], OPTIONS, short_side=300)) == 2
+    assert len(measure_forms(splits["train"], OPTIONS)) == 2
 
 
 def test_a_part_of_many_processes_and_a_cache_are_not_taken_over(folder, tmp_path):
     options = dataclasses.replace(OPTIONS, shard=(1, 2), repeat=None, cache=str(tmp_path / "cache"))
-    assert len(measure_forms(_read(folder, tmp_path), options, short_side=300)) == 2
+    assert len(measure_forms(_read(folder, tmp_path), options)) == 2
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_damaged_image_is_left_to_the_training(helpers, folder, tmp_path):
+def test_a_full_disk_costs_the_advice_and_nothing_else(folder, tmp_path, monkeypatch):
+    source = _read(folder, tmp_path)
+
+    def fail(*_arguments, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("darkroom.input_forms.convert", fail)
+    assert "was not measured: No space left on device." in _measure_none(source)
+
+
+def test_so_does_an_image_that_is_damaged_since(helpers, folder, tmp_path):
     good = sorted(folder.rglob("*.jpg"))[0].read_bytes()
     records = [
         helpers.make_example({"image/encoded": data, "image/class/label": 0})
         for data in (good, good[:5000], b"no image at all", good)
     ]
     source = RecordSource(helpers.write_split(tmp_path, "train", records))
-    smaller, _ = measure_forms(source, OPTIONS, short_side=300)
-    assert smaller.left_share > 0
+    assert "was not measured: " in _measure_none(source)

@@ -1,20 +1,16 @@
 from __future__ import annotations
 
-import errno
-import io
 import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom import progress
 from darkroom.input_meter import InputMeter, InputTiming
 from darkroom.input_stages import measure_stages
 from darkroom.options import InputOptions
-from darkroom.progress_display import PlainProgress
 from darkroom.record_source import RecordSource
-from darkroom.verdict import STAGES, judge_input
+from darkroom.verdict import STAGES
 
 BATCH, STEP = 3, 0.02
 
@@ -111,29 +107,6 @@ def test_stages_add_up_to_the_whole_and_decoding_noise_is_the_slowest(helpers, t
     assert tuple(costs.seconds) == STAGES
     assert costs.slowest == max(costs.seconds, key=lambda name: costs.seconds[name]) == "decode"
     assert all(seconds >= 0 for seconds in costs.seconds.values())
-    smaller, pixels = costs.forms
-    assert smaller.advice == "store at 37 px (--resize-short-side 37)"
-    assert pixels.advice == "store pixels (--resize-short-side 37 --encoding raw)"
-    # A fortieth of the pixels is left, and an image of noise takes milliseconds.
-    assert 0 < smaller.left_share < 0.7
-    assert 0 < pixels.left_share < 0.7
-    verdict = judge_input(0.9, 100, costs)
-    assert "decoding; store " in verdict.sentence
-    assert verdict.speedup > 1.4
-
-
-def test_a_full_disk_costs_the_advice_and_nothing_else(helpers, tmp_path, monkeypatch):
-    def fail(*_arguments):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("darkroom.input_stages.measure_forms", fail)
-    options = InputOptions((32, 32), batch_size=8, augment="none", scaled_decoding=False)
-    told = io.StringIO()
-    with progress.use(PlainProgress(told)):
-        costs = measure_stages(_photographs(helpers, tmp_path), options)
-    assert costs.forms == ()
-    assert "was not measured: No space left on device." in told.getvalue()
-    assert "decoding; give it more cores" in judge_input(0.9, 100, costs).sentence
 
 
 def test_turning_every_image_shows_as_augmenting(helpers, tmp_path):

@@ -12,7 +12,7 @@ from darkroom.cli import main
 from darkroom.input_meter import InputTiming
 from darkroom.input_stages import measure_stages
 from darkroom.training_job import TrainingResult, format_result
-from darkroom.verdict import STAGES
+from darkroom.verdict import STAGES, StageCosts, StoredForm
 
 SIZE = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
 
@@ -98,21 +98,26 @@ def images(helpers, tmp_path):
 
 @pytest.mark.parametrize("share", [0.01, 0.5])
 def test_other_forms_are_measured_for_a_training_that_waits(images, tmp_path, monkeypatch, share):
-    asked = []
+    measured = []
 
-    def measure(*arguments, with_forms):
-        asked.append(with_forms)
-        return measure_stages(*arguments, with_forms=with_forms)
+    def wait_for_decoding(*arguments):
+        return StageCosts({**measure_stages(*arguments).seconds, "decode": 1.0})
 
-    monkeypatch.setattr("darkroom.training.measure_stages", measure)
+    def measure(*_arguments):
+        measured.append(StoredForm("store pixels (--encoding raw)", 0.25))
+        return measured
+
+    monkeypatch.setattr("darkroom.training.measure_stages", wait_for_decoding)
+    monkeypatch.setattr("darkroom.training.measure_forms", measure)
     monkeypatch.setattr(InputTiming, "waiting_share", property(lambda timing: share))
     folder = tmp_path / "run"
     command = ["train", "--data", str(images), "--checkpoint-dir", str(folder), *SIZE]
     assert main([*command, "--epochs", "1", "--profile-input"]) == 0
-    assert asked == [share == 0.5]
+    assert len(measured) == (share == 0.5)
     found = json.loads((folder / "input.json").read_text())
     assert tuple(found["microseconds_an_image"]) == STAGES
     assert found["verdict"].startswith("Input-bound 50%" if share == 0.5 else "Not input-bound")
+    assert ("decoding; store pixels" in found["verdict"]) == (share == 0.5)
 
 
 def test_images_are_trained_on_where_they_lie(images, tmp_path, capsys):
