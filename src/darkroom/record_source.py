@@ -67,7 +67,7 @@ class RecordSource:
         self._features = dict(IMAGE_FEATURES)
         self._commits = _read_commits(self.files) if commits is None else commits
         self._shards = shards = _find_shards(self.files, self._commits)
-        if len(shards) == len(self.files):
+        if shards.keys() == set(self.files):
             self._counts = [shards[file][0].records for file in self.files]
             # What darkroom writes is upright.
             if all(set(_SHAPE_FEATURES) <= set(features) for _, features in shards.values()):
