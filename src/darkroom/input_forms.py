@@ -8,7 +8,6 @@ import statistics
 import tempfile
 import time
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from darkroom.converter import convert
 from darkroom.errors import DarkroomError, convert_error
 from darkroom.image_bytes import JPEG, sniff_format
 from darkroom.image_source import EpochOrder, ImageSource
-from darkroom.input_pipeline import decode_view, make_train_dataset, map_images
+from darkroom.input_pipeline import make_train_dataset, map_images
 from darkroom.input_stages import time_in_turn
 from darkroom.options import NO_CACHE, InputOptions, choose_short_side
 from darkroom.record_source import RecordSource, check_commits, list_files
@@ -29,7 +28,6 @@ _MAX_IMAGES, _MAX_BYTES = 256, 64 << 20
 _SHARDS = 4
 # An epoch of so few images is short, and a pipeline starts and runs empty at its ends.
 _MIN_BATCHES, _MIN_PASSES = 12, 4
-_SAMPLED_SHAPES = 64
 _AS_IT_IS = ""
 
 
@@ -55,14 +53,6 @@ def measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredFor
 
 def _measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredForm, ...]:
     options = dataclasses.replace(options, shard=(0, 1), repeat=1, cache=NO_CACHE, service=None)
-    stored = choose_short_side(options.image_size)
-    too_large = _measure_short_side(source, options) > stored
-    smaller: dict[str, Any] = {"resize_short_side": stored} if too_large else {}
-    flags = f"--resize-short-side {stored}" if smaller else ""
-    forms: dict[str, dict[str, Any]] = {_AS_IT_IS: {}}
-    if smaller:
-        forms[f"store at {stored} px ({flags})"] = smaller
-    forms[f"store pixels ({f'{flags} --encoding raw'.strip()})"] = {**smaller, "encoding": "raw"}
     with (
         progress.step("Other forms of storage"),
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
@@ -72,9 +62,9 @@ def _measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredFo
         if not count:
             return ()
         passes = max(_MIN_PASSES, math.ceil(_MIN_BATCHES * options.batch_size / count))
-        sources = {}
-        for number, (advice, how) in enumerate(forms.items()):
-            target = Path(scratch, str(number))
+
+        def store(**form: Any) -> RecordSource:
+            target = tempfile.mkdtemp(dir=scratch)
             convert(
                 images,
                 target,
@@ -82,10 +72,21 @@ def _measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredFo
                 label_map=labels,
                 num_shards=_SHARDS,
                 max_rejects=1.0,
-                **how,
+                **form,
             )
             files = list_files(f"{target}/Split-train/*")
-            sources[advice] = RecordSource(files * passes, check_commits(files, False))
+            return RecordSource(files * passes, check_commits(files, False))
+
+        sources = {_AS_IT_IS: store()}
+        short_side = choose_short_side(options.image_size)
+        smaller: dict[str, Any] = {}
+        flags = "--encoding raw"
+        if _measure_short_side(sources[_AS_IT_IS], options) > short_side:
+            smaller = {"resize_short_side": short_side}
+            smaller_flag = f"--resize-short-side {short_side}"
+            sources[f"store at {short_side} px ({smaller_flag})"] = store(**smaller)
+            flags = f"{smaller_flag} {flags}"
+        sources[f"store pixels ({flags})"] = store(**smaller, encoding="raw")
         fastest = time_in_turn(
             {name: partial(_time_epoch, each, options) for name, each in sources.items()}
         )
@@ -93,16 +94,14 @@ def _measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredFo
     return tuple(StoredForm(advice, seconds / whole) for advice, seconds in fastest.items())
 
 
-def _measure_short_side(source: ImageSource, options: InputOptions) -> float:
-    """Returns the mean shorter side of the first images, which are decoded for it."""
+def _measure_short_side(stored: RecordSource, options: InputOptions) -> float:
+    """Returns the mean shorter side, in pixels, which a conversion has noted of each image."""
 
     def measure(element: tf.Tensor) -> tf.Tensor:
-        image = source.parse(element)
-        whole = dataclasses.replace(options, scaled_decoding=False, resize="stretch")
-        return tf.reduce_min(tf.shape(decode_view(image, whole, resized=False))[:2])
+        return tf.reduce_min(stored.parse(element).shape)
 
-    sides = map_images(source.make_elements(options, None), measure, options)
-    return statistics.fmean(map(float, islice(sides.as_numpy_iterator(), _SAMPLED_SHAPES)))
+    sides = map_images(stored.make_elements(options, None), measure, options)
+    return statistics.fmean(map(float, sides.as_numpy_iterator()))
 
 
 def _write_images(

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from darkroom.input_forms import measure_forms
 from darkroom.input_meter import InputMeter, InputTiming
 from darkroom.input_stages import measure_stages
 from darkroom.options import InputOptions
 from darkroom.record_source import RecordSource
-from darkroom.verdict import STAGES
+from darkroom.verdict import STAGES, judge_input
 
 BATCH, STEP = 3, 0.02
 
@@ -107,6 +108,15 @@ def test_stages_add_up_to_the_whole_and_decoding_noise_is_the_slowest(helpers, t
     assert tuple(costs.seconds) == STAGES
     assert costs.slowest == max(costs.seconds, key=lambda name: costs.seconds[name]) == "decode"
     assert all(seconds >= 0 for seconds in costs.seconds.values())
+    smaller, pixels = forms = measure_forms(source, options)
+    assert smaller.advice == "store at 37 px (--resize-short-side 37)"
+    assert pixels.advice == "store pixels (--resize-short-side 37 --encoding raw)"
+    # A fortieth of the pixels is left, and an image of noise takes milliseconds.
+    assert 0 < smaller.left_share < 0.7
+    assert 0 < pixels.left_share < 0.7
+    verdict = judge_input(0.9, 100, costs, forms)
+    assert "decoding; store " in verdict.sentence
+    assert verdict.speedup > 1.4
 
 
 def test_turning_every_image_shows_as_augmenting(helpers, tmp_path):
