@@ -95,3 +95,11 @@ def test_a_damaged_image_is_left_to_the_training(helpers, folder, tmp_path):
     source = RecordSource(helpers.write_split(tmp_path, "train", records))
     smaller, _ = measure_forms(source, OPTIONS)
     assert smaller.left_share > 0
+
+
+def test_files_that_are_read_several_times_keep_the_sizes_that_were_noted(folder, tmp_path):
+    source = _read(folder, tmp_path)
+    twice = RecordSource(source.files * 2)
+    assert twice.count_images() == 2 * source.count_images() == 48
+    record = next(iter(twice.make_elements(OPTIONS, None)))
+    assert twice.parse(record).shape.numpy().tolist() == [300, 400]
