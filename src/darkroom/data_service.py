@@ -31,6 +31,12 @@ _MAX_PORT = 65_535
 # What opens a connection of gRPC, which is HTTP/2: a fixed text and an empty frame of settings.
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
 _FRAME_HEADER_BYTES = 9
+# How TensorFlow says that a dispatcher has a pass shared by file, and was not told of a worker.
+_UNKNOWN_WORKER = "is not in the workers list"
+_UNKNOWN_WORKER_ADVICE = (
+    "Start the dispatcher with all workers (--worker) and another --work-dir, or share files "
+    "otherwise: the pass stays in its journal."
+)
 _SETTINGS = 4
 
 
@@ -150,7 +156,8 @@ def run_worker(
 
     Raises:
         UsageError: `dispatcher` is no address, or `host` and `port` make none.
-        StorageError: The port is taken, or no dispatcher answers in time.
+        StorageError: The port is taken, no dispatcher answers in time, or the one that answers was
+            not told of this worker and has a pass shared by file in its journal.
     """
     _check_port(port, 1)
     address = f"grpc://{host}:{port}"
@@ -244,3 +251,7 @@ def _start(server_class: Any, config: Any) -> Any:
         return server_class(config)
     except tf.errors.OpError as error:
         raise StorageError(f"The server does not start: {error.message}") from error
+    except RuntimeError as error:
+        # What the dispatcher answered to the first heartbeat of a worker.
+        advice = _UNKNOWN_WORKER_ADVICE if _UNKNOWN_WORKER in str(error) else ""
+        raise StorageError(f"The server does not start: {error}", advice) from error

@@ -170,10 +170,23 @@ def test_file_sharding_gives_each_record_once_and_needs_the_workers_addresses(fi
         assert Counter(_read(numbers)) == Counter(range(NUM_IMAGES))
         images = make_train_dataset(files, _service_options(address, "file"), epoch=3)
         assert Counter(_read_images(images)) == Counter(range(NUM_IMAGES))
-    with run_dispatcher(0) as address, run_worker(address, ports[0]):
+
+
+def test_a_pass_by_file_that_lacks_the_workers_addresses_ends_as_said_and_so_does_its_journal(
+    files, tmp_path
+):
+    journal, port = str(tmp_path / "journal"), _free_port()
+    with run_dispatcher(0, work_dir=journal) as address, run_worker(address, port):
         numbers = distribute(_make_numbers(files), address, sharding="file")
         with pytest.raises(tf.errors.NotFoundError, match="is not in the workers list"):
             _read(numbers)
+    with (
+        run_dispatcher(0, work_dir=journal) as address,
+        pytest.raises(StorageError, match="is not in the workers list") as caught,
+        run_worker(address, port),
+    ):
+        pytest.fail("A worker runs that gets no part of what the journal holds.")
+    assert "--work-dir" in caught.value.hint
 
 
 def _read_images(dataset: tf.data.Dataset) -> list[int]:
