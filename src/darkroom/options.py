@@ -61,8 +61,9 @@ class InputOptions:
         cycle_length: Files read at the same time.
         block_length: Records taken from a file before the next one's turn.
         cache: Where records are kept after they were read once, encoded as they are: "none",
-            "memory" (left out when they are more than half of `ram_budget_bytes`), or the path of
-            files on local disk, which spare a slow store.
+            "memory" (left out when they are more than half of `ram_budget_bytes`), or a folder on
+            local disk, whose files spare a slow store: the next run finds them again, and other
+            records have files of their own.
         num_threads: Threads that decode; 0: one for each core.
         prefetch: Batches that are made ahead.
         ram_budget_bytes: What reading may hold in memory: records to shuffle, cache, batches made
@@ -158,8 +159,8 @@ class TrainingOptions:
             stops and the best weights are taken; 0: all epochs and the last weights.
         shuffle_records: Records held in memory to shuffle training data.
         shuffle_bytes: The same in bytes; the smaller of the two counts.
-        cache: Where records are kept after the first epoch, as in `InputOptions`; here a path is a
-            folder, in which files lie as long as the training runs.
+        cache: Where records are kept after the first epoch, as in `InputOptions`; files
+            lie in a folder as long as the training runs.
         num_threads: Threads that decode; 0: one for each core.
         ram_budget_bytes: What reading a split may hold in memory, as in `InputOptions`.
         seed: Seed of weights, order and augmentation.

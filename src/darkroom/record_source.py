@@ -107,7 +107,7 @@ class RecordSource:
         if self._is_cached(options):
             # What comes out of a cache has the order in which it went in.
             if self._cached is None:
-                name = "" if options.cache == MEMORY_CACHE else options.cache
+                name = self._name_cache(options.cache)
                 self._cached = self._interleave(options, None).cache(name)
             return self._cached
         return self._interleave(options, order)
@@ -126,6 +126,16 @@ class RecordSource:
         if order is not None:
             paths = order.shuffle_files(self.files)
         return interleave_records(paths, options, self.element_bytes)
+
+    def _name_cache(self, cache: str) -> str:
+        """Returns what TensorFlow puts before the names of a cache's files; "": in memory.
+
+        It takes files that it finds there for its own. Those of other records have other names.
+        """
+        if cache == MEMORY_CACHE:
+            return ""
+        storage.make_folder(cache)
+        return os.path.join(cache, self.identify())
 
     def _is_cached(self, options: InputOptions) -> bool:
         if options.cache == MEMORY_CACHE:

@@ -29,7 +29,6 @@ from darkroom.strategies import Placement, make_placement
 from darkroom.training_data import (
     explain_damage,
     make_evaluation_part,
-    name_cache,
     open_split,
     use_cache_folder,
 )
@@ -188,13 +187,12 @@ class _Data:
     meter: InputMeter
 
     def make_training(self, epoch: int, step: int) -> Any:
-        options = name_cache(self.options, "train")
-        batches = make_train_dataset(self.training, options, epoch=epoch, skip_batches=step)
+        batches = make_train_dataset(self.training, self.options, epoch=epoch, skip_batches=step)
         batches = self.meter.watch(batches)
         return self.placement.distribute(batches, self.options.batch_size)
 
     def make_evaluation(self) -> Any:
-        options = name_cache(self.options, "eval")
+        options = self.options
         batches = make_evaluation_part(self.evaluation, options)
         if options.augmentation.mixup:
             # One loss serves both, and mixed labels are vectors.

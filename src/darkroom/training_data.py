@@ -72,8 +72,7 @@ def _describe_unusable(split: str, error: DataError) -> DataError:
 def use_cache_folder(options: InputOptions) -> Iterator[InputOptions]:
     """Makes a folder for the files of a cache below the one named, and removes it in the end.
 
-    TensorFlow would take the files of other data for its own, and refuses those of a process that
-    was killed.
+    TensorFlow refuses the files of a process that was killed, or that writes beside this one.
 
     Yields:
         Options with that folder; as they are where the cache has no files.
@@ -86,13 +85,6 @@ def use_cache_folder(options: InputOptions) -> Iterator[InputOptions]:
         prefix="darkroom-", dir=options.cache, ignore_cleanup_errors=True
     ) as folder:
         yield replace(options, cache=folder)
-
-
-def name_cache(options: InputOptions, split: str) -> InputOptions:
-    """Returns options with files of a split's own in the folder of the cache."""
-    if options.cache in (NO_CACHE, MEMORY_CACHE):
-        return options
-    return replace(options, cache=os.path.join(options.cache, split))
 
 
 def make_evaluation_part(source: ImageSource, options: InputOptions) -> tf.data.Dataset:

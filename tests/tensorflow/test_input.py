@@ -13,6 +13,7 @@ from darkroom.decoding import decode_image
 from darkroom.errors import DataError, UsageError
 from darkroom.input import (
     input_fn,
+    list_files,
     load,
     make_eval_dataset,
     make_train_dataset,
@@ -359,9 +360,7 @@ def test_evaluation_is_shared_without_loss(files, shard_by):
 
 @pytest.mark.parametrize("cache", ["memory", "files"])
 def test_a_cache_keeps_records_and_not_views(files, tmp_path, cache):
-    path = cache if cache == "memory" else str(tmp_path / "cache" / "records")
-    if cache == "files":
-        (tmp_path / "cache").mkdir()
+    path = cache if cache == "memory" else str(tmp_path / "new" / "cache")
     source = RecordSource(files)
     first = _epoch(source, 0, cache=path, augment="crop")
     for file in files:
@@ -370,6 +369,26 @@ def test_a_cache_keeps_records_and_not_views(files, tmp_path, cache):
     assert Counter(labels.tolist()[0] for _, labels in second).total() == len(first)
     assert sorted(label for _, labels in second for label in labels) == [0] * 15 + [1] * 15
     assert not _same(first, second)
+
+
+def test_files_of_a_cache_are_found_again_and_only_for_the_same_records(
+    helpers, write_dataset, tmp_path, monkeypatch
+):
+    rows, options = helpers.make_rows(20), _options(cache=str(tmp_path / "cache"))
+    root = write_dataset({"train": rows[:12], "eval": rows[12:]})
+    for split, numbers in (("train", range(12)), ("eval", range(12, 20))):
+        files = list_files(f"{root}/Split-{split}/*")
+        assert sorted(_numbers(make_eval_dataset(files, options))) == list(numbers)
+        with monkeypatch.context() as patch:
+            other = tf.data.Dataset.from_tensors("read again")
+            patch.setattr(RecordSource, "_interleave", lambda *_: other)
+            assert sorted(_numbers(make_eval_dataset(files, options))) == list(numbers)
+
+
+def test_a_folder_that_cannot_hold_a_cache_is_named(files, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match=str(tmp_path / "file")):
+        make_train_dataset(files, _options(cache=str(tmp_path / "file" / "cache")))
 
 
 def test_what_does_not_fit_the_budget_is_not_cached(helpers, tmp_path):
