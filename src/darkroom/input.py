@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.image_source import ImageSource
-from darkroom.input_pipeline import make_eval_dataset, make_train_dataset
+from darkroom.input_pipeline import count_batches, make_eval_dataset, make_train_dataset
 from darkroom.manifest_options import ManifestOptions
 from darkroom.manifest_source import is_converted, open_manifest
 from darkroom.options import STRETCH, InputOptions
@@ -43,6 +43,7 @@ def load(
     stage: bool = True,
     cache_dir: str | os.PathLike[str] | None = None,
     manifest: ManifestOptions | None = None,
+    **options: Any,
 ) -> dict[str, tf.data.Dataset]:
     """Opens a converted dataset, or the images that a list or a folder names, where they lie.
 
@@ -66,9 +67,11 @@ def load(
             read the store.
         cache_dir: The cache; see `darkroom.dataset_cache`.
         manifest: How the rows of such a source are read; see `ManifestOptions.parse`.
+        options: Further ones of `InputOptions`, by name.
 
     Returns:
-        A dataset for each split that has records (train, eval, test). Its batches are
+        A dataset for each split that has records (train, eval, test), whose number of batches is
+        known, but for training by a tf.data service. Its batches are
         (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; for training with
         mixup float32 [B, C] instead, shares of the C labels.
 
@@ -87,7 +90,7 @@ def load(
         labels, sources = open_dataset(storage.absolute(source), verify, stage, cache_dir)
     else:
         labels, sources = open_manifest(source, manifest)
-    options = InputOptions(
+    input_options = InputOptions(
         image_size,
         batch_size=batch_size,
         augment=augment,
@@ -95,16 +98,21 @@ def load(
         shuffle_records=shuffle_records,
         deterministic=deterministic,
         seed=seed,
-        num_classes=len(labels),
+        **{"num_classes": len(labels), **options},
     )
-    loaded = {}
-    for name, images in sources.items():
-        make = make_train_dataset if training and name == "train" else make_eval_dataset
-        # Keras wants to know the length, and a shard that ends early must not go unseen.
-        num_batches = math.ceil(images.count_images() / batch_size)
-        length = tf.data.experimental.assert_cardinality(num_batches)
-        loaded[name] = make(images, options).apply(length)
-    return loaded
+    return {
+        name: _make_split(images, input_options, training and name == "train")
+        for name, images in sources.items()
+    }
+
+
+def _make_split(images: ImageSource, options: InputOptions, training: bool) -> tf.data.Dataset:
+    """Returns batches of known number: Keras asks for it, and a shard that ends early is seen."""
+    batches = (make_train_dataset if training else make_eval_dataset)(images, options)
+    if training and options.service:
+        return batches
+    length = count_batches(images, options, training=training)
+    return batches.apply(tf.data.experimental.assert_cardinality(length))
 
 
 def input_fn(

@@ -10,6 +10,7 @@ makes the same batches.
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -122,6 +123,40 @@ def make_eval_dataset(
     return _set_options(batches, options).prefetch(_count_prefetched(options))
 
 
+def count_batches(source: ImageSource, options: InputOptions, *, training: bool) -> int:
+    """Returns the number of batches of one process, without a tf.data service.
+
+    Args:
+        source: The images of all processes.
+        options: How they become batches.
+        training: Those of `make_train_dataset`, in `repeat` epochs; else of `make_eval_dataset`.
+
+    Returns:
+        The number, or `tf.data.INFINITE_CARDINALITY`.
+    """
+    if not training:
+        return math.ceil(_count_part(source, options, options.shard[0]) / options.batch_size)
+    if options.repeat is None:
+        return int(tf.data.INFINITE_CARDINALITY)
+    if options.shard[1] > 1 or options.drop_remainder:
+        return _count_full_batches(source, options) * options.repeat
+    return math.ceil(source.count_images() / options.batch_size) * options.repeat
+
+
+def _count_full_batches(whole: ImageSource, options: InputOptions) -> int:
+    """Returns the number of full batches that every one of `options.shard`'s parts has."""
+    parts = range(options.shard[1])
+    return min(_count_part(whole, options, part) for part in parts) // options.batch_size
+
+
+def _count_part(whole: ImageSource, options: InputOptions, part: int) -> int:
+    """Returns the number of images of one of `options.shard`'s parts."""
+    count = options.shard[1]
+    if options.shard_by == "file":
+        return whole.count_images((part, count))
+    return len(range(part, whole.count_images(), count))
+
+
 def _open_source(source: ImageSource | Sequence[str]) -> ImageSource:
     return RecordSource(source) if isinstance(source, Sequence) else source
 
@@ -173,11 +208,10 @@ def _take_part(
     index, count = options.shard
     if count == 1:
         return elements
+    images = _count_full_batches(whole, options) * options.batch_size
     if options.shard_by == "file":
-        fewest = min(whole.count_images((part, count)) for part in range(count))
-        return elements.take(fewest // options.batch_size * options.batch_size)
-    step = count * options.batch_size
-    return elements.take(whole.count_images() // step * step).shard(count, index)
+        return elements.take(images)
+    return elements.take(images * count).shard(count, index)
 
 
 def map_images(elements: tf.data.Dataset, function: Any, options: InputOptions) -> tf.data.Dataset:

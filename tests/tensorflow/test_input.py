@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -227,6 +228,58 @@ def test_load_for_training_crops_and_flips_the_train_split_only(helpers, write_d
     assert not np.array_equal(train[0], expected[0])
 
 
+def test_load_takes_every_option_of_input(helpers, write_dataset, tmp_path):
+    rows = helpers.make_rows(20)
+    root = str(write_dataset({"train": rows[:13], "eval": rows[13:]}))
+    options = {"image_size": SIZE, "batch_size": 4, "training": True, "augment": "none"}
+    splits = load(
+        root, **options, drop_remainder=True, dtype="float32", cache=str(tmp_path / "new")
+    )
+    assert [int(split.cardinality()) for split in splits.values()] == [3, 2]
+    assert splits["train"].element_spec[0] == tf.TensorSpec((4, *SIZE, 3), tf.float32)
+    assert len(set(_numbers(splits["train"]))) == 12
+    # Each split has a cache of its own.
+    assert sorted(_numbers(splits["eval"])) == list(range(13, 20))
+    with pytest.raises(TypeError, match="shuffle"):
+        load(root, **options, shuffle=True)
+
+
+@pytest.mark.parametrize(("repeat", "length"), [(1, 4), (3, 12), (None, math.inf)])
+def test_load_knows_how_many_batches_a_training_has(helpers, write_dataset, repeat, length):
+    root = str(write_dataset({"train": helpers.make_rows(13)}))
+    train = load(root, image_size=SIZE, batch_size=4, training=True, repeat=repeat)["train"]
+    if repeat is None:
+        assert train.cardinality() == tf.data.INFINITE_CARDINALITY
+        train = train.take(12)
+    else:
+        assert train.cardinality() == length
+    seen = [label.shape[0] for _, label in train]
+    assert seen == [4, 4, 4, 1] * (min(length, 12) // 4)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("shard_by", ["record", "file"])
+def test_load_knows_how_many_batches_a_part_has(helpers, write_dataset, training, shard_by):
+    rows = helpers.make_rows(23)
+    root = str(write_dataset({"train": rows}))
+    seen = []
+    for index in range(2):
+        part = load(
+            root,
+            image_size=SIZE,
+            batch_size=4,
+            training=training,
+            augment="none",
+            shard=(index, 2),
+            shard_by=shard_by,
+        )["train"]
+        assert part.cardinality() == (2 if training else 3)
+        batches = [labels.shape[0] for _, labels in part]
+        assert len(batches) == part.cardinality()
+        seen += _numbers(part)
+    assert len(seen) == len(set(seen)) == (16 if training else 23)
+
+
 def _truncate(root):
     path = root / "Split-train" / "data_tfrecord-00001-of-00002"
     path.write_bytes(path.read_bytes()[:-20])
@@ -376,11 +429,11 @@ def test_files_of_a_cache_are_found_again_and_only_for_the_same_records(
 ):
     rows, options = helpers.make_rows(20), _options(cache=str(tmp_path / "cache"))
     root = write_dataset({"train": rows[:12], "eval": rows[12:]})
+    other = tf.data.Dataset.from_tensors("read again")
     for split, numbers in (("train", range(12)), ("eval", range(12, 20))):
         files = list_files(f"{root}/Split-{split}/*")
         assert sorted(_numbers(make_eval_dataset(files, options))) == list(numbers)
         with monkeypatch.context() as patch:
-            other = tf.data.Dataset.from_tensors("read again")
             patch.setattr(RecordSource, "_interleave", lambda *_: other)
             assert sorted(_numbers(make_eval_dataset(files, options))) == list(numbers)
 
