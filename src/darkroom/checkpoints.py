@@ -204,8 +204,10 @@ class TrainingRun:
         done = len(self.history)
         if self.is_finished:
             progress.note(f"Epoch {done} was the last one: nothing is left to train.")
-        elif changed := self._describe_changes(state, "learned"):
-            progress.note(f"Goes on after epoch {done} with other options: {changed}.")
+            return
+        place = f"batch {self.step} of epoch {done + 1}" if self.step else f"epoch {done}"
+        changed = self._describe_changes(state, "learned")
+        progress.note(f"Goes on after {place}{changed and f' with other options: {changed}'}.")
 
     def _describe_changes(self, state: Mapping[str, Any], part: str) -> str:
         was, now = state[part], json.loads(json.dumps(self._identity[part]))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from darkroom import progress
 from darkroom.checkpoints import TrainingRun
 from darkroom.errors import OutputError, UsageError
 from darkroom.options import TrainingOptions
@@ -101,13 +102,18 @@ def train_straight(straight_runs, dataset, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_run_that_ends_anywhere_goes_on_with_the_next_batch(
-    dataset, tmp_path, train_straight, loop
+    dataset, tmp_path, monkeypatch, train_straight, loop
 ):
+    notes: list[str] = []
+    monkeypatch.setattr(progress, "note", notes.append)
     run_dir = tmp_path / "run"
     # After a checkpoint and after none; where the epoch has no batch left; in the second epoch.
     for epoch, step in ((0, 3), (0, 6), (1, 4)):
         _train_interrupted(dataset, run_dir, epoch, step, loop=loop)
     trained = _train(dataset, run_dir, loop=loop)
+    # A checkpoint is written after every second batch.
+    places = ["batch 2 of epoch 1", "batch 6 of epoch 1", "batch 4 of epoch 2"]
+    assert notes == [f"Goes on after {place}." for place in places]
     _assert_same(trained, train_straight())
     # TensorBoard shows every epoch once.
     for part, name in (("train", "loss"), ("validation", "val_loss")):

@@ -159,6 +159,8 @@ def test_a_cache_serves_both_splits_and_every_epoch(dataset, tmp_path, monkeypat
 def test_training_goes_on_after_the_last_epoch(dataset, tmp_path, monkeypatch):
     # One batch an epoch, so that the order of the records plays no part.
     straight = _train(dataset, tmp_path / "straight", epochs=4, batch_size=22)
+    notes: list[str] = []
+    monkeypatch.setattr(progress, "note", notes.append)
     first = _train(dataset, tmp_path / "run", epochs=2, batch_size=22)
     assert _epochs(first.history) == [1, 2]
     second = _train(dataset, tmp_path / "run", epochs=4, batch_size=22)
@@ -168,10 +170,11 @@ def test_training_goes_on_after_the_last_epoch(dataset, tmp_path, monkeypatch):
     losses = [[entry["val_loss"] for entry in run.history] for run in (straight, second)]
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
 
-    notes = []
-    monkeypatch.setattr(progress, "note", notes.append)
     done = _train(dataset, tmp_path / "run", epochs=4, batch_size=22)
-    assert notes == ["Epoch 4 was the last one: nothing is left to train."]
+    assert notes == [
+        "Goes on after epoch 2.",
+        "Epoch 4 was the last one: nothing is left to train.",
+    ]
     assert done.history == second.history
     for one, two in zip(done.model.get_weights(), second.model.get_weights(), strict=True):
         np.testing.assert_array_equal(one, two)
