@@ -79,6 +79,7 @@ def load(
         DataError: There is no valid `dataset.json`, a shard is missing or has another size or hash,
             or the records hold no image or no label.
         UsageError: An option is wrong.
+        OSError: There is nothing at the path, or it cannot be read.
     """
     converted = is_converted(source)
     if converted and manifest is not None:

@@ -28,7 +28,7 @@ from darkroom.options import NO_CACHE, InputOptions
 from darkroom.output_folders import is_ours
 from darkroom.reasons import format_hint
 from darkroom.results import count_rejects
-from darkroom.sources import LIST_ENDINGS, AnySource
+from darkroom.sources import LIST_ENDINGS, AnySource, find_sources
 from darkroom.sources.dataframe import is_dataframe
 
 # What is shuffled is a number.
@@ -169,6 +169,9 @@ def is_converted(source: AnySource) -> bool:
     """Tells whether a source is, or was meant to become, a folder that `darkroom.convert` wrote.
 
     A folder of images is one that has no `dataset.json` and something that conversion never makes.
+
+    Raises:
+        OSError: There is nothing at the path, or it cannot be seen.
     """
     if is_dataframe(source):
         return False
@@ -176,9 +179,12 @@ def is_converted(source: AnySource) -> bool:
     if storage.is_pattern(path) or os.path.splitext(path)[1].lower() in LIST_ENDINGS:
         return False
     # The commit first: of a remote dataset nothing else need be asked for.
-    if storage.exists(storage.join(path, DATASET_FILE)) or not storage.is_folder(path):
+    if storage.exists(storage.join(path, DATASET_FILE)):
         return True
-    return all(is_ours(name) or name == LOCK_FILE for name in storage.list_folder(path))
+    find_sources(path)
+    return storage.is_folder(path) and all(
+        is_ours(name) or name == LOCK_FILE for name in storage.list_folder(path)
+    )
 
 
 class ManifestSplits(NamedTuple):

@@ -79,8 +79,14 @@ def test_what_cannot_be_trained_on_is_named(datasets, tmp_path, capsys):
     assert "There is no record of the eval split in" in capsys.readouterr().err
     assert main(["train", "--data", f"{tmp_path}/none-*", *folder]) == 1
     assert f"{tmp_path}/none-*" in capsys.readouterr().err
-    assert main(["train", "--data", str(tmp_path / "none"), *folder]) == 1
-    assert "dataset.json" in capsys.readouterr().err
+    assert main(["train", "--data", str(tmp_path / "none"), *folder]) == 3
+    assert f"The source {tmp_path}/none does not exist." in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["train", "--data", str(tmp_path / "empty"), *folder]) == 1
+    assert f"{tmp_path}/empty is no dataset" in capsys.readouterr().err
+    (tmp_path / "images.txt").touch()
+    assert main(["train", "--data", str(tmp_path / "images.txt"), *folder]) == 2
+    assert "is of no known kind.\nKnown: .csv" in capsys.readouterr().err
     assert main(["train", "--data", first, *folder, "--loop", "while"]) == 2
     assert "loop is 'while', expected one of fit, custom." in capsys.readouterr().err
 
