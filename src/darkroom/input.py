@@ -101,19 +101,12 @@ def load(
         seed=seed,
         **{"num_classes": len(labels), **options},
     )
-    return {
-        name: _make_split(images, input_options, training and name == "train")
-        for name, images in sources.items()
-    }
-
-
-def _make_split(images: ImageSource, options: InputOptions, training: bool) -> tf.data.Dataset:
-    """Returns batches of known number: Keras asks for it, and a shard that ends early is seen."""
-    batches = (make_train_dataset if training else make_eval_dataset)(images, options)
-    if training and options.service:
-        return batches
-    length = count_batches(images, options, training=training)
-    return batches.apply(tf.data.experimental.assert_cardinality(length))
+    loaded = {}
+    for name, images in sources.items():
+        trains = training and name == "train"
+        batches = (make_train_dataset if trains else make_eval_dataset)(images, input_options)
+        loaded[name] = _set_length(batches, images, input_options, trains)
+    return loaded
 
 
 def input_fn(
@@ -138,14 +131,40 @@ def input_fn(
         skip_batches: Batches of that epoch to leave out.
 
     Returns:
-        Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers.
+        Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers. Their number is
+        known for what darkroom made, but for training by a tf.data service.
 
     Raises:
         DataError: No file matches, the dataset was never finished or is damaged, or the records
             hold no image or no label.
     """
     files = list_files(file_patterns)
-    source = RecordSource(files, check_commits(files, verify))
+    commits = check_commits(files, verify)
+    source = RecordSource(files, commits)
     if training:
-        return make_train_dataset(source, options, epoch=epoch, skip_batches=skip_batches)
-    return make_eval_dataset(source, options)
+        batches = make_train_dataset(source, options, epoch=epoch, skip_batches=skip_batches)
+    else:
+        batches = make_eval_dataset(source, options)
+    # To count the records of others, all of them would have to be read.
+    if None in commits.values():
+        return batches
+    return _set_length(batches, source, options, training, epoch, skip_batches)
+
+
+def _set_length(
+    batches: tf.data.Dataset,
+    source: ImageSource,
+    options: InputOptions,
+    training: bool,
+    epoch: int | None = None,
+    skip_batches: int = 0,
+) -> tf.data.Dataset:
+    """Makes the number of batches known: Keras asks for it, and a shard that ends early is seen."""
+    if training and options.service:
+        return batches
+    length = count_batches(source, options, training=training)
+    if training:
+        length = max(0, length - skip_batches)
+        passes = options.repeat if epoch is None else 1
+        length = int(tf.data.INFINITE_CARDINALITY) if passes is None else length * passes
+    return batches.apply(tf.data.experimental.assert_cardinality(length))

@@ -124,23 +124,16 @@ def make_eval_dataset(
 
 
 def count_batches(source: ImageSource, options: InputOptions, *, training: bool) -> int:
-    """Returns the number of batches of one process, without a tf.data service.
+    """Returns the number of batches of an epoch of one process, without a tf.data service.
 
     Args:
         source: The images of all processes.
         options: How they become batches.
-        training: Those of `make_train_dataset`, in `repeat` epochs; else of `make_eval_dataset`.
-
-    Returns:
-        The number, or `tf.data.INFINITE_CARDINALITY`.
+        training: Those of `make_train_dataset`; else of `make_eval_dataset`.
     """
-    if not training:
-        return math.ceil(_count_part(source, options, options.shard[0]) / options.batch_size)
-    if options.repeat is None:
-        return int(tf.data.INFINITE_CARDINALITY)
-    if options.shard[1] > 1 or options.drop_remainder:
-        return _count_full_batches(source, options) * options.repeat
-    return math.ceil(source.count_images() / options.batch_size) * options.repeat
+    if training and (options.shard[1] > 1 or options.drop_remainder):
+        return _count_full_batches(source, options)
+    return math.ceil(_count_part(source, options, options.shard[0]) / options.batch_size)
 
 
 def _count_full_batches(whole: ImageSource, options: InputOptions) -> int:

@@ -280,6 +280,24 @@ def test_load_knows_how_many_batches_a_part_has(helpers, write_dataset, training
     assert len(seen) == len(set(seen)) == (16 if training else 23)
 
 
+@pytest.mark.parametrize(
+    ("options", "place", "length"),
+    [
+        ({}, {}, 4),
+        ({"repeat": 3}, {}, 12),
+        ({"repeat": 3}, {"epoch": 2}, 4),
+        ({}, {"epoch": 1, "skip_batches": 3}, 1),
+        ({"repeat": 2}, {"skip_batches": 3}, 2),
+        ({"repeat": None}, {"epoch": 1, "skip_batches": 9}, 0),
+    ],
+)
+def test_input_fn_knows_the_batches_of_a_dataset(helpers, write_dataset, options, place, length):
+    files = f"{write_dataset({'train': helpers.make_rows(13)})}/Split-train/*"
+    train = input_fn(files, _options(**options), training=True, **place)
+    assert train.cardinality() == length == len(list(train))
+    assert input_fn(files, _options(**options), training=False).cardinality() == 4
+
+
 def _truncate(root):
     path = root / "Split-train" / "data_tfrecord-00001-of-00002"
     path.write_bytes(path.read_bytes()[:-20])
