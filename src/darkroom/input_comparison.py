@@ -173,7 +173,7 @@ def advise(results: Sequence[WayResult]) -> str:
         if _is_faster(result, best):
             best = result
     others = [
-        f"with {result.advice}: {_compare(result, best):.1f}x"
+        f"stored with {result.advice}: {_compare(result, best):.1f} times that"
         for result in measured
         if result.is_stored and _is_faster(result, best)
     ]

@@ -173,11 +173,11 @@ def test_advice_compares_within_rounds():
     service = _make_result("service", 900.0, 900.0, 900.0, advice="")
     assert advise([noisy, DARKROOM, SMALLER, service]) == (
         "Fastest without other storage: darkroom (darkroom.load), 200 images/s; "
-        "with --resize-short-side 256: 2.1x."
+        "stored with --resize-short-side 256: 2.1 times that."
     )
     assert advise([faster, DARKROOM, SMALLER]) == (
         "Fastest without other storage: files (so), 240 images/s; "
-        "with --resize-short-side 256: 1.8x."
+        "stored with --resize-short-side 256: 1.8 times that."
     )
     assert advise([DARKROOM]).endswith("200 images/s; no other storage is faster.")
 
