@@ -10,8 +10,8 @@ from typing import Any
 from darkroom import storage
 
 VERDICT_JSON, VERDICT_MARKDOWN = "input.json", "input.md"
-# A training that waits less than this would gain nothing that can be noticed.
-BOUND_SHARE = 0.02
+# A training that waits less than this gains less than can be noticed, whatever is changed.
+BOUND_SHARE = 0.05
 # A dataset is not stored anew for less.
 _WORTHWHILE_SHARE = 0.9
 _READ, _PARSE, DECODE, _RESIZE, _BATCH, _AUGMENT = STAGES = (
@@ -107,11 +107,14 @@ def judge_input(
 
     Args:
         waiting_share: Share of the training's time in which it waited for input, 0 to 1.
-        images_per_second: Images trained on in a second.
+        images_per_second: Images trained on in a second; 0 where too few were to measure it.
         costs: What the stages cost, if they were measured.
         forms: What other forms of the images would leave, those that take less room first.
     """
     stages = None if costs is None else {n: s * 1e6 for n, s in costs.seconds.items()}
+    if not images_per_second:
+        sentence = "Too few batches to tell whether input holds this training back."
+        return Verdict(sentence, waiting_share, images_per_second, stages, 1.0)
     rate = f"{images_per_second:,.0f} images/s"
     if waiting_share < BOUND_SHARE:
         sentence = f"Not input-bound: {waiting_share:.1%} of the time waiting for input, {rate}."

@@ -17,12 +17,19 @@ def _forms(smaller, pixels=1.0):
     return (StoredForm(SMALLER, smaller), StoredForm(PIXELS, pixels))
 
 
-def test_a_training_that_does_not_wait_is_told_so():
-    verdict = judge_input(0.004, 1234.5, _costs(decode=500, resize=100))
+@pytest.mark.parametrize(("share", "text"), [(0.004, "0.4%"), (0.03, "3.0%")])
+def test_a_training_that_hardly_waits_is_told_so(share, text):
+    verdict = judge_input(share, 1234.5, _costs(decode=500, resize=100), _forms(0.5))
     assert verdict.sentence == (
-        "Not input-bound: 0.4% of the time waiting for input, 1,234 images/s."
+        f"Not input-bound: {text} of the time waiting for input, 1,234 images/s."
     )
     assert verdict.speedup == 1
+
+
+def test_a_single_batch_tells_nothing():
+    assert judge_input(0.0, 0.0).sentence == (
+        "Too few batches to tell whether input holds this training back."
+    )
 
 
 def test_without_stages_it_says_how_to_get_them():
