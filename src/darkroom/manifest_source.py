@@ -182,9 +182,8 @@ def is_converted(source: AnySource) -> bool:
     if storage.exists(storage.join(path, DATASET_FILE)):
         return True
     find_sources(path)
-    return storage.is_folder(path) and all(
-        is_ours(name) or name == LOCK_FILE for name in storage.list_folder(path)
-    )
+    names = storage.list_folder(path) if storage.is_folder(path) else []
+    return bool(names) and all(is_ours(name) or name == LOCK_FILE for name in names)
 
 
 class ManifestSplits(NamedTuple):
