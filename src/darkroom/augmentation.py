@@ -76,8 +76,7 @@ def augment_batch(
     if augmentation.cutout:
         images = _cut_out(images, seeds, augmentation.cutout)
     if augmentation.mixup:
-        if num_classes is None:
-            raise UsageError("mixup needs num_classes, the number of labels.")
+        num_classes = check_num_classes(num_classes)
         shares = _draw_beta(seeds, augmentation.mixup)
         images = _mix_images(images, shares)
         labels = _mix_labels(labels, shares, num_classes)
@@ -159,6 +158,17 @@ def _mix_images(images: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
     own = shares[:, None, None, None]
     others = tf.cast(tf.roll(images, 1, 0), tf.float32) * (1 - own)
     return tf.cast(tf.cast(images, tf.float32) * own + (others + 0.5), tf.uint8)
+
+
+def check_num_classes(num_classes: int | None) -> int:
+    """Returns the number of labels, which labels that are mixed cannot do without.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if num_classes is None:
+        raise UsageError("mixup needs num_classes, the number of labels.")
+    return num_classes
 
 
 def _mix_labels(labels: tf.Tensor, shares: tf.Tensor, num_classes: int) -> tf.Tensor:

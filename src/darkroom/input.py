@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -67,13 +68,14 @@ def load(
             read the store.
         cache_dir: The cache; see `darkroom.dataset_cache`.
         manifest: How the rows of such a source are read; see `ManifestOptions.parse`.
-        options: Further ones of `InputOptions`, by name.
+        options: Further ones of `InputOptions`, by name. Splits that are not trained on may have
+            few files, and are shared by record whatever `shard_by` says.
 
     Returns:
         A dataset for each split that has records (train, eval, test), whose number of batches is
         known, but for training by a tf.data service. Its batches are
-        (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; for training with
-        mixup float32 [B, C] instead, shares of the C labels.
+        (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; with mixup
+        float32 [B, C] instead, shares of the C labels, in all splits.
 
     Raises:
         DataError: There is no valid `dataset.json`, a shard is missing or has another size or hash,
@@ -104,8 +106,9 @@ def load(
     loaded = {}
     for name, images in sources.items():
         trains = training and name == "train"
-        batches = (make_train_dataset if trains else make_eval_dataset)(images, input_options)
-        loaded[name] = _set_length(batches, images, input_options, trains)
+        own = input_options if trains else replace(input_options, shard_by="record")
+        batches = (make_train_dataset if trains else make_eval_dataset)(images, own)
+        loaded[name] = _set_length(batches, images, own, trains)
     return loaded
 
 
@@ -131,8 +134,9 @@ def input_fn(
         skip_batches: Batches of that epoch to leave out.
 
     Returns:
-        Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers. Their number is
-        known for what darkroom made, but for training by a tf.data service.
+        Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; with mixup
+        float32 [B, C] instead, shares of the C labels. The number of batches is known for what
+        darkroom made, but for training by a tf.data service.
 
     Raises:
         DataError: No file matches, the dataset was never finished or is damaged, or the records
@@ -164,6 +168,12 @@ def _set_length(
         return batches
     length = count_batches(source, options, training=training)
     if training:
+        if not length:
+            raise UsageError(
+                f"There is no full batch of {options.batch_size} images for each of "
+                f"{options.shard[1]} parts: there are {source.count_images()} images.",
+                "Make the batches smaller, or keep the last one (drop_remainder, shard).",
+            )
         length = max(0, length - skip_batches)
         passes = options.repeat if epoch is None else 1
         length = int(tf.data.INFINITE_CARDINALITY) if passes is None else length * passes

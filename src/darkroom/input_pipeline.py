@@ -17,12 +17,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from darkroom.augmentation import augment_batch, flip_image
+from darkroom.augmentation import augment_batch, check_num_classes, flip_image
 from darkroom.data_service import distribute
 from darkroom.decoding import decode_image, decode_training_image
 from darkroom.errors import UsageError
 from darkroom.image_source import EpochOrder, ImageSource, LabeledImage
-from darkroom.options import InputOptions
+from darkroom.options import InputOptions, check_count
 from darkroom.record_source import RecordSource
 
 # Of the memory that reading may take, for records that wait to be shuffled.
@@ -46,22 +46,27 @@ def make_train_dataset(
         source: Where images come from, or paths of TFRecord files. A source that is used again has
             kept its cache.
         options: How they become batches.
-        epoch: Number of the one epoch to make, from 0; None: `options.repeat` epochs, others
-            whenever the dataset is iterated again.
+        epoch: Number of the one epoch to make, from 0, whatever `options.repeat` says; None:
+            `options.repeat` epochs, others whenever the dataset is iterated again.
         skip_batches: Leaves out the first batches of that epoch, without decoding them.
 
     Returns:
-        Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers.
+        Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; with mixup
+        float32 [B, C] instead, shares of the C labels.
 
     Raises:
         DataError: There is no file or no record, or the first record has no image or no label.
-        UsageError, StorageError: The tf.data service cannot do this, or does not answer.
+        UsageError: `epoch` or `skip_batches` is below 0, or the tf.data service cannot do this.
+        StorageError: The tf.data service does not answer.
     """
     if options.service and skip_batches:
         raise UsageError(
             f"skip_batches is {skip_batches}, but a tf.data service has no fixed order.",
             "Leave out the service to go on within an epoch.",
         )
+    if epoch is not None:
+        check_count("epoch", epoch, 0)
+    check_count("skip_batches", skip_batches, 0)
     whole = _open_source(source)
     source = whole.select(options.shard) if options.shard_by == "file" else whole
     order = EpochOrder(options.seed, epoch, by_service=options.service is not None)
@@ -103,10 +108,12 @@ def make_eval_dataset(
         options: How they become batches; what concerns training is not used.
 
     Returns:
-        Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers.
+        Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; float32 [B, C]
+        for options with mixup, as training has them.
 
     Raises:
         DataError: There is no file or no record, or the first record has no image or no label.
+        UsageError: There is mixup, but no number of classes.
     """
     source = _open_source(source)
     if options.shard_by == "file":
@@ -114,7 +121,11 @@ def make_eval_dataset(
 
     def decode(element: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         image = source.parse(element)
-        return tf.cast(decode_view(image, options), options.dtype), image.label
+        label = image.label
+        if options.augmentation.mixup:
+            # One loss serves both.
+            label = tf.one_hot(label, check_num_classes(options.num_classes))
+        return tf.cast(decode_view(image, options), options.dtype), label
 
     elements = source.make_elements(options, None)
     if options.shard_by == "record":

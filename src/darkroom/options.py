@@ -26,16 +26,17 @@ CONFIG_KEY = "darkroom"
 CHECKPOINT_DIR_KEY = "checkpoint_dir"
 
 
-_LEAST_COUNTS = {
-    "batch_size": 1,
-    "shuffle_records": 0,
-    "shuffle_bytes": 0,
-    "cycle_length": 1,
-    "block_length": 1,
-    "num_threads": 0,
-    "prefetch": 0,
-    "ram_budget_bytes": 1 << 20,
-    "seed": 0,
+# Least and most; TensorFlow makes room for a batch, and threads, before it knows what there is.
+_COUNTS: dict[str, tuple[int, int | None]] = {
+    "batch_size": (1, 1 << 20),
+    "shuffle_records": (0, None),
+    "shuffle_bytes": (0, None),
+    "cycle_length": (1, 1 << 10),
+    "block_length": (1, None),
+    "num_threads": (0, 1 << 10),
+    "prefetch": (0, None),
+    "ram_budget_bytes": (1 << 20, None),
+    "seed": (0, 1 << 40),
 }
 _CHOICES = {
     "resize": RESIZES,
@@ -119,8 +120,8 @@ class InputOptions:
         object.__setattr__(self, "shard", shard)
         if shard[0] >= shard[1]:
             raise UsageError(f"shard is {shard!r}, expected an index below the count.")
-        for name, least in _LEAST_COUNTS.items():
-            check_count(name, getattr(self, name), least)
+        for name, (least, most) in _COUNTS.items():
+            check_count(name, getattr(self, name), least, most)
         if self.repeat is not None:
             check_count("repeat", self.repeat, 1)
         for name, choices in _CHOICES.items():
@@ -288,11 +289,12 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise UsageError(f"{name} is {value!r}, expected one of {', '.join(choices)}.")
 
 
-def check_count(name: str, value: object, least: int) -> None:
+def check_count(name: str, value: object, least: int, most: int | None = None) -> None:
     """Checks that an option is a whole number, and no truth value.
 
     Raises:
-        UsageError: It is not, or is below the least.
+        UsageError: It is not, or is below the least or above the most.
     """
-    if not _is_count(value, least):
-        raise UsageError(f"{name} is {value!r}, expected a whole number of at least {least}.")
+    if not _is_count(value, least) or (most is not None and value > most):  # type: ignore[operator]
+        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise UsageError(f"{name} is {value!r}, expected a whole number {limits}.")

@@ -14,7 +14,7 @@ import tensorflow as tf
 from darkroom import dataset as datasets
 from darkroom import storage
 from darkroom.dataset_cache import stage_dataset
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.examples import IMAGE_CHANNELS, IMAGE_ENCODED, IMAGE_HEIGHT, IMAGE_WIDTH, LABEL_NUMBER
 from darkroom.image_source import EpochOrder, LabeledImage
 from darkroom.images import RAW_ENCODING
@@ -134,7 +134,7 @@ class RecordSource:
         """
         if cache == MEMORY_CACHE:
             return ""
-        storage.make_folder(cache)
+        make_cache_folder(cache)
         return os.path.join(cache, self.identify())
 
     def _is_cached(self, options: InputOptions) -> bool:
@@ -191,6 +191,21 @@ def list_files(file_patterns: str | Sequence[str]) -> list[str]:
             "Check the path, and that the split has rows.",
         )
     return files
+
+
+def make_cache_folder(path: str) -> None:
+    """Makes the folder of a cache's files.
+
+    Raises:
+        StorageError: That does not work.
+    """
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"The cache cannot be kept in {path}: {error.strerror or error}.",
+            "Give another folder on local disk, memory, or none (cache).",
+        ) from error
 
 
 def check_commits(files: Sequence[str], verify: bool) -> Commits:

@@ -192,14 +192,8 @@ class _Data:
         return self.placement.distribute(batches, self.options.batch_size)
 
     def make_evaluation(self) -> Any:
-        options = self.options
-        batches = make_evaluation_part(self.evaluation, options)
-        if options.augmentation.mixup:
-            # One loss serves both, and mixed labels are vectors.
-            batches = batches.map(
-                lambda images, labels: (images, tf.one_hot(labels, options.num_classes))
-            )
-        return self.placement.distribute(batches, options.batch_size)
+        batches = make_evaluation_part(self.evaluation, self.options)
+        return self.placement.distribute(batches, self.options.batch_size)
 
 
 def _train_epochs(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from darkroom.image_source import ImageSource
 from darkroom.input_pipeline import make_eval_dataset
 from darkroom.manifest_source import ManifestSource, check_images
 from darkroom.options import MEMORY_CACHE, NO_CACHE, InputOptions
-from darkroom.record_source import RecordSource, check_commits, list_files
+from darkroom.record_source import RecordSource, check_commits, list_files, make_cache_folder
 
 
 def open_split(
@@ -80,7 +79,7 @@ def use_cache_folder(options: InputOptions) -> Iterator[InputOptions]:
     if options.cache in (NO_CACHE, MEMORY_CACHE):
         yield options
         return
-    os.makedirs(options.cache, exist_ok=True)
+    make_cache_folder(options.cache)
     with tempfile.TemporaryDirectory(
         prefix="darkroom-", dir=options.cache, ignore_cleanup_errors=True
     ) as folder:

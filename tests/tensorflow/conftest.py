@@ -125,6 +125,7 @@ def helpers() -> Any:
         make_rows=make_rows,
         make_example=make_example,
         write_split=write_split,
+        commit=commit,
     )
 
 

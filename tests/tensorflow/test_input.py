@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from darkroom import dataset
 from darkroom.decoding import decode_image
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input import (
     input_fn,
     list_files,
@@ -189,7 +189,11 @@ def test_records_without_image_or_label_are_refused_at_once(helpers, tmp_path, f
         ("shard", (2, 2)),
         ("shard", (0, 0)),
         ("shard_by", "image"),
+        ("batch_size", 10**9),
+        ("num_threads", 100_000),
+        ("cycle_length", 100_000),
         ("seed", "1"),
+        ("seed", 1 << 70),
         ("repeat", 0),
         ("augment", "spin"),
     ],
@@ -278,6 +282,53 @@ def test_load_knows_how_many_batches_a_part_has(helpers, write_dataset, training
         assert len(batches) == part.cardinality()
         seen += _numbers(part)
     assert len(seen) == len(set(seen)) == (16 if training else 23)
+
+
+def test_evaluation_has_the_labels_that_a_training_with_mixup_has(helpers, write_dataset):
+    rows = helpers.make_rows(12)
+    root = str(write_dataset({"train": rows, "eval": rows[:6]}))
+    splits = load(root, image_size=SIZE, batch_size=6, training=True, augment="mixup")
+    (images, labels), *_ = splits["eval"]
+    assert splits["eval"].element_spec == splits["train"].element_spec
+    numbers = [rows[int(image[0, 0, 0])][1] for image in images.numpy()]
+    np.testing.assert_array_equal(labels, np.eye(2)[numbers])
+    options = InputOptions(SIZE, augment="mixup")
+    with pytest.raises(UsageError, match="mixup needs num_classes"):
+        input_fn(f"{root}/Split-eval/*", options, training=False)
+
+
+def test_load_shares_by_file_what_is_trained_on_alone(helpers, tmp_path):
+    rows = [
+        helpers.make_example({"image/encoded": image, "image/class/label": label})
+        for image, label in helpers.make_rows(20)
+    ]
+    helpers.write_split(tmp_path, "train", rows[:16], shards=2)
+    # Smaller splits have fewer files, down to one.
+    helpers.write_split(tmp_path, "eval", rows[16:], shards=1)
+    (tmp_path / "labels.txt").write_text("dark\nlight\n")
+    helpers.commit(tmp_path, ["dark", "light"], {"train": 16, "eval": 4})
+    options = {"image_size": SIZE, "batch_size": 4, "training": True, "augment": "none"}
+    parts = [load(str(tmp_path), **options, shard=(n, 2), shard_by="file") for n in range(2)]
+    assert [sorted(_numbers(part["train"])) for part in parts] == [
+        [*range(0, 16, 2)],
+        [*range(1, 16, 2)],
+    ]
+    assert [_numbers(part["eval"]) for part in parts] == [[16, 18], [17, 19]]
+
+
+def test_an_epoch_without_a_full_batch_is_refused(helpers, write_dataset):
+    root = str(write_dataset({"train": helpers.make_rows(10)}))
+    values = {"image_size": SIZE, "training": True}
+    for options in ({"batch_size": 11, "drop_remainder": True}, {"batch_size": 6, "shard": (0, 2)}):
+        for repeat in (1, None):
+            with pytest.raises(UsageError, match="There is no full batch of"):
+                load(root, **values, **options, repeat=repeat)
+
+
+@pytest.mark.parametrize(("name", "value"), [("epoch", 2.5), ("epoch", -1), ("skip_batches", -1)])
+def test_a_wrong_place_in_a_training_is_named(files, name, value):
+    with pytest.raises(UsageError, match=f"{name} is {value}, expected "):
+        make_train_dataset(files, _options(), **{"epoch": 0, name: value})
 
 
 @pytest.mark.parametrize(
@@ -458,7 +509,7 @@ def test_files_of_a_cache_are_found_again_and_only_for_the_same_records(
 
 def test_a_folder_that_cannot_hold_a_cache_is_named(files, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError, match=str(tmp_path / "file")):
+    with pytest.raises(StorageError, match=f"{tmp_path}/file/cache: Not a directory"):
         make_train_dataset(files, _options(cache=str(tmp_path / "file" / "cache")))
 
 
