@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import tensorflow as tf
 from darkroom import progress
 from darkroom.errors import DataError
 from darkroom.image_source import ImageSource
-from darkroom.input_pipeline import make_eval_dataset
+from darkroom.input_pipeline import count_batches, make_eval_dataset
 from darkroom.manifest_source import ManifestSource, check_images
 from darkroom.options import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.record_source import RecordSource, check_commits, list_files, make_cache_folder
@@ -99,11 +98,11 @@ def make_evaluation_part(source: ImageSource, options: InputOptions) -> tf.data.
     """
     batches = make_eval_dataset(source, options)
     index, count = options.shard
-    total = source.count_images() if count > 1 else 0
-    own, most = (
-        math.ceil(len(range(first, total, count)) / options.batch_size) for first in (index, 0)
-    )
-    if own < most:
+    if count == 1:
+        return batches
+    parts = (replace(options, shard=(part, count)) for part in range(count))
+    lengths = [count_batches(source, part, training=False) for part in parts]
+    if lengths[index] < max(lengths):
         empty = (tf.zeros((0, *spec.shape[1:]), spec.dtype) for spec in batches.element_spec)
         batches = batches.concatenate(tf.data.Dataset.from_tensors(tuple(empty)))
     return batches
