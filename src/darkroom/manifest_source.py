@@ -181,8 +181,10 @@ def is_converted(source: AnySource) -> bool:
     # The commit first: of a remote dataset nothing else need be asked for.
     if storage.exists(storage.join(path, DATASET_FILE)):
         return True
-    find_sources(path)
-    names = storage.list_folder(path) if storage.is_folder(path) else []
+    names = storage.list_folder(path)
+    if not names:
+        # A file or an empty folder; where there is nothing at all, this says so.
+        find_sources(path)
     return bool(names) and all(is_ours(name) or name == LOCK_FILE for name in names)
 
 
