@@ -160,8 +160,8 @@ class TrainingOptions:
             stops and the best weights are taken; 0: all epochs and the last weights.
         shuffle_records: Records held in memory to shuffle training data.
         shuffle_bytes: The same in bytes; the smaller of the two counts.
-        cache: Where records are kept after the first epoch, as in `InputOptions`; files
-            lie in a folder as long as the training runs.
+        cache: Where records are kept after the first epoch, as in `InputOptions`; files lie in a
+            folder as long as the training runs.
         num_threads: Threads that decode; 0: one for each core.
         ram_budget_bytes: What reading a split may hold in memory, as in `InputOptions`.
         seed: Seed of weights, order and augmentation.
@@ -259,8 +259,10 @@ def pick_fields(options: Any, target: type) -> dict[str, Any]:
     return {name: getattr(options, name) for name in fields if name in names}
 
 
-def _is_count(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+def _is_count(value: object, least: int, most: int | None = None) -> bool:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return value >= least and (most is None or value <= most)
 
 
 def _check_pair(name: str, value: Any, what: str, least: int) -> tuple[int, int]:
@@ -295,6 +297,6 @@ def check_count(name: str, value: object, least: int, most: int | None = None) -
     Raises:
         UsageError: It is not, or is below the least or above the most.
     """
-    if not _is_count(value, least) or (most is not None and value > most):  # type: ignore[operator]
+    if not _is_count(value, least, most):
         limits = f"of at least {least}" if most is None else f"from {least} to {most}"
         raise UsageError(f"{name} is {value!r}, expected a whole number {limits}.")
