@@ -31,13 +31,13 @@ _MAX_PORT = 65_535
 # What opens a connection of gRPC, which is HTTP/2: a fixed text and an empty frame of settings.
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
 _FRAME_HEADER_BYTES = 9
+_SETTINGS = 4
 # How TensorFlow says that a dispatcher has a pass shared by file, and was not told of a worker.
 _UNKNOWN_WORKER = "is not in the workers list"
 _UNKNOWN_WORKER_ADVICE = (
     "Start the dispatcher with all workers (--worker) and another --work-dir, or share files "
     "otherwise: the pass stays in its journal."
 )
-_SETTINGS = 4
 
 
 def distribute(
