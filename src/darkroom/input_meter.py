@@ -48,8 +48,8 @@ class InputMeter:
     """Measures the waiting for batches, whoever takes them: `fit`, a loop, a graph.
 
     The clock is read by graph operations, before a batch is asked for and when it is there, which
-    takes microseconds a batch. Where somebody else takes batches ahead of the training, as
-    MirroredStrategy does for its devices, that one's waiting is measured.
+    takes half a millisecond of a slow core a batch. Where somebody else takes batches ahead of the
+    training, as MirroredStrategy does for its devices, that one's waiting is measured.
     """
 
     def __init__(self) -> None:

@@ -78,15 +78,18 @@ def test_timings_of_epochs_add_up():
     assert InputTiming().waiting_share == InputTiming().images_per_second == 0
 
 
-def test_measuring_a_batch_takes_microseconds():
-    batches = tf.data.Dataset.range(5_000).map(lambda value: (value[None], value)).prefetch(2)
-    seconds = {}
-    for name, dataset in (("plain", batches), ("watched", InputMeter().watch(batches))):
-        started = time.process_time()
-        assert int(dataset.reduce(tf.constant(0, tf.int64), lambda n, batch: n + 1)) == 5_000
-        seconds[name] = time.process_time() - started
-    # A step takes some milliseconds at the least.
-    assert (seconds["watched"] - seconds["plain"]) / 5_000 < 500e-6
+def test_measuring_a_batch_costs_no_more_than_a_short_pipeline_does():
+    batches = tf.data.Dataset.range(1_000).map(lambda value: (value[None], value)).prefetch(2)
+    datasets = {"plain": batches, "watched": InputMeter().watch(batches)}
+    seconds: dict[str, list[float]] = {name: [] for name in datasets}
+    for _ in range(5):
+        for name, dataset in datasets.items():
+            started = time.process_time()
+            assert int(dataset.reduce(tf.constant(0, tf.int64), lambda n, batch: n + 1)) == 1_000
+            seconds[name].append(time.process_time() - started)
+    # Most is handing over between threads, whose price is the machine's: two to four times what the
+    # pipeline without a meter costs, itself a fraction of a millisecond a batch.
+    assert min(seconds["watched"]) < 8 * min(seconds["plain"])
 
 
 def _photographs(helpers, tmp_path, count=48):
