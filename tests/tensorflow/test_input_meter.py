@@ -78,7 +78,7 @@ def test_timings_of_epochs_add_up():
     assert InputTiming().waiting_share == InputTiming().images_per_second == 0
 
 
-def test_measuring_a_batch_costs_no_more_than_a_short_pipeline_does():
+def test_measuring_multiplies_the_cost_of_a_bare_pipeline_by_a_few():
     batches = tf.data.Dataset.range(1_000).map(lambda value: (value[None], value)).prefetch(2)
     datasets = {"plain": batches, "watched": InputMeter().watch(batches)}
     seconds: dict[str, list[float]] = {name: [] for name in datasets}
@@ -87,9 +87,9 @@ def test_measuring_a_batch_costs_no_more_than_a_short_pipeline_does():
             started = time.process_time()
             assert int(dataset.reduce(tf.constant(0, tf.int64), lambda n, batch: n + 1)) == 1_000
             seconds[name].append(time.process_time() - started)
-    # Most is handing over between threads, whose price is the machine's: two to four times what the
-    # pipeline without a meter costs, itself a fraction of a millisecond a batch.
-    assert min(seconds["watched"]) < 8 * min(seconds["plain"])
+    # Most is handing over between threads, whose price is the machine's: so it is compared with a
+    # pipeline that does hardly more. Measured were 2.1 to 3.8 times, on machines at rest and busy.
+    assert min(seconds["watched"]) < 5 * min(seconds["plain"])
 
 
 def _photographs(helpers, tmp_path, count=48):
