@@ -35,7 +35,7 @@ RUN install="python -m pip --python /opt/darkroom/bin/python install -q --no-cac
     { python -m compileall -q -j 0 --invalidation-mode unchecked-hash . || true; }
 
 FROM dependencies AS project
-COPY pyproject.toml setup.py ./
+COPY LICENSE pyproject.toml setup.py ./
 COPY src src
 COPY components components
 COPY pipelines pipelines
@@ -65,6 +65,8 @@ ARG REVISION=unknown
 ARG CREATED=1970-01-01T00:00:00Z
 LABEL org.opencontainers.image.title="darkroom" \
       org.opencontainers.image.description="Develops image datasets into verified TFRecords and trained models." \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.authors="The darkroom developers" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}" \

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -198,7 +204,11 @@ def test_the_build_sees_what_it_copies() -> None:
 def test_the_labels_are_those_of_the_open_container_initiative() -> None:
     [labels] = list_arguments("LABEL", "runtime")
     named = re.findall(r"org\.opencontainers\.image\.([a-z.]+)=", labels)
-    assert named == ["title", "description", "version", "revision", "created", "base.name"]
+    known_here = ["title", "description", "licenses", "authors"]
+    assert named == [*known_here, "version", "revision", "created", "base.name"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f'image.licenses="{project["license"]}"' in labels
+    assert f'image.authors="{project["authors"][0]["name"]}"' in labels
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     given = re.findall(r"--build-arg ([A-Z]+)=", makefile)
     assert given == ["VERSION", "REVISION", "CREATED"]

@@ -260,6 +260,15 @@ def test_wheel_holds_every_module_once(wheel: Path, export: Path) -> None:
     assert sorted(held) == sorted(expected)
 
 
+def test_wheel_names_its_licence_and_authors(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        [info] = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+        metadata = archive.read(f"{info}/METADATA").decode().splitlines()
+        licence = archive.read(f"{info}/licenses/LICENSE").decode()
+    assert {"License-Expression: Apache-2.0", "Author: The darkroom developers"} <= set(metadata)
+    assert licence == (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+
 def test_wheel_runs_outside_the_checkout(site: Path, export: Path, tmp_path: Path) -> None:
     names = list_light_modules(export)
     code = (
