@@ -1,4 +1,4 @@
-"""Pusher: TFX's own, with an executor that knows two more kinds of destination."""
+"""Pusher: TFX's own, with an executor that reads back what it pushes."""
 
 from __future__ import annotations
 

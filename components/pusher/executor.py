@@ -1,32 +1,31 @@
-"""Executor of Pusher: pushes models where TFX's own executor cannot.
+"""Executor of Pusher: a push is done when every file of the model has been read back.
 
-TFX copies a model by TensorFlow's file systems, to a folder with the time as its name, and once
-more into its artifact. In a cluster there may be no other place than the artifact, and TensorFlow
-knows no s3://. So here a model without destination becomes a version inside the artifact, whose URI
-is then what a server takes, and one for s3:// goes there by our own client.
+TFX's own executor copies whatever is there, by TensorFlow's file systems: nothing at all when the
+model's files are gone, and never to s3://. So of that one only the decision remains. In a cluster
+there may be no other place than the artifact: a model without destination becomes a version inside
+it, and the artifact's URI is then what a server takes.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
+import time
+import uuid
 from typing import Any
 
 from tfx.components.pusher import executor as tfx_executor
 from tfx.types import artifact_utils
 
-from darkroom import storage
+from darkroom import copies, storage
+from darkroom.errors import StorageError
 
 PUSH_DESTINATION_KEY = "push_destination"
 PUSHED_MODEL_KEY = "pushed_model"
-_DESTINATION_PROPERTY = "pushed_destination"
-_VERSION_PROPERTY = "pushed_version"
 _COMMIT_FILE = "saved_model.pb"
 
 
 class Executor(tfx_executor.Executor):
-    """TFX's executor, for two more kinds of destination."""
+    """TFX's executor, with copies that are checked, for any store that darkroom knows."""
 
     def Do(
         self,
@@ -43,29 +42,28 @@ class Executor(tfx_executor.Executor):
                 `base_directory` the model is pushed into the artifact, as its version.
 
         Raises:
+            StorageError: The model is not complete, or the destination does not keep its files.
             OSError: The destination cannot be written.
         """
-        base = read_destination(exec_properties[PUSH_DESTINATION_KEY])
-        if base and not base.startswith("s3://"):
-            super().Do(input_dict, output_dict, exec_properties)
-            return
+        self._log_startup(input_dict, output_dict, exec_properties)
         pushed = artifact_utils.get_single_instance(output_dict[PUSHED_MODEL_KEY])
-        with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-            local = json.dumps({"filesystem": {"base_directory": scratch}})
-            super().Do(input_dict, output_dict, {**exec_properties, PUSH_DESTINATION_KEY: local})
-            version = pushed.get_string_custom_property(_VERSION_PROPERTY)
-            if not version:
-                return  # it was not blessed
-            source = os.path.join(scratch, version)
-            if base:
-                copy_model(source, storage.join(base, version))
-            else:
-                storage.delete(pushed.uri)
-                copy_model(source, storage.join(pushed.uri, version))
-        # The folder that TFX noted was the scratch one. In the artifact it is relative: a task of
-        # Kubeflow knows only the local copy of it.
-        destination = storage.join(base, version) if base else version
-        pushed.set_string_custom_property(_DESTINATION_PROPERTY, destination)
+        if not self.CheckBlessing(input_dict):
+            self._MarkNotPushed(pushed)
+            return
+        model = self.GetModelPath(input_dict)
+        check_model(model)
+        storage.delete(pushed.uri)  # what a failed attempt left
+        base = read_destination(exec_properties[PUSH_DESTINATION_KEY])
+        if base:
+            base = storage.absolute(base)
+            # First: what a server looks at comes when nothing else can fail.
+            copies.copy_folder(model, pushed.uri)
+            version = push_version(model, base)
+            destination = storage.join(base, version)
+        else:
+            # Relative to the artifact: a task of Kubeflow knows only the local copy of it.
+            version = destination = push_version(model, pushed.uri)
+        self._MarkPushed(pushed, pushed_destination=destination, pushed_version=version)
 
 
 def read_destination(text: str) -> str:
@@ -73,14 +71,64 @@ def read_destination(text: str) -> str:
     return str(json.loads(text).get("filesystem", {}).get("base_directory", ""))
 
 
-def copy_model(source: str, destination: str) -> None:
-    """Copies a SavedModel; `saved_model.pb` last, which tells servers that it is complete.
+def check_model(folder: str) -> None:
+    """Checks that a folder is a SavedModel.
 
     Raises:
+        StorageError: It does not exist, or has no `saved_model.pb` that holds anything.
+        OSError: It cannot be read.
+    """
+    path = storage.join(folder, _COMMIT_FILE)
+    try:
+        size_bytes = storage.stat_file(path).size_bytes
+    except FileNotFoundError:
+        size_bytes = 0
+    if not size_bytes:
+        raise StorageError(
+            f"{path} does not exist or is empty, so there is no model to push.",
+            "Train again with caching off, or restore the model's files.",
+        )
+
+
+def push_version(model: str, base: str) -> str:
+    """Copies a model into a new folder of `base`, named by the time as servers expect it.
+
+    Where folders can be renamed, a server sees the whole version or none of it. On an object store
+    `saved_model.pb` comes last, when all other files have been read back.
+
+    Args:
+        model: Folder of the SavedModel.
+        base: Folder of its versions: local, s3:// or gs://.
+
+    Returns:
+        The name of the version.
+
+    Raises:
+        StorageError: The model changed while it was copied, or `base` does not keep its files.
         OSError: A file cannot be read or written.
     """
-    files = sorted(storage.walk_files(source), key=lambda name: (name == _COMMIT_FILE, name))
-    for name in files:
-        target = storage.join(destination, name)
-        storage.make_folder(target.rpartition("/")[0])
-        storage.copy_file(storage.join(source, name), target)
+    if not storage.is_remote(base):
+        part = storage.join(base, f"{storage.PART_PREFIX}{uuid.uuid4().hex}")
+        try:
+            copies.copy_folder(model, part)
+            version = _find_version(base)
+            try:
+                storage.rename(part, storage.join(base, version))
+            except OSError:
+                pass  # a bucket that is mounted as a folder may not rename folders
+            else:
+                storage.sync_folder(base)
+                return version
+        finally:
+            storage.delete(part)
+    version = _find_version(base)
+    copies.copy_folder(model, storage.join(base, version), last=_COMMIT_FILE)
+    return version
+
+
+def _find_version(base: str) -> str:
+    """Returns the time in seconds, or the next number after it that no version has."""
+    version = int(time.time())
+    while storage.exists(storage.join(base, str(version))):
+        version += 1
+    return str(version)

@@ -90,11 +90,13 @@ def list_folder(path: str) -> list[str]:
     return sorted(names - {""})
 
 
-def walk(path: str) -> Iterator[str]:
-    """Yields the names of all objects below `path`, relative to it."""
+def walk(path: str) -> Iterator[Object]:
+    """Yields all objects below `path`, with names relative to it."""
     start = len(_below(path))
     for page in _list_pages(path, _below(path)):
-        yield from (found.name[start:] for found in page.objects if not found.name.endswith("/"))
+        for found in page.objects:
+            if not found.name.endswith("/"):
+                yield found._replace(name=found.name[start:])
 
 
 def match(pattern: str) -> list[str]:

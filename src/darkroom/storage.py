@@ -7,6 +7,7 @@ store fails at for a while is tried again, and ends as a `TransientStorageError`
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import posixpath
@@ -226,9 +227,28 @@ def walk_files(path: str) -> Iterator[str]:
         OSError: A folder cannot be read.
     """
     if is_remote(path):
-        yield from sorted(name for name in remote.walk(path) if "/." not in f"/{name}")
-        return
+        names = sorted(found.name for found in remote.walk(path))
+        yield from (name for name in names if "/." not in f"/{name}")
+    else:
+        yield from _walk_local(local_path(path), with_hidden=False)
+
+
+def look_up_files(path: str) -> dict[str, FileInfo]:
+    """Returns what is known of all files below a folder, by their path relative to it.
+
+    Those whose names begin with a dot are among them. A folder that does not exist has none.
+
+    Raises:
+        OSError: A folder or a file cannot be read.
+    """
+    if is_remote(path):
+        return {f.name: FileInfo(f.size_bytes, f.version) for f in remote.walk(path)}
     root = local_path(path)
+    names = _walk_local(root, with_hidden=True) if os.path.isdir(root) else ()
+    return {name: stat_file(join(root, name)) for name in names}
+
+
+def _walk_local(root: str, *, with_hidden: bool) -> Iterator[str]:
     seen: set[tuple[int, int]] = set()
     for folder, folders, files in os.walk(root, onerror=_raise, followlinks=True):
         status = os.stat(folder)
@@ -236,10 +256,10 @@ def walk_files(path: str) -> Iterator[str]:
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(name for name in folders if with_hidden or not name.startswith("."))
         inside = os.path.relpath(folder, root)
         for name in sorted(files):
-            if not name.startswith("."):
+            if with_hidden or not name.startswith("."):
                 yield name if inside == "." else posixpath.join(inside, name)
 
 
@@ -285,15 +305,6 @@ def copy_file(source: str, destination: str) -> None:
         shutil.copyfileobj(reader, writer, 1 << 20)
 
 
-def move_folder(source: str, destination: str) -> None:
-    """Moves the files of a folder between any two stores, to one that may be there already."""
-    for name in walk_files(source):
-        target = join(destination, name)
-        make_folder(posixpath.dirname(target))
-        copy_file(join(source, name), target)
-    delete(source)
-
-
 def delete(path: str) -> None:
     """Deletes a file, or a folder with all that it holds; no error when there is none."""
     if is_remote(path):
@@ -302,6 +313,18 @@ def delete(path: str) -> None:
         shutil.rmtree(local_path(path))
     elif os.path.lexists(local_path(path)):
         os.unlink(local_path(path))
+
+
+def delete_empty_folders(path: str) -> None:
+    """Deletes the folders below a local folder that hold no file, and that folder if it does not.
+
+    Object stores have no folders.
+    """
+    if is_remote(path):
+        return
+    for folder, *_ in os.walk(local_path(path), topdown=False):
+        with contextlib.suppress(OSError):  # it is not empty
+            os.rmdir(folder)
 
 
 def _umask() -> int:

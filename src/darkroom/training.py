@@ -12,9 +12,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from darkroom import copies, storage
 from darkroom import dataset as datasets
 from darkroom import labels as label_maps
-from darkroom import storage
 from darkroom.checkpoints import History, TrainingRun
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.image_source import ImageSource
@@ -88,7 +88,7 @@ def run_fn(fn_args: Any) -> None:
         resize=options.resize,
     )
     if run_dir != fn_args.model_run_dir:
-        storage.move_folder(run_dir, fn_args.model_run_dir)
+        copies.move_folder(run_dir, fn_args.model_run_dir)
 
 
 def train(

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,10 +12,11 @@ from typing import Any
 import pytest
 from tfx.types import standard_artifacts
 
-from darkroom import storage
+from darkroom import copies, storage
 from darkroom.components.pusher import executor
+from darkroom.errors import StorageError
 
-FILES = ("fingerprint.pb", "saved_model.pb", "variables/variables.index")
+FILES = ("assets/.vocabulary", "fingerprint.pb", "saved_model.pb", "variables/variables.index")
 
 
 @pytest.fixture
@@ -35,7 +40,7 @@ def _push(inputs: dict[str, list[Any]], pushed: Any, destination: str) -> None:
 
 
 def _read(folder: Path) -> dict[str, str]:
-    return {n: (folder / n).read_text() for n in storage.walk_files(str(folder))}
+    return {n: (folder / n).read_text() for n in storage.look_up_files(str(folder))}
 
 
 CONTENT = {name: f"content of {name}" for name in FILES}
@@ -59,22 +64,16 @@ def test_a_folder_gets_the_model_as_from_tfx(inputs, new_artifact, tmp_path):
     [version] = (tmp_path / "models").iterdir()
     assert _read(version) == CONTENT
     assert _read(Path(pushed.uri)) == CONTENT
+    assert pushed.get_int_custom_property("pushed") == 1
+    assert pushed.get_string_custom_property("pushed_version") == version.name
+    assert pushed.get_string_custom_property("pushed_destination") == str(version)
+    assert version.stat().st_mode & 0o777 == 0o777 & ~_umask()
 
 
-def test_a_model_goes_to_s3_by_our_client_with_its_commit_last(
-    inputs, new_artifact, monkeypatch: pytest.MonkeyPatch
-):
-    copied: dict[str, str] = {}
-    monkeypatch.setattr(
-        executor.storage, "copy_file", lambda a, b: copied.update({b: Path(a).read_text()})
-    )
-    pushed = new_artifact(standard_artifacts.PushedModel)
-    _push(inputs, pushed, "s3://models/photos")
-    base = pushed.get_string_custom_property("pushed_destination")
-    assert base.startswith("s3://models/photos/")
-    assert copied == {f"{base}/{name}": text for name, text in CONTENT.items()}
-    assert list(copied)[-1] == f"{base}/saved_model.pb"
-    assert _read(Path(pushed.uri)) == CONTENT
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
 
 
 def test_a_model_that_is_not_blessed_is_pushed_nowhere(inputs, new_artifact):
@@ -83,3 +82,120 @@ def test_a_model_that_is_not_blessed_is_pushed_nowhere(inputs, new_artifact):
     _push(inputs, pushed, "")
     assert pushed.get_int_custom_property("pushed") == 0
     assert list(Path(pushed.uri).iterdir()) == []
+
+
+def _damage_model(inputs: dict[str, list[Any]], kind: str) -> None:
+    folder = Path(inputs["model"][0].uri)
+    if kind == "swept":
+        shutil.rmtree(folder)
+    elif kind == "only empty folders":
+        for path in folder.rglob("*"):
+            _ = path.is_file() and path.unlink()
+    elif kind == "empty graph":
+        (folder / "Format-Serving/saved_model.pb").write_bytes(b"")
+    else:
+        (folder / "Format-Serving/saved_model.pb").unlink()
+
+
+@pytest.mark.parametrize("base", ["", "models"])
+@pytest.mark.parametrize("kind", ["swept", "only empty folders", "no graph", "empty graph"])
+def test_a_model_that_is_not_complete_is_not_pushed(
+    inputs, new_artifact, tmp_path, base: str, kind: str
+):
+    _damage_model(inputs, kind)
+    pushed = new_artifact(standard_artifacts.PushedModel)
+    place = tmp_path / "models"
+    with pytest.raises(StorageError, match=r"Format-Serving/saved_model.pb does not exist") as e:
+        _push(inputs, pushed, str(place) if base else "")
+    assert e.value.exit_code == 3
+    assert "Train again with caching off" in e.value.hint
+    _check_not_pushed(pushed)
+    assert not place.exists()
+
+
+def _check_not_pushed(pushed: Any) -> None:
+    for name in ("pushed_version", "pushed_destination"):
+        assert pushed.get_string_custom_property(name) == ""
+    assert pushed.get_int_custom_property("pushed") == 0
+
+
+def _after_copy(monkeypatch: pytest.MonkeyPatch, text: str, act: Callable[[str], object]) -> None:
+    plain = copies._copy_file
+
+    def copy(source: str, destination: str) -> object:
+        made = plain(source, destination)
+        if text in destination:
+            act(destination)
+        return made
+
+    monkeypatch.setattr(copies, "_copy_file", copy)
+
+
+@pytest.mark.parametrize("text", ["/models/", "/PushedModel-"])
+def test_a_place_that_loses_a_file_gets_no_version(
+    inputs, new_artifact, tmp_path, monkeypatch, text: str
+):
+    old = tmp_path / "models/1"
+    old.mkdir(parents=True)
+    (old / "saved_model.pb").write_text("older")
+    pushed = new_artifact(standard_artifacts.PushedModel)
+    with monkeypatch.context() as patch:
+        _after_copy(patch, text, lambda path: path.endswith("index") and os.unlink(path))
+        with pytest.raises(StorageError, match=r"variables.index does not exist after it was"):
+            _push(inputs, pushed, str(tmp_path / "models"))
+    _check_not_pushed(pushed)
+    assert _read(tmp_path / "models") == {"1/saved_model.pb": "older"}
+    assert os.listdir(tmp_path / "models") == ["1"]
+    _push(inputs, pushed, str(tmp_path / "models"))
+    assert len(os.listdir(tmp_path / "models")) == 2
+
+
+def test_a_push_that_is_killed_leaves_no_version(inputs, tmp_path, monkeypatch):
+    model = Path(inputs["model"][0].uri) / "Format-Serving"
+    base = tmp_path / "models"
+    child = os.fork()
+    if child == 0:
+        try:
+            _after_copy(monkeypatch, "saved_model.pb", lambda _: os.kill(os.getpid(), 9))
+            executor.push_version(str(model), str(base))
+        finally:
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    [part] = base.iterdir()
+    assert part.name.startswith(".part-")  # servers look at names that are numbers
+    version = executor.push_version(str(model), str(base))
+    assert {path.name for path in base.iterdir()} == {part.name, version}
+    assert _read(base / version) == CONTENT
+
+
+def test_versions_of_the_same_second_do_not_meet(inputs, new_artifact, tmp_path, monkeypatch):
+    monkeypatch.setattr(executor.time, "time", lambda: 1_700_000_000.5)
+    (tmp_path / "models/1700000000").mkdir(parents=True)  # even when it is empty
+    for number in (1, 2):
+        pushed = new_artifact(standard_artifacts.PushedModel)
+        _push(inputs, pushed, str(tmp_path / "models"))
+        assert pushed.get_string_custom_property("pushed_version") == f"170000000{number}"
+        assert _read(tmp_path / f"models/170000000{number}") == CONTENT
+    assert os.listdir(tmp_path / "models/1700000000") == []
+
+
+def test_where_folders_cannot_be_renamed_the_graph_comes_last(inputs, tmp_path, monkeypatch):
+    def rename(*_: str) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")  # as Google's mounted buckets say it
+
+    copied: list[str] = []
+    monkeypatch.setattr(executor.storage, "rename", rename)
+    _after_copy(monkeypatch, "/models/1", copied.append)
+    version = executor.push_version(
+        str(Path(inputs["model"][0].uri) / "Format-Serving"), str(tmp_path / "models")
+    )
+    assert os.listdir(tmp_path / "models") == [version]
+    assert _read(tmp_path / "models" / version) == CONTENT
+    assert [path.rpartition("/")[2] for path in copied][-1] == "saved_model.pb"
+    with monkeypatch.context() as patch:
+        _after_copy(patch, f"/models/{version[:3]}", os.unlink)
+        with pytest.raises(StorageError):
+            executor.push_version(
+                str(Path(inputs["model"][0].uri) / "Format-Serving"), str(tmp_path / "models")
+            )
+    assert os.listdir(tmp_path / "models") == [version]

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from darkroom import retries, storage
+from darkroom import copies, retries, storage
 from darkroom.errors import AccessError, StorageError, UsageError
 from darkroom.storage import FileTooLargeError
 from darkroom.stores import Problem, judge_status
@@ -82,15 +82,17 @@ def test_files_and_folders_are_renamed_and_deleted(store):
 
 def test_a_folder_moves_between_stores(store, tmp_path):
     _, root = store
-    names = ["checkpoint", "train/events"]
+    names = [".hidden", "checkpoint", "train/events"]
     for name in names:
         storage.write_bytes(f"{root}/run/{name}", name.encode())
-    storage.move_folder(f"{root}/run", f"{root}/model_run")
-    assert list(storage.walk_files(root)) == [f"model_run/{name}" for name in names]
-    storage.move_folder(f"{root}/model_run", str(tmp_path / "here"))
-    assert list(storage.walk_files(root)) == []
+    copies.move_folder(f"{root}/run", f"{root}/model_run")
+    moved = storage.look_up_files(root)
+    assert sorted(moved) == [f"model_run/{name}" for name in names]
+    assert [moved[f"model_run/{name}"].size_bytes for name in names] == [len(n) for n in names]
+    copies.move_folder(f"{root}/model_run", str(tmp_path / "here"))
+    assert storage.look_up_files(root) == {}
     assert (tmp_path / "here/train/events").read_bytes() == b"train/events"
-    storage.move_folder(str(tmp_path / "here"), f"{root}/back")
+    copies.move_folder(str(tmp_path / "here"), f"{root}/back")
     assert not (tmp_path / "here").exists()
     assert storage.read_bytes(f"{root}/back/checkpoint") == b"checkpoint"
 

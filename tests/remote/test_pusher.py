@@ -1,0 +1,117 @@
+"""Models that go to object stores, and stores that do not keep them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from darkroom import storage
+from darkroom.errors import StorageError, TransientStorageError
+
+from .conftest import Proxy
+
+pusher = pytest.importorskip("darkroom.components.pusher.executor")
+
+CONTENT = {
+    "assets/.vocabulary": b"a\n",
+    "fingerprint.pb": b"fingerprint",
+    "saved_model.pb": b"graph" * 1000,
+    "variables/variables.index": b"index",
+}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    for name, data in CONTENT.items():
+        path = tmp_path / "model" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return str(tmp_path / "model")
+
+
+def read(root: str) -> dict[str, bytes]:
+    return {n: storage.read_bytes(f"{root}/{n}") for n in storage.look_up_files(root)}
+
+
+def is_upload(line: str) -> bool:
+    return line.startswith("PUT") or "/upload/" in line
+
+
+def test_a_model_arrives_whole_and_its_graph_last(store: tuple[Proxy, str], model: str):
+    proxy, root = store
+    version = pusher.push_version(model, f"{root}/models")
+    uploads = [number for number, line in enumerate(proxy.requests) if is_upload(line)]
+    assert "saved_model.pb" in proxy.requests[uploads[-1]]
+    between = proxy.requests[uploads[-2] + 1 : uploads[-1]]
+    for name in set(CONTENT) - {"saved_model.pb"}:  # each was read back before
+        assert any(os.path.basename(name) in line for line in between)
+    assert version.isdigit()
+    assert read(f"{root}/models/{version}") == CONTENT
+
+
+@pytest.mark.parametrize("name", ["variables.index", "saved_model.pb"])
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (None, "does not exist after it was written"),
+        (b"", "is not what was written: it has 0 bytes"),
+        (b"x", "is not what was written: it has 1 bytes"),
+    ],
+    ids=["lost", "emptied", "changed"],
+)
+def test_a_store_that_does_not_keep_a_file_gets_no_version(
+    store: tuple[Proxy, str], model: str, monkeypatch, name: str, data: bytes | None, expected: str
+):
+    proxy, root = store
+    monkeypatch.setattr(pusher.time, "time", lambda: 1_700_000_000.0)
+    storage.write_bytes(f"{root}/models/1700000000/saved_model.pb", b"older")
+    place = f"{root}/models/1700000001"
+    path = next(f"{place}/{each}" for each in CONTENT if each.endswith(name))
+    uploaded: list[str] = []
+
+    def lose(line: str) -> None:
+        if name in line and is_upload(line):
+            uploaded.append(line)
+        elif name in line and uploaded:
+            proxy.on_request = lambda _: None
+            if data is None:
+                storage.delete(path)
+            else:
+                storage.write_bytes(path, data)
+
+    proxy.on_request = lose
+    with pytest.raises(StorageError, match=f"{path} {expected}") as caught:
+        pusher.push_version(model, f"{root}/models")
+    assert caught.value.exit_code == 3
+    assert read(root) == {"models/1700000000/saved_model.pb": b"older"}
+
+
+def test_a_store_that_fails_in_the_middle_gets_no_version(store: tuple[Proxy, str], model: str):
+    proxy, root = store
+    storage.write_bytes(f"{root}/models/1/saved_model.pb", b"older")
+
+    def fail(line: str) -> None:
+        # Deleting works: what is left of the push is what it could not delete.
+        if is_upload(line) and "variables.index" in line:
+            proxy.fail("variables.index", 503, times=4)
+
+    proxy.on_request = fail
+    with pytest.raises(TransientStorageError, match=r"Writing .*variables.index failed 4 times"):
+        pusher.push_version(model, f"{root}/models")
+    assert read(root) == {"models/1/saved_model.pb": b"older"}
+
+
+def test_a_part_that_is_left_is_never_taken_for_a_model(store: tuple[Proxy, str], model: str):
+    """As after a kill: nothing deletes what was uploaded."""
+    proxy, root = store
+    proxy.fail("saved_model.pb", 503)
+    proxy.fail("DELETE", 403)
+    proxy.fail("?delete", 403)
+    with pytest.raises(StorageError):
+        pusher.push_version(model, f"{root}/models")
+    proxy.faults.clear()
+    assert not [name for name in storage.look_up_files(root) if name.endswith("saved_model.pb")]
+    version = pusher.push_version(model, f"{root}/models")
+    assert read(f"{root}/models/{version}") == CONTENT
