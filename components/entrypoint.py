@@ -30,7 +30,7 @@ from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 from tfx.utils import import_utils
 
 from darkroom import storage
-from darkroom.components import executor_io
+from darkroom.components import executor_io, input_files
 from darkroom.errors import UsageError, convert_error
 from darkroom.runners import LOCAL_BEAM_ARGS
 from darkroom.targets import TARGETS
@@ -89,25 +89,27 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
         beam_args: All others, which are Beam's.
 
     Raises:
-        DarkroomError: An argument is wrong, or the executor said so.
+        DarkroomError: An argument is wrong, an input has no files, or the executor said so.
     """
     executor = _find_executor(arguments.executor_class_path)
-    given = arguments.json_serialized_invocation_args
+    given_text = arguments.json_serialized_invocation_args
     is_ours = executor.__module__.startswith("darkroom.")
-    if arguments.target == "kubeflow" and not is_ours and not executor_io.is_in_gcs(given):
+    if arguments.target == "kubeflow" and not is_ours and not executor_io.is_in_gcs(given_text):
         # TFX's executors read and write with TensorFlow, which opens no s3:// on workers elsewhere.
         beam_args = list(LOCAL_BEAM_ARGS)
     uses_beam = issubclass(executor, BaseBeamExecutor)
     locate = executor_io.choose_places(
         arguments.target, _find_runner(beam_args), uses_beam=uses_beam
     )
-    task = executor_io.parse_input(given, arguments.json_serialized_inputs_spec_args, locate)
+    task = executor_io.parse_input(given_text, arguments.json_serialized_inputs_spec_args, locate)
+    given = json.loads(given_text)
+    input_files.check_inputs(given, task)  # before anything is deleted
     executor_io.clear_outputs(task)
     arguments.json_serialized_invocation_args = json.dumps(task)
     kubeflow_v2_run_executor.main((arguments, beam_args))
     path = task["outputs"]["outputFile"]
     text = storage.read_bytes(path).decode()
-    storage.write_bytes(path, executor_io.restore_output(text, json.loads(given), task).encode())
+    storage.write_bytes(path, executor_io.restore_output(text, given, task).encode())
 
 
 def _find_executor(path: str) -> type[BaseExecutor]:

@@ -248,6 +248,23 @@ def look_up_files(path: str) -> dict[str, FileInfo]:
     return {name: stat_file(join(root, name)) for name in names}
 
 
+def has_files(path: str) -> bool:
+    """Tells whether `path` is a file, or a folder with a file in it or further below.
+
+    Raises:
+        OSError: A folder cannot be read.
+    """
+    if not is_remote(path):
+        root = local_path(path)
+        return os.path.isfile(root) or (os.path.isdir(root) and any(walk_files(root)))
+    if next(remote.walk(path), None):
+        return True
+    try:
+        return bool(remote.stat(path))
+    except FileNotFoundError:
+        return False
+
+
 def _walk_local(root: str, *, with_hidden: bool) -> Iterator[str]:
     seen: set[tuple[int, int]] = set()
     for folder, folders, files in os.walk(root, onerror=_raise, followlinks=True):

@@ -122,11 +122,44 @@ def test_an_input_is_found_where_the_launcher_put_it_with_its_type_and_propertie
         ]
     }
     declared = {"instanceSchema": "title: tfx.Examples\ntype: object\n"}
+    (mounts / "minio/other/examples").mkdir(parents=True)
+    (mounts / "minio/other/examples/labels.txt").write_text("a")
     assert run(given, spec={"artifacts": {"examples": {"artifactType": declared}}})[0] == 0
     [examples] = CALLS[0][0]["examples"]
     assert examples.uri == f"{mounts}/minio/other/examples"
     assert (type(examples).__name__, examples.split_names) == ("Examples", '["train"]')
     assert examples.get_int_custom_property("records") == 5
+
+
+@pytest.mark.parametrize("kind", ["absent", "empty", "empty folders", "file"])
+def test_an_input_without_files_stops_the_task_before_anything_is_deleted(
+    mounts: Path, capfd, kind: str
+):
+    given = make_input(mounts)
+    page = {"name": "7", "uri": "minio://other/run/page.html", "type": HTML}
+    given["inputs"]["artifacts"]["page"] = {"artifacts": [page]}
+    kept = mounts / "minio/bucket/root/Task/rejects/kept"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("of an attempt before")
+    place = mounts / "minio/other/run/page.html"
+    if kind == "file":
+        place.parent.mkdir(parents=True)
+        place.touch()  # even an empty one
+        assert run(given)[0] == 0
+        return
+    if kind != "absent":
+        (place / "inside" if kind == "empty folders" else place).mkdir(parents=True)
+    assert run(given)[0] == 3
+    error = read_error(capfd)
+    assert (error["code"], error["exit_code"]) == ("environment", 3)
+    assert error["message"] == (
+        "The store no longer holds any file of the input minio://other/run/page.html."
+    )
+    assert error["hint"] == (
+        "Run again with caching off (--no-cache), which makes it again, or restore its files."
+    )
+    assert kept.exists()
+    assert CALLS == []
 
 
 def test_a_retry_finds_nothing_of_the_attempt_before(mounts: Path):

@@ -13,6 +13,28 @@ from darkroom.errors import MissingExtraError, UsageError, describe_os_error
 from darkroom.storage import FileTooLargeError, NotAFileError
 
 
+def test_a_place_has_files_when_it_is_one_or_one_is_below(tmp_path):
+    (tmp_path / "empty/inside").mkdir(parents=True)
+    (tmp_path / "full/inside").mkdir(parents=True)
+    (tmp_path / "full/inside/file").touch()
+    places = ("empty", "empty/inside", "full", "full/inside", "full/inside/file", "none")
+    assert [place for place in places if storage.has_files(str(tmp_path / place))] == [
+        "full",
+        "full/inside",
+        "full/inside/file",
+    ]
+
+
+def test_all_files_are_looked_up_with_hidden_ones(tmp_path):
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden/.a").write_bytes(b"12")
+    (tmp_path / "b").touch()
+    found = storage.look_up_files(str(tmp_path))
+    assert {name: info.size_bytes for name, info in found.items()} == {".hidden/.a": 2, "b": 0}
+    assert storage.look_up_files(str(tmp_path / "none")) == {}
+    assert list(storage.walk_files(str(tmp_path))) == ["b"]
+
+
 def test_a_regular_file_is_read(tmp_path: Path):
     (tmp_path / "a").write_bytes(b"abc")
     assert storage.read_bytes(f"{tmp_path}/a") == b"abc"

@@ -11,7 +11,12 @@ import pytest
 from darkroom import storage
 from darkroom.pipelines.config import PipelineConfig
 
-from ..pipelines.launcher import Launcher, compile_spec, run_in_process  # noqa: TID252
+from ..pipelines.launcher import (  # noqa: TID252
+    Launcher,
+    TaskRun,
+    compile_spec,
+    run_in_process,
+)
 from .conftest import Proxy
 from .test_flows import make_image, read_files
 
@@ -85,3 +90,33 @@ def test_uris_stay_remote_and_the_endpoint_comes_from_the_environment(
         place = local.find_bucket_path(local.runs["ImageToTFRecord"].outputs[key]["uri"])
         assert written == read_files(place)
         assert not remote.find_bucket_path(run.outputs[key]["uri"]).exists()
+
+
+@pytest.mark.parametrize("scheme", ["minio", "s3"])
+def test_an_input_that_workers_elsewhere_would_not_find_is_named(
+    s3: Proxy, source: Path, tmp_path: Path, capfd, scheme: str
+):
+    remote = _make_launcher(source, f"{scheme}://photos/root", tmp_path / "remote", *BEAM_ARGS)
+    remote.run({"ManifestGen"})
+    run = remote.run({"ImageToTFRecord"})["ImageToTFRecord"]  # nothing was uploaded
+    assert run.codes == [3]
+    error = json.loads(capfd.readouterr().err.strip().splitlines()[-1])["error"]
+    for key in ("manifest", "rejects"):
+        assert f"{scheme}://photos/root/darkroom/run-1/ManifestGen/5a17/{key}" in error["message"]
+    assert "--no-cache" in error["hint"]
+
+
+def test_on_vertex_an_input_is_looked_up_in_the_bucket(gs: Proxy, tmp_path: Path, capfd):
+    config = PipelineConfig(
+        data="gs://photos/images.csv", root="gs://photos/root", image="example.com/darkroom:1"
+    )
+    launcher = Launcher(compile_spec(config, "vertex"), config.root, tmp_path, run_in_process)
+    uri = "gs://photos/root/old/report"
+    report = {"name": "report", "uri": uri, "type": {}, "metadata": {"blessed": 1.0}}
+    launcher.runs["ImageValidator"] = TaskRun("SUCCEEDED", outputs={"report": report})
+    assert launcher.run({"ValidationGate"})["ValidationGate"].codes == [3]
+    error = json.loads(capfd.readouterr().err.strip().splitlines()[-1])["error"]
+    assert error["message"] == f"The store no longer holds any file of the input {uri}."
+    storage.write_bytes(f"{uri}/report.json", b'{"blessed": true}')
+    launcher.run({"ValidationGate"})
+    assert "no longer holds" not in capfd.readouterr().err

@@ -50,6 +50,18 @@ def test_names_are_listed_by_folder_by_tree_and_by_pattern(store):
     assert not storage.exists(f"{root}/d/1")
 
 
+def test_a_place_has_files_when_it_is_one_or_one_is_below(store, tmp_path):
+    proxy, root = store
+    for name in ("d/e/f", "marker/", "marker/inside/"):
+        storage.write_bytes(f"{root}/{name}", b"")
+    places = ("d", "d/e", "d/e/f", "", "marker", "marker/inside", "d/e/", "d/", "dd", "d/e/fg")
+    found = {place: storage.has_files(f"{root}/{place}") for place in places}
+    assert [place for place in places if found[place]] == ["d", "d/e", "d/e/f", "", "d/e/", "d/"]
+    proxy.fail("photos", 403)
+    with pytest.raises(AccessError):
+        storage.has_files(f"{root}/d")
+
+
 def test_long_listings_come_in_pages(s3, monkeypatch):
     monkeypatch.setattr("darkroom.remote.MAX_DELETED", 10)
     from darkroom.remote import _open_store
