@@ -13,8 +13,10 @@ from unittest import mock
 from absl import logging as absl_logging
 from tfx.orchestration.local import local_dag_runner
 from tfx.orchestration.portable import launcher
+from tfx.types import artifact_utils
 
 from darkroom import progress, storage
+from darkroom.pipelines.cached_outputs import check_outputs
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.pipeline import create_pipeline
 
@@ -61,7 +63,8 @@ def run_locally(config: PipelineConfig) -> list[NodeTime]:
 def _reporting_launcher(num_nodes: int, times: list[NodeTime]) -> Iterator[None]:
     """Makes LocalDagRunner launch nodes by a launcher that reports their progress.
 
-    The runner names its launcher's class itself, so there is no place to hand one in.
+    It reuses an earlier run's outputs only when their files are there. The runner names its
+    launcher's class itself, as that does its checks, so there is no place to hand them in.
     """
 
     class ReportingLauncher(launcher.Launcher):
@@ -80,5 +83,8 @@ def _reporting_launcher(num_nodes: int, times: list[NodeTime]) -> Iterator[None]
             self._has_run = True
             return super()._run_executor(execution_info)
 
-    with mock.patch.object(launcher, "Launcher", ReportingLauncher):
+    with (
+        mock.patch.object(launcher, "Launcher", ReportingLauncher),
+        mock.patch.object(artifact_utils, "verify_artifacts", check_outputs),
+    ):
         yield

@@ -108,7 +108,8 @@ def read_manifest(folder: str) -> Manifest:
         manifest = Manifest(**info)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(
-            f"{folder} holds no manifest: {error}.", "Run ManifestGen first."
+            f"{folder} holds no manifest: {error}.",
+            "Run ManifestGen; if its output comes from a cache, run once with caching off.",
         ) from error
     if manifest.format_version != FORMAT_VERSION:
         raise DataError(

@@ -119,6 +119,20 @@ def test_what_has_not_changed_is_reused_and_what_has_is_not(tmp_path: Path):
     assert "CACHED" not in relabelled.values()
 
 
+def test_what_lost_its_files_is_made_again(tmp_path: Path):
+    source, root = _write_images(tmp_path / "images"), tmp_path / "run"
+    _run_to_gate(_config(source, root, **_stop()))
+    # As a cleaner of temporary files does: folders stay.
+    for path in (root / "artifacts/ManifestGen/manifest").rglob("*"):
+        _ = path.is_file() and path.unlink()
+    # Other options of the conversion, so that it reads the manifest.
+    _, states = _run_to_gate(_config(source, root, **_stop(jpeg_quality=80)))
+    assert "CACHED" not in states.values()
+    assert states["ImageValidator"] == "COMPLETE"
+    manifest = read_latest_run(str(root), "darkroom")["ManifestGen"].outputs["manifest"]
+    assert json.loads(Path(manifest, "manifest.json").read_text())["rows"] == 60
+
+
 def test_the_processs_arguments_do_not_reach_absl(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["darkroom", "--verbosity", "debug"])
     source = _write_images(tmp_path / "images")
