@@ -218,9 +218,13 @@ def _list_patterns(split: str, commits: Mapping[str, datasets.Dataset]) -> list[
 
 
 def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:
-    """Returns the result of an earlier run with the same plan; None when there is none."""
+    """Returns the result of an earlier run with the same plan; None when there is none.
+
+    Nor is there one when its model is gone: the checkpoints still say what that was.
+    """
     path = storage.join(folder, RESULT_FILE)
-    if not storage.exists(path):
+    model = storage.join(folder, MODEL_FOLDER, "saved_model.pb")
+    if not (storage.exists(path) and storage.exists(model)):
         return None
     try:
         saved = json.loads(storage.read_bytes(path))

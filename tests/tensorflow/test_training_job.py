@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -41,6 +42,15 @@ def test_train_makes_a_model_and_says_when_it_is_complete(datasets, tmp_path, ca
     out = capsys.readouterr().out
     assert out.startswith("Already complete: nothing was done.\nEpochs     1\nMetrics    accuracy ")
 
+    # The model was deleted: it is exported again, without training.
+    exported = _read_weights(folder / "model")
+    shutil.rmtree(folder / "model")
+    assert main([*command, "--epochs", "1", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert (again["already_complete"], again["epochs"]) == (False, 1)
+    assert again["metrics"] == result["metrics"]
+    assert _read_weights(folder / "model") == exported
+
     # More epochs: it goes on, and the model is the new one.
     before = (folder / "model" / "saved_model.pb").stat().st_mtime_ns
     assert main([*command, "--epochs", "2", "--json"]) == 0
@@ -58,6 +68,13 @@ def test_train_makes_a_model_and_says_when_it_is_complete(datasets, tmp_path, ca
     other = ["train", "--data", str(datasets[0]), "--checkpoint-dir", str(folder), *SIZE]
     assert main(other) == 4
     assert "is of a training on other data" in capsys.readouterr().err
+
+
+def _read_weights(model):
+    reader = tf.train.load_checkpoint(str(model / "variables/variables"))
+    names = [name for name in reader.get_variable_to_shape_map() if "model_variables" in name]
+    assert names
+    return {name: reader.get_tensor(name).tolist() for name in names}
 
 
 def test_a_result_names_where_the_cost_of_the_input_is():
