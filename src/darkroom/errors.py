@@ -140,6 +140,10 @@ def describe_os_error(error: OSError) -> str:
     return f"{path} cannot be read or written: {error.strerror or error}."
 
 
+# TensorFlow's errors of files and servers, which are no OSErrors; by name, so as not to import it.
+_TENSORFLOW_STORAGE = frozenset({"NotFoundError", "PermissionDeniedError", "UnavailableError"})
+
+
 def convert_error(error: Exception) -> DarkroomError:
     """Returns any error as one of ours, with its exit code and what to do about it."""
     if isinstance(error, DarkroomError):
@@ -148,4 +152,7 @@ def convert_error(error: Exception) -> DarkroomError:
         return StorageError(describe_os_error(error), STORAGE_HINT)
     if missing := find_missing_extra(error):
         return missing
+    kind = type(error)
+    if kind.__module__.startswith("tensorflow.") and kind.__name__ in _TENSORFLOW_STORAGE:
+        return StorageError(f"{kind.__name__}: {error}", STORAGE_HINT)
     return DarkroomError(f"{type(error).__name__}: {error}", DEFECT_HINT)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.dsl.components.base.base_executor import BaseExecutor
 
@@ -315,6 +316,27 @@ def test_an_error_ends_with_its_exit_code_and_one_line_of_json(
     assert "Traceback (most recent call last)" in printed
     if code == 1:
         assert (found["message"], found["hint"]) == ("Nothing is left.", "Mend it.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("NotFoundError", 3),
+        ("PermissionDeniedError", 3),
+        ("UnavailableError", 3),
+        ("DataLossError", 70),
+    ],
+)
+def test_a_file_that_tensorflow_cannot_read_is_no_defect(
+    mounts: Path, capfd, monkeypatch, kind: str, code: int
+):
+    error = getattr(tf.errors, kind)(None, None, "/data/schema.pbtxt; No such file or directory")
+    monkeypatch.setattr(Fails, "error", error, raising=False)
+    assert run(make_input(mounts), executor="Fails")[0] == code
+    found = read_error(capfd)
+    assert found["exit_code"] == code
+    assert "/data/schema.pbtxt; No such file or directory" in found["message"]
+    assert ("defect" in found["hint"]) == (code == 70)
 
 
 @pytest.mark.parametrize(
