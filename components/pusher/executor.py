@@ -17,11 +17,10 @@ from tfx.components.pusher import executor as tfx_executor
 from tfx.types import artifact_utils
 
 from darkroom import copies, storage
-from darkroom.errors import StorageError
+from darkroom.components.pusher.saved_model import GRAPH_FILE, check_model
 
 PUSH_DESTINATION_KEY = "push_destination"
 PUSHED_MODEL_KEY = "pushed_model"
-_COMMIT_FILE = "saved_model.pb"
 
 
 class Executor(tfx_executor.Executor):
@@ -71,25 +70,6 @@ def read_destination(text: str) -> str:
     return str(json.loads(text).get("filesystem", {}).get("base_directory", ""))
 
 
-def check_model(folder: str) -> None:
-    """Checks that a folder is a SavedModel.
-
-    Raises:
-        StorageError: It does not exist, or has no `saved_model.pb` that holds anything.
-        OSError: It cannot be read.
-    """
-    path = storage.join(folder, _COMMIT_FILE)
-    try:
-        size_bytes = storage.stat_file(path).size_bytes
-    except FileNotFoundError:
-        size_bytes = 0
-    if not size_bytes:
-        raise StorageError(
-            f"{path} does not exist or is empty, so there is no model to push.",
-            "Train again with caching off, or restore the model's files.",
-        )
-
-
 def push_version(model: str, base: str) -> str:
     """Copies a model into a new folder of `base`, named by the time as servers expect it.
 
@@ -122,7 +102,7 @@ def push_version(model: str, base: str) -> str:
         finally:
             storage.delete(part)
     version = _find_version(base)
-    copies.copy_folder(model, storage.join(base, version), last=_COMMIT_FILE)
+    copies.copy_folder(model, storage.join(base, version), last=GRAPH_FILE)
     return version
 
 

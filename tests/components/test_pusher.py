@@ -10,23 +10,45 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 from tfx.types import standard_artifacts
 
 from darkroom import copies, storage
-from darkroom.components.pusher import executor
+from darkroom.components.pusher import executor, saved_model
 from darkroom.errors import StorageError
 
-FILES = ("assets/.vocabulary", "fingerprint.pb", "saved_model.pb", "variables/variables.index")
+FILES = (
+    "assets/.vocabulary",
+    "fingerprint.pb",
+    "variables/variables.data-00000-of-00002",
+    "variables/variables.data-00001-of-00002",
+    "variables/variables.index",
+)
+
+
+def _make_graph() -> bytes:
+    graph = saved_model_pb2.SavedModel()
+    meta = graph.meta_graphs.add()
+    meta.asset_file_def.add().filename = ".vocabulary"
+    meta.object_graph_def.SetInParent()
+    return graph.SerializeToString()
+
+
+CONTENT = {
+    **{name: f"content of {name}".encode() for name in FILES},
+    "saved_model.pb": _make_graph(),
+}
 
 
 @pytest.fixture
 def inputs(new_artifact: Callable[..., Any]) -> dict[str, list[Any]]:
     """A model with a few files, and a blessing of it."""
     model = new_artifact(standard_artifacts.Model)
-    for name in FILES:
+    for name, data in CONTENT.items():
         path = Path(model.uri) / "Format-Serving" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"content of {name}")
+        path.write_bytes(data)
     blessing = new_artifact(standard_artifacts.ModelBlessing)
     blessing.set_int_custom_property("blessed", 1)
     model.set_string_custom_property("tfx_version", "1.16.0")
@@ -39,11 +61,8 @@ def _push(inputs: dict[str, list[Any]], pushed: Any, destination: str) -> None:
     executor.Executor().Do(inputs, {"pushed_model": [pushed]}, properties)
 
 
-def _read(folder: Path) -> dict[str, str]:
-    return {n: (folder / n).read_text() for n in storage.look_up_files(str(folder))}
-
-
-CONTENT = {name: f"content of {name}" for name in FILES}
+def _read(folder: Path) -> dict[str, bytes]:
+    return {n: (folder / n).read_bytes() for n in storage.look_up_files(str(folder))}
 
 
 def test_without_destination_the_model_is_a_version_in_its_artifact(inputs, new_artifact):
@@ -113,6 +132,38 @@ def test_a_model_that_is_not_complete_is_not_pushed(
     assert not place.exists()
 
 
+@pytest.mark.parametrize("name", [*FILES[:1], *FILES[2:], "saved_model.pb"])
+def test_a_model_that_lost_one_file_is_not_pushed(inputs, new_artifact, tmp_path, name: str):
+    folder = Path(inputs["model"][0].uri) / "Format-Serving"
+    expected = f"The model {folder} lacks {name}."
+    if name == "saved_model.pb":
+        (folder / name).write_bytes(CONTENT[name][:-1])
+        expected = f"{folder}/{name} is damaged"
+    else:
+        (folder / name).unlink()
+    pushed = new_artifact(standard_artifacts.PushedModel)
+    with pytest.raises(StorageError) as caught:
+        _push(inputs, pushed, str(tmp_path / "models"))
+    assert caught.value.message.startswith(expected)
+    _check_not_pushed(pushed)
+    assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.slow
+def test_models_of_tensorflow_are_whole(tmp_path):
+    module = tf.Module()
+    module.add = tf.function(lambda x: x + 1.0, input_signature=[tf.TensorSpec([None])])
+    tf.saved_model.save(module, str(tmp_path / "without variables"))
+    saved_model.check_model(str(tmp_path / "without variables"))
+    shutil.rmtree(tmp_path / "without variables/variables")
+    with pytest.raises(StorageError, match=r"variables.data-00000-of-00001, variables/variables.i"):
+        saved_model.check_model(str(tmp_path / "without variables"))
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [None])
+        tf.compat.v1.saved_model.simple_save(session, str(tmp_path / "1"), {"x": x}, {"y": x + 1})
+    saved_model.check_model(str(tmp_path / "1"))
+
+
 def _check_not_pushed(pushed: Any) -> None:
     for name in ("pushed_version", "pushed_destination"):
         assert pushed.get_string_custom_property(name) == ""
@@ -144,7 +195,7 @@ def test_a_place_that_loses_a_file_gets_no_version(
         with pytest.raises(StorageError, match=r"variables.index does not exist after it was"):
             _push(inputs, pushed, str(tmp_path / "models"))
     _check_not_pushed(pushed)
-    assert _read(tmp_path / "models") == {"1/saved_model.pb": "older"}
+    assert _read(tmp_path / "models") == {"1/saved_model.pb": b"older"}
     assert os.listdir(tmp_path / "models") == ["1"]
     _push(inputs, pushed, str(tmp_path / "models"))
     assert len(os.listdir(tmp_path / "models")) == 2

@@ -1,0 +1,53 @@
+"""Which files a SavedModel consists of, as its graph and its variables say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import saved_model_pb2
+
+from darkroom import storage
+from darkroom.errors import StorageError
+
+GRAPH_FILE = "saved_model.pb"
+_INDEX_FILE = "variables/variables.index"
+_DATA_FILE = re.compile(r"variables/variables\.data-\d{5}-of-(\d{5})")
+_HINT = "Train again with caching off, or restore the model's files."
+
+
+def check_model(folder: str) -> None:
+    """Checks that all files of a SavedModel are there.
+
+    Raises:
+        StorageError: A file is missing, or the graph is empty or damaged.
+        OSError: A file cannot be read.
+    """
+    files = storage.look_up_files(folder)
+    path = storage.join(folder, GRAPH_FILE)
+    if GRAPH_FILE not in files or not files[GRAPH_FILE].size_bytes:
+        raise StorageError(
+            f"{path} does not exist or is empty, so there is no model to push.", _HINT
+        )
+    try:
+        graph = saved_model_pb2.SavedModel.FromString(storage.read_bytes(path))
+    except DecodeError as error:
+        raise StorageError(f"{path} is damaged: {error}.", _HINT) from error
+    missing = sorted({*_list_needed(graph, files)} - files.keys())
+    if missing:
+        raise StorageError(f"The model {folder} lacks {', '.join(missing[:10])}.", _HINT)
+
+
+def _list_needed(graph: Any, files: Iterable[str]) -> Iterator[str]:
+    """Yields the files that there must be, besides the graph."""
+    for meta in graph.meta_graphs:
+        yield from (f"assets/{asset.filename}" for asset in meta.asset_file_def)
+    data = [found[1] for name in files if (found := _DATA_FILE.fullmatch(name))]
+    # TensorFlow 2 writes variables even where there are none; before, a frozen graph has no file.
+    if data or any(meta.HasField("object_graph_def") for meta in graph.meta_graphs):
+        yield _INDEX_FILE
+        num_shards = data[0] if data else "00001"
+        for number in range(int(num_shards)):
+            yield f"variables/variables.data-{number:05d}-of-{num_shards}"
