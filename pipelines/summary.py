@@ -18,6 +18,7 @@ from darkroom.findings import (
     format_row,
     format_verdict,
 )
+from darkroom.history import format_best_epoch, read_best_epoch
 from darkroom.index import read_index
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.lineage import NodeRun, read_latest_run
@@ -37,6 +38,8 @@ class RunSummary:
         root: Folder of the run.
         report: The verdict on the data; None when the run ended before it.
         report_path: Path of the report for people.
+        epochs: The epoch whose weights the model has, from 1, and how many were done; None when the
+            run ended before the training, or an older version of darkroom trained.
         accuracy: Accuracy on the eval split; None when the run ended before it.
         min_accuracy: Accuracy below which a model is not pushed.
         pushed: Folder of the pushed model; None when none was.
@@ -50,6 +53,7 @@ class RunSummary:
     root: str
     report: ValidationReport | None
     report_path: str | None
+    epochs: tuple[int, int] | None
     accuracy: float | None
     min_accuracy: float
     pushed: str | None
@@ -80,6 +84,8 @@ class RunSummary:
             "deduplicated": report.deduplicated if report else None,
             "blessed": report.blessed if report else None,
             "findings": [asdict(finding) for finding in report.findings] if report else [],
+            "best_epoch": self.epochs[0] if self.epochs else None,
+            "epochs": self.epochs[1] if self.epochs else None,
             "accuracy": self.accuracy,
             "pushed": self.pushed,
             "report": self.report_path,
@@ -96,11 +102,13 @@ def read_summary(config: PipelineConfig, log_path: str, seconds: float) -> RunSu
     """Reads what the latest run of a configuration came to."""
     nodes = read_latest_run(config.root, config.name)
     report_folder = _output(nodes, "ImageValidator", "report")
+    model_run = _output(nodes, "Trainer", "model_run")
     pushed = nodes["Pusher"].properties.get("pushed_model", {}) if "Pusher" in nodes else {}
     return RunSummary(
         root=config.root,
         report=_read_report(report_folder),
         report_path=storage.join(report_folder, REPORT_HTML) if report_folder else None,
+        epochs=read_best_epoch(model_run) if model_run else None,
         accuracy=_read_accuracy(_output(nodes, "Evaluator", "evaluation")),
         min_accuracy=config.min_accuracy,
         pushed=pushed.get("pushed_destination"),
@@ -197,6 +205,7 @@ def _format_model(summary: RunSummary) -> list[str]:
     if summary.accuracy is None:
         return ["Model      none: the run was stopped before training"]
     needed = f"needed {summary.min_accuracy:.2f}" if summary.min_accuracy else "no minimum is set"
-    lines = [f"Accuracy   {summary.accuracy:.4f} on the eval split ({needed})"]
+    lines = [f"Epoch      {format_best_epoch(*summary.epochs)}"] if summary.epochs else []
+    lines.append(f"Accuracy   {summary.accuracy:.4f} on the eval split ({needed})")
     lines.append(f"Pushed to  {summary.pushed or 'nowhere: the model did not pass its evaluation'}")
     return lines

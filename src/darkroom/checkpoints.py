@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,21 +10,26 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom import progress, storage
-from darkroom.errors import OutputError, UsageError
+from darkroom.errors import DataError, OutputError, UsageError
+from darkroom.history import (
+    BEST_FOLDER,
+    MONITOR,
+    History,
+    find_best_epoch,
+    write_best_epoch,
+    write_history,
+)
 
-HISTORY_FILE = "history.json"
 CHECKPOINTS_FOLDER = "checkpoints"
 TENSORBOARD_FOLDER = "tensorboard"
-_MONITOR = "val_loss"
+_BEST_WEIGHTS = "weights"
 _EVALUATION_PREFIX = "val_"
 _STATE_KEY = "state/.ATTRIBUTES/VARIABLE_VALUE"
 _OTHER_FOLDER = "Use another folder for this run, or delete that one."
 
-History = list[dict[str, float]]
-
 
 class TrainingRun:
-    """A run that goes on with the next batch where it stopped, and knows when to stop early.
+    """A run that goes on with the next batch where it stopped, and keeps its best weights.
 
     Attributes:
         folder: Where checkpoints and `history.json` are kept.
@@ -43,6 +47,7 @@ class TrainingRun:
         early_stopping_patience: int,
         checkpoint_steps: int = 0,
         data: str = "",
+        eval_data: str = "",
         fixed: Mapping[str, Any] | None = None,
         learned: Mapping[str, Any] | None = None,
         order: Mapping[str, Any] | None = None,
@@ -55,9 +60,10 @@ class TrainingRun:
             folder: Where checkpoints and `history.json` are kept.
             epochs: Epochs in all, those already done included.
             early_stopping_patience: Epochs without a lower loss on the eval split after which the
-                run is finished and its best weights are taken; 0: never.
+                run is finished; 0: never.
             checkpoint_steps: Batches between two checkpoints within an epoch; 0: none.
             data: Identifies the training data.
+            eval_data: Identifies the data whose losses tell which epoch is the best.
             fixed: What must not change, as the size of the images; like the next two, values that
                 JSON knows, by name.
             learned: What the weights follow from besides; a run that goes on with another value
@@ -68,7 +74,7 @@ class TrainingRun:
 
         Raises:
             OutputError: The checkpoint is of a training on other data, or with something else that
-                is fixed.
+                is fixed, or the best weights are missing.
             UsageError: The checkpoint does not fit the model, or lies within an epoch of another
                 order.
         """
@@ -81,6 +87,7 @@ class TrainingRun:
         self._checkpoint_steps = checkpoint_steps
         self._identity: dict[str, Any] = {
             "data": data,
+            "eval_data": eval_data,
             "fixed": dict(fixed or {}),
             "learned": dict(learned or {}),
             "order": dict(order or {}),
@@ -114,15 +121,17 @@ class TrainingRun:
 
     @property
     def _is_stalled(self) -> bool:
-        return bool(self._patience) and len(self.history) - self._best_epoch >= self._patience
+        return bool(self._patience) and len(self.history) - self.best_epoch >= self._patience
 
     @property
-    def _best_epoch(self) -> int:
-        """The epoch, from 1, with the lowest loss on the eval split; 0 before the first."""
-        # A loss that is not a number is no best one.
-        losses = [entry[_MONITOR] for entry in self.history]
-        losses = [loss if math.isfinite(loss) else math.inf for loss in losses]
-        return losses.index(min(losses)) + 1 if losses else 0
+    def best_epoch(self) -> int:
+        """The epoch, from 1, with the lowest loss on the eval split; 0 while there is none."""
+        return find_best_epoch(self.history)
+
+    @property
+    def _is_at_best(self) -> bool:
+        """Whether the model has the weights of the best epoch: that one has just ended."""
+        return self.step == 0 and 0 < self.best_epoch == len(self.history)
 
     @property
     def step_hook(self) -> Callable[[int], None] | None:
@@ -147,18 +156,47 @@ class TrainingRun:
         entry = {name: float(value) for name, value in sorted(logs.items())}
         self.history.append({"epoch": len(self.history) + 1, **entry})
         self.step = 0
-        if self._best_epoch == len(self.history):
-            self._best.write(self._path("best", "weights"))
+        # In this order: were the best weights written first, those of an epoch that is not in the
+        # history could be all that is left.
         self._save()
+        if self._is_at_best:
+            self._write_best()
         if self._is_chief:
-            self._write_history()
+            write_history(self.folder, self.history)
             self._write_scalars({**entry, **(measured or {})})
         progress.advance(len(self.history), self.epochs, "epochs")
 
     def restore_best(self) -> None:
-        """Takes the best weights when early stopping is on; for the chief, who wrote them."""
-        if self._patience and self._is_chief:
-            self._best.read(self._path("best", "weights")).expect_partial()
+        """Gives the model the weights of the best epoch, and writes down which one that is.
+
+        Raises:
+            DataError: No epoch has a finite loss on the eval split.
+        """
+        if not self.best_epoch:
+            raise DataError(
+                f"No model: {MONITOR} is not a finite number in any of {len(self.history)} epochs.",
+                "Try a lower --learning-rate in another folder.",
+            )
+        self._best.read(self._find_best_weights()).assert_consumed()
+        if self._is_chief:
+            # A run that was ended after its last checkpoint has not written them.
+            write_history(self.folder, self.history)
+            write_best_epoch(self.folder, self.history)
+
+    def _write_best(self) -> None:
+        self._best.write(self._path(BEST_FOLDER, _BEST_WEIGHTS))
+        if self._is_chief:
+            write_best_epoch(self.folder, self.history)
+
+    def _find_best_weights(self) -> str:
+        """Returns where the weights are: those that this process wrote, else the chief's.
+
+        Only what was there when the run began is read of the chief's: that is complete.
+        """
+        own = self._path(BEST_FOLDER, _BEST_WEIGHTS)
+        if storage.exists(f"{own}.index"):
+            return own
+        return storage.join(self.folder, BEST_FOLDER, _BEST_WEIGHTS)
 
     def _path(self, *parts: str) -> str:
         return storage.join(self._own.name if self._own else self.folder, *parts)
@@ -181,13 +219,33 @@ class TrainingRun:
                 f"The checkpoint {latest} is of another model or number of labels.", _OTHER_FOLDER
             ) from error
         self.history, self.step = state["history"], state["step"]
+        self._restore_best_weights()
         self._tell_where_it_goes_on(state)
+
+    def _restore_best_weights(self) -> None:
+        """Makes sure of the best weights before any epoch is trained."""
+        if self._is_at_best:
+            # A run that was ended after its checkpoint may have left none, or half of them.
+            self._write_best()
+        elif self.best_epoch and not storage.exists(f"{self._find_best_weights()}.index"):
+            raise OutputError(
+                f"The weights of epoch {self.best_epoch}, the best so far, are missing: "
+                f"{storage.join(self.folder, BEST_FOLDER)}.",
+                _OTHER_FOLDER,
+            )
 
     def _check_identity(self, path: str, state: Mapping[str, Any]) -> None:
         """Checks that the position in the epoch that was saved means the same batch here."""
         if state["data"] != self._identity["data"]:
             raise OutputError(
                 f"The checkpoint {path} is of a training on other data.", _OTHER_FOLDER
+            )
+        # The version before this one did not note it.
+        if state.get("eval_data", self._identity["eval_data"]) != self._identity["eval_data"]:
+            raise OutputError(
+                f"The checkpoint {path} was evaluated on other data, so its epochs cannot be "
+                "compared with further ones.",
+                _OTHER_FOLDER,
             )
         if changed := self._describe_changes(state, "fixed"):
             raise OutputError(
@@ -216,10 +274,6 @@ class TrainingRun:
             for name in now
             if was.get(name) != now[name]
         )
-
-    def _write_history(self) -> None:
-        text = json.dumps(self.history, indent=1) + "\n"
-        storage.write_bytes(storage.join(self.folder, HISTORY_FILE), text.encode())
 
     def _write_scalars(self, entry: Mapping[str, float]) -> None:
         """Writes what TensorBoard shows, under the names of Keras's own callback."""

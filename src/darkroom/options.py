@@ -157,7 +157,7 @@ class TrainingOptions:
             does the same.
         augment: What training does to images, as in `InputOptions`.
         early_stopping_patience: Epochs without a lower loss on the eval split after which training
-            stops and the best weights are taken; 0: all epochs and the last weights.
+            stops; 0: never. The weights are always those of the epoch with the lowest one.
         shuffle_records: Records held in memory to shuffle training data.
         shuffle_bytes: The same in bytes; the smaller of the two counts.
         cache: Where records are kept after the first epoch, as in `InputOptions`; files lie in a

@@ -15,8 +15,9 @@ import tensorflow as tf
 from darkroom import copies, storage
 from darkroom import dataset as datasets
 from darkroom import labels as label_maps
-from darkroom.checkpoints import History, TrainingRun
+from darkroom.checkpoints import TrainingRun
 from darkroom.errors import DataError, StorageError, UsageError
+from darkroom.history import History
 from darkroom.image_source import ImageSource
 from darkroom.input_forms import measure_forms
 from darkroom.input_meter import InputMeter, InputTiming
@@ -42,13 +43,15 @@ class TrainedModel:
     """What training made.
 
     Attributes:
-        model: The Keras model with its final or best weights.
+        model: The Keras model with the weights of the best epoch.
+        best_epoch: The epoch, from 1, with the lowest loss on the eval split.
         history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
         verdict: Whether and by what input held the training back, since it was last started; None
             when nothing was left to train.
     """
 
     model: Any
+    best_epoch: int
     history: History
     verdict: Verdict | None
 
@@ -105,13 +108,14 @@ def train(
         options: What is trained and how.
         train_files: Paths or patterns of the train split's TFRecords, or where else its images come
             from.
-        eval_files: The same of the eval split, used after each epoch and for early stopping.
+        eval_files: The same of the eval split, used after each epoch: the one with the lowest
+            loss on it is the best.
         num_classes: C, the number of labels.
         run_dir: Gets checkpoints, TensorBoard's event files and `history.json`.
 
     Raises:
-        DataError: A split has no records, an image of a list cannot be decoded, or there are fewer
-            than two labels.
+        DataError: A split has no records, an image of a list cannot be decoded, there are fewer
+            than two labels, or no epoch has a finite loss on the eval split.
         OutputError: `run_dir` holds the checkpoint of another training.
         UsageError: The model cannot be built.
     """
@@ -132,6 +136,7 @@ def train(
             early_stopping_patience=options.early_stopping_patience,
             checkpoint_steps=options.checkpoint_steps,
             data=training.identify(),
+            eval_data=evaluation.identify(),
             **describe_options(options),
             is_chief=placement.cluster.is_chief,
         )
@@ -151,7 +156,7 @@ def train(
             # Whoever takes the model need not know on how many devices it was trained.
             model, trained = make_model(options, num_classes), model
             model.set_weights(trained.get_weights())
-    return TrainedModel(model, run.history, verdict)
+    return TrainedModel(model, run.best_epoch, run.history, verdict)
 
 
 def read_example_labels(file_patterns: Sequence[str]) -> list[str]:

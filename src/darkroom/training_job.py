@@ -11,6 +11,7 @@ from darkroom import dataset as datasets
 from darkroom import progress, sharding, storage
 from darkroom.cluster import read_cluster
 from darkroom.errors import DataError, UsageError
+from darkroom.history import format_best_epoch
 from darkroom.locks import FolderLock
 from darkroom.options import TrainingOptions
 from darkroom.verdict import VERDICT_MARKDOWN
@@ -26,7 +27,8 @@ class TrainingResult:
 
     Attributes:
         epochs: Epochs done.
-        metrics: Losses and metrics of the epoch whose weights were taken, by Keras's names.
+        best_epoch: The one, from 1, whose weights the model has.
+        metrics: Losses and metrics of that epoch, by Keras's names.
         checkpoint_dir: Where checkpoints, history and TensorBoard's files are.
         model_dir: Where the SavedModel is.
         verdict: Whether and by what input held the training back; None where nothing was left to
@@ -35,6 +37,7 @@ class TrainingResult:
     """
 
     epochs: int
+    best_epoch: int
     metrics: dict[str, float]
     checkpoint_dir: str
     model_dir: str
@@ -95,8 +98,9 @@ def format_result(result: TrainingResult) -> str:
     head = "Already complete: nothing was done.\n" if result.already_complete else ""
     stages = storage.join(result.checkpoint_dir, VERDICT_MARKDOWN)
     verdict = f"Input      {result.verdict}\n           {stages}\n" if result.verdict else ""
+    epoch = format_best_epoch(result.best_epoch, result.epochs)
     return (
-        f"{head}Epochs     {result.epochs}\nMetrics    {metrics}\n{verdict}"
+        f"{head}Epoch      {epoch}\nMetrics    {metrics}\n{verdict}"
         f"History    {result.checkpoint_dir}\nModel      {result.model_dir}"
     )
 
@@ -133,12 +137,12 @@ def _train_and_export(
             export_model(
                 trained.model, labels, options.image_size, model_dir, resize=options.resize
             )
-    entry = trained.history[-1]
-    if options.early_stopping_patience:
-        entry = min(trained.history, key=lambda each: each["val_loss"])
+    entry = trained.history[trained.best_epoch - 1]
     metrics = {name: value for name, value in entry.items() if name != "epoch"}
     verdict = trained.verdict.sentence if trained.verdict else None
-    return TrainingResult(len(trained.history), metrics, folder, model_dir, verdict)
+    return TrainingResult(
+        len(trained.history), trained.best_epoch, metrics, folder, model_dir, verdict
+    )
 
 
 def _open_splits(data: Sequence[str], eval_data: Sequence[str]) -> _Splits:

@@ -36,8 +36,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, obje
 
 
 def test_it_ends_with_a_good_model_that_is_pushed(demo):
-    _, summary = demo
+    root, summary = demo
     assert summary["accuracy"] >= 0.97
+    [folder] = (root / "run" / "artifacts" / "Trainer" / "model_run").iterdir()
+    history = json.loads((folder / "history.json").read_text())
+    best = min(history, key=lambda entry: entry["val_loss"])
+    assert (summary["best_epoch"], summary["epochs"]) == (best["epoch"], len(history))
+    # TFMA's accuracy is that of the model that was exported.
+    assert best["val_accuracy"] == pytest.approx(summary["accuracy"])
     assert Path(summary["pushed"], "saved_model.pb").exists()
     assert summary["blessed"] is True
     assert summary["reused"] == []
@@ -109,6 +115,7 @@ def test_the_second_run_reuses_everything_and_its_summary_is_for_people(demo):
     assert code == 0, out + err
     assert "11 steps reused" in out
     assert f"Pushed to  {summary['pushed']}" in out
+    assert f"Epoch      {summary['best_epoch']} of 8 (lowest val_loss)" in out
     assert "Rejected   4  (empty 1, missing 1, not_an_image 1, truncated 1)" in out
     assert "leakage and label_conflicts would have stopped this run" in out
     assert "--policy leakage=fail --policy label_conflicts=fail" in out

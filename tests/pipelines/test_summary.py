@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from darkroom.findings import FAIL, Finding, ValidationReport
@@ -30,6 +32,7 @@ def test_what_is_not_shown_of_a_finding_is_counted(count: int, more: list[str]):
         root="runs/first",
         report=report,
         report_path="report.html",
+        epochs=None,
         accuracy=None,
         min_accuracy=0.0,
         pushed=None,
@@ -39,6 +42,13 @@ def test_what_is_not_shown_of_a_finding_is_counted(count: int, more: list[str]):
         log_path="log.txt",
         seconds=1.0,
     )
+    trained = replace(summary, epochs=(6, 7), accuracy=0.5, pushed="/runs/first/pushed/1")
+    assert format_summary(trained).splitlines()[-7:-4] == [
+        "Epoch      6 of 7 (lowest val_loss)",
+        "Accuracy   0.5000 on the eval split (no minimum is set)",
+        "Pushed to  /runs/first/pushed/1",
+    ]
+    assert (trained.to_dict()["best_epoch"], trained.to_dict()["epochs"]) == (6, 7)
     lines = format_summary(summary).splitlines()
     start = lines.index("Gate       Stopped by 1 finding.")
     assert lines[start + 1 : lines.index("", start)] == [

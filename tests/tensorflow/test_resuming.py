@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -179,6 +180,72 @@ def test_checkpoints_are_made_when_due(
         run.step_hook(step)
     assert saved == expected
     assert _make_run(training_process, tmp_path).step_hook is None
+
+
+def _end_epoch(run, number, val_loss):
+    """Ends an epoch whose weights all are its number."""
+    run._model.set_weights([np.full_like(each, number) for each in run._model.get_weights()])
+    run.end_epoch({"loss": 1.0, "val_loss": val_loss})
+
+
+def _assert_best(run, number):
+    run.restore_best()
+    for weights in run._model.get_weights():
+        np.testing.assert_array_equal(weights, number)
+
+
+@pytest.mark.parametrize("part", ["_save", "_write_best"])
+def test_the_best_weights_are_those_of_the_history_wherever_a_run_ends(
+    training_process, tmp_path, part
+):
+    run = _make_run(training_process, tmp_path)
+    _end_epoch(run, 1, 0.5)
+
+    def end(run):
+        raise _EndedError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainingRun, part, end)
+        with pytest.raises(_EndedError):
+            _end_epoch(run, 2, 0.4)
+    done = 1 if part == "_save" else 2
+    again = _make_run(training_process, tmp_path)
+    assert (len(again.history), again.best_epoch) == (done, done)
+    # What is trained next is worse: another learning rate, for one.
+    _end_epoch(again, 7, 0.6)
+    _assert_best(again, done)
+    _assert_best(_make_run(training_process, tmp_path), done)
+
+
+def test_half_of_the_best_weights_are_written_again(training_process, tmp_path):
+    _end_epoch(_make_run(training_process, tmp_path), 1, 0.5)
+    [data] = (tmp_path / "best").glob("weights.data*")
+    data.write_bytes(data.read_bytes()[:9])
+    _assert_best(_make_run(training_process, tmp_path), 1)
+
+
+def test_missing_best_weights_are_named_before_training(training_process, tmp_path):
+    run = _make_run(training_process, tmp_path)
+    _end_epoch(run, 1, 0.4)
+    _end_epoch(run, 2, 0.5)
+    shutil.rmtree(tmp_path / "best")
+    with pytest.raises(
+        OutputError, match=r"weights of epoch 1, the best so far, are missing: .*/b"
+    ):
+        _make_run(training_process, tmp_path)
+
+
+def test_a_worker_takes_the_best_weights_of_the_chief(training_process, tmp_path):
+    run = _make_run(training_process, tmp_path)
+    _end_epoch(run, 1, 0.4)
+    _end_epoch(run, 2, 0.5)
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    worker = _make_run(training_process, tmp_path, is_chief=False)
+    _assert_best(worker, 1)
+    # What it trains itself is not in the chief's folder yet, or only half of it.
+    _end_epoch(worker, 3, 0.3)
+    _assert_best(worker, 3)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
 
 
 def test_another_order_is_refused_within_an_epoch_only(training_process, tmp_path):

@@ -33,7 +33,9 @@ OPTIONS = {
 @pytest.fixture
 def dataset(helpers, write_dataset):
     rows = helpers.make_rows(29)
-    return write_dataset({"train": rows[:20], "eval": rows[20:]})
+    # Wrong labels: the first epoch is the best, which a run that goes on after it did not train.
+    wrong = [(image, 1 - label) for image, label in rows[20:]]
+    return write_dataset({"train": rows[:20], "eval": wrong})
 
 
 def _start(root, folder, cases, *arguments, config=None):
@@ -96,6 +98,7 @@ def test_two_devices_and_two_processes_give_what_one_gives(dataset, tmp_path):
         assert process.wait(300) == 0
     assert in_one_process.wait(300) == 0
     single, *others = (np.load(tmp_path / f"{name}-0.npz") for name in cases)
+    assert json.loads(str(single["best_epoch"])) == 1
     for other in others:
         _assert_same(other, single)
     devices = json.loads(str(others[-1]["devices"]))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import types
 
@@ -10,13 +11,16 @@ import pytest
 import tensorflow as tf
 
 from darkroom import progress
+from darkroom.checkpoints import TrainingRun
 from darkroom.decoding import decode_image
 from darkroom.errors import DataError, OutputError, UsageError
+from darkroom.history import read_best_epoch
 from darkroom.input import input_fn
 from darkroom.models import build_model
 from darkroom.options import InputOptions, TrainingOptions
 from darkroom.record_source import RecordSource
 from darkroom.training import read_example_labels, run_fn, train
+from darkroom.training_loops import FitLoop
 
 SIZE = (8, 8)
 # Keras says so of every dataset whose length it was not told.
@@ -188,46 +192,109 @@ def test_custom_config_as_json_text_resumes_run_fn(dataset, tmp_path):
         assert _epochs(history) == list(range(1, epochs + 1))
 
 
-def test_early_stopping_takes_the_best_weights(dataset, tmp_path):
-    # Labels of the eval split turned round: each epoch makes it worse there.
-    values = {"epochs": 20, "early_stopping_patience": 2, "learning_rate": 0.3}
-    options = _options(**values)
-    turned = tmp_path / "turned"
-    turned.mkdir()
-    with tf.io.TFRecordWriter(str(turned / "data")) as writer:
-        for record in tf.data.TFRecordDataset(
-            [str(path) for path in sorted((dataset / "Split-eval").iterdir())]
-        ):
-            example = tf.train.Example.FromString(record.numpy())
-            label = example.features.feature["image/class/label"].int64_list
-            label.value[0] = 1 - label.value[0]
-            writer.write(example.SerializeToString())
+@pytest.fixture
+def turned(helpers, write_dataset):
+    """A dataset whose eval split has the wrong labels: the more is learned, the worse it gets."""
+    rows = helpers.make_rows(30)
+    wrong = [(image, 1 - label) for image, label in rows[22:]]
+    return write_dataset({"train": rows[:22], "eval": wrong})
 
+
+@pytest.fixture
+def weights_by_epoch(monkeypatch):
+    """The weights at the end of each epoch that is trained, in turn."""
+    found = []
+    inner = TrainingRun.end_epoch
+
+    def end_epoch(run, *values):
+        found.append(run._model.get_weights())
+        inner(run, *values)
+
+    monkeypatch.setattr(TrainingRun, "end_epoch", end_epoch)
+    return found
+
+
+def _losses(trained):
+    return [entry["val_loss"] for entry in trained.history]
+
+
+def _assert_weights(model, expected):
+    for one, two in zip(model.get_weights(), expected, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("loop", ["fit", pytest.param("custom", marks=pytest.mark.long)])
+def test_the_model_is_that_of_the_best_epoch(turned, tmp_path, weights_by_epoch, loop):
+    trained = _train(turned, tmp_path / "run", epochs=3, loop=loop)
+    assert _losses(trained) == sorted(_losses(trained))
+    assert trained.best_epoch == 1
+    _assert_weights(trained.model, weights_by_epoch[0])
+    # More epochs, which are worse: the model stays.
+    more = _train(turned, tmp_path / "run", epochs=5, loop=loop)
+    assert (more.best_epoch, len(more.history), len(weights_by_epoch)) == (1, 5, 5)
+    _assert_weights(more.model, weights_by_epoch[0])
+    assert not np.allclose(weights_by_epoch[0][0], weights_by_epoch[4][0])
+    assert read_best_epoch(str(tmp_path / "run")) == (1, 5)
+
+
+def test_run_fn_exports_the_best_epoch(turned, tmp_path, weights_by_epoch):
+    options = _options(epochs=3)
+    run_fn(_fn_args(turned, tmp_path, {"darkroom": options.to_dict()}))
+    pixels = np.random.default_rng(0).integers(0, 256, (4, *SIZE, 3), dtype=np.uint8)
+    images = tf.stack([tf.io.encode_png(each) for each in pixels])
+    signature = tf.saved_model.load(str(tmp_path / "serving")).signatures["serving_default"]
+    scores = signature(image_bytes=images)["scores"]
+    model = sys.modules["own_models"].make(2, SIZE)
+    expected = []
+    for weights in weights_by_epoch:
+        model.set_weights(weights)
+        expected.append(model(pixels).numpy())
+    np.testing.assert_allclose(scores, expected[0], rtol=1e-5)
+    assert not np.allclose(scores, expected[-1], rtol=1e-3)
+    assert read_best_epoch(str(tmp_path / "run")) == (1, 3)
+
+
+def test_early_stopping_ends_after_its_patience(turned, tmp_path, weights_by_epoch):
     def run():
-        return train(
-            options,
-            train_files=f"{dataset}/Split-train/*",
-            eval_files=f"{turned}/*",
-            num_classes=2,
-            run_dir=str(tmp_path / "run"),
-        )
+        return _train(turned, tmp_path / "run", epochs=20, early_stopping_patience=2)
 
     trained = run()
-    losses = [entry["val_loss"] for entry in trained.history]
-    best = losses.index(min(losses))
-    assert len(losses) == best + 3 < 20
-    data = input_fn(f"{turned}/*", options.input_options, training=False)
-    found = trained.model.evaluate(data, verbose=0, return_dict=True)["loss"]
-    assert found == pytest.approx(min(losses), rel=1e-5)
-    # A run that has stopped early stays so.
-    assert _epochs(run().history) == _epochs(trained.history)
+    assert trained.best_epoch == 1
+    assert _epochs(trained.history) == [1, 2, 3]
+    _assert_weights(trained.model, weights_by_epoch[0])
+    # A run that has stopped early stays so, and gives the same model.
+    again = run()
+    assert again.history == trained.history
+    _assert_weights(again.model, weights_by_epoch[0])
 
 
-def test_all_epochs_without_early_stopping_keep_the_last_weights(dataset, tmp_path):
-    trained = _train(dataset, tmp_path / "run", epochs=2)
-    data = input_fn(f"{dataset}/Split-eval/*", _options().input_options, training=False)
-    found = trained.model.evaluate(data, verbose=0, return_dict=True)["loss"]
-    assert found == pytest.approx(trained.history[-1]["val_loss"], rel=1e-5)
+def _evaluate_to(monkeypatch, losses):
+    """Makes the epochs' losses on the eval split these, whatever the model is."""
+    left = iter(losses)
+    monkeypatch.setattr(FitLoop, "evaluate", lambda loop, batches: {"loss": next(left)})
+
+
+@pytest.mark.parametrize(
+    ("losses", "best"),
+    [((math.nan, 0.4, 0.3, math.nan), 3), ((0.4, 0.3, 0.3), 2), ((math.inf, 0.3, math.nan), 2)],
+)
+def test_an_epoch_without_a_finite_loss_is_never_the_best(
+    dataset, tmp_path, monkeypatch, weights_by_epoch, losses, best
+):
+    _evaluate_to(monkeypatch, losses)
+    trained = _train(dataset, tmp_path / "run", epochs=len(losses))
+    assert trained.best_epoch == best
+    _assert_weights(trained.model, weights_by_epoch[best - 1])
+
+
+def test_a_training_without_a_finite_loss_exports_no_model(dataset, tmp_path, monkeypatch):
+    config = {"darkroom": _options(epochs=2).to_dict()}
+    _evaluate_to(monkeypatch, [math.nan, math.inf])
+    for _ in range(2):  # Nothing is left to train the second time.
+        with pytest.raises(DataError, match="val_loss is not a finite number in any of 2 epochs"):
+            run_fn(_fn_args(dataset, tmp_path, config))
+    assert not (tmp_path / "serving").exists()
+    assert _epochs(json.loads((tmp_path / "run" / "history.json").read_text())) == [1, 2]
 
 
 def test_deterministic_runs_give_the_same_losses(dataset, tmp_path):
@@ -250,6 +317,7 @@ def test_mixup_trains_on_mixed_labels_and_is_judged_by_whole_ones(dataset, tmp_p
     values = {"epochs": 3, "loop": loop, "learning_rate": 0.3}
     trained = _train(dataset, tmp_path / "mixed", augment="mixup=0.4", **values)
     last = trained.history[-1]
+    assert trained.best_epoch == 3
     assert set(last) == {"epoch", "accuracy", "loss", "val_accuracy", "val_loss"}
     assert last["loss"] < trained.history[0]["loss"]
     data = input_fn(f"{dataset}/Split-eval/*", _options().input_options, training=False)
@@ -292,6 +360,14 @@ def test_checkpoint_of_another_training_is_refused(dataset, tmp_path):
     for name, value in (("model", "small_cnn"), ("image_size", (16, 16))):
         with pytest.raises(OutputError, match=f"is of another training: {name} was .*, now "):
             _train(dataset, tmp_path / "run", epochs=2, **{name: value})
+
+
+def test_epochs_that_were_evaluated_on_other_data_are_not_compared(dataset, tmp_path):
+    values = {"train_files": f"{dataset}/Split-train/*", "num_classes": 2}
+    values["run_dir"] = str(tmp_path / "run")
+    train(_options(epochs=1), eval_files=f"{dataset}/Split-eval/*", **values)
+    with pytest.raises(OutputError, match="was evaluated on other data"):
+        train(_options(epochs=2), eval_files=f"{dataset}/Split-train/*", **values)
 
 
 def test_a_checkpoint_that_does_not_fit_is_refused(own_models, dataset, tmp_path, monkeypatch):

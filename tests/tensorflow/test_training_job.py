@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -40,7 +41,10 @@ def test_train_makes_a_model_and_says_when_it_is_complete(datasets, tmp_path, ca
 
     assert main([*command, "--epochs", "1"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("Already complete: nothing was done.\nEpochs     1\nMetrics    accuracy ")
+    assert out.startswith(
+        "Already complete: nothing was done.\n"
+        "Epoch      1 of 1 (lowest val_loss)\nMetrics    accuracy "
+    )
 
     # The model was deleted: it is exported again, without training.
     exported = _read_weights(folder / "model")
@@ -77,10 +81,71 @@ def _read_weights(model):
     return {name: reader.get_tensor(name).tolist() for name in names}
 
 
+@pytest.fixture
+def worsening(helpers, write_dataset, training_process, monkeypatch):
+    """A command whose model gets worse with each epoch: its eval split has the wrong labels."""
+    monkeypatch.setitem(sys.modules, "own_models", None)
+    training_process.register_models()
+    rows = helpers.make_rows(30)
+    wrong = [(image, 1 - label) for image, label in rows[22:]]
+    root = write_dataset({"train": rows[:22], "eval": wrong})
+    model = ["--model", "own_models:plain", "--learning-rate", "0.1"]
+    return ["train", "--data", str(root), *SIZE, *model]
+
+
+def _score(folder):
+    """Returns what the exported model makes of an image."""
+    served = tf.saved_model.load(str(folder / "model"))
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    image = tf.stack([tf.io.encode_png(pixels)])
+    return served.signatures["serving_default"](image_bytes=image)["scores"].numpy()
+
+
+def test_more_epochs_that_are_worse_leave_the_model_as_it_is(worsening, tmp_path, capsys):
+    folder = tmp_path / "run"
+    command = [*worsening, "--checkpoint-dir", str(folder)]
+    assert main([*command, "--epochs", "1"]) == 0
+    capsys.readouterr()
+    scores = _score(folder)
+
+    assert main([*command, "--epochs", "3"]) == 0
+    assert "Epoch      1 of 3 (lowest val_loss)\nMetrics " in capsys.readouterr().out
+    np.testing.assert_array_equal(_score(folder), scores)
+    history = json.loads((folder / "history.json").read_text())
+    losses = [entry["val_loss"] for entry in history]
+    assert len(losses) == 3
+    assert losses == sorted(losses)
+
+    assert main([*command, "--epochs", "3", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["epochs"], result["best_epoch"], result["already_complete"]) == (3, 1, True)
+    assert {"epoch": 1, **result["metrics"]} == history[0]
+
+
+def test_the_last_epoch_of_an_earlier_version_gives_way_to_the_best(worsening, tmp_path, capsys):
+    folder = tmp_path / "run"
+    command = [*worsening, "--checkpoint-dir", str(folder), "--epochs", "3", "--json"]
+    assert main(command) == 0
+    scores = _score(folder)
+    # Such a version kept the best weights, but not which epoch they are of, and did not take them.
+    (folder / "best" / "epoch.json").unlink()
+    result = json.loads((folder / "training.json").read_text())
+    del result["result"]["best_epoch"]
+    (folder / "training.json").write_text(json.dumps(result))
+    (folder / "model" / "saved_model.pb").unlink()
+    capsys.readouterr()
+
+    assert main(command) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["epochs"], result["best_epoch"], result["already_complete"]) == (3, 1, False)
+    np.testing.assert_array_equal(_score(folder), scores)
+    assert json.loads((folder / "best" / "epoch.json").read_text())["epoch"] == 1
+
+
 def test_a_result_names_where_the_cost_of_the_input_is():
-    done = TrainingResult(2, {"loss": 0.5}, "/runs/cnn", "/runs/cnn/model", "Not input-bound.")
+    done = TrainingResult(3, 2, {"loss": 0.5}, "/runs/cnn", "/runs/cnn/model", "Not input-bound.")
     assert format_result(done).splitlines() == [
-        "Epochs     2",
+        "Epoch      2 of 3 (lowest val_loss)",
         "Metrics    loss 0.5000",
         "Input      Not input-bound.",
         "           /runs/cnn/input.md",

@@ -109,6 +109,7 @@ def train_case(root: str, run_dir: str, options: dict[str, object]) -> None:
     )
     devices = [weight.value.device.rpartition("device:")[2] for weight in trained.model.weights]
     texts = {"history": json.dumps(trained.history), "devices": json.dumps(devices)}
+    texts["best_epoch"] = json.dumps(trained.best_epoch)
     output = f"{run_dir}-{read_cluster().worker}.npz"
     np.savez(output, *trained.model.get_weights(), **texts)
 

@@ -1,0 +1,69 @@
+"""The history of a training, epoch by epoch, and which epoch is the best; without TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+from darkroom import storage
+
+# One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
+History = list[dict[str, float]]
+
+HISTORY_FILE = "history.json"
+BEST_FOLDER = "best"
+# In that folder: the entry of the epoch whose weights are beside it.
+_BEST_EPOCH_FILE = "epoch.json"
+# What the best epoch has the lowest value of, and what early stopping waits for.
+MONITOR = "val_loss"
+
+
+def find_best_epoch(history: Sequence[dict[str, float]]) -> int:
+    """Returns the epoch, from 1, with the lowest loss on the eval split.
+
+    Of equal losses the first counts. A loss that is not a finite number is never the best.
+
+    Returns:
+        The epoch; 0 when no epoch has a finite loss.
+    """
+    losses = [entry[MONITOR] if math.isfinite(entry[MONITOR]) else math.inf for entry in history]
+    best = min(losses, default=math.inf)
+    return losses.index(best) + 1 if best < math.inf else 0
+
+
+def format_best_epoch(best_epoch: int, epochs: int) -> str:
+    """Returns which epoch a model is of, as "6 of 7 (lowest val_loss)"."""
+    return f"{best_epoch} of {epochs} (lowest {MONITOR})"
+
+
+def write_history(folder: str, history: History) -> None:
+    """Writes `history.json` into a folder."""
+    _write_json(storage.join(folder, HISTORY_FILE), history)
+
+
+def write_best_epoch(folder: str, history: History) -> None:
+    """Writes the best epoch's entry into the folder `best` of a folder, which must be there."""
+    entry = history[find_best_epoch(history) - 1]
+    _write_json(storage.join(folder, BEST_FOLDER, _BEST_EPOCH_FILE), entry)
+
+
+def read_best_epoch(folder: str) -> tuple[int, int] | None:
+    """Returns which epoch the model of a finished training is of, and of how many.
+
+    Args:
+        folder: Where the training kept its history.
+
+    Returns:
+        Epoch, from 1, and number of epochs; None when the training did not write it down, as the
+        version that exported the last epoch did not.
+    """
+    best = storage.join(folder, BEST_FOLDER, _BEST_EPOCH_FILE)
+    if not storage.exists(best):
+        return None
+    history = json.loads(storage.read_bytes(storage.join(folder, HISTORY_FILE)))
+    return int(json.loads(storage.read_bytes(best))["epoch"]), len(history)
+
+
+def _write_json(path: str, value: object) -> None:
+    storage.write_bytes(path, (json.dumps(value, indent=1) + "\n").encode())

@@ -1,0 +1,49 @@
+"""Which epoch of a training is the best, and how that is kept."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from darkroom.history import (
+    find_best_epoch,
+    format_best_epoch,
+    read_best_epoch,
+    write_best_epoch,
+    write_history,
+)
+
+
+def _make_history(*losses):
+    return [{"epoch": n, "val_loss": loss} for n, loss in enumerate(losses, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("losses", "best"),
+    [
+        ((), 0),
+        ((0.5,), 1),
+        ((0.5, 0.3, 0.4), 2),
+        ((0.5, 0.3, 0.3), 2),
+        ((math.nan, 0.3, 0.2), 3),
+        ((math.inf, 0.3, math.nan), 2),
+        ((-1.0, -math.inf), 1),
+        ((math.nan, math.inf), 0),
+    ],
+)
+def test_the_first_epoch_with_the_lowest_finite_loss_is_the_best(losses, best):
+    assert find_best_epoch(_make_history(*losses)) == best
+
+
+def test_what_was_exported_is_read_as_it_was_written(tmp_path):
+    history = _make_history(0.5, 0.3, 0.4)
+    write_history(str(tmp_path), history)
+    # As a training by an earlier version leaves it.
+    assert read_best_epoch(str(tmp_path)) is None
+    (tmp_path / "best").mkdir()
+    write_best_epoch(str(tmp_path), history)
+    assert json.loads((tmp_path / "best" / "epoch.json").read_text()) == history[1]
+    assert read_best_epoch(str(tmp_path)) == (2, 3)
+    assert format_best_epoch(2, 3) == "2 of 3 (lowest val_loss)"
