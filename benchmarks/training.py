@@ -1,0 +1,141 @@
+"""How good trained models are, by augmentation, and of the best epoch against the last one.
+
+    python benchmarks/training.py [--data FOLDER] [--augment none flip crop,flip] [--seeds 0 1 2]
+        [--image-size 64x64] [--batch-size 64] [--epochs 30]
+
+FOLDER holds images as <split>/<label>/<file> or <label>/<file>; without splits, a tenth of them is
+for the choice of the epoch and another tenth for the test. Without --data, the demo's digits are
+trained on, at 16x16 in batches of 32 for 8 epochs; half of their eval split becomes a test split.
+All else are the defaults of `darkroom train`. Quoted is the accuracy on the test split, which no
+training reads: of the epoch with the lowest loss on the eval split, and of the last one. The table
+is Markdown: the median of the seeds, and all of them in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+import darkroom
+from darkroom.checkpoints import CHECKPOINTS_FOLDER
+from darkroom.cli_options import parse_size
+from darkroom.dataset import read_dataset
+from darkroom.demo import FAULTS, write_demo_dataset
+from darkroom.options import TrainingOptions
+from darkroom.training import train
+
+_AUGMENTATIONS = ("none", "flip", "crop,flip")
+_DIGITS = {"image_size": (16, 16), "batch_size": 32, "epochs": 8}
+_IMAGES = {"image_size": (64, 64), "batch_size": 64, "epochs": 30}
+
+
+class Score(NamedTuple):
+    """What a training reached on the test split.
+
+    Attributes:
+        best: Accuracy of the exported model, 0 to 1.
+        last: The same of the last epoch's.
+        epoch: Which one was exported, from 1.
+    """
+
+    best: float
+    last: float
+    epoch: int
+
+
+def convert_digits(scratch: Path) -> Path:
+    """Converts the demo's digits, without the faults, with each second eval image for the test."""
+    source = write_demo_dataset(scratch / "digits")
+    faults = {fault.path for fault in FAULTS}
+    with source.open(newline="") as file:
+        rows = [row for row in csv.reader(file) if row[1] not in faults]
+    held_out = [row for row in rows if row[0] == "VALIDATION"]
+    for row in held_out[::2]:
+        row[0] = "TEST"
+    with source.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return convert(source, scratch)
+
+
+def convert(source: Path, scratch: Path) -> Path:
+    """Converts images, and says how many each split has."""
+    darkroom.convert(source, scratch / "records")
+    splits = read_dataset(str(scratch / "records")).splits
+    print(", ".join(f"{name} {split.records:,}" for name, split in splits.items()), file=sys.stderr)
+    return scratch / "records"
+
+
+def measure_training(records: Path, run_dir: Path, options: TrainingOptions) -> Score:
+    """Trains a model and returns its accuracy on the test split."""
+    labels = read_dataset(str(records)).labels
+    trained = train(
+        options,
+        train_files=f"{records}/Split-train/*",
+        eval_files=f"{records}/Split-eval/*",
+        num_classes=len(labels),
+        run_dir=str(run_dir),
+    )
+    test = darkroom.load(str(records), image_size=options.image_size, resize=options.resize)["test"]
+    best = measure_accuracy(trained.model, test)
+    latest = tf.train.latest_checkpoint(str(run_dir / CHECKPOINTS_FOLDER))
+    weights = [variable.value for variable in trained.model.variables]
+    tf.train.Checkpoint(model=weights).restore(latest).expect_partial()
+    return Score(best, measure_accuracy(trained.model, test), trained.best_epoch)
+
+
+def measure_accuracy(model: Any, batches: tf.data.Dataset) -> float:
+    """Returns the share of images whose likeliest class is right."""
+    right = total = 0
+    for images, labels in batches:
+        guesses = tf.argmax(model(images, training=False), axis=1)
+        right += int(tf.reduce_sum(tf.cast(guesses == labels, tf.int32)))
+        total += len(labels)
+    return right / total
+
+
+def format_row(augment: str, scores: list[Score]) -> str:
+    """Returns one row of the table."""
+    cells = [augment]
+    for values in ([s.best for s in scores], [s.last for s in scores]):
+        each = ", ".join(f"{value:.3f}" for value in values)
+        cells.append(f"{statistics.median(values):.3f} ({each})")
+    cells.append(", ".join(str(score.epoch) for score in scores))
+    return f"| `{' | '.join([f'{cells[0]}`', *cells[1:]])} |"
+
+
+def main() -> None:
+    """Converts the images, trains and prints the table."""
+    parser = argparse.ArgumentParser(description="Measure how good trained models are.")
+    parser.add_argument("--data", type=Path, help="folder of images (default: the demo's digits)")
+    parser.add_argument("--augment", nargs="+", default=_AUGMENTATIONS, help="what to compare")
+    parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2), help="default: 0 1 2")
+    parser.add_argument("--image-size", type=parse_size, help="default: 64x64; digits 16x16")
+    parser.add_argument("--batch-size", type=int, help="default: 64; digits 32")
+    parser.add_argument("--epochs", type=int, help="default: 30; digits 8")
+    arguments = parser.parse_args()
+    values = dict(_IMAGES if arguments.data else _DIGITS)
+    values |= {name: given for name in values if (given := getattr(arguments, name))}
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        records = convert(arguments.data, scratch) if arguments.data else convert_digits(scratch)
+        print("| `--augment` | best epoch, test accuracy | last epoch | best epochs |")
+        print("| --- | --- | --- | --- |")
+        for augment in arguments.augment:
+            scores = []
+            for seed in arguments.seeds:
+                options = TrainingOptions(augment=augment, seed=seed, **values)
+                run_dir = scratch / f"{augment}-{seed}"
+                scores.append(measure_training(records, run_dir, options))
+                print(f"{augment}, seed {seed}: {scores[-1]}", file=sys.stderr)
+            print(format_row(augment, scores), flush=True)
+
+
+if __name__ == "__main__":
+    main()
