@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom import keys, storage
+from darkroom.augmentation_options import DEFAULT_AUGMENTATION
 from darkroom.conversion import DEFAULT_MAX_REJECTS, ConversionOptions
 from darkroom.errors import UsageError
 from darkroom.images import (
@@ -133,7 +134,7 @@ class PipelineConfig:
     batch_size: int = 32
     epochs: int = 10
     learning_rate: float = 1e-3
-    augment: str = "crop_flip"
+    augment: str = DEFAULT_AUGMENTATION
     early_stopping_patience: int = 0
     profile_input: bool = False
     verify: bool = False

@@ -52,6 +52,7 @@ VARIATIONS = (
     ("cache", "memory"),
     ("dtype", "float32"),
     ("augment", "crop_flip"),
+    ("augment", "flip"),
     ("augment", "none"),
 )
 

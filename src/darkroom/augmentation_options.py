@@ -10,6 +10,8 @@ from typing import Any
 from darkroom.errors import UsageError
 
 NO_AUGMENTATION = "none"
+# Windows that lose most of an image need more epochs and images than most trainings have.
+DEFAULT_AUGMENTATION = "flip"
 _SWITCHES = ("crop", "flip")
 # What a part without a strength takes, and the most that it may be.
 _DEFAULTS = {"color": 0.4, "rotate": 10.0, "cutout": 0.25, "mixup": 0.2}

@@ -144,7 +144,7 @@ def add_training_options(parser: argparse.ArgumentParser, *, cache: str) -> None
         "--augment",
         metavar="PARTS",
         help="none, or crop, flip, color, rotate, cutout, mixup, joined by commas, "
-        "strengths after =, as crop,flip,color=0.4 (default: crop_flip)",
+        "strengths after =, as crop,flip,color=0.4 (default: flip)",
     )
     parser.add_argument(
         "--early-stopping-patience", type=int, help="epochs without progress; 0 for never (default)"

@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom import storage
+from darkroom.augmentation_options import DEFAULT_AUGMENTATION
 from darkroom.errors import UsageError
 from darkroom.image_source import ImageSource
 from darkroom.input_pipeline import count_batches, make_eval_dataset, make_train_dataset
@@ -35,7 +36,7 @@ def load(
     image_size: tuple[int, int],
     batch_size: int = 32,
     training: bool = False,
-    augment: str = "crop_flip",
+    augment: str = DEFAULT_AUGMENTATION,
     resize: str = STRETCH,
     shuffle_records: int = 2048,
     deterministic: bool = True,
@@ -57,7 +58,7 @@ def load(
         image_size: (height, width) in pixels.
         batch_size: Images in a batch.
         training: Shuffle the train split, and augment it as `augment` says.
-        augment: What training does to images, as "crop_flip" or "crop,flip,color=0.4"; see
+        augment: What training does to images, as "flip" or "crop,flip,color=0.4"; see
             `darkroom.augmentation_options.parse_augmentation`.
         resize: How whole images become `image_size`: "stretch" or "center_crop".
         shuffle_records: Records held in memory to shuffle the train split.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from darkroom.augmentation_options import Augmentation, parse_augmentation
+from darkroom.augmentation_options import DEFAULT_AUGMENTATION, Augmentation, parse_augmentation
 from darkroom.errors import UsageError
 from darkroom.model_names import SMALL_CNN, check_model_name
 
@@ -92,7 +92,7 @@ class InputOptions:
     _: KW_ONLY
     batch_size: int = 32
     resize: str = STRETCH
-    augment: str = "crop_flip"
+    augment: str = DEFAULT_AUGMENTATION
     shuffle_records: int = 2048
     shuffle_bytes: int = 256 << 20
     cycle_length: int = 16
@@ -184,7 +184,7 @@ class TrainingOptions:
     epochs: int = 10
     learning_rate: float = 1e-3
     resize: str = STRETCH
-    augment: str = "crop_flip"
+    augment: str = DEFAULT_AUGMENTATION
     early_stopping_patience: int = 0
     shuffle_records: int = 2048
     shuffle_bytes: int = 256 << 20

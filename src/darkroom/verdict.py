@@ -146,7 +146,7 @@ def _advise(
     if slowest == _READ:
         return "keep records in memory (--record-cache memory), or on a faster disk", left_share
     if slowest == _AUGMENT:
-        return "augment less (--augment crop_flip)", left_share
+        return "augment less (crop and flip cost the least)", left_share
     return "give it more cores (tf.data service: darkroom dataservice)", 1.0
 
 

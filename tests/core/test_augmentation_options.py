@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from darkroom.augmentation_options import Augmentation, parse_augmentation
+from darkroom.augmentation_options import DEFAULT_AUGMENTATION, Augmentation, parse_augmentation
+from darkroom.cli import main
 from darkroom.errors import UsageError
 from darkroom.options import InputOptions, TrainingOptions
 
@@ -32,6 +33,19 @@ from darkroom.options import InputOptions, TrainingOptions
 )
 def test_parts_become_values(text, expected):
     assert parse_augmentation(text) == expected
+
+
+def test_training_mirrors_images_and_does_nothing_else_unless_told():
+    for make in (InputOptions, TrainingOptions):
+        assert make(image_size=(8, 8)).augment == DEFAULT_AUGMENTATION
+    assert parse_augmentation(DEFAULT_AUGMENTATION) == Augmentation(flip=True)
+
+
+@pytest.mark.parametrize("command", ["train", "run", "compile", "submit"])
+def test_help_names_the_default(command, capsys):
+    assert main([command, "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"as crop,flip,color=0.4 (default: {DEFAULT_AUGMENTATION})" in text
 
 
 def test_windows_have_the_usual_sizes():

@@ -88,8 +88,8 @@ def test_without_stages_it_says_how_to_get_them():
         (
             _costs(decode=500, augment=1500),
             (),
-            "Input-bound 60% at 900 images/s: augmenting; augment less (--augment crop_flip) "
-            "for about 2.5x.",
+            "Input-bound 60% at 900 images/s: augmenting; augment less "
+            "(crop and flip cost the least) for about 2.5x.",
             2.5,
         ),
         (

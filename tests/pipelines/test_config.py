@@ -10,6 +10,7 @@ import pytest
 
 from darkroom.cli_parser import build_parser
 from darkroom.errors import DarkroomError, UsageError
+from darkroom.options import TrainingOptions
 from darkroom.pipelines.config import PipelineConfig, make_config, read_config_file
 
 TOML = """
@@ -35,6 +36,12 @@ def test_a_file_gives_the_values_and_its_folder_the_paths(tmp_path: Path):
     assert config.manifest.schema is not None
     assert config.manifest.schema.image == "path"
     assert config.push_dir == "/elsewhere/run/pushed"
+
+
+def test_a_pipeline_trains_as_the_command_train_does_unless_told():
+    config = PipelineConfig(data="images.csv", root="/run")
+    assert config.training == TrainingOptions(image_size=config.image_size)
+    assert config.training.augment == "flip"
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def test_load_gives_each_split_that_has_records(helpers, write_dataset):
     assert sorted(_numbers(splits["eval"])) == list(range(12, 17))
 
 
-def test_load_for_training_crops_and_flips_the_train_split_only(helpers, write_dataset):
+def test_load_for_training_mirrors_some_images_of_the_train_split_only(helpers, write_dataset):
     rows = helpers.make_rows(40)
     root = write_dataset({"train": rows, "eval": rows})
     splits = load(str(root), image_size=SIZE, batch_size=40, training=True, deterministic=True)
@@ -224,7 +224,11 @@ def test_load_for_training_crops_and_flips_the_train_split_only(helpers, write_d
     (expected,) = whole["eval"]
     np.testing.assert_array_equal(evaluation[0], expected[0])
     untouched = {image.tobytes() for image in expected[0].numpy()}
-    assert sum(image.tobytes() in untouched for image in train[0].numpy()) < 10
+    mirrored = {image.tobytes() for image in expected[0].numpy()[:, :, ::-1]}
+    seen = {image.tobytes() for image in train[0].numpy()}
+    assert seen < untouched | mirrored
+    assert len(seen) == 40
+    assert 10 < len(seen & untouched) < 30
 
     plain = load(str(root), image_size=SIZE, batch_size=40, training=True, augment="none")
     (train,) = plain["train"]
