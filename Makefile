@@ -24,8 +24,9 @@ IN_CORE = VENV=$$(sh tools/setup_env.sh core '$(PYTHON)') && "$$VENV/bin/python"
 # Not the one that installs other loaders from the network: it is run by hand.
 BENCHMARKS = $(filter-out benchmarks/side_by_side.py,$(wildcard benchmarks/*.py))
 FUZZ_TARGETS = $(wildcard tests/fuzz/fuzz_*.py)
-COMPILE = $(UV) pip compile -q --generate-hashes --no-header --no-annotate --no-emit-index-url \
-	$(if $(UPGRADE),--upgrade) pyproject.toml
+COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	$(if $(UPGRADE),--upgrade)
+COMPILE = $(COMPILE_TOOL) pyproject.toml
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo compile test test-core test-long test-image fuzz lint typecheck bench image clean lock
@@ -91,3 +92,5 @@ lock: ## Write constraints/ anew, with uv; UPGRADE=1 takes the newest versions
 		--python-platform x86_64-manylinux_2_39 -c constraints/tfx-1.21-py311.txt \
 		-o constraints/image.txt
 	$(COMPILE) --extra dev --universal --python-version 3.10 -o constraints/core.txt
+	echo uv | $(COMPILE_TOOL) - --universal --python-version 3.8 -o constraints/uv.txt
+	echo ziglang | $(COMPILE_TOOL) - --universal --python-version 3.8 -o constraints/ziglang.txt

@@ -5,8 +5,9 @@
 #   setup_env.sh core [PYTHON]   the core alone, without tfx and TensorFlow, in .venv/core-*
 #
 # PYTHON is a version (3.12), a command or a path; without it an interpreter is looked for.
-# Packages come from the hash-locked file in constraints/. A current environment is used as it is:
-# then nothing is written, so that anybody who can read the checkout can use it.
+# What is missing is fetched into .venv/: uv, and with it the interpreter and a compiler. Packages
+# come from the hash-locked files in constraints/. A current environment is used as it is: then
+# nothing is written, so that anybody who can read the checkout can use it.
 set -eu
 cd "$(dirname "$0")/.."
 unset PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -17,52 +18,8 @@ home=${HOME:-/nonexistent}
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 3; }
 
-say_how() {
-  printf '%s\n' "install Python $1 with its venv module, or try 'uv python install $1' or 'pyenv install $1'"
-}
-
-# uv's path, or nothing where pip must do.
-find_uv() {
-  for candidate in "${UV:-uv}" "$home/.local/bin/uv" "$home/.cargo/bin/uv"; do
-    if "$candidate" --version >/dev/null 2>&1; then command -v "$candidate"; return; fi
-  done
-}
-
-# Prints "X.Y PATH" of an interpreter that really runs: a pyenv shim may exist for a version that
-# is not chosen, and Debian's python3 makes no environments until python3-venv is installed.
-# PATH leads out of a virtual environment, which may be the one that is about to be made anew.
-probe() {
-  modules="os, ssl, sys, venv"
-  [ -n "$uv" ] || modules="$modules, ensurepip"
-  "$1" -c "import $modules
-print('%d.%d' % sys.version_info[:2], os.path.realpath(sys.executable))" 2>/dev/null || true
-}
-
-# Prints the path of an interpreter of version $1 (X.Y); fails when there is none.
-find_python() {
-  for candidate in "python$1" "${PYENV_ROOT:-$home/.pyenv}/versions/$1".*/bin/python3 \
-    "$home/.pyenv/versions/$1".*/bin/python3 python3 python "$uv"; do
-    if [ -n "$uv" ] && [ "$candidate" = "$uv" ]; then
-      candidate=$("$uv" python find --no-project --no-python-downloads "$1" 2>/dev/null) || continue
-    fi
-    found=$(probe "$candidate")
-    if [ "${found%% *}" = "$1" ]; then printf '%s\n' "${found#* }"; return; fi
-  done
-  return 1
-}
-
-# Sets version and python from what the user asked for: 3.12, python3.12 or a path.
-use_asked_python() {
-  case $asked in
-    [0-9]*.[0-9]*)
-      version=$asked
-      python=$(find_python "$asked") || python= ;;
-    *)
-      found=$(probe "$asked")
-      [ -n "$found" ] || die "PYTHON=$asked does not run, or cannot make virtual environments"
-      version=${found%% *} python=${found#* } ;;
-  esac
-}
+. tools/find_uv.sh
+. tools/find_python.sh
 
 # True when glibc is at least 2.39, which the wheels of TFX 1.21 need.
 is_new_glibc() {
@@ -81,21 +38,18 @@ choose_tfx() {
     use_asked_python
   elif is_new_glibc && python=$(find_python 3.11); then
     version=3.11
-  elif python=$(find_python 3.10); then
+  elif python=$(find_python 3.10) || ! is_new_glibc; then
     version=3.10
-  elif is_new_glibc; then
-    die "found neither Python 3.11 (for TFX 1.21) nor 3.10 (for TFX 1.16): $(say_how 3.11)"
   else
-    die "found no Python 3.10, which TFX 1.16 needs (TFX 1.21 needs glibc 2.39, this is $glibc):" \
-      "$(say_how 3.10)"
+    version=3.11
   fi
   case $version in
     3.11)
       is_new_glibc || die "TFX 1.21, which goes with Python 3.11, needs glibc 2.39, and this is" \
         "$glibc: use Python 3.10"
-      name=tfx-1.21 lock=constraints/tfx-1.21-py311.txt ;;
+      name=tfx-1.21 needed_by="TFX 1.21" lock=constraints/tfx-1.21-py311.txt ;;
     3.10)
-      name=tfx-1.16 lock=constraints/tfx-1.16-py310.txt ;;
+      name=tfx-1.16 needed_by="TFX 1.16" lock=constraints/tfx-1.16-py310.txt ;;
     *) die "TFX needs Python 3.11 (with glibc 2.39) or 3.10, and PYTHON=$asked is $version" ;;
   esac
 }
@@ -104,13 +58,14 @@ choose_core() {
   if [ -n "$asked" ]; then
     use_asked_python
   else
-    for version in 3.10 3.11 3.12 3.13 none; do
+    # The last one is fetched where there is none.
+    for version in 3.10 3.11 3.12 3.13; do
       if python=$(find_python "$version"); then break; fi
     done
   fi
   case $version in
-    3.10 | 3.11 | 3.12 | 3.13) name=core-$version lock=constraints/core.txt ;;
-    none) die "found no Python from 3.10 to 3.13: $(say_how 3.13)" ;;
+    3.10 | 3.11 | 3.12 | 3.13)
+      name=core-$version needed_by="this environment" lock=constraints/core.txt ;;
     *) die "the core needs Python 3.10 to 3.13, and PYTHON=$asked is $version" ;;
   esac
 }
@@ -131,22 +86,49 @@ check_writable() {
   done
 }
 
-install_locked() {
-  rm -rf "$venv"
+# Installs what the arguments say, which are those of both uv and pip.
+install_hashed() {
   if [ -n "$uv" ]; then
-    say "Setting up $venv ($python, $lock, uv): this takes minutes, once"
-    "$uv" venv -q --no-project --python "$python" "$venv" >&2
-    "$uv" pip install $quiet --python "$venv/bin/python" --require-hashes --compile-bytecode \
-      -r "$lock" >&2
+    "$uv" pip install $quiet --python "$venv/bin/python" --require-hashes "$@" >&2
   else
-    say "Setting up $venv ($python, $lock, pip): this takes minutes, once"
-    "$python" -m venv "$venv" >&2
     # The lock is complete; resolving it again fails on extras, and takes minutes.
     "$venv/bin/python" -m pip install $quiet --require-hashes --no-deps --use-pep517 --no-compile \
-      -r "$lock" >&2
-    # Not every file of every package is valid for this Python: such files are never imported.
-    "$venv/bin/python" -m compileall -q -j 0 "$venv/lib" >/dev/null 2>&1 || true
+      "$@" >&2
+  fi || die "the packages could not be installed, see above: run this again where the package index" \
+    "can be reached (a mirror is set by UV_DEFAULT_INDEX for uv, PIP_INDEX_URL for pip)"
+}
+
+# pyfarmhash, which TFX needs, comes as source alone. Zig is a C++ compiler that comes as a wheel.
+add_compiler() {
+  cc=${CC:-cc} cxx=${CXX:-c++}
+  if command -v "${cc%% *}" >/dev/null && command -v "${cxx%% *}" >/dev/null; then return; fi
+  say "Found no C++ compiler, which one package needs: fetching Zig (100 MB), once"
+  install_hashed --target "$zig" -r constraints/ziglang.txt
+  export ZIG_GLOBAL_CACHE_DIR="$zig/cache" ZIG_LOCAL_CACHE_DIR="$zig/cache"
+  # Linked as C, the package needs no library of C++, which Zig would compile first: half a minute.
+  cat >"$zig/c++" <<'END'
+#!/bin/sh
+case " $* " in *" -c "*) language=c++ ;; *) language=cc ;; esac
+exec "${0%/*}/ziglang/zig" "$language" -mcpu=baseline "$@"
+END
+  chmod +x "$zig/c++"
+  export CC="'$zig/c++'" CXX="'$zig/c++'" LDSHARED="'$zig/c++' -shared"
+}
+
+install_locked() {
+  zig=$venv.zig
+  rm -rf "$venv" "$zig"
+  say "Setting up $venv ($python, $lock, ${uv:-pip}): this takes minutes, once"
+  if [ -n "$uv" ]; then
+    "$uv" venv -q --no-project --python "$python" "$venv" >&2
+  else
+    "$python" -m venv "$venv" >&2
   fi
+  [ "$kind" != tfx ] || add_compiler
+  install_hashed ${uv:+--compile-bytecode} -r "$lock"
+  rm -rf "$zig"
+  # Not every file of every package is valid for this Python: such files are never imported.
+  [ -n "$uv" ] || "$venv/bin/python" -m compileall -q -j 0 "$venv/lib" >/dev/null 2>&1 || true
 }
 
 install_project() {
@@ -158,28 +140,41 @@ install_project() {
   fi
 }
 
+# Sets all that the environment depends on. python is empty where the right one is not found.
+plan() {
+  case $kind in
+    tfx | core) "choose_$kind" ;;
+    *) die "usage: setup_env.sh tfx|core [PYTHON]" ;;
+  esac
+  venv=$PWD/.venv/$name
+  locked=$(cksum <"$lock")
+}
+
 kind=${1:-}
 asked=${2:-}
 uv=$(find_uv)
 quiet=
 [ -t 2 ] || quiet=-q
-case $kind in
-  tfx | core) "choose_$kind" ;;
-  *) die "usage: setup_env.sh tfx|core [PYTHON]" ;;
-esac
-[ -n "$python" ] || die "no Python $version that runs was found: $(say_how "$version")"
-venv=$PWD/.venv/$name
-# The stamps are written last, so an interrupted set-up is done again.
-locked=$(cksum <"$lock")
 project=$(cat setup.py pyproject.toml | cksum)
+plan
 if ! has_packages || ! has_project; then
   check_writable
+  if [ -z "$uv" ]; then
+    fetch_uv
+    # With it, an interpreter needs less, and more are found; without it, more is needed.
+    plan
+    [ -n "$uv" ] || [ -z "$python" ] ||
+      say "uv cannot be fetched ($why_no_uv): pip is used, which takes longer"
+  fi
+  configure_uv
   if command -v flock >/dev/null; then
     exec 9>"$venv.lock"
     flock 9
   fi
-  # Another set-up may have done it in the meantime.
+  # Another set-up may have done it in the meantime. The stamps are written last, so an interrupted
+  # set-up is done again.
   if ! has_packages; then
+    [ -n "$python" ] || fetch_python
     install_locked
     printf '%s\n' "$locked" >"$venv/locked.stamp"
   fi

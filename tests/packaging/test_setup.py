@@ -15,22 +15,11 @@ import pytest
 
 NOBODY = 65534  # root may write everywhere, so what nobody may is tried as nobody
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("cat", "dirname", "getconf", "sed", "sh", "uname")
 
 needs_tfx_machine = pytest.mark.skipif(
     (platform.system(), platform.machine(), platform.libc_ver()[0]) != ("Linux", "x86_64", "glibc"),
     reason="TFX installs on x86-64 Linux with glibc only",
 )
-
-
-@pytest.fixture
-def bare_machine(tmp_path: Path) -> Path:
-    """A home folder, with a bin that has the usual tools but no Python and no uv."""
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    for tool in TOOLS:
-        (tools / tool).symlink_to(shutil.which(tool) or f"/bin/{tool}")
-    return tmp_path
 
 
 def add_program(path: Path, script: str) -> None:
@@ -43,7 +32,7 @@ def add_program(path: Path, script: str) -> None:
 def run_setup(home: Path, *args: str) -> str:
     """Runs the set-up, which must fail as a matter of the environment, and returns its message."""
     done = subprocess.run(
-        ["sh", str(ROOT / "tools" / "setup_env.sh"), *args],
+        ["sh", str(home / "tools" / "setup_env.sh"), *args],
         env={"HOME": str(home), "PATH": str(home / "bin")},
         capture_output=True,
         text=True,
@@ -63,19 +52,25 @@ def test_help_lists_every_target() -> None:
 @needs_tfx_machine
 def test_no_python_says_in_one_line_what_to_install(bare_machine: Path) -> None:
     message = run_setup(bare_machine, "tfx")
-    assert re.fullmatch(r"error: found .* 3\.10.*: install .*\n", message)
+    assert re.fullmatch(
+        r"error: found no Python 3\.1\d, which TFX 1\.\d\d needs, and no uv that could fetch it "
+        r"\(no Python from 3\.8 on runs here\): .*, or install Python 3\.1\d with its venv .*\n",
+        message,
+    )
 
 
 @needs_tfx_machine
 def test_python_that_does_not_run_is_passed_over(bare_machine: Path) -> None:
     for name in ("python3", "python3.10", "python3.11"):
         add_program(bare_machine / "bin" / name, "echo 'command not found' >&2; exit 127")
-    assert re.fullmatch(r"error: found .*\n", run_setup(bare_machine, "tfx"))
+    assert re.fullmatch(r"error: found no .*\n", run_setup(bare_machine, "tfx"))
 
 
 def test_asked_python_must_run(bare_machine: Path) -> None:
     message = run_setup(bare_machine, "core", "3.12")
-    assert message.startswith("error: no Python 3.12 that runs was found: install ")
+    assert message.startswith(
+        "error: found no Python 3.12, which this environment needs, and no uv"
+    )
     message = run_setup(bare_machine, "core", "no-such-python")
     assert message.startswith("error: PYTHON=no-such-python does not run")
 
@@ -105,13 +100,15 @@ def checkout() -> Iterator[Path]:
     """A checkout in the form that set-up needs, with a Python and a uv that only take notes."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for name in ("tools/setup_env.sh", "constraints/core.txt", "setup.py", "pyproject.toml"):
+        scripts = ("tools/setup_env.sh", "tools/find_uv.sh", "tools/find_python.sh")
+        for name in (*scripts, "constraints/core.txt", "setup.py", "pyproject.toml"):
             (root / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, root / name)
         add_program(root / "bin" / "python3.12", "echo 3.12 /usr/bin/python3.12")
         add_program(
             root / "bin" / "uv",
-            f"""echo "$1 cache:${{UV_NO_CACHE:-kept}}" >>{root}/uv.txt
+            f"""[ "$1" != --version ] || {{ echo "uv 0.13.9"; exit; }}
+            echo "$1 cache:${{UV_NO_CACHE:-kept}}" >>{root}/uv.txt
             if [ "$1" = venv ]; then
               mkdir -p .venv/core-3.12/bin && cp bin/python3.12 .venv/core-3.12/bin/python
             fi""",
