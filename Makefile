@@ -29,7 +29,7 @@ COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate 
 COMPILE = $(COMPILE_TOOL) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compile test test-core test-long test-image fuzz lint typecheck bench image clean lock
+.PHONY: help setup demo compile test test-core test-long test-image test-setup fuzz lint typecheck bench image clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,11 @@ test-long: ## Run the long versions of tests: kills, corruption, determinism, sc
 
 test-image: ## Build the container image, or take DARKROOM_IMAGE, and try it: needs an engine
 	@$(IN_CORE) -m pytest -m long tests/container
+
+test-setup: ## Try set-up on bare Debian 12 and 13: needs root and debootstrap, takes minutes
+	@[ "$$(id -u)" = 0 ] && command -v debootstrap >/dev/null || \
+		{ echo "error: make test-setup needs root, and Debian's debootstrap" >&2; exit 3; }
+	@$(IN_CORE) -m pytest -m long tests/packaging/test_bare_systems.py
 
 fuzz: ## Look for inputs that break the readers, for SECONDS=600 in all, into build/fuzz
 	@$(IN_TFX) -c 'import atheris' && for target in $(FUZZ_TARGETS); do \
