@@ -62,6 +62,14 @@ def test_the_suite_runs_on_both_lines() -> None:
         assert (ROOT / lock).exists()
 
 
+def test_the_first_command_runs_on_systems_as_they_come() -> None:
+    assert list_commands("newcomer") == ["make demo"]
+    actions = [step["uses"].partition("@")[0] for step in JOBS["newcomer"]["steps"][:-1]]
+    assert actions == ["actions/checkout"]
+    rows = JOBS["newcomer"]["strategy"]["matrix"]["include"]
+    assert rows == [{"system": "ubuntu-22.04"}, {"system": "ubuntu-24.04"}]
+
+
 def test_the_core_runs_on_every_python_that_the_package_admits() -> None:
     admitted = re.search(
         r'requires-python = ">=3\.(\d+),<3\.(\d+)"', (ROOT / "pyproject.toml").read_text()
