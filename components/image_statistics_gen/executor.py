@@ -8,6 +8,7 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
+from darkroom.plain_beam import apply_transform
 from darkroom.statistics import WriteStatistics, list_index, list_splits
 
 INDEX_KEY = "index"
@@ -41,4 +42,5 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 folder = artifact_utils.get_split_uri([statistics], split)
                 storage.make_folder(folder)
                 path = storage.join(folder, STATISTICS_FILE)
-                _ = pipeline | f"WriteStatistics[{split}]" >> WriteStatistics(files, split, path)
+                write = WriteStatistics(files, split, path)
+                apply_transform(pipeline, f"WriteStatistics[{split}]", write)

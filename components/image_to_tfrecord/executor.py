@@ -13,6 +13,7 @@ from darkroom import conversion, dataset, storage
 from darkroom.conversion import ConversionOptions
 from darkroom.errors import DataError
 from darkroom.output_folders import Folders, prepare_output
+from darkroom.plain_beam import apply_transform
 
 MANIFEST_KEY = "manifest"
 MANIFEST_REJECTS_KEY = "manifest_rejects"
@@ -54,7 +55,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         plan = conversion.plan_conversion(folders, options)
         prepare_output(folders, plan.tasks)
         with self._make_beam_pipeline() as pipeline:
-            _ = pipeline | "WriteDataset" >> plan
+            apply_transform(pipeline, "WriteDataset", plan)
         if not storage.exists(storage.join(folders.examples, dataset.DATASET_FILE)):
             raise DataError(
                 f"No image could be written. {conversion.list_rejects(folders.rejects)}",

@@ -80,11 +80,11 @@ class ConversionJob:
         plan = conversion.plan_conversion(folders, self.conversion, self.max_rejects)
         prepare_output(folders, plan.tasks)
         with progress.step("Converting"):
-            import apache_beam as beam
+            from darkroom.plain_beam import apply_transform, beam
 
             beam_options = build_options(runner, options)
             with collect_less_garbage(), beam.Pipeline(options=beam_options) as pipeline:
-                pipeline | "WriteDataset" >> plan  # pyright: ignore
+                apply_transform(pipeline, "WriteDataset", plan)
         return self._collect(manifest, folders.examples)
 
     def _is_replacement(self) -> bool:

@@ -131,7 +131,7 @@ class DataflowJob:
         Raises:
             UsageError: Beam refuses an option.
         """
-        import apache_beam as beam
+        from darkroom.plain_beam import apply_transform, beam
 
         try:
             pipeline = beam.Pipeline(options=self.build_options(scratch))
@@ -139,7 +139,7 @@ class DataflowJob:
             if isinstance(error, UsageError):
                 raise
             raise UsageError(f"Dataflow cannot run this: {error}") from error
-        pipeline | "WriteDataset" >> plan
+        apply_transform(pipeline, "WriteDataset", plan)
         return pipeline
 
     def submit(self, plan: WriteDataset, scratch: str, wait: bool) -> str:
@@ -165,6 +165,7 @@ def check_extra() -> None:
         MissingExtraError: They are not.
     """
     try:
+        importlib.import_module("darkroom.plain_beam")  # before Beam itself, which would warn
         importlib.import_module("apache_beam.io.gcp.gcsfilesystem")
     except ImportError as error:
         raise build_missing_extra_error("Dataflow", "gcp") from error

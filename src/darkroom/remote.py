@@ -101,10 +101,11 @@ def walk(path: str) -> Iterator[Object]:
 
 def match(pattern: str) -> list[str]:
     """Returns the paths that a pattern names; `*` ends at a `/`, `**` does not."""
-    from apache_beam.io.filesystem import FileSystem
+    from darkroom.plain_beam import beam
 
     scheme, bucket, name = split_path(pattern)
-    is_match = re.compile(FileSystem.translate_pattern(name)).match
+    expression = beam.io.filesystem.FileSystem.translate_pattern(name)
+    is_match = re.compile(expression).match
     prefix = re.split(r"[*?\[]", name, maxsplit=1)[0]
     return [
         f"{scheme}://{bucket}/{found.name}"

@@ -59,7 +59,7 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
     Raises:
         UsageError: Beam has no such option, or refuses its value.
     """
-    from apache_beam.options.pipeline_options import PipelineOptions
+    from darkroom.plain_beam import beam
 
     if secret := next((name for name in options if name.startswith("s3_")), None):
         raise UsageError(
@@ -71,7 +71,7 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
         actions = _read_actions()
         for name, value in options.items():
             flags += _format_option(name, value, actions)
-    built = PipelineOptions(flags)
+    built = beam.options.pipeline_options.PipelineOptions(flags)
     complaint = io.StringIO()
     try:
         # Options are parsed when someone looks at them, and then a wrong one ends the process.
@@ -88,10 +88,11 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
 
 
 def _read_actions() -> list[argparse.Action]:
-    from apache_beam.options.pipeline_options import PipelineOptions
+    from darkroom.plain_beam import beam
 
     parsers: list[argparse.ArgumentParser] = []
-    PipelineOptions([]).get_all_options(add_extra_args_fn=parsers.append)
+    options = beam.options.pipeline_options.PipelineOptions([])
+    options.get_all_options(add_extra_args_fn=parsers.append)
     return list(parsers[0]._actions)
 
 

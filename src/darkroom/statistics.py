@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import examples, index, storage
 from darkroom.batches import read_batches
+from darkroom.plain_beam import beam
 
 # `image/size_bytes` and `image/luminance` are no features of the record; they tell of drift.
 FEATURES = {

@@ -13,12 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
-import apache_beam as beam
-from apache_beam.transforms.window import GlobalWindow
-from apache_beam.utils.windowed_value import WindowedValue
-
 from darkroom import progress, storage
 from darkroom.errors import STORAGE_HINT, DarkroomError, StorageError, describe_os_error
+from darkroom.plain_beam import beam
 from darkroom.readers import ImageReaders
 from darkroom.shards import ShardReport, ShardTask, write_shard
 from darkroom.tfrecords import check_crc_speed
@@ -56,11 +53,12 @@ class WriteShardFn(beam.DoFn):
             yield self._finish_one()
         self._begun.append(self._pool.submit(self._write, task))
 
-    def finish_bundle(self) -> Iterator[WindowedValue]:
+    def finish_bundle(self) -> Iterator[beam.utils.windowed_value.WindowedValue]:
         """Yields what became of the rest."""
-        window = GlobalWindow()
+        window = beam.transforms.window.GlobalWindow()
         while self._begun:
-            yield WindowedValue(self._finish_one(), window.max_timestamp(), [window])
+            value, time = self._finish_one(), window.max_timestamp()
+            yield beam.utils.windowed_value.WindowedValue(value, time, [window])
 
     def teardown(self) -> None:
         """Ends the threads."""

@@ -1,0 +1,73 @@
+"""Beam, the same in a notebook as anywhere else, and without a warning when it is imported.
+
+In IPython and Jupyter, Beam labels each transform with the number of the cell. For that it imports
+Interactive Beam, which needs pandas, and an old one. The pipelines that darkroom builds do without:
+nobody looks at their labels. Pipelines of the user are left as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["apply_transform", "beam"]
+
+
+@contextmanager
+def _quiet_import() -> Iterator[None]:
+    """Keeps Beam from logging that Google's libraries are not installed, as without `[gcp]`."""
+    root = logging.getLogger()
+    root.addFilter(_is_worth_logging)
+    try:
+        yield
+    finally:
+        root.removeFilter(_is_worth_logging)
+
+
+def _is_worth_logging(record: logging.LogRecord) -> bool:
+    return "apitools not found" not in record.getMessage()
+
+
+with _quiet_import():
+    import apache_beam as beam
+    import apache_beam.pipeline as beam_pipeline
+
+_labeler_lock = threading.Lock()
+
+
+def apply_transform(pipeline: beam.Pipeline, label: str, transform: beam.PTransform) -> None:
+    """Applies a transform to a pipeline itself, without Beam's code for notebooks.
+
+    Args:
+        pipeline: A pipeline that is being built, for any runner.
+        label: The transform's name in it.
+        transform: Needs no files of the pipeline, as transforms of other languages do.
+    """
+    with _labeler_lock, _without_label(transform):
+        _ = pipeline | label >> transform
+    # In a notebook Beam leaves this folder to Interactive Beam.
+    shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)
+
+
+@contextmanager
+def _without_label(transform: beam.PTransform) -> Iterator[None]:
+    """Keeps Beam from labelling one transform; it calls its function for the outermost only."""
+    labeler = getattr(beam_pipeline, "alter_label_if_ipython", None)
+    if labeler is None:
+        yield  # a Beam that does not label any more
+        return
+
+    def label_others(applied: Any, *args: Any) -> None:
+        # Meanwhile another thread may build a pipeline of the user's.
+        if applied is not transform:
+            labeler(applied, *args)
+
+    beam_pipeline.alter_label_if_ipython = label_others
+    try:
+        yield
+    finally:
+        beam_pipeline.alter_label_if_ipython = labeler

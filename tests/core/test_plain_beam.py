@@ -1,0 +1,113 @@
+"""Beam in a notebook: what darkroom builds does not go through Beam's code for notebooks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from types import ModuleType, SimpleNamespace
+
+import apache_beam as beam
+import pytest
+from apache_beam import pipeline as beam_pipeline
+
+from darkroom.plain_beam import apply_transform
+
+
+class Waiting(beam.PTransform):
+    """Says that it is being applied, and waits."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun, self.may_end = threading.Event(), threading.Event()
+
+    def expand(self, pipeline):
+        self.begun.set()
+        assert self.may_end.wait(60)
+        return pipeline | beam.Create([1])
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A process that Beam takes for a notebook, without what Interactive Beam needs."""
+    ipython = ModuleType("IPython")
+    ipython.get_ipython = lambda: SimpleNamespace(execution_count=7, config={})
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "apache_beam.runners.interactive", None)
+
+
+def test_a_pipeline_in_a_notebook_needs_no_interactive_beam(notebook):
+    seen = []
+    with beam.Pipeline("FnApiRunner") as pipeline:
+        apply_transform(pipeline, "Numbers", beam.Create([3, 4]))
+        seen.append(pipeline.local_tempdir)
+    assert "Numbers" in pipeline.applied_labels
+    assert [os.path.exists(folder) for folder in seen] == [False]
+
+
+def test_a_pipeline_of_the_user_is_left_to_beam(notebook):
+    labeler = beam_pipeline.alter_label_if_ipython
+    pipeline = beam.Pipeline("FnApiRunner")
+    apply_transform(pipeline, "Numbers", beam.Create([3]))
+    with pytest.raises(RuntimeError, match="already exists"):
+        apply_transform(pipeline, "Numbers", beam.Create([3]))
+    assert beam_pipeline.alter_label_if_ipython is labeler
+    with pytest.raises(ImportError, match=r"apache_beam\.runners\.interactive"):
+        beam.Pipeline("FnApiRunner") | beam.Create([3])
+
+
+def test_pipelines_that_other_threads_build_meanwhile_are_labelled(monkeypatch):
+    labelled = []
+    monkeypatch.setattr(
+        beam_pipeline, "alter_label_if_ipython", lambda transform, _: labelled.append(transform)
+    )
+    ours, users = Waiting(), beam.Create([3])
+    thread = threading.Thread(
+        target=apply_transform, args=(beam.Pipeline("FnApiRunner"), "Ours", ours)
+    )
+    thread.start()
+    try:
+        assert ours.begun.wait(60)
+        beam.Pipeline("FnApiRunner") | users
+    finally:
+        ours.may_end.set()
+        thread.join()
+    assert labelled == [users]
+
+
+def test_a_beam_that_labels_nothing_is_fine(monkeypatch):
+    monkeypatch.delattr(beam_pipeline, "alter_label_if_ipython")
+    monkeypatch.setattr(
+        beam.Pipeline, "apply", lambda self, transform, *_: applied.append(transform)
+    )
+    applied, ours = [], beam.Create([3])
+    apply_transform(beam.Pipeline("FnApiRunner"), "Ours", ours)
+    assert [getattr(found, "transform", found) for found in applied] == [ours]
+    assert not hasattr(beam_pipeline, "alter_label_if_ipython")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import darkroom.transforms",
+        "import darkroom.plain_beam",
+        "from darkroom.runners import build_options; build_options('FnApiRunner', {})",
+        "from darkroom.runners import build_options; build_options('FnApiRunner', {'region': 'x'})",
+        "from darkroom import dataflow; import contextlib\n"
+        "with contextlib.suppress(Exception): dataflow.check_extra()",
+    ],
+)
+def test_beam_is_imported_without_a_word_and_later_words_are_heard(code):
+    # Google's libraries are hidden, as without [gcp]: then Beam logs that they are not there.
+    script = f"""
+import logging, sys
+sys.modules["apitools"] = None
+{code}
+assert "apache_beam" in sys.modules
+logging.warning("apitools not found")
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "WARNING:root:apitools not found\n")
