@@ -6,8 +6,9 @@ imported without the seconds that TFX takes.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from darkroom import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects, ValidationReport
@@ -19,40 +20,41 @@ if TYPE_CHECKING:
     from darkroom.components.pusher.component import Pusher
     from darkroom.components.validation_gate.component import ValidationGate
 
-__all__ = [
-    "ImageManifest",
-    "ImageStatisticsGen",
-    "ImageToTFRecord",
-    "ImageValidator",
-    "ManifestGen",
-    "ModelReport",
-    "Pusher",
-    "RecordIndex",
-    "Rejects",
-    "ValidationGate",
-    "ValidationReport",
-]
+# All that an installation has: `import *`, `dir` and `help` load each of them.
+__all__: list[str] = []
+if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
+    __all__ += [
+        "ImageManifest",
+        "ImageStatisticsGen",
+        "ImageToTFRecord",
+        "ImageValidator",
+        "ManifestGen",
+        "ModelReport",
+        "Pusher",
+        "RecordIndex",
+        "Rejects",
+        "ValidationGate",
+        "ValidationReport",
+    ]
 
 _HOMES = {
-    "ImageManifest": "artifacts",
-    "ImageStatisticsGen": "image_statistics_gen.component",
-    "ImageToTFRecord": "image_to_tfrecord.component",
-    "ImageValidator": "image_validator.component",
-    "ManifestGen": "manifest_gen.component",
-    "ModelReport": "model_report.component",
-    "Pusher": "pusher.component",
-    "RecordIndex": "artifacts",
-    "Rejects": "artifacts",
-    "ValidationGate": "validation_gate.component",
-    "ValidationReport": "artifacts",
+    "ImageManifest": "darkroom.components.artifacts",
+    "ImageStatisticsGen": "darkroom.components.image_statistics_gen.component",
+    "ImageToTFRecord": "darkroom.components.image_to_tfrecord.component",
+    "ImageValidator": "darkroom.components.image_validator.component",
+    "ManifestGen": "darkroom.components.manifest_gen.component",
+    "ModelReport": "darkroom.components.model_report.component",
+    "Pusher": "darkroom.components.pusher.component",
+    "RecordIndex": "darkroom.components.artifacts",
+    "Rejects": "darkroom.components.artifacts",
+    "ValidationGate": "darkroom.components.validation_gate.component",
+    "ValidationReport": "darkroom.components.artifacts",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return _lazy_names.load_name("darkroom.components", name, _HOMES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted(__all__)

@@ -12,11 +12,10 @@ is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from darkroom import accessor as _accessor
-from darkroom.errors import find_missing_extra
+from darkroom import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from darkroom.components.artifacts import (
@@ -28,20 +27,17 @@ if TYPE_CHECKING:
     from darkroom.converter import ConversionResult, convert
     from darkroom.duplicates import Duplicates, find_duplicates
     from darkroom.errors import DarkroomError
-    from darkroom.input import load
     from darkroom.inspection import inspect
+    from darkroom.loading import load
     from darkroom.verification import VerificationResult, verify
 
 __version__ = "0.1.0"
 
+# All that an installation has: `import *`, `dir` and `help` load each of them.
 __all__ = [
     "ConversionResult",
     "DarkroomError",
     "Duplicates",
-    "ImageManifest",
-    "RecordIndex",
-    "Rejects",
-    "ValidationReport",
     "VerificationResult",
     "__version__",
     "convert",
@@ -50,6 +46,8 @@ __all__ = [
     "load",
     "verify",
 ]
+if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
+    __all__ += ["ImageManifest", "RecordIndex", "Rejects", "ValidationReport"]
 
 # Kubeflow and Vertex look an artifact's class up by its type name, `darkroom.<Class>`.
 _HOMES = {
@@ -64,24 +62,17 @@ _HOMES = {
     "convert": "darkroom.converter",
     "find_duplicates": "darkroom.duplicates",
     "inspect": "darkroom.inspection",
-    "load": "darkroom.input",
+    "load": "darkroom.loading",
     "verify": "darkroom.verification",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'darkroom' has no attribute {name!r}")
-    try:
-        return getattr(import_module(_HOMES[name]), name)
-    except ModuleNotFoundError as error:
-        if missing := find_missing_extra(error):
-            raise missing from error
-        raise
+    return _lazy_names.load_name("darkroom", name, _HOMES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted(__all__)
 
 
 _accessor.register_when_loaded()

@@ -83,6 +83,13 @@ class MissingExtraError(StorageError):
     code = "missing-extra"
 
 
+class MissingNameError(DarkroomError, AttributeError):
+    """A name of a package needs an extra that is not installed; `hasattr` answers False."""
+
+    exit_code = 3
+    code = "missing-extra"
+
+
 class OutputError(DarkroomError):
     """The output is held by another run, or holds other data."""
 

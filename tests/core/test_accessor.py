@@ -1,13 +1,11 @@
-import importlib.util
 import os
 import subprocess
 import sys
 
 import pytest
 
-import darkroom
 from darkroom import accessor
-from darkroom.errors import MissingExtraError, UsageError
+from darkroom.errors import UsageError
 
 
 def run(script, **environment):
@@ -173,10 +171,3 @@ def test_tensorflow_recorder_s_defaults_convert_a_frame(tmp_path):
     (shard,) = (tmp_path / "out" / "Split-eval").iterdir()
     assert shard.name == "data_tfrecord-00000-of-00001.gz"
     assert shard.read_bytes()[:2] == b"\x1f\x8b"
-
-
-def test_load_without_tensorflow_says_which_extra_is_missing():
-    if importlib.util.find_spec("tensorflow"):
-        pytest.skip("TensorFlow is installed")
-    with pytest.raises(MissingExtraError, match=r"tensorflow needs the extra 'tf'.*'\.\[tf\]'"):
-        _ = darkroom.load

@@ -1,0 +1,45 @@
+"""Names of a package that are loaded when they are first used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from darkroom.errors import MissingNameError, find_missing_extra
+
+
+def load_name(package: str, name: str, homes: Mapping[str, str]) -> Any:
+    """Returns what a package's `__getattr__` is asked for.
+
+    Args:
+        package: The package's name.
+        name: What is looked for in it.
+        homes: The module that holds it, by name.
+
+    Raises:
+        AttributeError: The package has no such name.
+        MissingNameError: The name needs an extra that is not installed.
+        MissingExtraError: The same, in `from package import name`.
+    """
+    if name not in homes:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(homes[name]), name)
+    except ModuleNotFoundError as error:
+        if missing := find_missing_extra(error):
+            # Of an AttributeError, `from package import name` would say nothing but that it fails.
+            if sys._getframe(2).f_code.co_name == "_handle_fromlist":
+                raise missing from error
+            raise MissingNameError(missing.message, missing.hint) from error
+        raise
+
+
+def is_installed(module: str) -> bool:
+    """Tells whether a module can be imported, without importing it."""
+    with suppress(ImportError, ValueError):  # of an import hook, of a stub without a spec
+        return find_spec(module) is not None
+    return False

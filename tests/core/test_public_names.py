@@ -1,0 +1,166 @@
+"""The package as `help`, `dir`, `hasattr` and `import *` see it, with and without the extras."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import subprocess
+import sys
+
+import pytest
+
+import darkroom
+import darkroom.components
+from darkroom.errors import DarkroomError, MissingExtraError, MissingNameError, convert_error
+
+CORE = {
+    *("ConversionResult", "DarkroomError", "Duplicates", "VerificationResult", "__version__"),
+    *("convert", "find_duplicates", "inspect", "load", "verify"),
+}
+ARTIFACTS = {"ImageManifest", "RecordIndex", "Rejects", "ValidationReport"}
+COMPONENTS = {
+    *("ImageStatisticsGen", "ImageToTFRecord", "ImageValidator", "ManifestGen", "ModelReport"),
+    *("Pusher", "ValidationGate"),
+}
+HAS_TFX = importlib.util.find_spec("tfx") is not None
+# As on a machine without the extras, whatever is installed here.
+WITHOUT_EXTRAS = """
+import sys
+class NoExtras:
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in ("tensorflow", "keras", "tfx", "ml_metadata"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, NoExtras())
+"""
+
+
+def run(script: str) -> str:
+    """Runs a script without the extras in an interpreter of its own; returns what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WITHOUT_EXTRAS + script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"PAGER": "cat"},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_dir_lists_the_public_names_of_this_installation_and_nothing_else():
+    assert set(dir(darkroom)) == set(darkroom.__all__) == CORE | (ARTIFACTS if HAS_TFX else set())
+    names = ARTIFACTS | COMPONENTS if HAS_TFX else set()
+    assert set(dir(darkroom.components)) == set(darkroom.components.__all__) == names
+
+
+@pytest.mark.skipif(not HAS_TFX, reason="needs the extra [tfx]")
+def test_with_tfx_every_name_is_what_it_says():
+    found = dict(inspect.getmembers(darkroom))
+    assert {name: found[name].TYPE_NAME for name in ARTIFACTS} == {
+        name: f"darkroom.{name}" for name in ARTIFACTS
+    }
+    components = dict(inspect.getmembers(darkroom.components))
+    assert {name: components[name].__name__ for name in COMPONENTS} == {
+        name: name for name in COMPONENTS
+    }
+
+
+def test_without_extras_dir_and_getmembers_agree():
+    script = """
+import inspect, json, darkroom, darkroom.components
+members = inspect.getmembers(darkroom)
+print(json.dumps([dir(darkroom), [name for name, _ in members]]))
+print(json.dumps([getattr(found, "__module__", "") for _, found in members]))
+print(dir(darkroom.components), inspect.getmembers(darkroom.components))
+"""
+    names, modules, components = run(script).splitlines()
+    assert json.loads(names) == [sorted(CORE), sorted(CORE)]
+    assert "darkroom.loading" in json.loads(modules)
+    assert components == "[] []"
+
+
+def test_without_extras_a_star_imports_what_is_there():
+    script = """
+import json
+before = set(globals())
+from darkroom import *
+from darkroom.components import *
+print(json.dumps(sorted(set(globals()) - before - {"before"})))
+print(convert.__module__, load.__module__, __version__)
+"""
+    names, homes = run(script).splitlines()
+    assert set(json.loads(names)) == CORE
+    assert homes == f"darkroom.converter darkroom.loading {darkroom.__version__}"
+
+
+def test_without_extras_help_shows_functions_with_their_arguments():
+    text = run("import darkroom; help(darkroom); help('darkroom.components')")
+    assert "load(" in text
+    assert "image_size: 'tuple[int, int]'" in text
+    assert "Converts images and their labels into TFRecords." in text
+    assert "Opens a converted dataset, or the images that a list or a folder names" in text
+    assert "ImageManifest" not in text
+    assert "problem in" not in text  # what pydoc says when it cannot import
+
+
+def test_without_extras_a_name_that_needs_one_is_not_there_and_says_why():
+    script = """
+import darkroom, darkroom.components
+print(hasattr(darkroom, "ImageManifest"), hasattr(darkroom.components, "ManifestGen"))
+print(getattr(darkroom, "Rejects", None), hasattr(darkroom, "load"))
+for package, name in ((darkroom, "ImageManifest"), (darkroom.components, "ManifestGen")):
+    try:
+        getattr(package, name)
+    except AttributeError as error:
+        print(type(error).__name__, error.exit_code, error)
+"""
+    first, second, *errors = run(script).splitlines()
+    assert (first, second) == ("False False", "None True")
+    assert len(errors) == 2
+    for error in errors:
+        assert error.startswith("MissingNameError 3 The module ")
+        assert "needs the extra 'tfx', which is not installed. In a checkout" in error
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["from darkroom import ImageManifest", "from darkroom.components import ManifestGen"],
+)
+def test_without_extras_an_import_of_such_a_name_says_which_extra_is_missing(statement):
+    script = f"""
+from darkroom.errors import MissingExtraError
+try:
+    {statement}
+except MissingExtraError as error:
+    print(error)
+"""
+    assert "needs the extra 'tfx', which is not installed." in run(script)
+
+
+def test_without_tensorflow_load_says_so_when_it_is_called():
+    script = """
+import darkroom
+from darkroom import load
+try:
+    load("records", image_size=(8, 8))
+except darkroom.DarkroomError as error:
+    print(type(error).__name__, error)
+"""
+    assert run(script).startswith(
+        "MissingExtraError The module tensorflow needs the extra 'tf', which is not installed."
+    )
+
+
+def test_a_name_that_is_nowhere_is_an_ordinary_error():
+    for package in (darkroom, darkroom.components):
+        with pytest.raises(AttributeError, match="has no attribute 'convrt'") as caught:
+            _ = package.convrt
+        assert type(caught.value) is AttributeError
+
+
+def test_a_missing_name_is_an_error_of_ours():
+    error = MissingNameError("The module tfx needs the extra 'tfx'.", "Install it.")
+    assert isinstance(error, DarkroomError)
+    assert convert_error(error) is error
+    assert (error.exit_code, error.code) == (MissingExtraError.exit_code, MissingExtraError.code)
