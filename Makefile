@@ -21,6 +21,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 IN_TFX = VENV=$$(sh tools/setup_env.sh tfx '$(PYTHON)') && "$$VENV/bin/python"
 IN_CORE = VENV=$$(sh tools/setup_env.sh core '$(PYTHON)') && "$$VENV/bin/python"
+IN_NEWEST = BARE=$$(sh tools/setup_env.sh bare '$(PYTHON)') && \
+	VENV=$$(sh tools/setup_env.sh newest '$(PYTHON)') && \
+	DARKROOM_BARE_PYTHON="$$BARE/bin/python" "$$VENV/bin/python"
 # Not the one that installs other loaders from the network: it is run by hand.
 BENCHMARKS = $(filter-out benchmarks/side_by_side.py,$(wildcard benchmarks/*.py))
 FUZZ_TARGETS = $(wildcard tests/fuzz/fuzz_*.py)
@@ -29,10 +32,11 @@ COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate 
 COMPILE = $(COMPILE_TOOL) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compile test test-core test-long test-image test-setup fuzz lint typecheck bench image clean lock
+.PHONY: help setup demo compile test test-core test-newest test-long test-image test-setup fuzz lint \
+	typecheck bench image clean lock
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Make the virtual environment of the TFX line that this machine can install
 	@$(IN_TFX) -c 'import os, sys; print("Ready: source", os.path.relpath(sys.prefix) + "/bin/activate")'
@@ -50,6 +54,9 @@ test: ## Run all tests
 
 test-core: ## Run the quick tests that need neither tfx nor TensorFlow (PYTHON=3.10 to 3.13)
 	@$(IN_CORE) -m pytest -m 'not long and not slow' tests/core tests/packaging tests/container
+
+test-newest: ## Try notebooks with the newest packages, without constraints (PYTHON=3.12 or 3.13)
+	@$(IN_NEWEST) -m pytest -m newest tests/notebooks
 
 test-long: ## Run the long versions of tests: kills, corruption, determinism, scale
 	@$(IN_TFX) -m pytest -m long

@@ -3,11 +3,13 @@
 #
 #   setup_env.sh tfx  [PYTHON]   the TFX line that this machine can install, in .venv/tfx-*
 #   setup_env.sh core [PYTHON]   the core alone, without tfx and TensorFlow, in .venv/core-*
+#   setup_env.sh newest [PYTHON] the newest of everything, no constraints, in .venv/newest-*
+#   setup_env.sh bare [PYTHON]   the same without what is optional, pandas too, in .venv/bare-*
 #
 # PYTHON is a version (3.12), a command or a path; without it an interpreter is looked for.
 # What is missing is fetched into .venv/: uv, and with it the interpreter and a compiler. Packages
-# come from the hash-locked files in constraints/. A current environment is used as it is: then
-# nothing is written, so that anybody who can read the checkout can use it.
+# come from the hash-locked files in constraints/, except for newest and bare. A current environment
+# is used as it is: then nothing is written, so that anybody who can read the checkout can use it.
 set -eu
 cd "$(dirname "$0")/.."
 unset PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -70,6 +72,23 @@ choose_core() {
   esac
 }
 
+choose_newest() {
+  if [ -n "$asked" ]; then
+    use_asked_python
+  else
+    # The last one is fetched where there is none.
+    for version in 3.12 3.13; do
+      if python=$(find_python "$version"); then break; fi
+    done
+  fi
+  case $version in
+    3.12 | 3.13) name=$kind-$version needed_by="this environment" lock= ;;
+    *) die "the newest packages are tried on Python 3.12 and 3.13, and PYTHON=$asked is $version" ;;
+  esac
+}
+
+choose_bare() { choose_newest; }
+
 has_packages() {
   [ "$(cat "$venv/locked.stamp" 2>/dev/null)" = "$locked" ] &&
     "$venv/bin/python" -c 'print(1)' >/dev/null 2>&1
@@ -86,6 +105,22 @@ check_writable() {
   done
 }
 
+# Creates an environment without any packages.
+make_venv() {
+  rm -rf "$venv"
+  say "Setting up $venv ($python, $1, ${uv:-pip}): this takes minutes, once"
+  if [ -n "$uv" ]; then
+    "$uv" venv -q --no-project --python "$python" "$venv" >&2
+  else
+    "$python" -m venv "$venv" >&2
+  fi
+}
+
+die_without_packages() {
+  die "the packages could not be installed, see above: run this again where the package index can" \
+    "be reached (a mirror is set by UV_DEFAULT_INDEX for uv, PIP_INDEX_URL for pip)"
+}
+
 # Installs what the arguments say, which are those of both uv and pip.
 install_hashed() {
   if [ -n "$uv" ]; then
@@ -94,8 +129,7 @@ install_hashed() {
     # The lock is complete; resolving it again fails on extras, and takes minutes.
     "$venv/bin/python" -m pip install $quiet --require-hashes --no-deps --use-pep517 --no-compile \
       "$@" >&2
-  fi || die "the packages could not be installed, see above: run this again where the package index" \
-    "can be reached (a mirror is set by UV_DEFAULT_INDEX for uv, PIP_INDEX_URL for pip)"
+  fi || die_without_packages
 }
 
 # pyfarmhash, which TFX needs, comes as source alone. Zig is a C++ compiler that comes as a wheel.
@@ -117,18 +151,28 @@ END
 
 install_locked() {
   zig=$venv.zig
-  rm -rf "$venv" "$zig"
-  say "Setting up $venv ($python, $lock, ${uv:-pip}): this takes minutes, once"
-  if [ -n "$uv" ]; then
-    "$uv" venv -q --no-project --python "$python" "$venv" >&2
-  else
-    "$python" -m venv "$venv" >&2
-  fi
+  rm -rf "$zig"
+  make_venv "$lock"
   [ "$kind" != tfx ] || add_compiler
   install_hashed ${uv:+--compile-bytecode} -r "$lock"
   rm -rf "$zig"
   # Not every file of every package is valid for this Python: such files are never imported.
   [ -n "$uv" ] || "$venv/bin/python" -m compileall -q -j 0 "$venv/lib" >/dev/null 2>&1 || true
+}
+
+# Without constraints: the newest versions that go together, and the project with them.
+install_newest() {
+  case $kind in
+    newest) packages="hypothesis ipykernel pandas pytest" extras="[tf]" ;;
+    bare) packages=ipykernel extras= ;;
+  esac
+  make_venv "newest packages"
+  if [ -n "$uv" ]; then
+    "$uv" pip install $quiet --python "$venv/bin/python" -e ".$extras" $packages >&2
+  else
+    "$venv/bin/python" -m pip install $quiet -e ".$extras" $packages >&2
+  fi || die_without_packages
+  printf '%s\n' "$project" >"$venv/project.stamp"
 }
 
 install_project() {
@@ -143,11 +187,12 @@ install_project() {
 # Sets all that the environment depends on. python is empty where the right one is not found.
 plan() {
   case $kind in
-    tfx | core) "choose_$kind" ;;
-    *) die "usage: setup_env.sh tfx|core [PYTHON]" ;;
+    tfx | core | newest | bare) "choose_$kind" ;;
+    *) die "usage: setup_env.sh tfx|core|newest|bare [PYTHON]" ;;
   esac
   venv=$PWD/.venv/$name
-  locked=$(cksum <"$lock")
+  locked=$project
+  [ -z "$lock" ] || locked=$(cksum <"$lock")
 }
 
 kind=${1:-}
@@ -175,7 +220,10 @@ if ! has_packages || ! has_project; then
   # set-up is done again.
   if ! has_packages; then
     [ -n "$python" ] || fetch_python
-    install_locked
+    case $kind in
+      newest | bare) install_newest ;;
+      *) install_locked ;;
+    esac
     printf '%s\n' "$locked" >"$venv/locked.stamp"
   fi
   if ! has_project; then

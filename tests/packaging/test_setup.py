@@ -178,3 +178,59 @@ def test_an_incomplete_environment_says_that_it_must_be_written(checkout: Path) 
         assert set_up(checkout)[0] == 0
         (checkout / "constraints" / "core.txt").write_text("")
         _let_others_read(checkout)
+
+
+@pytest.mark.parametrize("kind", ["newest", "bare"])
+def test_the_newest_packages_need_a_new_python(bare_machine: Path, kind: str) -> None:
+    message = run_setup(bare_machine, kind)
+    assert re.fullmatch(r"error: found no Python 3\.12 or 3\.13.*: install .*\n", message)
+    add_program(bare_machine / "bin" / "python3.11", "echo 3.11")
+    message = run_setup(bare_machine, kind, "3.11")
+    assert message.startswith("error: the newest packages are tried on Python 3.12 and 3.13, and ")
+
+
+def set_newest_up(checkout: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Sets the bare environment up, with a uv that fails to install where OFFLINE is set."""
+    add_program(
+        checkout / "bin" / "uv",
+        f"""echo "$*" >>{checkout}/uv.txt
+        [ "$1" != pip ] || [ -z "$OFFLINE" ] || {{ echo "no index" >&2; exit 2; }}
+        [ "$1" != venv ] || {{ mkdir -p .venv/bare-3.12/bin &&
+          cp bin/python3.12 .venv/bare-3.12/bin/python; }}""",
+    )
+    return subprocess.run(
+        ["sh", "tools/setup_env.sh", "bare", "3.12"],
+        cwd=checkout,
+        env={"PATH": f"{checkout}/bin:/usr/bin:/bin", **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_newest_packages_are_installed_again_when_the_project_changes(checkout: Path) -> None:
+    environment = f"{checkout}/.venv/bare-3.12\n"
+    for name in ("setup.py", "pyproject.toml"):
+        (checkout / "uv.txt").write_text("")
+        with (checkout / name).open("a", encoding="utf-8") as file:
+            file.write("# changed\n")
+        for _ in range(2):
+            done = set_newest_up(checkout)
+            assert (done.returncode, done.stdout) == (0, environment), done.stderr
+        installs = re.findall(r"^pip install .* -e \. ipykernel$", _read_calls(checkout), re.M)
+        assert len(installs) == 1
+        assert "constraint" not in _read_calls(checkout)
+
+
+def test_without_an_index_the_newest_packages_end_in_one_sentence(checkout: Path) -> None:
+    done = set_newest_up(checkout, OFFLINE="1")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.splitlines()[-1] == (
+        "error: the newest packages could not be installed, for the reason above: this needs a "
+        "package index, each time pyproject.toml changes"
+    )
+    assert set_newest_up(checkout).returncode == 0  # nothing half done is taken for complete
+
+
+def _read_calls(checkout: Path) -> str:
+    return (checkout / "uv.txt").read_text(encoding="utf-8")

@@ -1,0 +1,194 @@
+"""darkroom in Jupyter and IPython, with the newest packages and without those that are optional."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import darkroom
+from darkroom import dataset as datasets
+from darkroom.examples import decode_example
+from darkroom.tfrecords import read_records
+
+BOTH = pytest.mark.parametrize("environment", ["newest", "bare"])
+FRONTS = pytest.mark.parametrize("front", ["notebook", "ipython"])
+CONVERT = """
+import darkroom
+result = darkroom.convert("images.csv", "records")
+print(result.rows, result.written, dict(result.splits))
+"""
+FRAME = """
+import darkroom
+import pandas as pd
+df = pd.read_csv("images.csv")
+result = df.tensorflow.to_tfrecord(output_dir="records")
+print(result.rows, result.written, dict(result.splits))
+"""
+COUNTS = "23 23 {'train': 18, 'eval': 5}\n"
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Returns all files of a dataset but the index, which names the folder of its images."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.parent.name != "index"
+    }
+
+
+def read_labels(folder: Path) -> dict[str, Counter[str]]:
+    """Returns the labels of a dataset's records by split."""
+    return {
+        name: Counter(
+            decode_example(record)["image/class/text"][0].decode()
+            for shard in split.shards
+            for record in read_records(str(folder / shard.file))
+        )
+        for name, split in datasets.read_dataset(str(folder)).splits.items()
+        if split.records
+    }
+
+
+@BOTH
+def test_the_environments_are_what_they_are_for(notebook, environment):
+    cell = notebook(
+        "import importlib.util, importlib.metadata\n"
+        "[importlib.util.find_spec(n) is not None for n in ('pandas', 'tensorflow', 'tfx')]"
+    )
+    has_all = environment == "newest"
+    assert ast.literal_eval(cell.value) == [has_all, has_all, False]
+    if has_all:
+        version = notebook("importlib.metadata.version('pandas')").value
+        assert int(ast.literal_eval(version).partition(".")[0]) >= 3
+
+
+@FRONTS
+@pytest.mark.parametrize(
+    ("environment", "code"), [("newest", CONVERT), ("bare", CONVERT), ("newest", FRAME)]
+)
+def test_a_conversion_gives_the_bytes_that_it_gives_elsewhere(
+    request, environment, front, code, images
+):
+    cell = request.getfixturevalue(front)(code)
+    assert (cell.out, cell.err, cell.trace) == (COUNTS, "", [])
+    folder = images.parent
+    assert read_labels(folder / "records") == {
+        "train": Counter(cat=6, dog=6, owl=6),
+        "eval": Counter(cat=2, dog=2, owl=1),
+    }
+    darkroom.convert(images, folder / "elsewhere")
+    assert read_files(folder / "records") == read_files(folder / "elsewhere")
+    # Beam removes its folder everywhere but in notebooks.
+    assert list((folder / "tmp").glob("beam-pipeline*")) == []
+
+
+@BOTH
+def test_a_dataset_is_verified_and_looked_into(notebook, images):
+    assert notebook(CONVERT).out == COUNTS
+    cell = notebook('result = darkroom.verify("records"); print(result.findings, result.records)')
+    assert (cell.out, cell.err) == ("() 23\n", "")
+
+    cell = notebook('darkroom.inspect("records", n=18)')
+    folder = images.parent / "inspection"
+    assert (cell.err, cell.trace) == ("", [])
+    assert cell.value == (
+        f"Inspection(sheet='{folder}/contact-sheet.png', csv='{folder}/records.csv', records=18)"
+    )
+    with Image.open(folder / "contact-sheet.png") as sheet:
+        assert sheet.width > sheet.height / 2 > 100
+    with (folder / "records.csv").open(newline="", encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    assert Counter(row["image/class/text"] for row in table) == Counter(cat=6, dog=6, owl=6)
+
+    cell = notebook('found = darkroom.find_duplicates("records"); print(found.bytes_groups, found)')
+    assert (cell.out.split()[0], cell.err) == ("1", "")
+    assert (images.parent / "records" / "duplicates.parquet").exists()
+
+
+def test_a_dataset_is_loaded(notebook, images):
+    assert notebook(CONVERT).out == COUNTS
+    cell = notebook(
+        "import json\n"
+        'data = darkroom.load("records", image_size=(12, 10), batch_size=4, training=True)\n'
+        "batches = [(x.numpy(), y.numpy()) for x, y in data['eval']]\n"
+        "print(json.dumps([[int(x.sum()) for x in xs] for xs, _ in batches]))\n"
+        "print(json.dumps([int(y) for _, ys in batches for y in ys]))\n"
+        "print(json.dumps([list(x.shape) for x, _ in data['train']]))"
+    )
+    assert cell.trace == []
+    assert not any(word in cell.err for word in ("apitools", "apache_beam", "Beam"))
+    sums, labels, shapes = map(json.loads, cell.out.splitlines()[-3:])
+    assert Counter(labels) == Counter({0: 2, 1: 2, 2: 1})
+    assert sum(shape[0] for shape in shapes) == 18
+    assert {tuple(shape[1:]) for shape in shapes} == {(12, 10, 3)}
+    # The order is a seeded shuffle; the images that keep their bytes have their own pixels.
+    found = [value for batch in sums for value in batch]
+    expected = []
+    for number in (7, 19):  # the PNGs of the eval split
+        with Image.open(images.parent / f"images/{number:02d}.png") as image:
+            expected.append(sum(image.tobytes()))
+    assert len(found) == 5
+    assert set(expected) <= set(found)
+
+
+@pytest.mark.parametrize("environment", ["bare"])
+def test_without_tensorflow_load_ends_with_what_to_install(notebook):
+    cell = notebook('import darkroom\ndarkroom.load("records", image_size=(8, 8))')
+    assert "needs the extra 'tf', which is not installed. In a checkout" in cell.trace[-1]
+
+
+@BOTH
+def test_an_error_ends_with_what_is_wrong_and_what_to_do(notebook, images):
+    with images.open("a", encoding="utf-8") as file:
+        file.write("TRAIN,images/none.png,cat\n")
+    cell = notebook('import darkroom\ndarkroom.convert("images.csv", "records", max_rejects=0)')
+    assert any(
+        line.startswith("TooManyRejectsError: 1 of 24 rows were refused") for line in cell.trace
+    )
+    assert "max_rejects (--max-rejects)" in cell.trace[-1]
+    cell = notebook('darkroom.verify("records").findings')
+    assert "Give the folder that a finished conversion wrote." in cell.value
+
+
+@BOTH
+def test_other_threads_and_a_running_event_loop_convert_too(notebook, images):
+    cell = notebook(
+        "import asyncio, darkroom\n"
+        "run = lambda folder: asyncio.to_thread(darkroom.convert, 'images.csv', folder)\n"
+        "results = await asyncio.gather(run('a'), run('b'))\n"
+        "print([result.written for result in results])"
+    )
+    assert (cell.out, cell.err, cell.trace) == ("[23, 23]\n", "", [])
+    folder = images.parent
+    assert read_files(folder / "a") == read_files(folder / "b")
+
+
+def test_progress_in_a_cell_is_plain_lines(notebook, images):
+    cell = notebook(
+        "import sys\n"
+        "from darkroom import convert, progress\n"
+        "with progress.use(progress.make_sink(sys.stdout)):\n"
+        "    convert('images.csv', 'records')"
+    )
+    first, second = cell.out.splitlines()
+    assert first.startswith("Reading the source done in")
+    assert second.startswith("Converting done in")
+    assert "23 rows" in second
+    assert "\x1b" not in cell.out
+    assert cell.err == ""
+
+
+@BOTH
+def test_help_and_a_star_import_work_in_a_cell(notebook):
+    cell = notebook("from darkroom import *\nimport darkroom\nhelp(darkroom)\n")
+    assert (cell.err, cell.trace) == ("", [])
+    assert "Opens a converted dataset, or the images" in cell.out
+    assert notebook("load.__module__, convert.__module__").value == (
+        "('darkroom.loading', 'darkroom.converter')"
+    )
