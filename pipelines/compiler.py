@@ -58,7 +58,7 @@ def compile_pipeline(config: PipelineConfig, target: str) -> dict[str, Any]:
     config = dataclasses.replace(
         config, beam_args=tuple(make_beam_args(config)), push_to=config.push_to or ""
     )
-    pipeline = create_pipeline(config)
+    pipeline = create_pipeline(config, config.manifest.labels)
     check_components(config.resources, [node.id for node in pipeline.components])
     job = _run_compiler(pipeline, config, target)
     spec = job["pipelineSpec"]

@@ -94,7 +94,9 @@ class PipelineConfig:
             a compiled pipeline.
         beam_args: Arguments of Beam for the components that use it.
         cache: Whether what has not changed is taken from earlier runs.
-        source_fingerprint: State of the source, see `darkroom.fingerprint`.
+        source_fingerprint: State of the source, see `darkroom.fingerprint`. When None, a run takes
+            it itself, and what is compiled reads the source in each run unless `darkroom submit`
+            takes it; a text is used as it is.
         model_fingerprint: State of the model's own files, see `darkroom.pipelines.inputs`.
         checkpoint_dir: Folder where a training keeps its checkpoints until it is done, so that a
             run that was killed goes on; the model-run artifact when None.
@@ -149,7 +151,7 @@ class PipelineConfig:
     push_to: str | None = None
     beam_args: tuple[str, ...] = LOCAL_BEAM_ARGS
     cache: bool = True
-    source_fingerprint: str = ""
+    source_fingerprint: str | None = None
     model_fingerprint: str = ""
     checkpoint_dir: str | None = None
     image: str = ""

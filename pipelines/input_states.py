@@ -17,8 +17,9 @@ from darkroom import storage
 from darkroom.components.parameters import MODEL_FINGERPRINT_KEY, NAMES, apply_parameters
 from darkroom.entries import Chunk
 from darkroom.errors import UsageError, describe_os_error
+from darkroom.fingerprint import read_source_state
 from darkroom.options import CONFIG_KEY
-from darkroom.pipelines.inputs import fingerprint_model, read_source_state
+from darkroom.pipelines.inputs import fingerprint_model
 from darkroom.pipelines.prepared_run import PreparedRun
 from darkroom.rows import ManifestOptions
 
@@ -79,16 +80,18 @@ def read_properties(run: PreparedRun, task: str) -> dict[str, Any]:
 def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_paths: bool) -> str:
     _check_stores(run)
     options = ManifestOptions.from_json(properties["options"])
-    for path in (properties["source"], options.exclude, *options.allowed_roots):
+    for path in (
+        properties["source"],
+        options.exclude,
+        options.label_map,
+        *options.allowed_roots,
+    ):
         if path is not None:
             _check_path(path, shared_paths)
 
     def check(chunk: Chunk) -> None:
-        for uri, size in zip(chunk.columns["uri"], chunk.columns["size"], strict=True):
-            if uri:
-                _check_path(uri, shared_paths)
-            if uri and size is None:
-                _check_missing(uri)
+        for uri in filter(None, chunk.columns["uri"]):
+            _check_path(uri, shared_paths)
 
     try:
         return read_source_state(properties["source"], options, check)
@@ -115,16 +118,6 @@ def _check_path(path: str, shared_paths: bool) -> None:
             f"{path} is a path in its container, which may name another file here; "
             "if both are on one volume, say so with --shared-paths."
         )
-
-
-def _check_missing(uri: str) -> None:
-    """Checks that an image of unknown state is none, rather than one that is kept from us."""
-    try:
-        storage.stat_file(uri)
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError) as error:
-        raise _UnseenError(f"{uri} cannot be seen from here ({error})") from error
 
 
 def _read_model_state(_: PreparedRun, properties: Mapping[str, Any], shared_paths: bool) -> str:

@@ -9,46 +9,35 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.util
-from collections.abc import Callable
 
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from darkroom import __version__, storage
-from darkroom.entries import Chunk
+from darkroom import storage
 from darkroom.errors import UsageError, describe_os_error
-from darkroom.fingerprint import fingerprint_source
 from darkroom.model_names import APPLICATIONS_PREFIX
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.rows import ManifestOptions
 
 _INPUTS_FOLDER = "inputs"
 _CHECKPOINTS_FOLDER = "checkpoints"
 
 
 def pin_inputs(config: PipelineConfig) -> PipelineConfig:
-    """Returns the configuration of a local run with the state of everything that it reads.
+    """Returns the configuration of a local run with the state of what its nodes read by path.
+
+    The source and the label map are not among it: ManifestGen's driver takes their state.
 
     Raises:
-        DataError: The source as a whole cannot be used.
         UsageError: The schema is no schema.
         OSError: Something cannot be read.
     """
     return dataclasses.replace(
         config,
-        source_fingerprint=read_source_state(config.data, config.manifest),
+        source_fingerprint=None,
         schema=None if config.schema is None else _copy_schema(config.schema, config.root),
         model_fingerprint=fingerprint_model(config.model, config.weights),
         checkpoint_dir=storage.join(config.root, _CHECKPOINTS_FOLDER),
     )
-
-
-def read_source_state(
-    source: str, options: ManifestOptions, check: Callable[[Chunk], None] | None = None
-) -> str:
-    """Returns the state of a source for ManifestGen; see `fingerprint_source`."""
-    # Another version of darkroom may do the same work otherwise.
-    return f"{__version__}-{fingerprint_source(source, options, check)}"
 
 
 def _copy_schema(path: str, root: str) -> str:

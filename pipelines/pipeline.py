@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tensorflow_model_analysis as tfma
 from tfx.components import Evaluator, ExampleValidator, SchemaGen, Trainer
 from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
@@ -30,12 +32,18 @@ ACCURACY = "SparseCategoricalAccuracy"
 CONFUSIONS = "MultiClassConfusionMatrixAtThresholds"
 
 
-def create_pipeline(config: PipelineConfig) -> Pipeline:
-    """Returns the pipeline of a configuration; reads and writes nothing."""
+def create_pipeline(config: PipelineConfig, labels: Sequence[str] | None = None) -> Pipeline:
+    """Returns the pipeline of a configuration; reads and writes nothing.
+
+    Args:
+        config: What the pipeline is to do.
+        labels: The label map itself, for runs that cannot see its file; when None, each run reads
+            the file.
+    """
     manifest_gen = ManifestGen(
         config.data,
         schema=config.manifest.schema,
-        labels=config.manifest.labels,
+        labels=config.label_map if labels is None else labels,
         split_ratios=config.manifest.split_ratios,
         seed=config.seed,
         encoding=config.source_encoding,

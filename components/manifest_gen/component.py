@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from darkroom import storage
 from darkroom.components.artifacts import ImageManifest, Rejects
-from darkroom.components.manifest_gen import executor
+from darkroom.components.manifest_gen import driver, executor
 from darkroom.rows import ManifestOptions
 from darkroom.schema import Schema
 from darkroom.sources.text import DEFAULT_ENCODING, parse_encoding
@@ -19,7 +20,7 @@ from darkroom.splits import SplitRatios
 
 SOURCE_KEY = executor.SOURCE_KEY
 OPTIONS_KEY = executor.OPTIONS_KEY
-FINGERPRINT_KEY = "source_fingerprint"
+FINGERPRINT_KEY = executor.FINGERPRINT_KEY
 MANIFEST_KEY = executor.MANIFEST_KEY
 REJECTS_KEY = executor.REJECTS_KEY
 
@@ -42,6 +43,11 @@ class ManifestGenSpec(ComponentSpec):
 class ManifestGen(base_component.BaseComponent):
     """Reads a list of images, assigns splits, orders the rows, and lists what it refused.
 
+    TFX's cache compares properties, which do not change when a file behind a path does. So each
+    run takes the fingerprint of the source, its images, the list of exclusions and the label map
+    before it looks into the cache. Where they cannot be seen, the node does its work, and the log
+    says why.
+
     Component `outputs` contains:
       - `manifest`: `ImageManifest`, with the label map.
       - `rejects`: `Rejects`.
@@ -49,19 +55,20 @@ class ManifestGen(base_component.BaseComponent):
 
     SPEC_CLASS = ManifestGenSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+    DRIVER_CLASS = driver.Driver
 
     def __init__(
         self,
         source: str,
         *,
         schema: Schema | Mapping[str, Any] | None = None,
-        labels: Sequence[str] | None = None,
+        labels: Sequence[str] | str | os.PathLike[str] | None = None,
         split_ratios: SplitRatios | None = None,
         seed: int = 0,
         encoding: str = DEFAULT_ENCODING,
         allowed_roots: Sequence[str] = (),
         exclude: str | None = None,
-        source_fingerprint: str = "",
+        source_fingerprint: str | None = None,
     ) -> None:
         """Makes the component.
 
@@ -69,19 +76,25 @@ class ManifestGen(base_component.BaseComponent):
             source: Path of a CSV, JSONL or Parquet file, a pattern of such files, or a folder of
                 images.
             schema: Kind of each column by name; told from their names when None.
-            labels: The label map in order; the labels sorted as text when None.
+            labels: The label map in order, or the path of a file with one label a line, which each
+                run reads; the labels sorted as text when None.
             split_ratios: Shares of rows that declare no split.
             seed: Seed of order and splits.
             encoding: How a CSV or JSONL file is encoded.
             allowed_roots: Folders below which all images must lie, wherever links lead; looked
                 up where the component runs.
             exclude: Path of a list of images to leave out; see `darkroom.exclusions`.
-            source_fingerprint: From `darkroom.fingerprint.fingerprint_source`. TFX's cache sees
-                only properties, so without it a changed file at the same path goes unnoticed.
+            source_fingerprint: What the cache compares instead of the source. When None each run
+                takes it, which reads the list and asks for the size and version of each image.
+                A text is used as it is, and nothing is looked at: with "" a changed file at the
+                same path goes unnoticed.
 
         Raises:
             UsageError: An option is wrong.
         """
+        label_map: str | None = None
+        if isinstance(labels, str | os.PathLike):
+            labels, label_map = None, os.fspath(labels)
         options = ManifestOptions(
             schema=None if schema is None else Schema.parse(schema),
             labels=None if labels is None else tuple(labels),
@@ -90,13 +103,18 @@ class ManifestGen(base_component.BaseComponent):
             encoding=parse_encoding(encoding),
             allowed_roots=tuple(map(storage.absolute, allowed_roots)),
             exclude=exclude,
+            label_map=label_map,
         )
         super().__init__(
             ManifestGenSpec(
                 **{
                     SOURCE_KEY: source,
                     OPTIONS_KEY: options.to_json(),
-                    FINGERPRINT_KEY: source_fingerprint,
+                    FINGERPRINT_KEY: (
+                        executor.TAKEN_BY_EACH_RUN
+                        if source_fingerprint is None
+                        else source_fingerprint
+                    ),
                     MANIFEST_KEY: channel_utils.as_channel([ImageManifest()]),
                     REJECTS_KEY: channel_utils.as_channel([Rejects()]),
                 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from absl import logging
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
@@ -12,8 +13,14 @@ from darkroom.rows import ManifestOptions
 
 SOURCE_KEY = "source"
 OPTIONS_KEY = "options"
+FINGERPRINT_KEY = "source_fingerprint"
 MANIFEST_KEY = "manifest"
 REJECTS_KEY = "rejects"
+
+# What the property holds until the driver puts the source's fingerprint there. Kubeflow Pipelines
+# and Vertex AI run no drivers: they replace this text by the id of the run before they look into
+# their caches, so that there the node does its work in each run.
+TAKEN_BY_EACH_RUN = "{{$.pipeline_job_uuid}}"
 
 
 class Executor(base_executor.BaseExecutor):
@@ -30,13 +37,20 @@ class Executor(base_executor.BaseExecutor):
         Args:
             input_dict: Empty.
             output_dict: `manifest`: an ImageManifest; `rejects`: a Rejects.
-            exec_properties: `source`: path or pattern; `options`: `ManifestOptions` as JSON.
+            exec_properties: `source`: path or pattern; `options`: `ManifestOptions` as JSON;
+                `source_fingerprint`: what the cache compared.
 
         Raises:
             DataError: The source as a whole cannot be used.
         """
         manifest_artifact = artifact_utils.get_single_instance(output_dict[MANIFEST_KEY])
         rejects_artifact = artifact_utils.get_single_instance(output_dict[REJECTS_KEY])
+        if exec_properties.get(FINGERPRINT_KEY) == TAKEN_BY_EACH_RUN:
+            logging.warning(
+                "This runner does not run drivers, so its cache cannot notice that %s has changed: "
+                "switch the cache off, or give ManifestGen a source_fingerprint.",
+                exec_properties[SOURCE_KEY],
+            )
         options = ManifestOptions.from_json(exec_properties[OPTIONS_KEY])
         manifest = write_manifest(
             exec_properties[SOURCE_KEY], manifest_artifact.uri, rejects_artifact.uri, options

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom import labels, splits, storage
@@ -29,6 +29,8 @@ class ManifestOptions:
         allowed_roots: Folders below which all images must lie, as absolute paths; links are
             followed where the rows are read. None allows every place.
         exclude: Path of a list of images to leave out; see `darkroom.exclusions`.
+        label_map: Path of a file with the labels, one a line, which is read together with the
+            source; instead of `labels`.
     """
 
     schema: Schema | None = None
@@ -38,6 +40,7 @@ class ManifestOptions:
     encoding: str = DEFAULT_ENCODING
     allowed_roots: tuple[str, ...] = ()
     exclude: str | None = None
+    label_map: str | None = None
 
     def __post_init__(self) -> None:
         """Checks the label map.
@@ -45,10 +48,10 @@ class ManifestOptions:
         Raises:
             UsageError: It is empty, repeats a label, or is given beside integer labels.
         """
-        if self.labels is None:
-            return
-        labels.build_label_map((), self.labels)
-        if self.schema is not None and self.schema.has_integer_labels:
+        if self.labels is not None:
+            labels.build_label_map((), self.labels)
+        is_given = self.labels is not None or self.label_map is not None
+        if is_given and self.schema is not None and self.schema.has_integer_labels:
             raise UsageError(
                 "A label map was given beside integer labels, which number themselves.",
                 "Drop the label map, or make the column a 'string_label'.",
@@ -83,21 +86,35 @@ class ManifestOptions:
             exclude=None if exclude is None else storage.absolute(exclude),
         )
 
+    def with_labels(self) -> ManifestOptions:
+        """Returns the options with the labels that are in the file `label_map` now.
+
+        Raises:
+            DataError: The file is not UTF-8 text.
+            StorageError: It cannot be read.
+            UsageError: It is not a label map.
+        """
+        if self.label_map is None:
+            return self
+        return replace(self, labels=tuple(labels.read_labels(self.label_map)), label_map=None)
+
     def to_json(self) -> str:
         """Returns the options as JSON text, the form in which a pipeline carries them."""
         columns = None if self.schema is None else list(self.schema.columns)
         ratios = self.split_ratios.as_tuple()
-        return json.dumps(
-            {
-                "schema": columns,
-                "labels": self.labels,
-                "split_ratios": ratios,
-                "seed": self.seed,
-                "encoding": self.encoding,
-                "allowed_roots": self.allowed_roots,
-                "exclude": self.exclude,
-            }
-        )
+        values = {
+            "schema": columns,
+            "labels": self.labels,
+            "split_ratios": ratios,
+            "seed": self.seed,
+            "encoding": self.encoding,
+            "allowed_roots": self.allowed_roots,
+            "exclude": self.exclude,
+        }
+        # Only where there is one: files that were compiled before keep their place in caches.
+        if self.label_map is not None:
+            values["label_map"] = self.label_map
+        return json.dumps(values)
 
     @classmethod
     def from_json(cls, text: str) -> ManifestOptions:
@@ -112,6 +129,7 @@ class ManifestOptions:
             encoding=values.get("encoding", DEFAULT_ENCODING),
             allowed_roots=tuple(values.get("allowed_roots", ())),
             exclude=values.get("exclude"),
+            label_map=values.get("label_map"),
         )
 
 

@@ -120,7 +120,7 @@ def write_manifest(
         UsageError: The source is of no known kind, or an option does not fit it.
         OSError: The source cannot be read, or the output not be written.
     """
-    options = options or ManifestOptions()
+    options = (options or ManifestOptions()).with_labels()
     sources = open_sources(source, options.schema, options.encoding)
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)

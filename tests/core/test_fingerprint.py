@@ -2,9 +2,10 @@ import os
 
 import pytest
 
+import darkroom
 from darkroom import storage
-from darkroom.errors import DataError
-from darkroom.fingerprint import fingerprint_source
+from darkroom.errors import DataError, StorageError
+from darkroom.fingerprint import fingerprint_source, read_source_state
 from darkroom.manifest_writer import write_manifest
 from darkroom.rows import ManifestOptions
 from darkroom.splits import SplitRatios
@@ -119,3 +120,30 @@ def test_a_check_sees_the_rows_that_count(source):
     folder = source.parent
     assert sizes == {f"{folder}/a.jpg": 5, f"{folder}/b.jpg": None}
     assert [reject.reason for reject in chunk.rejects] == ["empty_label"]
+
+
+def test_a_fingerprint_depends_on_what_is_in_a_label_map(source, tmp_path):
+    labels = tmp_path / "labels.txt"
+    options = ManifestOptions(label_map=str(labels))
+    found = {fingerprint_source(source)}
+    for text in ("cat\ndog\nowl\n", "dog\ncat\nowl\n", "dog\ncat\n"):
+        labels.write_text(text)
+        found.add(fingerprint_source(source, options))
+    assert len(found) == 4
+    labels.write_text("\ufeffdog\r\ncat")
+    assert fingerprint_source(source, options) in found
+
+
+def test_a_state_is_of_this_version_and_of_all_images(source, monkeypatch):
+    assert read_source_state(source) == f"{darkroom.__version__}-{fingerprint_source(source)}"
+    (source.parent / "gone.jpg").unlink(missing_ok=True)
+    with source.open("a") as file:
+        file.write("TRAIN,gone.jpg,cat\n")
+    missing = read_source_state(source)
+    (source.parent / "gone.jpg").write_bytes(b"x")
+    assert read_source_state(source) != missing
+    # What cannot be looked at may change unseen.
+    (source.parent / "gone.jpg").unlink()
+    (source.parent / "gone.jpg").symlink_to("gone.jpg")
+    with pytest.raises(StorageError, match="The state of .*/gone.jpg is unknown: "):
+        read_source_state(source)

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+_RUN_ID = "{{$.pipeline_job_uuid}}"
+
 
 @dataclass
 class ServiceCache:
@@ -28,9 +30,11 @@ class ServiceCache:
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
     num_artifacts: int = 0
 
-    def run(self, spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> set[str]:
+    def run(
+        self, spec: Mapping[str, Any], parameters: Mapping[str, Any], run_id: str = ""
+    ) -> set[str]:
         """Runs a pipeline; returns the tasks that did their work."""
-        definitions = spec["root"]["inputDefinitions"]["parameters"]
+        definitions = spec["root"].get("inputDefinitions", {}).get("parameters", {})
         values = {name: each.get("defaultValue") for name, each in definitions.items()}
         done: dict[str, dict[str, str]] = {}
         worked = set()
@@ -40,7 +44,8 @@ class ServiceCache:
                 n for n, t in waiting.items() if set(t.get("dependentTasks", ())) <= {*done}
             )
             task = waiting.pop(name)
-            key = self._make_key(spec, task, {**values, **parameters}, done)
+            given = {**values, **parameters, _RUN_ID: run_id}
+            key = self._make_key(spec, task, given, done)
             is_cached = task.get("cachingOptions", {}).get("enableCache", False)
             if is_cached and key in self.outputs:
                 done[name] = self.outputs[key]
@@ -104,7 +109,9 @@ def _find_artifact(source: Mapping[str, Any], done: Mapping[str, Mapping[str, st
 def _find_value(source: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
     if parameter := source.get("componentInputParameter"):
         return values[parameter]
-    return source["runtimeValue"]["constant"]
+    # The driver puts the run's id where a constant is this text and no more (resolve.go).
+    constant = source["runtimeValue"]["constant"]
+    return values[_RUN_ID] if constant == _RUN_ID else constant
 
 
 def make_fingerprint(key: Mapping[str, Any]) -> str:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from darkroom.components.manifest_gen.driver import Driver
 from darkroom.errors import UsageError
+from darkroom.fingerprint import read_source_state
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.inputs import fingerprint_model, pin_inputs, read_source_state
+from darkroom.pipelines.inputs import fingerprint_model, pin_inputs
 from darkroom.pipelines.pipeline import create_pipeline
 
 SCHEMA = 'feature { name: "image/height" type: INT int_domain { min: %d } }'
@@ -25,7 +27,12 @@ def config(tmp_path: Path) -> PipelineConfig:
 
 
 def _properties(config: PipelineConfig) -> dict[str, dict[str, object]]:
-    return {c.id: dict(c.exec_properties) for c in create_pipeline(pin_inputs(config)).components}
+    """Returns what TFX's cache compares, by node."""
+    nodes = create_pipeline(pin_inputs(config)).components
+    found = {node.id: dict(node.exec_properties) for node in nodes}
+    driver = Driver(metadata_handle=None)
+    found["ManifestGen"] = driver.resolve_exec_properties(found["ManifestGen"], None, None)
+    return found
 
 
 def test_unchanged_files_give_unchanged_properties(config):
@@ -39,9 +46,21 @@ def test_a_changed_image_changes_the_manifests_properties(config):
     assert [name for name in before if before[name] != after[name]] == ["ManifestGen"]
 
 
-def test_an_allowed_folder_that_is_none_is_told_before_the_run(config, tmp_path):
-    with pytest.raises(UsageError, match=f"The allowed root {tmp_path}/typo is no folder"):
-        pin_inputs(dataclasses.replace(config, allowed_roots=(f"{tmp_path}/typo",)))
+def test_a_fingerprint_of_the_configuration_is_not_taken_for_the_present_state(config):
+    pinned = _properties(dataclasses.replace(config, source_fingerprint="of last week"))
+    assert pinned == _properties(config)
+
+
+def test_a_pipeline_sees_a_label_map_that_changed_after_it_was_made(config, tmp_path):
+    labels = tmp_path / "labels.txt"
+    labels.write_text("cat\ndog\n")
+    [node, *_] = create_pipeline(dataclasses.replace(config, label_map=str(labels))).components
+    driver, before = Driver(metadata_handle=None), dict(node.exec_properties)
+    found = [driver.resolve_exec_properties(before, None, None)]
+    labels.write_text("dog\ncat\n")
+    found.append(driver.resolve_exec_properties(before, None, None))
+    assert found[0]["source_fingerprint"] != found[1]["source_fingerprint"]
+    assert node.exec_properties == before
 
 
 def test_an_allowed_folder_may_be_a_link(config, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import json
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 from PIL import Image
 
 from darkroom.components.validation_gate.executor import GateError
-from darkroom.fingerprint import fingerprint_source
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.lineage import read_latest_run
 from darkroom.pipelines.local_runner import run_locally
@@ -47,8 +45,7 @@ def _write_images(folder: Path, eval_height: int = 12, eval_camera: str = "one")
 
 
 def _config(source: Path, root: Path, **options) -> PipelineConfig:
-    config = PipelineConfig(data=str(source), root=str(root), **options)
-    return dataclasses.replace(config, source_fingerprint=fingerprint_source(config.data))
+    return PipelineConfig(data=str(source), root=str(root), **options)
 
 
 def _run_to_gate(config: PipelineConfig) -> tuple[str, dict[str, str]]:

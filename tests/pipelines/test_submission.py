@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from darkroom import __version__, cli, entries, storage
+from darkroom import __version__, cli, storage
 from darkroom.errors import AccessError, DataError, UsageError
 from darkroom.pipelines import input_states, submission, submitted_run
 from darkroom.pipelines.compiled_files import write_compiled
@@ -381,9 +381,7 @@ def test_remote_images_count_and_those_that_are_kept_from_us_are_told(run, volum
             raise state
         return storage.FileInfo(5, state)
 
-    fake = SimpleNamespace(**{**vars(storage), "stat_file": stat})
-    monkeypatch.setattr(entries, "storage", fake)
-    monkeypatch.setattr(input_states, "storage", fake)
+    monkeypatch.setattr(storage, "stat_file", stat)
     missing = _pin(run)
     states["s3://b/b.jpg"] = "1"
     present = _pin(run)
@@ -393,7 +391,7 @@ def test_remote_images_count_and_those_that_are_kept_from_us_are_told(run, volum
     states["s3://b/b.jpg"] = AccessError("forbidden")
     unseen = _pin(run)
     assert not _is_cached(unseen)
-    assert "s3://b/b.jpg cannot be seen from here (forbidden)" in unseen.notes[0]
+    assert "The state of s3://b/b.jpg is unknown: forbidden" in unseen.notes[0]
 
 
 def test_local_images_of_a_remote_list_are_not_taken_for_those_of_the_containers(
