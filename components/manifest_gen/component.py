@@ -94,7 +94,7 @@ class ManifestGen(base_component.BaseComponent):
         """
         label_map: str | None = None
         if isinstance(labels, str | os.PathLike):
-            labels, label_map = None, os.fspath(labels)
+            labels, label_map = None, str(labels)
         options = ManifestOptions(
             schema=None if schema is None else Schema.parse(schema),
             labels=None if labels is None else tuple(labels),

@@ -145,5 +145,5 @@ def test_a_state_is_of_this_version_and_of_all_images(source, monkeypatch):
     # What cannot be looked at may change unseen.
     (source.parent / "gone.jpg").unlink()
     (source.parent / "gone.jpg").symlink_to("gone.jpg")
-    with pytest.raises(StorageError, match="The state of .*/gone.jpg is unknown: "):
+    with pytest.raises(StorageError, match=r"The state of .*/gone.jpg is unknown: "):
         read_source_state(source)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from darkroom import __version__, cli, storage
+from darkroom import __version__, cli, entries, fingerprint, storage
 from darkroom.errors import AccessError, DataError, UsageError
 from darkroom.pipelines import input_states, submission, submitted_run
 from darkroom.pipelines.compiled_files import write_compiled
@@ -381,7 +381,9 @@ def test_remote_images_count_and_those_that_are_kept_from_us_are_told(run, volum
             raise state
         return storage.FileInfo(5, state)
 
-    monkeypatch.setattr(storage, "stat_file", stat)
+    fake = SimpleNamespace(**{**vars(storage), "stat_file": stat})
+    monkeypatch.setattr(entries, "storage", fake)
+    monkeypatch.setattr(fingerprint, "storage", fake)
     missing = _pin(run)
     states["s3://b/b.jpg"] = "1"
     present = _pin(run)
