@@ -11,6 +11,7 @@ from pyarrow import fs
 
 from darkroom import storage
 from darkroom.errors import TransientStorageError
+from darkroom.listed_states import list_states
 from darkroom.rejects import Reject
 
 CHUNK_ROWS = 16_384
@@ -78,7 +79,7 @@ def make_chunk(items: Sequence[Entry | Reject], pool: Executor | None = None) ->
 
     Args:
         items: The rows.
-        pool: Asks for the state of remote images, one by one; that stays unknown when None.
+        pool: Asks for the state of remote images; that stays unknown when None.
     """
     entries = [item for item in items if isinstance(item, Entry)]
     rejects = [item for item in items if isinstance(item, Reject)]
@@ -107,12 +108,18 @@ def _look_up(uris: Sequence[str], pool: Executor | None) -> list[State]:
         return states
     found = iter(states)
     remote = [uri for uri in uris if storage.is_remote(uri)]
-    asked = iter(pool.map(stat_image, remote) if pool else [])
+    asked = iter(_look_up_remote(remote, pool) if pool else [])
     unknown: State = (None, None)
     return [
         next(found) if uri.startswith("/") else next(asked, unknown) if uri else unknown
         for uri in uris
     ]
+
+
+def _look_up_remote(uris: Sequence[str], pool: Executor) -> list[State]:
+    listed = list_states(uris, pool)
+    others = iter(pool.map(stat_image, [uri for uri in uris if uri not in listed]))
+    return [listed[uri] if uri in listed else next(others) for uri in uris]
 
 
 def _look_up_local(uris: Sequence[str]) -> list[State]:

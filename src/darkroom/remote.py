@@ -115,21 +115,36 @@ def match(pattern: str) -> list[str]:
     ]
 
 
-def _list_pages(path: str, prefix: str, delimiter: str = "") -> Iterator[Page]:
+def list_objects(folder: str, first: str) -> Iterator[list[Object]]:
+    """Yields the objects directly below a folder, from one of that name on, in pages.
+
+    Args:
+        folder: Path without a `/` at its end.
+        first: Name of the first one, without the folder.
+    """
+    prefix = _below(folder)
+    # Stores start behind a name, and hardly a name is between one and itself without its end.
+    for page in _list_pages(folder, prefix, "/", prefix + first[:-1]):
+        yield [found._replace(name=found.name.removeprefix(prefix)) for found in page.objects]
+
+
+def _list_pages(path: str, prefix: str, delimiter: str = "", after: str = "") -> Iterator[Page]:
     token: str | None = None
     while True:
-        page = _list_page(path, prefix, delimiter, token)
+        page = _list_page(path, prefix, delimiter, token, after)
         yield page
         token = page.token
         if token is None:
             return
 
 
-def _list_page(path: str, prefix: str, delimiter: str, token: str | None) -> Page:
+def _list_page(path: str, prefix: str, delimiter: str, token: str | None, after: str = "") -> Page:
     scheme, bucket, _ = split_path(path)
     try:
         return call(
-            path, "Listing", lambda store: store.list_page(bucket, prefix, delimiter, token)
+            path,
+            "Listing",
+            lambda store: store.list_page(bucket, prefix, delimiter, token, after),
         )
     except FileNotFoundError as error:
         raise StorageError(

@@ -196,6 +196,20 @@ def stat_file(path: str) -> FileInfo:
     return FileInfo(status.st_size, str(status.st_mtime_ns))
 
 
+def list_remote_states(folder: str, first: str) -> Iterator[dict[str, FileInfo]]:
+    """Yields size and version of the files directly in a remote folder by name, in pages.
+
+    Args:
+        folder: Its path.
+        first: Name of the file with which to begin; some before it may come, too.
+
+    Raises:
+        OSError: The store refuses, or fails.
+    """
+    for page in remote.list_objects(folder, first):
+        yield {found.name: FileInfo(found.size_bytes, found.version) for found in page}
+
+
 def exists(path: str) -> bool:
     """Tells whether a file or folder exists."""
     if is_remote(path):

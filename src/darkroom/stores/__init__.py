@@ -105,8 +105,14 @@ class Store(Protocol):
     def judge(self, error: Exception) -> Problem:
         """Tells what one of `errors` means."""
 
-    def list_page(self, bucket: str, prefix: str, delimiter: str, token: str | None) -> Page:
-        """Lists what begins with a prefix, up to the delimiter if there is one."""
+    def list_page(
+        self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
+    ) -> Page:
+        """Lists what begins with a prefix, up to the delimiter, from behind a name.
+
+        A delimiter or a name that is empty is none. A store may begin with that name itself, or
+        with names before it.
+        """
 
     def stat(self, bucket: str, name: str) -> Object:
         """Looks an object up."""

@@ -90,10 +90,17 @@ class GcsStore:
             return Problem.TRANSIENT
         return Problem.DENIED if isinstance(error, GoogleAuthError) else Problem.OTHER
 
-    def list_page(self, bucket: str, prefix: str, delimiter: str, token: str | None) -> Page:
-        """Lists what begins with a prefix, up to the delimiter if there is one."""
+    def list_page(
+        self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
+    ) -> Page:
+        """Lists what begins with a prefix, up to the delimiter, from behind a name."""
         listing = self._client.list_blobs(
-            bucket, prefix=prefix, delimiter=delimiter or None, page_token=token, **_ONCE
+            bucket,
+            prefix=prefix,
+            delimiter=delimiter or None,
+            page_token=token,
+            start_offset=after or None,
+            **_ONCE,
         )
         objects = [_describe(blob) for blob in next(listing.pages, ())]
         return Page(objects, sorted(listing.prefixes), listing.next_page_token)

@@ -95,9 +95,11 @@ class S3Store:
             return Problem.OTHER
         return Problem.TRANSIENT if isinstance(error, _NETWORK) else Problem.OTHER
 
-    def list_page(self, bucket: str, prefix: str, delimiter: str, token: str | None) -> Page:
-        """Lists what begins with a prefix, up to the delimiter if there is one."""
-        more = {"ContinuationToken": token} if token else {}
+    def list_page(
+        self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
+    ) -> Page:
+        """Lists what begins with a prefix, up to the delimiter, from behind a name."""
+        more = {"ContinuationToken": token} if token else {"StartAfter": after} if after else {}
         found = self._client.list_objects_v2(
             Bucket=bucket, Prefix=prefix, Delimiter=delimiter, **more
         )

@@ -1,0 +1,91 @@
+"""States of many images: from listings, and the same as one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from darkroom import listed_states, storage
+from darkroom.fingerprint import read_source_state
+from darkroom.listed_states import list_states
+
+NAMES = ["#1.jpg", "a b.jpg", "größe.jpg", *(f"{number:03d}.jpg" for number in range(20))]
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listed_states, "_MIN_IMAGES", 4)
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(4) as made:
+        yield made
+
+
+def _write_images(root: str) -> list[str]:
+    uris = [f"{root}/deep/images/{name}" for name in NAMES]
+    for number, uri in enumerate((*uris, f"{root}/deep/images/below/000.jpg", f"{root}/few.jpg")):
+        storage.write_bytes(uri, b"x" * number)
+    return uris
+
+
+def test_listings_tell_what_looking_up_does(store, pool):
+    proxy, root = store
+    uris = _write_images(root)
+    looked_up = {uri: storage.stat_file(uri) for uri in uris}
+    proxy.requests.clear()
+    given = [*uris, f"{root}/deep/images/absent.jpg", f"{root}/few.jpg"]
+    assert list_states(given, pool) == looked_up
+    assert len(proxy.requests) == 1
+
+
+def test_a_fingerprint_is_the_same_by_listings_and_one_by_one(store, tmp_path: Path, monkeypatch):
+    proxy, root = store
+    uris = _write_images(root)
+    source = tmp_path / "images.csv"
+    rows = "".join(f"train,{uri},cat\n" for uri in (*uris, f"{root}/deep/images/absent.jpg"))
+    source.write_text(f"split,image_uri,label\n{rows}")
+    proxy.requests.clear()
+    listed = read_source_state(str(source))
+    # The one that is not there is asked for by its name, twice.
+    assert len(proxy.requests) == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(listed_states, "_MIN_IMAGES", 1000)
+        assert read_source_state(str(source)) == listed
+    storage.write_bytes(uris[5], b"y" * 5)  # of the same length
+    assert read_source_state(str(source)) != listed
+
+
+def test_images_that_are_not_named_end_a_listing(s3, pool, monkeypatch):
+    from darkroom.remote import _open_store
+
+    client = _open_store("s3://photos/")._client  # type: ignore[attr-defined]
+    plain = client.list_objects_v2
+    monkeypatch.setattr(client, "list_objects_v2", lambda **given: plain(**given, MaxKeys=6))
+    for number in range(60):
+        storage.write_bytes(f"s3://photos/i/{number:02d}.jpg", b"x")
+    s3.requests.clear()
+    # Two pages from the first name on are worth it, the third is not, and others are not asked for.
+    named = [f"s3://photos/i/{number:02d}.jpg" for number in (*range(10, 22), 59)]
+    assert set(list_states(named, pool)) == set(named[:-1])
+    assert s3.count("list-type=2") == 3
+    # From the first to the last that is named.
+    s3.requests.clear()
+    assert set(list_states(named[:-1], pool)) == set(named[:-1])
+    assert s3.count("list-type=2") == 2
+
+
+def test_who_may_not_list_looks_up(s3, tmp_path: Path):
+    uris = _write_images("s3://photos")
+    source = tmp_path / "images.csv"
+    rows = "".join(f"train,{uri},cat\n" for uri in uris)
+    source.write_text(f"split,image_uri,label\n{rows}")
+    listed = read_source_state(str(source))
+    s3.fail("list-type=2", 403)
+    s3.requests.clear()
+    assert read_source_state(str(source)) == listed
+    assert s3.count("HEAD") == len(uris)
