@@ -124,11 +124,13 @@ def write_source(folder: Path, base: str, rows: int, order: str) -> Path:
     """Writes the list, and the images where they are local."""
     names = list_names(rows)
     if not base:
-        (folder / "original").write_bytes(b"x" * 1000)
         for number, name in enumerate(names):
-            if number % _IN_FOLDER == 0:
-                (folder / name).parent.mkdir()
-            os.link(folder / "original", folder / name)
+            if number % _IN_FOLDER == 0:  # file systems limit the links of a file
+                original = folder / name
+                original.parent.mkdir()
+                original.write_bytes(b"x" * 1000)
+            else:
+                os.link(original, folder / name)
     if order == "shuffled":
         random.Random(0).shuffle(names)
     with (folder / "m.csv").open("w") as file:

@@ -99,8 +99,7 @@ def _run_reported(config: PipelineConfig, log_path: str, out: TextIO, *, as_json
             from darkroom.pipelines.local_runner import run_locally
         # What is wrong with the model should not show only after the data has been through.
         check_model(config.model, config.weights)
-        with progress.step("Reading the source"):
-            config = pin_inputs(config)
+        config = pin_inputs(config)
         try:
             run_locally(config)
         except GateError as stop:

@@ -25,7 +25,7 @@ from darkroom.components.manifest_gen.executor import (
     SOURCE_KEY,
     TAKEN_BY_EACH_RUN,
 )
-from darkroom.errors import DarkroomError, describe_os_error
+from darkroom.errors import DarkroomError, DataError, UsageError, describe_os_error
 from darkroom.fingerprint import read_source_state
 from darkroom.rows import ManifestOptions
 
@@ -67,9 +67,11 @@ def _find_fingerprint(properties: Mapping[str, Any]) -> str:
     try:
         options = ManifestOptions.from_json(properties[OPTIONS_KEY])
         return read_source_state(properties[SOURCE_KEY], options)
+    except (DataError, UsageError, FileNotFoundError):
+        pass  # the executor will say the same
     except (DarkroomError, OSError) as error:
         said = error.message if isinstance(error, DarkroomError) else describe_os_error(error)
         text = f"ManifestGen does not come from the cache, as its source cannot be seen: {said}"
         logging.warning("%s", text)
         progress.note(text)
-        return f"unknown-{uuid.uuid4().hex}"
+    return f"unknown-{uuid.uuid4().hex}"

@@ -443,3 +443,9 @@ def test_the_list_of_exclusions_counts(values, volume, tmp_path):
     before = _pin(run).parameters["source_fingerprint"]
     (volume / "exclude.txt").write_text("b.png\n")
     assert _pin(run).parameters["source_fingerprint"] != before
+
+
+def test_a_compiled_file_that_is_run_as_it_is_reads_the_source_each_time(compiled):
+    cache, spec = ServiceCache(), read_documents(compiled)[0]
+    everything = _list_tasks(compiled)
+    assert [cache.run(spec, {}, run_id=run) for run in ("1", "2")] == [everything] * 2
