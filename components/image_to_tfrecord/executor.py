@@ -9,10 +9,11 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from darkroom import conversion, dataset, storage
+from darkroom import conversion, dataset, overlap, ownership, storage
 from darkroom.conversion import ConversionOptions
 from darkroom.errors import DataError
-from darkroom.output_folders import Folders, prepare_output
+from darkroom.layout import Folders
+from darkroom.output_folders import prepare_output
 from darkroom.plain_beam import apply_transform
 
 MANIFEST_KEY = "manifest"
@@ -41,6 +42,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
         Raises:
             DataError: Nothing could be written; the message lists the first rejects.
+            OutputError: An output folder holds files that darkroom did not write.
+            UsageError: An image of the manifest is where the conversion writes.
         """
         examples = artifact_utils.get_single_instance(output_dict[EXAMPLES_KEY])
         rejects = artifact_utils.get_single_instance(output_dict[REJECTS_KEY])
@@ -52,6 +55,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             rejects=rejects.uri,
         )
         options = ConversionOptions.from_json(exec_properties[OPTIONS_KEY])
+        ownership.survey(folders).check()
+        overlap.check_images(folders)
         plan = conversion.plan_conversion(folders, options)
         prepare_output(folders, plan.tasks)
         with self._make_beam_pipeline() as pipeline:

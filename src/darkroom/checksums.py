@@ -17,7 +17,13 @@ _HASH_LENGTH = 64
 def write_sums(folder: str, names: Sequence[str]) -> None:
     """Writes the hashes of files that lie directly in a folder."""
     lines = [f"{storage.hash_file(storage.join(folder, name))}  {name}\n" for name in sorted(names)]
-    storage.write_bytes(storage.join(folder, SUMS_FILE), "".join(lines).encode())
+    path = storage.join(folder, SUMS_FILE)
+    storage.write_bytes(path, "".join(lines).encode(), known_part=True)
+
+
+def count_bytes(names: Sequence[str]) -> int:
+    """Returns the length of the file that `write_sums` writes for files of these names."""
+    return sum(len(f"{'':{_HASH_LENGTH}}  {name}\n".encode()) for name in names)
 
 
 def read_sums(folder: str) -> dict[str, str]:

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 import PIL
 import simplejpeg
 
-from darkroom import checksums, examples, index, labels, rejects, sharding, storage
+from darkroom import checksums, examples, index, labels, ownership, rejects, sharding, storage
 from darkroom import dataset as datasets
 from darkroom.dataset import Dataset, Shard, Split
 from darkroom.errors import DataError, UsageError
 from darkroom.images import ImageOptions
+from darkroom.layout import Folders
 from darkroom.manifest import MANIFEST_FILE, Manifest, read_manifest
-from darkroom.output_folders import Folders
 from darkroom.reasons import format_hint
 from darkroom.results import count_rejects
 from darkroom.schema import Kind
@@ -116,17 +116,19 @@ class Commit:
         parts += [report.rejects for report in reports if report.rejected]
         rejected = rejects.write_rejects(folders.rejects, parts)
         label_text = labels.format_labels(manifest.labels)
-        storage.write_bytes(storage.join(folders.examples, labels.LABELS_FILE), label_text.encode())
+        label_path = storage.join(folders.examples, labels.LABELS_FILE)
+        storage.write_bytes(label_path, label_text.encode(), known_part=True)
         dataset = _make_dataset(manifest, self.options, reports, rejected)
         over = self.max_rejects is not None and rejected > self.max_rejects * manifest.rows
-        if dataset.written and not over:
+        committed = bool(dataset.written) and not over
+        if committed:
             for split in dataset.splits:
                 storage.sync_folder(storage.join(folders.examples, sharding.split_folder(split)))
             files = index.list_index_files(folders.index)
             checksums.write_sums(folders.index, [os.path.basename(file) for file in files])
             datasets.write_dataset(folders.examples, dataset)
-        # Last, so that a run that is killed before the commit can be taken up again.
-        storage.delete(folders.work)
+        # Last, so that a run that is killed before the commit can be resumed.
+        ownership.end_attempt(folders, committed=committed)
 
 
 def plan_conversion(

@@ -9,18 +9,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from darkroom import conversion, manifest_writer, progress, rejects, replacement, storage
+from darkroom import conversion, manifest_writer, overlap, ownership, progress, replacement, storage
 from darkroom import dataset as datasets
 from darkroom import index as indexes
 from darkroom.conversion import ConversionOptions
-from darkroom.errors import DataError, OutputError
+from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.findings import format_count
 from darkroom.garbage import collect_less_garbage
 from darkroom.image_access import PROBED_IMAGES, check_access
 from darkroom.label_checks import describe_lookalikes
+from darkroom.layout import Folders, is_reserved
 from darkroom.locks import LOCK_FILE, FolderLock
 from darkroom.manifest import Manifest, read_manifest_rows
-from darkroom.output_folders import Folders, is_ours, prepare_output, share_manifest
+from darkroom.output_folders import prepare_output, share_manifest
 from darkroom.reasons import format_hint
 from darkroom.results import (
     ConversionResult,
@@ -53,6 +54,7 @@ class ConversionJob:
             build_options(runner, options)  # wrong ones are named before anything is done
         if storage.exists(self.output_dir) and not storage.is_folder(self.output_dir):
             raise OutputError(f"{self.output_dir} is a file.", "Choose a folder for the output.")
+        self._check_source()
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
             folders = self._folders(scratch)
             manifest = self._write_manifest(folders)
@@ -66,7 +68,7 @@ class ConversionJob:
             with FolderLock(self.output_dir) as held:
                 if done := self._find_finished(manifest):
                     return done
-                self._check_output()
+                self._check_output(folders)
                 if self._is_replacement():
                     return self._replace(held, manifest, scratch, runner, options)
                 replacement.remove_beside(self.output_dir)
@@ -92,7 +94,7 @@ class ConversionJob:
         names = storage.list_folder(self.output_dir)
         return (
             datasets.DATASET_FILE in names
-            and all(is_ours(name) for name in names if name != LOCK_FILE)
+            and all(is_reserved(name) for name in names if name != LOCK_FILE)
             and replacement.can_replace(self.output_dir)
         )
 
@@ -110,11 +112,10 @@ class ConversionJob:
         with FolderLock(beside) as new:
             if result := self._describe_finished(manifest, beside):
                 # Killed between its commit and the exchange, a run leaves it complete.
-                storage.delete(storage.join(beside, datasets.WORK_FOLDER))
+                ownership.end_attempt(self._folders(scratch, beside), committed=True)
             else:
                 result = self._convert(manifest, self._folders(scratch, beside), runner, options)
-            replacement.exchange(new, held)
-            replacement.remove_beside(self.output_dir)
+            replacement.replace_dataset(new, held)
         return replace(result, output_dir=self.output_dir, already_complete=False)
 
     def _remove_leftovers(self) -> None:
@@ -125,18 +126,19 @@ class ConversionJob:
         if any(storage.exists(path) for path in (work, beside, lock)):
             # Where nothing can be written, or somebody else is at it, nothing need be removed.
             with suppress(OSError, OutputError), FolderLock(self.output_dir):
-                storage.delete(work)
+                ownership.end_attempt(Folders.of_dataset(self.output_dir), committed=True)
                 replacement.remove_beside(self.output_dir)
 
     def submit(self, dataflow: DataflowJob, wait: bool) -> ConversionResult:
         """Starts a Dataflow job, and waits for its end if asked to."""
+        self._check_source()
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
             local = self._folders(scratch)
             manifest = self._write_manifest(local)
             dataflow.check_images(storage.join(local.manifest, "manifest.parquet"))
             if done := self._find_finished(manifest):
                 return done
-            self._check_output()
+            self._check_output(local)
             folders = share_manifest(local)
             plan = conversion.plan_conversion(folders, self.conversion, self.max_rejects)
             prepare_output(folders, plan.tasks)
@@ -146,14 +148,8 @@ class ConversionJob:
         return self._collect(manifest, self.output_dir)
 
     def _folders(self, scratch: str, output_dir: str = "") -> Folders:
-        output_dir = output_dir or self.output_dir
-        return Folders(
-            manifest=os.path.join(scratch, "manifest"),
-            manifest_rejects=os.path.join(scratch, "manifest"),
-            examples=output_dir,
-            index=storage.join(output_dir, datasets.INDEX_FOLDER),
-            rejects=output_dir,
-        )
+        manifest = os.path.join(scratch, "manifest")
+        return Folders.of_dataset(output_dir or self.output_dir, manifest)
 
     def _write_manifest(self, folders: Folders) -> Manifest:
         with progress.step("Reading the source"):
@@ -188,19 +184,34 @@ class ConversionJob:
             return describe_dataset(folder, dataset, already_complete=True)
         return None
 
-    def _check_output(self) -> None:
+    def _check_source(self) -> None:
+        """Checks that the output is not the source.
+
+        Raises:
+            OutputError: Files that darkroom did not write are in the way, too.
+            UsageError: It is the source.
+        """
+        try:
+            overlap.check_source(self.source, self.output_dir)
+        except UsageError:
+            ownership.survey(Folders.of_dataset(self.output_dir)).check()
+            raise
+
+    def _check_output(self, folders: Folders) -> None:
         """Checks that the dataset may be put into the output.
 
         Raises:
             OutputError: The folder holds something that is not ours, or a finished dataset, and
                 overwriting was not asked for.
+            UsageError: An image of the source is where the dataset goes.
         """
+        # Whether or not overwriting was asked for: what is not ours is never deleted.
+        ownership.survey(folders).check()
+        replacement.check_beside(self.output_dir)
+        overlap.check_images(folders)
         names = [name for name in storage.list_folder(self.output_dir) if name != LOCK_FILE]
-        foreign = [name for name in names if not is_ours(name)]
-        # What a killed or failed run leaves is ours to replace; a user's own labels.txt is not.
-        marks = (datasets.WORK_FOLDER, rejects.PARQUET_FILE)
-        unfinished = datasets.DATASET_FILE not in names and any(mark in names for mark in marks)
-        if names and not self.overwrite and (foreign or not unfinished):
+        foreign = [name for name in names if not is_reserved(name)]
+        if not self.overwrite and (foreign or datasets.DATASET_FILE in names):
             what = f"other data: {foreign[:5]}" if foreign else "another dataset"
             raise OutputError(
                 f"{self.output_dir} holds {what}.",

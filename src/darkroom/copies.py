@@ -47,7 +47,8 @@ def copy_folder(source: str, destination: str, last: str = "") -> None:
         for path in written:
             with contextlib.suppress(OSError):
                 storage.delete(path)
-        storage.delete_empty_folders(destination)
+        if not storage.is_remote(destination):
+            storage.remove_empty_folders(destination)
         raise
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
-from darkroom import storage
+from darkroom import journal, ownership, storage
 from darkroom.batches import read_batches
 from darkroom.errors import StorageError, UsageError, build_missing_extra_error
-from darkroom.output_folders import DATAFLOW_FOLDER
+from darkroom.layout import DATAFLOW_FOLDER, Folders
 from darkroom.runners import DATAFLOW_RUNNER, build_options
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from darkroom.transforms import WriteDataset
 
+_TEMP, _STAGING = "temp", "staging"
 _SHOWN_IMAGES = 5
 # Layers above the core: no worker needs them, and TFX would come along.
 _NOT_STAGED = ("components", "pipelines", "__pycache__")
@@ -109,8 +110,8 @@ class DataflowJob:
         options: dict[str, Any] = {
             "project": self.project,
             "region": self.region,
-            "temp_location": storage.join(folder, "temp"),
-            "staging_location": storage.join(folder, "staging"),
+            "temp_location": storage.join(folder, _TEMP),
+            "staging_location": storage.join(folder, _STAGING),
             **self.options,
         }
         if not options.get("sdk_container_image"):
@@ -150,11 +151,16 @@ class DataflowJob:
         Raises:
             StorageError: The job was waited for, and failed or was cancelled.
         """
+        folder = storage.join(self.output_dir, DATAFLOW_FOLDER)
+        folders = Folders.of_dataset(self.output_dir)
+        # What Beam calls its files there is not known, but until now there were none.
+        inside = [storage.join(folder, name, "") for name in (_TEMP, _STAGING)]
+        journal.write_journal(folders, inside, storage.join(folder, journal.JOURNAL_FILE))
         result = self.build_pipeline(plan, scratch).run()
         job_id = str(result.job_id())
         if wait:
             _wait(result, job_id)
-            storage.delete(storage.join(self.output_dir, DATAFLOW_FOLDER))
+            ownership.delete_named(folders, folder)
         return job_id
 
 

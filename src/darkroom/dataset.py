@@ -22,6 +22,8 @@ FORMAT_VERSION = 1
 INDEX_FOLDER = "index"
 WORK_FOLDER = ".attempt"
 DUPLICATES_FILE = "duplicates.parquet"
+_MAX_COMMIT_BYTES = 1 << 26
+_COMMIT_FIELDS = frozenset(("format_version", "fingerprint", "features", "splits"))
 # What a conversion writes beside the splits before it commits.
 _MARKS = frozenset((WORK_FOLDER, INDEX_FOLDER, LABELS_FILE, PARQUET_FILE))
 
@@ -96,7 +98,8 @@ class Dataset:
 
 def write_dataset(folder: str, dataset: Dataset) -> None:
     """Commits a dataset. Everything that it names must be on disk before."""
-    storage.write_bytes(storage.join(folder, DATASET_FILE), format_dataset(dataset).encode())
+    path = storage.join(folder, DATASET_FILE)
+    storage.write_bytes(path, format_dataset(dataset).encode(), known_part=True)
 
 
 def format_dataset(dataset: Dataset) -> str:
@@ -134,6 +137,15 @@ def read_dataset(folder: str) -> Dataset:
     if strays:
         raise _damaged(path, f"it names files outside their splits, or one twice: {strays[:10]}")
     return dataset
+
+
+def is_commit(path: str) -> bool:
+    """Tells whether a file is a commit, sound or damaged; others use the name, too."""
+    try:
+        fields = json.loads(storage.read_bytes(path, _MAX_COMMIT_BYTES))
+    except (*storage.UNUSABLE, ValueError, RecursionError):
+        return False
+    return isinstance(fields, dict) and fields.keys() >= _COMMIT_FIELDS
 
 
 def _find_strays(dataset: Dataset) -> list[str]:

@@ -51,7 +51,7 @@ ORDER BY kind, content, list_position(['test', 'eval', 'train'], split), key
 """
 _COUNT_SURPLUS = "SELECT count(DISTINCT hash(key)) FROM listed WHERE NOT keep"
 
-_SCHEMA = pa.schema(
+SCHEMA = pa.schema(
     [
         ("group", pa.int64()),
         ("kind", pa.string()),
@@ -132,9 +132,9 @@ def _write_groups(
 ) -> Duplicates:
     written = os.path.join(scratch, "duplicates.parquet")
     counts: Counter[str] = Counter()
-    with pq.ParquetWriter(written, _SCHEMA) as writer:
+    with pq.ParquetWriter(written, SCHEMA) as writer:
         for records in _batch(_find_groups(connection, counts)):
-            writer.write_table(pa.Table.from_pylist(records, schema=_SCHEMA))
+            writer.write_table(pa.Table.from_pylist(records, schema=SCHEMA))
     create_view(connection, "listed", [written], scratch)
     surplus = connection.execute(_COUNT_SURPLUS).fetchall()[0][0]
     storage.copy_file(written, path)

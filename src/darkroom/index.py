@@ -165,6 +165,19 @@ def read_source_fingerprint(folder: str) -> str:
     return ""
 
 
+def is_index_file(path: str) -> bool:
+    """Tells whether a Parquet file was written as an index.
+
+    Raises:
+        ArrowException: It is not a Parquet file.
+    """
+    with storage.open_read(path) as file:
+        schema = pq.read_schema(file)
+    return _SOURCE in (schema.metadata or {}) and {name for name, _ in _COLUMNS} <= set(
+        schema.names
+    )
+
+
 def read_index(folder: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Reads a whole index.
 

@@ -10,6 +10,8 @@ from darkroom import storage
 from darkroom.errors import OutputError
 
 LOCK_FILE = ".darkroom.lock"
+_OWNER = "process "
+_MAX_BYTES = 1 << 10
 
 
 class FolderLock:
@@ -32,12 +34,13 @@ class FolderLock:
         """Takes the lock.
 
         Raises:
-            OutputError: Another process holds it; the message says which.
+            OutputError: Another process holds it; the message says which. Or its place is taken by
+                a file that is not a lock.
         """
         if not storage.is_remote(self.folder):
             self._descriptor = _acquire(self._path, self.folder)
             os.ftruncate(self._descriptor, 0)
-            owner = f"process {os.getpid()} on {socket.gethostname()}"
+            owner = f"{_OWNER}{os.getpid()} on {socket.gethostname()}"
             os.write(self._descriptor, owner.encode())
         return self
 
@@ -55,9 +58,28 @@ class FolderLock:
         return os.path.join(storage.local_path(self.folder), LOCK_FILE)
 
 
+def is_lock(path: str) -> bool:
+    """Tells whether a file is a lock, held or left behind by a process that was killed."""
+    try:
+        return not storage.is_remote(path) and _is_content(storage.read_bytes(path, _MAX_BYTES))
+    except storage.UNUSABLE:
+        return False
+
+
+def _is_content(data: bytes) -> bool:
+    return not data or data.startswith(_OWNER.encode())
+
+
 def _acquire(path: str, folder: str) -> int:
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        # A FIFO would wait for ever, and what a link leads to would be emptied.
+        if os.path.lexists(path) and (os.path.islink(path) or not is_lock(path)):
+            raise OutputError(
+                f"{folder} holds a file that darkroom did not write: {LOCK_FILE}.",
+                "Move it elsewhere, or choose another output folder.",
+            )
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(path, flags, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -21,11 +21,11 @@ from darkroom.decoding import decode_image
 from darkroom.errors import DataError, UsageError
 from darkroom.image_forms import check_form, describe_form
 from darkroom.image_source import EpochOrder, LabeledImage
+from darkroom.layout import is_reserved
 from darkroom.locks import LOCK_FILE
 from darkroom.manifest import Manifest, read_manifest_rows
 from darkroom.manifest_options import ManifestOptions
 from darkroom.options import NO_CACHE, InputOptions
-from darkroom.output_folders import is_ours
 from darkroom.reasons import format_hint
 from darkroom.results import count_rejects
 from darkroom.sources import LIST_ENDINGS, AnySource, find_sources
@@ -185,7 +185,7 @@ def is_converted(source: AnySource) -> bool:
     if not names:
         # A file or an empty folder; where there is nothing at all, this says so.
         find_sources(path)
-    return bool(names) and all(is_ours(name) or name == LOCK_FILE for name in names)
+    return bool(names) and all(is_reserved(name) or name == LOCK_FILE for name in names)
 
 
 class ManifestSplits(NamedTuple):

@@ -24,7 +24,7 @@ REJECT_FIELDS = ("row", "stage", "reason", "detail", "id")
 MANIFEST_STAGE = "manifest"
 CONVERT_STAGE = "convert"
 
-_SCHEMA = pa.schema(
+SCHEMA = pa.schema(
     [
         ("row", pa.int64()),
         ("uri", pa.string()),
@@ -70,7 +70,7 @@ class RejectsWriter:
 
     def __init__(self, path: str) -> None:
         self._file = storage.open_write(path)
-        self._writer = pq.ParquetWriter(self._file, _SCHEMA)
+        self._writer = pq.ParquetWriter(self._file, SCHEMA)
         self._rows: list[Reject] = []
         self.count = 0
 
@@ -94,7 +94,7 @@ class RejectsWriter:
     def _flush(self) -> None:
         rows = [_as_record(reject) for reject in self._rows]
         if rows:
-            self._writer.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA))
+            self._writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
         self._rows = []
 
 
@@ -133,12 +133,12 @@ def write_rejects(folder: str, parts: Iterable[str]) -> int:
         for part in parts:
             for reject in read_rejects(part):
                 writer.add(reject)
-                # In JSON, what is no Unicode is escaped by a backslash, as it happens.
-                lines.write(_format_line(reject).encode(errors="backslashreplace"))
+                lines.write(format_line(reject))
         return writer.count
 
 
-def _format_line(reject: Reject) -> str:
+def format_line(reject: Reject) -> bytes:
+    """Returns the line of `rejects.jsonl` for a reject."""
     line: dict[str, Any] = {
         "split": reject.split,
         "image_uri": reject.uri,
@@ -151,4 +151,5 @@ def _format_line(reject: Reject) -> str:
     }
     if reject.extra:
         line["extra"] = dict(reject.extra)
-    return json.dumps(line, ensure_ascii=False) + "\n"
+    # In JSON, what is no Unicode is escaped by a backslash, as it happens.
+    return f"{json.dumps(line, ensure_ascii=False)}\n".encode(errors="backslashreplace")

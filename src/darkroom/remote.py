@@ -6,12 +6,13 @@ once, what may pass is tried again (`darkroom.retries`).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from darkroom import retries
@@ -99,6 +100,28 @@ def walk(path: str) -> Iterator[Object]:
                 yield found._replace(name=found.name[start:])
 
 
+def list_files(path: str) -> dict[str, int]:
+    """Returns the lengths of all objects below `path` by their relative names, sorted.
+
+    An object of the very name `path` has the empty name. Empty objects that stand for folders, as
+    some consoles make them, are left out.
+    """
+    start = len(_below(path))
+    found = {
+        each.name[start:]: each.size_bytes
+        for page in _list_pages(path, _below(path))
+        for each in page.objects
+        if not _is_marker(each)
+    }
+    with contextlib.suppress(FileNotFoundError):
+        found[""] = stat(path).size_bytes
+    return dict(sorted(found.items()))
+
+
+def _is_marker(found: Object) -> bool:
+    return found.name.endswith("/") and not found.size_bytes
+
+
 def match(pattern: str) -> list[str]:
     """Returns the paths that a pattern names; `*` ends at a `/`, `**` does not."""
     from darkroom.plain_beam import beam
@@ -166,8 +189,26 @@ def delete(path: str) -> None:
     names = [name] if name else []
     for page in _list_pages(path, _below(path)):
         names += [found.name for found in page.objects]
+    _delete_names(path, bucket, names)
+
+
+def delete_files(paths: Sequence[str]) -> None:
+    """Deletes objects of one bucket, and nothing below them; no error when one is not there."""
+    if paths:
+        bucket = split_path(paths[0])[1]
+        _delete_names(paths[0], bucket, [split_path(path)[2] for path in paths])
+
+
+def remove_empty_folders(path: str) -> None:
+    """Deletes the empty objects that stand for folders, when nothing else is below `path`."""
+    below = [found for page in _list_pages(path, _below(path)) for found in page.objects]
+    if below and all(map(_is_marker, below)):
+        _delete_names(path, split_path(path)[1], [found.name for found in below])
+
+
+def _delete_names(path: str, bucket: str, names: Sequence[str]) -> None:
     for first in range(0, len(names), MAX_DELETED):
-        part = names[first : first + MAX_DELETED]
+        part = list(names[first : first + MAX_DELETED])
         call(path, "Deleting", functools.partial(_delete_part, bucket, part))
 
 

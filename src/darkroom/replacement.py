@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
+from collections.abc import Iterable, Iterator
 
-from darkroom import storage
-from darkroom.locks import FolderLock
+from darkroom import ownership, progress, storage
+from darkroom.layout import Folders
+from darkroom.locks import LOCK_FILE, FolderLock
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -47,12 +48,63 @@ def exchange(new: FolderLock, old: FolderLock) -> None:
     new.folder, old.folder = old.folder, new.folder
 
 
+def check_beside(output_dir: str) -> None:
+    """Checks that what a killed run may have left beside `output_dir` is all darkroom's.
+
+    Raises:
+        OutputError: It is not.
+    """
+    for folder in _list_beside(output_dir):
+        _survey(folder).check(output_dir)
+
+
 def remove_beside(output_dir: str) -> None:
-    """Removes what a killed run has left beside `output_dir`."""
+    """Removes what a killed run has left beside `output_dir`.
+
+    Raises:
+        OutputError: Other files are there, too; nothing was removed.
+    """
+    check_beside(output_dir)
+    for folder in _list_beside(output_dir):
+        _remove(folder, _survey(folder).ours)
+
+
+def replace_dataset(new: FolderLock, old: FolderLock) -> None:
+    """Lets a complete dataset and the one that it replaces change places, and deletes the latter.
+
+    Args:
+        new: The folder beside the output.
+        old: The output, both held.
+
+    Raises:
+        OutputError: Since the conversion began, other files came into one of the two. Nothing was
+            changed; the next run begins here again.
+    """
+    _survey(new.folder).check(old.folder)
+    found = _survey(old.folder)
+    found.check()
+    output_dir, beside = old.folder, new.folder
+    exchange(new, old)
+    # Only what was seen before: what has come since stays, whatever it is.
+    _remove(beside, [f"{beside}{path[len(output_dir) :]}" for path in found.ours])
+    if storage.exists(beside):
+        progress.note(f"Warning: files that darkroom did not write came into {beside} and stay.")
+
+
+def _list_beside(output_dir: str) -> Iterator[str]:
     if not storage.is_remote(output_dir):
-        for path in (folder_beside(output_dir), f"{folder_beside(output_dir)}.old"):
-            if os.path.isdir(path):
-                shutil.rmtree(path)
+        beside = folder_beside(output_dir)
+        yield from filter(os.path.isdir, (beside, f"{beside}.old"))
+
+
+def _survey(folder: str) -> ownership.Survey:
+    return ownership.survey(Folders.of_dataset(folder), whole=True)
+
+
+def _remove(folder: str, ours: Iterable[str]) -> None:
+    storage.delete_files(ours)
+    storage.delete_file(storage.join(folder, LOCK_FILE))
+    storage.remove_empty_folders(folder)
 
 
 def _exchange(first: str, second: str) -> bool:

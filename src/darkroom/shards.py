@@ -74,6 +74,13 @@ class ShardTask:
         """Path of a file of the shard in the work folder."""
         return storage.join(self.work, f"shard-{self.range.number:05d}{suffix}")
 
+    @property
+    def files(self) -> list[str]:
+        """Paths of all files that its worker may write, unfinished ones included."""
+        report = self.work_file(REPORT_SUFFIX)
+        work = [self.work_file(_PART), self.work_file(_REJECTS), report, storage.find_part(report)]
+        return [storage.join(self.examples, self.file), self.index_file, *work]
+
 
 class ShardReport(NamedTuple):
     """What became of a shard.
@@ -146,7 +153,8 @@ def write_shard(
         rejects_path,
         rejects.count,
     )
-    storage.write_bytes(task.work_file(REPORT_SUFFIX), json.dumps(report).encode())
+    report_path = task.work_file(REPORT_SUFFIX)
+    storage.write_bytes(report_path, json.dumps(report).encode(), known_part=True)
     return report
 
 

@@ -7,14 +7,13 @@ store fails at for a while is tried again, and ends as a `TransientStorageError`
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import posixpath
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import BinaryIO, NamedTuple, cast
 
 from darkroom import keys, remote, remote_files
@@ -22,6 +21,8 @@ from darkroom.errors import UsageError
 
 # Of a file that is not complete; what is left of them when a process is killed.
 PART_PREFIX = ".part-"
+# In a listing, the length of what is not a regular file: a link, a FIFO, a device.
+NOT_REGULAR = -1
 
 _WILDCARDS = frozenset("*?[")
 
@@ -110,6 +111,10 @@ class NotAFileError(OSError):
     """The path names a folder, a device, a FIFO or a socket."""
 
 
+# What a path raises that names no file that can be used; other errors are those of the store.
+UNUSABLE = (FileNotFoundError, NotADirectoryError, FileTooLargeError, NotAFileError)
+
+
 def _too_large(path: str, limit_bytes: int | None) -> FileTooLargeError:
     return FileTooLargeError(f"{path} has more than {limit_bytes} bytes")
 
@@ -131,8 +136,19 @@ def open_write(path: str) -> BinaryIO:
     return open(local_path(path), "wb")
 
 
-def write_bytes(path: str, data: bytes) -> None:
+def find_part(path: str) -> str:
+    """Returns the path that `write_bytes` gives a file with a known part while it writes it."""
+    return join(posixpath.dirname(path), f"{PART_PREFIX}{posixpath.basename(path)}")
+
+
+def write_bytes(path: str, data: bytes, *, known_part: bool = False) -> None:
     """Writes a whole file; a local one appears complete or not at all, and survives a crash.
+
+    Args:
+        path: The file.
+        data: Its bytes.
+        known_part: Whether the unfinished file is called `find_part(path)`, so that it is known
+            beforehand. Only one process may write it at a time then.
 
     Raises:
         OSError: It cannot be written; the error names this file, or its folder if there is none.
@@ -144,7 +160,12 @@ def write_bytes(path: str, data: bytes) -> None:
     path = local_path(path)
     folder = os.path.dirname(path) or "."
     try:
-        descriptor, part = tempfile.mkstemp(prefix=PART_PREFIX, dir=folder)
+        if known_part:
+            part = find_part(path)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(part, flags, 0o666)
+        else:
+            descriptor, part = tempfile.mkstemp(prefix=PART_PREFIX, dir=folder)
     except OSError as error:
         # Nobody asked for the part.
         error.filename = path if os.path.isdir(folder) else folder
@@ -231,20 +252,32 @@ def list_folder(path: str) -> list[str]:
     return sorted(os.listdir(local_path(path))) if os.path.isdir(local_path(path)) else []
 
 
-def walk_files(path: str) -> Iterator[str]:
+def _leave_out_none(folder: str) -> bool:
+    return False
+
+
+def walk_files(
+    path: str,
+    marks: Collection[str] = (),
+    is_left_out: Callable[[str], bool] = _leave_out_none,
+) -> Iterator[str]:
     """Yields the paths of all files below a folder, relative to it, in sorted order.
 
     Names that begin with a dot are left out: editors and desktops put them everywhere. Links to
     folders are followed, each folder once.
 
+    Args:
+        path: The folder.
+        marks: Names; a folder below `path` that directly contains one of them is asked about.
+        is_left_out: Called with the relative path of such a folder; tells whether to leave it out.
+
     Raises:
         OSError: A folder cannot be read.
     """
     if is_remote(path):
-        names = sorted(found.name for found in remote.walk(path))
-        yield from (name for name in names if "/." not in f"/{name}")
+        yield from _walk_remote(path, marks, is_left_out)
     else:
-        yield from _walk_local(local_path(path), with_hidden=False)
+        yield from _walk_local(local_path(path), marks, is_left_out, with_hidden=False)
 
 
 def look_up_files(path: str) -> dict[str, FileInfo]:
@@ -279,7 +312,14 @@ def has_files(path: str) -> bool:
         return False
 
 
-def _walk_local(root: str, *, with_hidden: bool) -> Iterator[str]:
+def _walk_local(
+    root: str,
+    marks: Collection[str] = (),
+    is_left_out: Callable[[str], bool] = _leave_out_none,
+    *,
+    with_hidden: bool,
+) -> Iterator[str]:
+    seen_marks = frozenset(marks)
     seen: set[tuple[int, int]] = set()
     for folder, folders, files in os.walk(root, onerror=_raise, followlinks=True):
         status = os.stat(folder)
@@ -287,8 +327,12 @@ def _walk_local(root: str, *, with_hidden: bool) -> Iterator[str]:
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
-        folders[:] = sorted(name for name in folders if with_hidden or not name.startswith("."))
         inside = os.path.relpath(folder, root)
+        is_marked = not (seen_marks.isdisjoint(files) and seen_marks.isdisjoint(folders))
+        if is_marked and inside != "." and is_left_out(inside):
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if with_hidden or not name.startswith("."))
         for name in sorted(files):
             if with_hidden or not name.startswith("."):
                 yield name if inside == "." else posixpath.join(inside, name)
@@ -296,6 +340,56 @@ def _walk_local(root: str, *, with_hidden: bool) -> Iterator[str]:
 
 def _raise(error: OSError) -> None:
     raise error
+
+
+def _walk_remote(
+    path: str, marks: Collection[str], is_left_out: Callable[[str], bool]
+) -> Iterator[str]:
+    names = sorted(found.name for found in remote.walk(path))
+    marked: set[str] = set()
+    for name in names if marks else ():
+        parts = name.split("/")
+        marked.update("/".join(parts[:at]) for at, part in enumerate(parts) if at and part in marks)
+    left_out = tuple(f"{folder}/" for folder in sorted(marked) if is_left_out(folder))
+    yield from (n for n in names if "/." not in f"/{n}" and not n.startswith(left_out))
+
+
+def list_files(path: str) -> dict[str, int]:
+    """Returns the lengths in bytes of all files below a folder, by their relative paths, sorted.
+
+    Unlike `walk_files` it shows everything that deleting the folder would delete: hidden files,
+    and links themselves, which are not followed.
+
+    Returns:
+        The lengths; `NOT_REGULAR` for what is not a regular file. Of a file its own length, by the
+        empty path. Nothing when nothing is there.
+
+    Raises:
+        OSError: A folder cannot be read.
+    """
+    if is_remote(path):
+        return remote.list_files(path)
+    root = local_path(path)
+    try:
+        status = os.lstat(root)
+    except FileNotFoundError:
+        return {}
+    if not stat.S_ISDIR(status.st_mode):
+        return {"": status.st_size if stat.S_ISREG(status.st_mode) else NOT_REGULAR}
+    found: dict[str, int] = {}
+    pending = [""]
+    while pending:
+        folder = pending.pop()
+        with os.scandir(os.path.join(root, folder)) as entries:
+            for entry in entries:
+                name = posixpath.join(folder, entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(name)
+                elif entry.is_file(follow_symlinks=False):
+                    found[name] = entry.stat(follow_symlinks=False).st_size
+                else:
+                    found[name] = NOT_REGULAR
+    return dict(sorted(found.items()))
 
 
 def match_pattern(pattern: str) -> list[str]:
@@ -346,15 +440,34 @@ def delete(path: str) -> None:
         os.unlink(local_path(path))
 
 
-def delete_empty_folders(path: str) -> None:
-    """Deletes the folders below a local folder that hold no file, and that folder if it does not.
-
-    Object stores have no folders.
-    """
-    if is_remote(path):
+def delete_files(paths: Iterable[str]) -> None:
+    """Deletes files in the order in which they are given; no error when one is not there."""
+    paths = list(paths)
+    if paths and is_remote(paths[0]):
+        remote.delete_files(paths)
         return
-    for folder, *_ in os.walk(local_path(path), topdown=False):
-        with contextlib.suppress(OSError):  # it is not empty
+    for path in paths:
+        delete_file(path)
+
+
+def delete_file(path: str) -> None:
+    """Deletes one file, never a folder; no error when there is none."""
+    if is_remote(path):
+        remote.delete_files([path])
+    elif os.path.lexists(local_path(path)):
+        os.unlink(local_path(path))
+
+
+def remove_empty_folders(path: str) -> None:
+    """Removes a folder and those below it as far as they hold no file; follows no link."""
+    if is_remote(path):
+        remote.remove_empty_folders(path)
+        return
+    root = local_path(path)
+    if os.path.islink(root):
+        return
+    for folder, _, _ in os.walk(root, topdown=False):
+        if not os.listdir(folder):
             os.rmdir(folder)
 
 

@@ -183,6 +183,24 @@ def read_records(path: str) -> Iterator[bytes]:
             number += 1
 
 
+def begins_with_record(path: str, compressed: bool = False) -> bool:
+    """Tells whether a file is empty, or begins with the header of a record; the rest may be cut.
+
+    Args:
+        path: The file.
+        compressed: Whether the records are compressed, whatever the file is called.
+    """
+    with storage.open_read(path) as binary:
+        file: Any = gzip.GzipFile(fileobj=binary) if compressed else binary
+        try:
+            header: bytes = file.read(_HEADER.size)
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            return False
+    if len(header) < _HEADER.size:
+        return not header
+    return bool(_HEADER.unpack(header)[1] == _mask(google_crc32c.value(header[:8])))
+
+
 def _read_record(path: str, number: int, file: Any) -> bytes | None:
     """Returns the next record, or None at the end of the file."""
     try:

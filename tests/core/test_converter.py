@@ -28,9 +28,11 @@ from darkroom.converter import ConversionResult, TooManyRejectsError, convert
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.examples import decode_example
 from darkroom.index import read_index
+from darkroom.journal import write_journal
+from darkroom.layout import Folders
 from darkroom.locks import FolderLock
 from darkroom.manifest_writer import write_manifest
-from darkroom.output_folders import Folders, prepare_output
+from darkroom.output_folders import prepare_output
 from darkroom.tfrecords import read_records
 
 
@@ -310,10 +312,10 @@ def test_a_folder_that_holds_other_data_is_refused_and_left_alone(image_set, tmp
 
 
 def test_what_a_killed_run_left_is_replaced(image_set, tmp_path, reference):
-    left = tmp_path / "out" / "Split-train"
-    left.mkdir(parents=True)
-    (left / "data_tfrecord-00000-of-00099").write_bytes(b"half")
-    (tmp_path / "out" / ".attempt").mkdir()
+    left = tmp_path / "out" / "Split-train" / "data_tfrecord-00000-of-00099"
+    left.parent.mkdir(parents=True)
+    write_journal(Folders.of_dataset(f"{tmp_path}/out"), [str(left)])
+    left.write_bytes(b"half")
     convert(image_set.csv, tmp_path / "out")
     assert _fixed_files(tmp_path / "out") == reference
 

@@ -17,8 +17,9 @@ from darkroom import conversion, dataflow, storage
 from darkroom.conversion import ConversionOptions
 from darkroom.dataflow import DataflowJob, write_source_package
 from darkroom.errors import MissingExtraError, StorageError, UsageError
+from darkroom.layout import Folders
 from darkroom.manifest_writer import write_manifest
-from darkroom.output_folders import Folders, prepare_output, share_manifest
+from darkroom.output_folders import prepare_output, share_manifest
 from darkroom.transforms import WriteShardFn
 
 OUTPUT = "gs://my-bucket/out"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from darkroom import splits, storage
+from darkroom import progress, splits, storage
 from darkroom.errors import DataError, UsageError
+from darkroom.journal import find_outputs
 from darkroom.schema import Kind, Schema
 from darkroom.sources.base import BadRow, Row
 
@@ -22,6 +23,8 @@ class FolderSource:
 
     Attributes:
         ignored: Paths of files without an image's ending, relative to the folder.
+        outputs: Paths, likewise, of the outputs of conversions below it, finished or not: nothing
+            in them counts.
     """
 
     def __init__(self, path: str, schema: Schema | None) -> None:
@@ -31,7 +34,9 @@ class FolderSource:
             )
         self.name = path
         self.base = self.identity_base = path
-        files = list(storage.walk_files(path))
+        files, self.outputs = find_outputs(path)
+        for name in self.outputs:
+            progress.note(f"{storage.join(path, name)} is left out: darkroom wrote it.")
         self._files = [f for f in files if os.path.splitext(f)[1].lower() in IMAGE_ENDINGS]
         self.ignored = sorted(set(files) - set(self._files))
         if not self._files:
@@ -49,7 +54,8 @@ class FolderSource:
         self.schema = Schema(tuple(columns))
 
     def _check_empty_splits(self, tops: set[str]) -> None:
-        names = (name for name in storage.list_folder(self.name) if name not in tops)
+        known = tops.union(self.outputs)
+        names = (name for name in storage.list_folder(self.name) if name not in known)
         empty = [
             name
             for name in names

@@ -1,0 +1,489 @@
+"""darkroom deletes and replaces only what it can prove it wrote; everything else stops it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from darkroom import conversion, duplicates, journal, ownership, replacement
+from darkroom.cli import main
+from darkroom.conversion_job import ConversionJob
+from darkroom.converter import TooManyRejectsError, convert
+from darkroom.dataset import read_dataset
+from darkroom.errors import OutputError, StorageError, UsageError
+from darkroom.fingerprint import fingerprint_source
+from darkroom.layout import Folders
+from darkroom.verification import verify
+
+SHARDS = {"train": 2, "eval": 1}
+
+
+def read_tree(folder: Path) -> dict[str, bytes | str]:
+    """Returns every file below a folder, hidden ones too; of a link where it leads."""
+    return {
+        str(path.relative_to(folder)): os.readlink(path) if path.is_symlink() else path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_symlink() or path.is_file()
+    }
+
+
+def write_images(folder: Path, count: int) -> None:
+    """Writes different images; the last one twice, under another name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        pixels = np.random.default_rng(number).integers(0, 256, (5, 6, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    shutil.copy(folder / f"{count - 1}.png", folder / "twin.png")
+
+
+def write_list(folder: Path, count: int, bad: int = 0) -> Path:
+    rows = [
+        f"{'VALIDATION' if n % 4 == 3 else 'TRAIN'},{n}.png,{'ab'[n % 2]}" for n in range(count)
+    ]
+    rows += ["TRAIN,twin.png,a", *(f"TRAIN,gone{n}.png,a" for n in range(bad))]
+    path = folder / f"list-{bad}.csv"
+    path.write_text("\n".join(["split,image_uri,label", *rows]) + "\n")
+    return path
+
+
+def _die(*_: object) -> None:
+    raise StorageError("killed")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images, lists of them, and outputs of all kinds, just as version 0.1.0 leaves them."""
+    root = tmp_path_factory.mktemp("made")
+    write_images(root / "images", 12)
+    good, bad = write_list(root / "images", 12), write_list(root / "images", 12, bad=2)
+    convert(good, root / "plain", num_shards=SHARDS)
+    convert(good, root / "packed", num_shards=SHARDS, compression="gzip")
+    convert(bad, root / "full", num_shards=SHARDS, max_rejects=0.5)
+    duplicates.find_duplicates(root / "full")
+    with pytest.raises(TooManyRejectsError):
+        convert(bad, root / "failed", num_shards=SHARDS)
+    assert os.listdir(root / "failed" / ".attempt") == [journal.JOURNAL_FILE]
+    shutil.rmtree(root / "failed" / ".attempt")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conversion.Commit, "__call__", _die)
+        with pytest.raises(StorageError, match="killed"):
+            convert(bad, root / "killed", num_shards=SHARDS)
+    (root / "killed" / ".attempt" / journal.JOURNAL_FILE).unlink()
+    work = next((root / "killed" / ".attempt").iterdir())
+    shard = root / "killed" / "Split-train" / "data_tfrecord-00001-of-00002"
+    # As if it were killed in the midst of this shard.
+    (work / "shard-00001.part").write_bytes(shard.read_bytes()[:-7])
+    (work / "shard-00001.json").unlink()
+    shard.unlink()
+    (work / "shard-00001.rejects.parquet").write_bytes(b"PAR1")
+    (root / "killed" / "index" / "index-00001-of-00003.parquet").write_bytes(b"")
+    assert (work / "shard-00000.json").exists()
+    return root
+
+
+@pytest.fixture
+def source(made: Path) -> Path:
+    return made / "images" / "list-0.csv"
+
+
+@pytest.fixture(scope="module")
+def expected(made: Path) -> dict[str, bytes | str]:
+    convert(made / "images" / "list-0.csv", made / "expected", num_shards=1, seed=3)
+    return read_tree(made / "expected")
+
+
+KINDS = ["plain", "packed", "full", "failed", "killed"]
+
+
+@pytest.mark.parametrize("place", ["exchanged", "in place"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_version_0_1_0_left_is_replaced(
+    made, source, expected, kind, place, tmp_path, monkeypatch
+):
+    if place == "in place":
+        monkeypatch.setattr(replacement, "can_replace", lambda output_dir: False)
+    shutil.copytree(made / kind, tmp_path / "out")
+    convert(source, tmp_path / "out", num_shards=1, seed=3, overwrite=True)
+    assert read_tree(tmp_path / "out") == expected
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("kind", ["failed", "killed"])
+def test_what_an_unfinished_run_left_needs_no_overwrite(made, source, expected, kind, tmp_path):
+    shutil.copytree(made / kind, tmp_path / "out")
+    convert(source, tmp_path / "out", num_shards=1, seed=3)
+    assert read_tree(tmp_path / "out") == expected
+
+
+def test_a_failed_run_proves_what_it_wrote(made, source, expected, tmp_path):
+    with pytest.raises(TooManyRejectsError):
+        convert(made / "images" / "list-2.csv", tmp_path / "out", num_shards=SHARDS)
+    found = ownership.survey(Folders.of_dataset(str(tmp_path / "out")))
+    assert {str(tmp_path / "out" / name) for name in read_tree(tmp_path / "out")} == set(found.ours)
+    (tmp_path / "out" / "index" / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"1 file that darkroom did not write: index/notes\.txt"):
+        convert(source, tmp_path / "out", num_shards=1, seed=3)
+    (tmp_path / "out" / "index" / "notes.txt").unlink()
+    convert(source, tmp_path / "out", num_shards=1, seed=3)
+    assert read_tree(tmp_path / "out") == expected
+
+
+def edit(name: str, change):
+    def apply(out: Path) -> list[str]:
+        path = out / name
+        path.write_bytes(change(path.read_bytes()))
+        return [name]
+
+    return apply
+
+
+def add(*names: str, data: bytes = b"mine"):
+    def apply(out: Path) -> list[str]:
+        for name in names:
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            (out / name).write_bytes(data)
+        return sorted(names)
+
+    return apply
+
+
+def lose_hashes(out: Path) -> list[str]:
+    (out / "index" / "SHA256SUMS").unlink()
+    return [f"index/index-0000{number}-of-00003.parquet" for number in range(3)]
+
+
+def own_hashes(out: Path) -> list[str]:
+    notes = hashlib.sha256(b"mine").hexdigest()
+    (out / "index" / "notes.txt").write_bytes(b"mine")
+    (out / "index" / "SHA256SUMS").write_text(f"{notes}  notes.txt\n")
+    return ["index/SHA256SUMS", *lose_names(3), "index/notes.txt"]
+
+
+def lose_names(count: int) -> list[str]:
+    return [f"index/index-0000{number}-of-0000{count}.parquet" for number in range(count)]
+
+
+def link_folder(out: Path) -> list[str]:
+    shutil.move(out / "Split-eval", out.parent / "elsewhere")
+    (out / "Split-eval").symlink_to(out.parent / "elsewhere")
+    return ["Split-eval"]
+
+
+def other_table(name: str):
+    def apply(out: Path) -> list[str]:
+        pq.write_table(pa.table({"mine": [1, 2]}), out / name)
+        return ["rejects.jsonl", name] if name == "rejects.parquet" else [name]
+
+    return apply
+
+
+def break_commit(out: Path) -> list[str]:
+    text = (out / "dataset.json").read_text()
+    (out / "dataset.json").write_text(text.replace('"rows": 15', '"rows": 16'))
+    return sorted(name for name in read_tree(out))
+
+
+FOREIGN = {
+    "a note in the index": add("index/notes.txt"),
+    "a folder in the index": add("index/deep/er/notes.txt"),
+    "a hidden file": add("Split-train/.DS_Store"),
+    "a file beside the shards": add("Split-train/thesis.txt"),
+    "a split of one's own": add("Split-mine/thesis.txt"),
+    "a shard of no commit": add("Split-train/data_tfrecord-00009-of-00010"),
+    "a work folder": add(".attempt/notes.txt", ".attempt/0123456789abcdef/notes.txt"),
+    "a journal of another kind": add(".attempt/journal.json", data=b'{"mine": 1}'),
+    "an unfinished file": add(".part-notes", "index/.part-x"),
+    "files of a job": add(".dataflow/temp/x"),
+    "own labels": edit("labels.txt", lambda text: text + b"c\n"),
+    "a damaged index": edit("index/index-00001-of-00003.parquet", lambda d: d[:-1] + b"?"),
+    "no hashes": lose_hashes,
+    "other hashes": own_hashes,
+    "corrected rejects": edit(
+        "rejects.jsonl", lambda text: text.replace(b"TRAIN", b"TEST", 1)[:-1]
+    ),
+    "another table of rejects": other_table("rejects.parquet"),
+    "another table of duplicates": other_table("duplicates.parquet"),
+    "a file in place of a shard": edit(
+        "Split-eval/data_tfrecord-00000-of-00001", lambda d: b"mine"
+    ),
+    "a link to a folder": link_folder,
+    "a damaged commit": break_commit,
+}
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_file_that_is_not_ours_stops_before_a_byte(made, source, kind, overwrite, tmp_path):
+    shutil.copytree(made / "full", tmp_path / "out")
+    named = FOREIGN[kind](tmp_path / "out")
+    before = read_tree(tmp_path)
+    with pytest.raises(OutputError) as error:
+        convert(source, tmp_path / "out", num_shards=SHARDS, overwrite=overwrite)
+    count = len(named)
+    files = f"{count} file{'s' * (count > 1)} that darkroom did not write: "
+    shown = ", ".join(named[:10]) + (f" and {count - 10} more" if count > 10 else "")
+    assert error.value.message == f"{tmp_path}/out holds {files}{shown}."
+    assert error.value.hint == "Move them elsewhere, or choose another output folder."
+    assert read_tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("beside", [".out.darkroom-new", ".out.darkroom-new.old"])
+def test_files_in_the_folder_beside_stop_too(made, source, beside, tmp_path):
+    shutil.copytree(made / "plain", tmp_path / "out")
+    shutil.copytree(made / "full", tmp_path / beside)
+    (tmp_path / beside / "notes.txt").write_text("mine")
+    before = read_tree(tmp_path)
+    with pytest.raises(OutputError, match=rf"did not write: \.\./{beside}/notes\.txt\."):
+        convert(source, tmp_path / "out", seed=5, overwrite=True)
+    assert read_tree(tmp_path) == before
+    # A run that has nothing to do needs nothing to be moved, and moves nothing.
+    assert convert(source, tmp_path / "out", num_shards=SHARDS).already_complete
+    assert read_tree(tmp_path) == before
+
+
+def test_folders_and_files_of_our_names_in_a_project_stay(tmp_path, capsys):
+    project = tmp_path / "proj"
+    for name in ("index/notes.txt", "Split-mine/thesis.txt", "labels.txt"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("x\n")
+    write_images(project / "images", 2)
+    (project / "list.csv").write_text("split,image_uri,label\nTRAIN,images/0.png,a\n")
+    before = read_tree(tmp_path)
+    for more in (["--overwrite"], []):
+        arguments = ["convert", str(project / "list.csv"), "--output-dir", str(project), *more]
+        assert main(arguments) == 4
+        said = "Split-mine/thesis.txt, index/notes.txt, labels.txt"
+        printed = " ".join(capsys.readouterr().err.split())
+        assert f"holds 3 files that darkroom did not write: {said}." in printed
+        assert read_tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("overwrite", [["--overwrite"], []])
+def test_label_folders_of_our_names_keep_their_images(overwrite, tmp_path):
+    for label in ("index", "Split-x", "thumb", "ring"):
+        write_images(tmp_path / "src" / label, 9)
+    before = read_tree(tmp_path)
+    assert len(before) == 40
+    for output in ("src", "link"):
+        if output == "link":
+            (tmp_path / "link").symlink_to("src")
+            before["link"] = "src"
+        arguments = ["convert", f"{tmp_path}/src", "--output-dir", f"{tmp_path}/{output}"]
+        assert main([*arguments, *overwrite]) == 4
+        assert read_tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("output", ["src", "link", "src/../src"])
+def test_the_source_is_no_output(overwrite, output, tmp_path):
+    for label in ("cat", "dog"):
+        write_images(tmp_path / "src" / label, 3)
+    (tmp_path / "link").symlink_to("src")
+    before = read_tree(tmp_path)
+    with pytest.raises(UsageError, match="is the source itself") as error:
+        convert(tmp_path / "src", tmp_path / output, overwrite=overwrite)
+    assert error.value.exit_code == 2
+    assert read_tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["index", "index/a.png", "Split-x/y/a.png", ".attempt/a.png"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_an_image_where_the_dataset_goes_is_refused(name, is_there, tmp_path):
+    """A file that is there is foreign; one that is not there yet would be replaced later."""
+    write_images(tmp_path / "out" / "images", 2)
+    if is_there:
+        (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(tmp_path / "out/images/0.png", tmp_path / "out" / name)
+    (tmp_path / "link").symlink_to("out")
+    rows = "image_uri,label\nout/images/0.png,a\n"
+    for path in (f"out/{name}", str(tmp_path / "out" / name), f"link/{name}"):
+        (tmp_path / "list.csv").write_text(f"{rows}{path},b\n")
+        before = read_tree(tmp_path)
+        output = tmp_path / ("link" if path.startswith("link") else "out")
+        with pytest.raises((OutputError, UsageError)) as error:
+            convert(tmp_path / "list.csv", output, overwrite=True, max_rejects=1)
+        assert error.value.exit_code == (4 if is_there else 2), error.value
+        assert name in str(error.value)
+        assert read_tree(tmp_path) == before
+
+
+def test_images_beside_the_names_of_a_dataset_are_no_concern(tmp_path):
+    for name in ("images", "indexes", "Splits", "labels"):
+        write_images(tmp_path / "out" / name, 1)
+    before = read_tree(tmp_path / "out")
+    rows = [f"TRAIN,out/{name},a\n" for name in before if "twin" not in name]
+    (tmp_path / "list.csv").write_text("split,image_uri,label\n" + "".join(rows))
+    for seed in (0, 1):
+        result = convert(tmp_path / "list.csv", tmp_path / "out", overwrite=True, seed=seed)
+        assert result.written == 4
+        assert verify(tmp_path / "out").findings == ()
+        assert before.items() <= read_tree(tmp_path / "out").items()
+
+
+@pytest.mark.parametrize("left", [b"", 0.3, 0.9])
+def test_a_shard_that_was_cut_is_still_ours(made, source, expected, left, tmp_path):
+    shutil.copytree(made / "plain", tmp_path / "out")
+    shard = tmp_path / "out" / "Split-train" / "data_tfrecord-00001-of-00002"
+    data = shard.read_bytes()
+    shard.write_bytes(left if left == b"" else data[: int(len(data) * left)])
+    convert(source, tmp_path / "out", num_shards=1, seed=3, overwrite=True)
+    assert read_tree(tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize("name", ["index/notes.txt", "Split-mine/thesis.txt", "notes.txt"])
+@pytest.mark.parametrize("where", ["out", ".out.darkroom-new"])
+def test_what_comes_while_a_conversion_runs_stops_the_exchange(
+    made, source, expected, name, where, tmp_path, monkeypatch
+):
+    shutil.copytree(made / "plain", tmp_path / "out")
+    own, original = tmp_path / where / name, ConversionJob._convert
+
+    def convert_and_drop(*arguments):
+        result = original(*arguments)
+        own.parent.mkdir(parents=True, exist_ok=True)
+        own.write_text("mine")
+        return result
+
+    arguments = {"num_shards": 1, "seed": 3, "overwrite": True}
+    named = os.path.relpath(own, tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(ConversionJob, "_convert", convert_and_drop)
+        with pytest.raises(OutputError, match=f"did not write: {re.escape(named)}"):
+            convert(source, tmp_path / "out", **arguments)
+    assert own.read_text() == "mine"
+    assert read_tree(made / "plain").items() <= read_tree(tmp_path / "out").items()
+    own.unlink()
+    if where != "out":
+        assert convert(source, tmp_path / "out", num_shards=SHARDS).already_complete
+    convert(source, tmp_path / "out", **arguments)
+    assert read_tree(tmp_path / "out") == expected
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_what_comes_at_the_last_moment_stays(made, source, expected, tmp_path, monkeypatch):
+    shutil.copytree(made / "plain", tmp_path / "out")
+    original = replacement.exchange
+
+    def drop_and_exchange(*locks):
+        (tmp_path / "out" / "index" / "notes.txt").write_text("mine")
+        original(*locks)
+
+    monkeypatch.setattr(replacement, "exchange", drop_and_exchange)
+    convert(source, tmp_path / "out", num_shards=1, seed=3, overwrite=True)
+    assert read_tree(tmp_path / "out") == expected
+    assert read_tree(tmp_path / ".out.darkroom-new") == {"index/notes.txt": b"mine"}
+
+
+def test_a_lock_that_is_none_is_left_alone(made, source, tmp_path):
+    shutil.copytree(made / "plain", tmp_path / "out")
+    lock = tmp_path / "out" / ".darkroom.lock"
+    (tmp_path / "mine").write_text("mine")
+    for make in (lambda: lock.write_text("mine"), lambda: lock.symlink_to(tmp_path / "mine")):
+        make()
+        before = read_tree(tmp_path)
+        with pytest.raises(OutputError, match=r"did not write: \.darkroom\.lock"):
+            convert(source, tmp_path / "out", seed=3, overwrite=True)
+        assert read_tree(tmp_path) == before
+        lock.unlink()
+
+
+@pytest.mark.parametrize("text", ["", '{\n "dark', "the whole"])
+def test_a_journal_that_was_not_finished_is_ours(source, text, tmp_path):
+    folders = Folders.of_dataset(str(tmp_path / "out"))
+    journal.write_journal(folders, [])
+    path = Path(journal.journal_path(folders))
+    part = path.with_name(".part-journal.json")
+    part.write_text(path.read_text()[:-5] if text == "the whole" else text)
+    path.unlink()
+    convert(source, tmp_path / "out")
+    assert not (tmp_path / "out" / ".attempt").exists()
+
+
+def test_a_journal_names_nothing_outside_its_output(source, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    folders = Folders.of_dataset(str(tmp_path / "out"))
+    journal.write_journal(folders, [f"{tmp_path}/out/../notes.txt", f"{tmp_path}/out/README"])
+    (tmp_path / "out" / "README").write_text("mine")
+    convert(source, tmp_path / "out", overwrite=True)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    # Not one of the names that a conversion uses, so nothing makes it darkroom's.
+    assert (tmp_path / "out" / "README").read_text() == "mine"
+
+
+def test_a_copy_of_an_index_alone_is_nobodys_leftovers(made, source, tmp_path):
+    shutil.copytree(made / "plain" / "index", tmp_path / "out" / "index")
+    before = read_tree(tmp_path)
+    with pytest.raises(OutputError, match="4 files that darkroom did not write"):
+        convert(source, tmp_path / "out", overwrite=True)
+    assert read_tree(tmp_path) == before
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    """Images in folders of labels."""
+    for label in ("cat", "dog"):
+        write_images(tmp_path / "src" / label, 3)
+    return tmp_path / "src"
+
+
+def test_an_output_below_the_images_is_no_part_of_the_source(folders, tmp_path):
+    before = fingerprint_source(str(folders))
+    first = convert(folders, folders / "records")
+    # An image in it, too, is not the source's.
+    shutil.copytree(folders / "cat", folders / "records" / "seen")
+    assert fingerprint_source(str(folders)) == before
+    (tmp_path / "link").symlink_to("src")
+    for source in (folders, tmp_path / "link"):
+        again = convert(source, tmp_path / "again", overwrite=True)
+        assert (again.rows, again.labels) == (first.rows, first.labels) == (8, ("cat", "dog"))
+        assert again.fingerprint == first.fingerprint
+
+
+@pytest.mark.parametrize("state", ["finished", "failed", "begun", "killed 0.1.0", "damaged"])
+def test_an_output_whose_name_is_that_of_a_split_is_no_split(made, state, tmp_path):
+    shutil.copytree(made / "images", tmp_path / "src" / "train" / "cat")
+    shutil.copytree(made / "images", tmp_path / "src" / "test" / "dog")
+    output = tmp_path / "src" / "eval"
+    if state == "begun":
+        journal.write_journal(Folders.of_dataset(str(output)), [])
+    elif state == "failed":
+        with pytest.raises(TooManyRejectsError):
+            convert(made / "images" / "list-2.csv", output)
+    else:
+        shutil.copytree(made / ("killed" if "killed" in state else "plain"), output)
+    if state == "damaged":
+        break_commit(output)
+    shutil.copytree(made / "images", output / "seen")
+    result = convert(tmp_path / "src", tmp_path / "out")
+    assert result.labels == ("cat", "dog")
+    assert set(result.splits) == {"train", "test"}
+
+
+def test_other_peoples_dataset_json_hides_no_images(folders, tmp_path):
+    (folders / "cat" / "dataset.json").write_text('{"title": "cats", "licenses": []}')
+    (folders / "dog" / ".attempt").mkdir()
+    assert convert(folders, tmp_path / "out").rows == 8
+
+
+def test_what_a_commit_names_is_found_without_reading_shards(made, monkeypatch, tmp_path):
+    """The lengths say it: else to replace a dataset would take as long as to read it."""
+    from darkroom import storage
+
+    opened = []
+    original = storage.open_read
+    monkeypatch.setattr(storage, "open_read", lambda p: opened.append(p) or original(p))
+    found = ownership.survey(Folders.of_dataset(str(made / "full")))
+    assert found.foreign == ()
+    assert {str(made / "full" / name) for name in read_tree(made / "full")} == set(found.ours)
+    assert read_dataset(str(made / "full")).written > 0
+    assert opened
+    assert not [path for path in opened if "/Split-" in path]
