@@ -1,19 +1,26 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.image_to_tfrecord.executor import Executor
 from darkroom.conversion import ConversionOptions
 from darkroom.dataset import read_dataset
-from darkroom.errors import DataError
+from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.examples import decode_example
 from darkroom.index import read_index
+from darkroom.manifest_writer import write_manifest
 from darkroom.tfrecords import read_records
+from darkroom.verification import verify
 
 from .conftest import convert_source
+
+OUTPUTS = ("examples", "index", "rejects")
 
 
 def _read_files(folder: str) -> dict[str, bytes]:
@@ -91,3 +98,63 @@ def test_fails_with_the_first_rejects_when_nothing_can_be_written(
         path.write_bytes(b"")
     with pytest.raises(DataError, match=r"(?s)No image could be written.*empty.*\.png"):
         convert_source(str(images), new_artifact, beam_context)
+
+
+def _convert_again(folders: dict[str, Any], given: dict[str, Any], beam_context: Any) -> None:
+    Executor(beam_context).Do(
+        {name: [given[name]] for name in ("manifest", "manifest_rejects")},
+        {name: [folders[name]] for name in OUTPUTS},
+        {"options": ConversionOptions(num_shards={"train": 2}).to_json()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("index", "notes.txt"),
+        ("examples", "Split-mine/thesis.txt"),
+        ("examples", ".attempt/notes.txt"),
+        ("examples", "labels.txt"),
+        ("rejects", "rejects.jsonl"),
+    ],
+)
+def test_what_is_not_ours_in_an_output_stops_it(images, new_artifact, beam_context, part, name):
+    made = convert_source(str(images), new_artifact, beam_context)
+    path = Path(made[part].uri, name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("mine")
+    before = [_read_files(made[output].uri) for output in OUTPUTS]
+    with pytest.raises(OutputError, match="1 file that darkroom did not write") as error:
+        _convert_again(made, made, beam_context)
+    shown = os.path.relpath(path, made["examples"].uri)
+    assert error.value.message.endswith(f": {shown}.")
+    assert [_read_files(made[output].uri) for output in OUTPUTS] == before
+
+
+def test_what_an_earlier_attempt_committed_is_replaced(images, new_artifact, beam_context):
+    made = convert_source(str(images), new_artifact, beam_context)
+    Path(made["rejects"].uri, "README").write_text("mine")
+    _convert_again(made, made, beam_context)
+    shards = sorted(path.name for path in Path(made["examples"].uri, "Split-train").iterdir())
+    assert shards == [f"data_tfrecord-0000{number}-of-00002" for number in range(2)]
+    assert verify(made["examples"].uri).findings == ()
+    assert read_index(made["index"].uri).num_rows == 30
+    assert len(os.listdir(made["index"].uri)) == 4
+    assert sorted(os.listdir(made["rejects"].uri)) == [
+        "README",
+        "rejects.jsonl",
+        "rejects.parquet",
+    ]
+
+
+def test_images_in_an_output_are_refused(images, new_artifact, beam_context, tmp_path):
+    made = convert_source(str(images), new_artifact, beam_context)
+    inside = Path(made["index"].uri, "gone.png")
+    rows = f"{images.parent}/00.png,a\n{inside},b\n"
+    (tmp_path / "inside.csv").write_text(f"image_uri,label\n{rows}")
+    given = {"manifest": new_artifact(ImageManifest), "manifest_rejects": new_artifact(Rejects)}
+    write_manifest(tmp_path / "inside.csv", given["manifest"].uri, given["manifest_rejects"].uri)
+    before = [_read_files(made[output].uri) for output in OUTPUTS]
+    with pytest.raises(UsageError, match=f"1 image of the source would be replaced .*: {inside}"):
+        _convert_again(made, given, beam_context)
+    assert [_read_files(made[output].uri) for output in OUTPUTS] == before

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 import tarfile
+from pathlib import Path
 
 import apache_beam as beam
 import pytest
@@ -13,7 +14,7 @@ from apache_beam.options.pipeline_options import (
 )
 from PIL import Image
 
-from darkroom import conversion, dataflow, storage
+from darkroom import conversion, dataflow, ownership, storage
 from darkroom.conversion import ConversionOptions
 from darkroom.dataflow import DataflowJob, write_source_package
 from darkroom.errors import MissingExtraError, StorageError, UsageError
@@ -165,28 +166,66 @@ class Result:
 
 
 @pytest.fixture
-def submit(tmp_path, monkeypatch):
-    """Submits a job whose end is given; returns the id, the result and what was deleted."""
+def bucket(monkeypatch):
+    """A store in memory for what is written to gs://: path to bytes."""
+    files: dict[str, bytes] = {}
+
+    def list_files(path):
+        return {name[len(path) + 1 :]: len(files[name]) for name in files if name.startswith(path)}
+
+    def fake(name, function):
+        original = getattr(storage, name)
+
+        def call(path, *rest, **options):
+            return (function if "gs://" in path else original)(path, *rest, **options)
+
+        monkeypatch.setattr(storage, name, call)
+
+    def copy_file(source, copy):
+        files[copy] = Path(source).read_bytes()
+
+    fake("write_bytes", lambda path, data, **_: files.__setitem__(path, data))
+    fake("read_bytes", lambda path, *_: files[path])
+    fake("list_files", list_files)
+    fake("list_folder", lambda path: sorted({name.split("/")[0] for name in list_files(path)}))
+    fake("remove_empty_folders", lambda path: None)
+    monkeypatch.setattr(storage, "delete_files", lambda paths: [files.pop(path) for path in paths])
+    monkeypatch.setattr(storage, "copy_file", copy_file)
+    return files
+
+
+@pytest.fixture
+def submit(tmp_path, monkeypatch, bucket):
+    """Submits a job whose end is given, and which writes files; returns its id and its result."""
 
     def submit(wait, end="DONE"):
-        result, deleted = Result(end), []
-        monkeypatch.setattr(beam.Pipeline, "run", lambda self: result)
-        monkeypatch.setattr(storage, "delete", deleted.append)
+        result = Result(end)
+
+        def run(pipeline):
+            # Until a job runs, nothing of its own is there but what says whose it will be.
+            assert list(bucket) == [f"{OUTPUT}/.dataflow/journal.json"]
+            written = ("staging/x/package", "temp/y", "notes.txt")
+            bucket.update({f"{OUTPUT}/.dataflow/{name}": b"x" for name in written})
+            return result
+
+        monkeypatch.setattr(beam.Pipeline, "run", run)
         _, transform = plan(tmp_path, REMOTE[:100])
-        return make_job().submit(transform, str(tmp_path), wait), result, deleted
+        return make_job().submit(transform, str(tmp_path), wait), result
 
     return submit
 
 
-def test_a_job_is_left_to_itself(submit):
-    job_id, result, deleted = submit(wait=False)
-    assert (job_id, result.waited, deleted) == ("2024-02-29_job", 0, [])
+def test_a_job_is_left_to_itself(submit, bucket):
+    job_id, result = submit(wait=False)
+    assert (job_id, result.waited, len(bucket)) == ("2024-02-29_job", 0, 4)
+    found = ownership.survey(Folders.of_dataset(OUTPUT))
+    assert found.foreign == (f"{OUTPUT}/.dataflow/notes.txt",)
 
 
-def test_a_job_is_waited_for(submit):
-    job_id, result, deleted = submit(wait=True)
+def test_a_job_is_waited_for_and_only_its_files_are_deleted(submit, bucket):
+    job_id, result = submit(wait=True)
     assert (job_id, result.waited) == ("2024-02-29_job", 1)
-    assert deleted == [f"{OUTPUT}/.dataflow"]
+    assert list(bucket) == [f"{OUTPUT}/.dataflow/notes.txt"]
 
 
 def test_a_job_that_is_cancelled_is_an_error(submit):
@@ -201,14 +240,15 @@ def test_a_job_that_fails_is_an_error(submit):
         submit(wait=True, end=DataflowRuntimeException("no quota", None))
 
 
-def test_the_manifest_is_copied_to_the_workers(tmp_path, monkeypatch):
-    copied = []
-    monkeypatch.setattr(storage, "copy_file", lambda *paths: copied.append(paths))
+def test_the_manifest_is_copied_to_the_workers(tmp_path, bucket):
     folders, _ = plan(tmp_path, REMOTE[:3])
     remote = share_manifest(folders)
     assert remote.manifest == remote.manifest_rejects == f"{OUTPUT}/.attempt/manifest"
-    assert (f"{folders.manifest}/manifest.parquet", f"{remote.manifest}/manifest.parquet") in copied
+    copy = bucket[f"{remote.manifest}/manifest.parquet"]
+    assert copy == Path(folders.manifest, "manifest.parquet").read_bytes()
     assert (remote.examples, remote.index) == (folders.examples, folders.index)
+    found = ownership.survey(folders)
+    assert (set(found.ours), found.foreign) == (set(bucket), ())
 
 
 def test_the_source_package_holds_the_core_only(tmp_path):

@@ -167,6 +167,43 @@ def check_kills_of_replacements(runner, source, tmp_path, num_steps):
     return len(steps)
 
 
+def check_kills_of_replacements_in_place(runner, source, tmp_path, num_steps):
+    """The same where a foreign file in the folder forbids the exchange: the old dataset goes."""
+    runner.run(*arguments(source, tmp_path / "old", "--seed", "7"))
+    (tmp_path / "old" / "README").write_text("mine")
+    shutil.copytree(tmp_path / "old", tmp_path / "counted")
+    total = runner.count_steps(*arguments(source, tmp_path / "counted", "--overwrite"))
+    old, expected = read_files(tmp_path / "old"), read_files(tmp_path / "counted")
+    steps = choose_steps(total, num_steps)
+    for step in steps:
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        shutil.copytree(tmp_path / "old", tmp_path / "out")
+        argv = arguments(source, tmp_path / "out", "--overwrite")
+        assert runner.run(*argv, step=step) == -signal.SIGKILL, runner.output
+        check_foreign_file(runner, argv, tmp_path / "out")
+        check_rerun(runner, argv, tmp_path / "out", expected, [old, expected])
+    return len(steps)
+
+
+def check_foreign_file(runner, argv, output):
+    """Checks that a file of somebody else's stops the next run, too, and is all that does."""
+    (output / "index").mkdir(exist_ok=True)
+    (output / "index" / "notes.txt").write_text("mine")
+    before = {name: path.read_bytes() for name, path in list_all(output).items()}
+    assert runner.run(*argv) == 4
+    said = "holds 1 file that darkroom did not write: index/notes.txt."
+    assert said in " ".join(runner.output.split()), runner.output
+    assert {name: path.read_bytes() for name, path in list_all(output).items()} == before
+    (output / "index" / "notes.txt").unlink()
+
+
+def list_all(folder: Path) -> dict[str, Path]:
+    """Returns every file below a folder but the lock, which each run takes and gives back."""
+    found = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    found.pop(".darkroom.lock", None)
+    return found
+
+
 def check_full_disks(runner, source, tmp_path, num_steps):
     """Lets the disk be full from a step on; returns how often."""
     argv = arguments(source, tmp_path / "out")
@@ -194,6 +231,11 @@ def test_a_killed_replacement_leaves_the_old_dataset_or_the_new_one(runner, sour
 
 
 @pytest.mark.slow
+def test_a_killed_replacement_in_place_is_resumed(runner, source, tmp_path):
+    check_kills_of_replacements_in_place(runner, source, tmp_path, num_steps=6)
+
+
+@pytest.mark.slow
 def test_a_full_disk_is_said_and_the_next_run_goes_on(runner, source, tmp_path):
     check_full_disks(runner, source, tmp_path, num_steps=5)
 
@@ -208,6 +250,10 @@ EVERYWHERE = 10_000
         ("killed at every step", lambda *run: check_kills(*run, EVERYWHERE, 0)),
         ("killed at any moment", lambda *run: check_kills(*run, 0, 150)),
         ("killed while replacing", lambda *run: check_kills_of_replacements(*run, EVERYWHERE)),
+        (
+            "killed while replacing in place",
+            lambda *run: check_kills_of_replacements_in_place(*run, EVERYWHERE),
+        ),
         ("disk full from a write on", lambda *run: check_full_disks(*run, EVERYWHERE)),
     ],
 )

@@ -1,0 +1,126 @@
+"""In a store, too: nothing goes but what darkroom can prove it wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import darkroom
+from darkroom import remote, storage
+from darkroom.cli import main
+from darkroom.errors import OutputError, UsageError
+
+from .test_flows import NUM_IMAGES, make_image, read_files, write_source
+
+SHARDS = {"train": 2, "test": 1}
+
+
+def read_objects(root: str) -> dict[str, bytes]:
+    """Returns all objects below a path, hidden ones too."""
+    return {name: storage.read_bytes(f"{root}/{name}") for name in sorted(remote.walk(root))}
+
+
+@pytest.fixture
+def source(store) -> str:
+    """A list of images in the store."""
+    return write_source(store[1])
+
+
+@pytest.fixture
+def expected(source: str, tmp_path: Path) -> dict[str, bytes]:
+    """What a conversion with seed 3 writes."""
+    darkroom.convert(source, tmp_path / "local", num_shards=1, seed=3)
+    return read_files(tmp_path / "local")
+
+
+def test_foreign_objects_stop_before_one_is_touched(store, source, capsys):
+    root = f"{store[1]}/data"
+    darkroom.convert(source, root, num_shards=SHARDS)
+    names = ["Split-mine/thesis.txt", "index", "index/.hidden", "index/a/notes.txt", ".attempt/x"]
+    names += ["Split-train/data_tfrecord-00007-of-00009", ".dataflow/x", ".part-x"]
+    for name in names:
+        storage.write_bytes(f"{root}/{name}", b"mine")
+    storage.write_bytes(f"{root}/labels.txt", b"mine")
+    before = read_objects(store[1])
+    for more in (["--overwrite"], []):
+        assert main(["convert", source, "--output-dir", root, "--json", *more]) == 4
+        shown = ", ".join(sorted([*names, "labels.txt"]))
+        printed = capsys.readouterr().out
+        assert f"holds 9 files that darkroom did not write: {shown}." in printed
+        assert read_objects(store[1]) == before
+
+
+def test_a_dataset_is_replaced_object_by_object(store, source, expected):
+    root = f"{store[1]}/data"
+    darkroom.convert(source, root, num_shards=SHARDS)
+    darkroom.find_duplicates(root)
+    own = {"README": b"mine", "images/1.png": b"mine"}
+    for name, data in own.items():
+        storage.write_bytes(f"{root}/{name}", data)
+    # Consoles make such objects for folders; nothing is in them.
+    storage.write_bytes(f"{root}/Split-old/", b"")
+    darkroom.convert(source, root, num_shards=1, seed=3, overwrite=True)
+    assert read_objects(root) == {**expected, **own}
+    assert darkroom.verify(root).findings == ()
+    assert storage.list_folder(f"{root}/Split-old") == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ("PUT /photos/data/.attempt/journal.json", "nothing was deleted"),
+        ("/photos?delete", "the journal is there"),
+        ("PUT /photos/data/Split-test", "the old dataset is gone"),
+        ("PUT /photos/data/rejects.jsonl", "all shards are there"),
+        ("PUT /photos/data/dataset.json", "all but the commit is there"),
+    ],
+    ids=lambda fault: fault[1],
+)
+def test_a_replacement_that_fails_anywhere_is_resumed(s3, tmp_path, fault):
+    source, root = write_source("s3://photos"), "s3://photos/data"
+    darkroom.convert(source, tmp_path / "local", num_shards=1, seed=3)
+    darkroom.convert(source, root, num_shards=SHARDS)
+    old = read_objects(root)
+    s3.fail(fault[0], 503)
+    arguments = {"num_shards": 1, "seed": 3, "overwrite": True}
+    with pytest.raises(OSError, match="failed"):
+        darkroom.convert(source, root, **arguments)
+    assert s3.faults[0].times < 1_000
+    s3.reset()
+    if fault[1] == "nothing was deleted":
+        assert read_objects(root) == old
+    storage.write_bytes(f"{root}/index/notes.txt", b"mine")
+    with pytest.raises(OutputError, match=r"1 file that darkroom did not write: index/notes\.txt"):
+        darkroom.convert(source, root, **arguments)
+    storage.delete_file(f"{root}/index/notes.txt")
+    darkroom.convert(source, root, **arguments)
+    assert read_objects(root) == read_files(tmp_path / "local")
+
+
+def test_an_image_where_the_dataset_goes_is_refused(store, source):
+    root = f"{store[1]}/data"
+    rows = f"TRAIN,{store[1]}/images/0.png,a\nTRAIN,{root}/index/gone.png,b\n"
+    storage.write_bytes(f"{store[1]}/list.csv", f"split,image_uri,label\n{rows}".encode())
+    with pytest.raises(UsageError, match=rf"would be replaced .*: {root}/index/gone\.png"):
+        darkroom.convert(f"{store[1]}/list.csv", root, max_rejects=1)
+
+
+@pytest.mark.parametrize("state", ["finished", "failed"])
+def test_an_output_below_a_folder_of_images_is_left_out(store, state, tmp_path):
+    root = f"{store[1]}/src"
+    for number in range(NUM_IMAGES):
+        name = f"{root}/{('train', 'test')[number % 2]}/{'ab'[number % 3 % 2]}/{number}.png"
+        storage.write_bytes(name, make_image(number))
+    with pytest.raises(UsageError, match="is the source itself"):
+        darkroom.convert(root, root, overwrite=True)
+    rows = f"{root}/train/a/0.png,a\nx,a\n"
+    storage.write_bytes(f"{store[1]}/bad.csv", f"image_uri,label\n{rows}".encode())
+    if state == "finished":
+        darkroom.convert(root, f"{root}/eval", num_shards=1)
+    else:
+        with pytest.raises(darkroom.errors.DataError):
+            darkroom.convert(f"{store[1]}/bad.csv", f"{root}/eval", num_shards=1)
+    storage.write_bytes(f"{root}/eval/seen/0.png", make_image(0))
+    result = darkroom.convert(root, tmp_path / "out", num_shards=1)
+    assert (result.rows, set(result.splits)) == (NUM_IMAGES, {"train", "test"})
