@@ -91,7 +91,11 @@ def _add_convert(commands: Any) -> None:
     add_source_options(parser)
     parser.add_argument("--label-map", metavar="FILE", help="labels in order, one a line")
     add_record_options(parser)
-    parser.add_argument("--overwrite", action="store_true", help="replace another dataset")
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace another dataset; files that darkroom did not write are never deleted",
+    )
     parser.add_argument("--runner", help="Beam runner (default: in this process)")
     parser.add_argument("--project", help="Google Cloud project, for Dataflow")
     parser.add_argument("--region", help="Google Cloud region, for Dataflow")

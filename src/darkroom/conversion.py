@@ -6,6 +6,7 @@ OUTPUT_DIR/
   index/index-00000-of-00018.parquet         one row a record
   rejects.parquet  rejects.jsonl             one row a refused row
   dataset.json                               the commit, written last
+  .attempt/journal.json                      until then: all files that this run writes
 """
 
 from __future__ import annotations

@@ -78,7 +78,8 @@ def convert(
         compression: None or `gzip`.
         num_shards: Shards of each split, or by split; from the bytes when None or 0.
         max_rejects: Share of refused rows over which the conversion fails.
-        overwrite: Whether to replace what another conversion left in `output_dir`.
+        overwrite: Whether to replace what another conversion left in `output_dir`. Files that
+            darkroom cannot prove it wrote are never deleted.
         runner: Beam runner; in this process when None. `DataflowRunner` in any letter case.
         project: Google Cloud project, for Dataflow.
         region: Google Cloud region, for Dataflow.
@@ -91,8 +92,9 @@ def convert(
     Raises:
         DataError: The source cannot be used, or too many rows were refused. Index and rejects are
             written then, `dataset.json` is not.
-        UsageError: An argument is wrong.
-        OutputError: The output holds other data, or another run holds it.
+        UsageError: An argument is wrong, or the output is the source or would replace an image.
+        OutputError: The output holds other data, another run holds it, or files are under its names
+            that darkroom did not write.
         OSError: Storage failed.
     """
     if not isinstance(max_rejects, int | float) or not 0 <= max_rejects <= 1:

@@ -214,6 +214,6 @@ def list_split_folders(folder: str) -> list[str]:
 def _damaged(path: str, what: str) -> DataError:
     return DataError(
         f"{path} is damaged: {what}.",
-        "See all that is wrong with: darkroom verify. Restore what it names, or convert the source "
-        "again, with overwrite (--overwrite) into the same folder.",
+        "See all that is wrong with: darkroom verify. Restore what it names, or delete that and "
+        "convert the source again, with overwrite (--overwrite) into the same folder.",
     )

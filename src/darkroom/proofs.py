@@ -35,7 +35,9 @@ Lengths = Mapping[str, int]
 _PARQUET_MAGIC = b"PAR1"
 _INDEX_NAME = re.compile(r"index-\d{5,}-of-\d{5,}\.parquet")
 _SHARD_NAME = r"/Split-([a-z]+)/data_tfrecord-(\d{5,})-of-\d{5,}(?:\.gz)?"
-_WORK_NAME = rf"/{PLAN_FOLDER.pattern}/shard-\d{{5,}}(?:\.part|\.json|\.rejects\.parquet)"
+# What is in the folder of a plan. A report that was being written had a name made up for it.
+_REPORT, _UNFINISHED_REPORT = r"shard-\d{5,}\.json", r"\.part-\w{8}"
+_UNFINISHED_SHARD, _SHARD_REJECTS = r"shard-\d{5,}\.part", r"shard-\d{5,}\.rejects\.parquet"
 _MAX_REPORT_BYTES = 1 << 20
 
 
@@ -76,6 +78,8 @@ def find_committed(folders: Folders, dataset: Dataset, found: Lengths) -> Iterat
 def find_uncommitted(folders: Folders, found: Lengths) -> Iterator[str]:
     """Yields the files that an attempt of version 0.1.0 left, which had no journal.
 
+    Or those of a dataset that has lost its commit.
+
     Nothing counts unless the attempt itself can be seen: by its work folder if it was killed, by
     its rejects if it rejected too much. So a copy of an index alone is nobody's leftovers.
 
@@ -92,6 +96,7 @@ def find_uncommitted(folders: Folders, found: Lengths) -> Iterator[str]:
     yield from refused
     indexed = [path for path in found if _is_index(path, folders, found)]
     yield from indexed
+    yield from _find_hashed(folders.index, [path.rpartition("/")[2] for path in indexed], found)
     written = [path for path in indexed if found[path] > len(_PARQUET_MAGIC)]
     rows = [row for path in written if (row := _read_first(path))]
     firsts = {(row["split"], row["shard"]): row for row in rows}
@@ -99,6 +104,9 @@ def find_uncommitted(folders: Folders, found: Lengths) -> Iterator[str]:
     for path, place in _list_shards(folders, found):
         if found[path] in (sizes.get(path), 0) or _begins_with(path, firsts.get(place)):
             yield path
+    listed = storage.join(folders.examples, datasets.DUPLICATES_FILE)
+    if _count_rows(listed, duplicates.SCHEMA, found) is not None:
+        yield listed
     label_path = storage.join(folders.examples, labels.LABELS_FILE)
     has_labels = written and found.get(label_path, storage.NOT_REGULAR) >= 0
     if has_labels and _is_label_map(label_path, _read_labels(written, refused)):
@@ -215,17 +223,17 @@ def _list_shards(folders: Folders, found: Lengths) -> Iterator[tuple[str, tuple[
             yield path, (match[1], int(match[2]))
 
 
-def _list_work(folders: Folders, found: Lengths, ending: str) -> Iterator[str]:
-    """Yields the files of attempts that are called as those of a shard are."""
-    name = re.compile(re.escape(folders.work) + _WORK_NAME)
+def _list_work(folders: Folders, found: Lengths, name: str) -> Iterator[str]:
+    """Yields the files in the folders of plans whose names match a pattern."""
+    pattern = re.compile(rf"{re.escape(folders.work)}/{PLAN_FOLDER.pattern}/(?:{name})")
     for path, length in found.items():
-        if length >= 0 and path.endswith(ending) and name.fullmatch(path):
+        if length >= 0 and pattern.fullmatch(path):
             yield path
 
 
 def _read_reports(folders: Folders, found: Lengths) -> Iterator[tuple[str, ShardReport]]:
     names = re.compile(_SHARD_NAME)
-    for path in _list_work(folders, found, ".json"):
+    for path in _list_work(folders, found, f"{_REPORT}|{_UNFINISHED_REPORT}"):
         with _damage_proves_nothing():
             report = ShardReport(*json.loads(storage.read_bytes(path, _MAX_REPORT_BYTES)))
             match = names.fullmatch(f"/{report.file}")
@@ -235,12 +243,15 @@ def _read_reports(folders: Folders, found: Lengths) -> Iterator[tuple[str, Shard
 
 def _find_work(folders: Folders, found: Lengths) -> Iterator[str]:
     """Yields what shards left that were not finished, and their rejects."""
-    for path in _list_work(folders, found, ".part"):
+    for path in _list_work(folders, found, _UNFINISHED_SHARD):
         if begins_with_record(path) or begins_with_record(path, compressed=True):
             yield path
-    for path in _list_work(folders, found, ".parquet"):
+    for path in _list_work(folders, found, _SHARD_REJECTS):
         is_table = _count_rows(path, rejects.SCHEMA, found) is not None
         if is_table or _is_nothing_yet(path, found):
+            yield path
+    for path in _list_work(folders, found, f"{_REPORT}|{_UNFINISHED_REPORT}"):
+        if not found[path]:
             yield path
 
 

@@ -197,7 +197,7 @@ def sync_folder(path: str) -> None:
     """Forces the names in a local folder to disk, so that a rename survives a crash."""
     if is_remote(path):
         return
-    descriptor = os.open(path or ".", os.O_RDONLY)
+    descriptor = os.open(local_path(path) or ".", os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -13,11 +13,16 @@ MISSING, EXTRA, SWAPPED, RENAMED, DOUBLED = "missing", "extra", "swapped", "rena
 COMMIT, TABLE, UNREADABLE = "commit", "table", "unreadable"
 
 RESTORE = "Restore this file from a copy, or convert the source again with --overwrite."
+# Of a file that is not as it was written nothing proves that darkroom wrote it.
+REWRITE = (
+    "Restore this file from a copy, or delete it and convert the source again with --overwrite."
+)
 HINTS = {
     EXTRA: "Move it away: every file in a Split folder is read as data.",
     SWAPPED: "Exchange the names of the two files.",
     RENAMED: "Give it its own name again.",
-    COMMIT: "Restore dataset.json from a copy, or convert the source again with --overwrite.",
+    COMMIT: "Restore dataset.json from a copy, or delete it and convert the source again with "
+    "--overwrite.",
     UNREADABLE: "Check the permissions and the disk, then verify again.",
 }
 _SHOWN_FINDINGS = 10

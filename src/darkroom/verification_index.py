@@ -21,6 +21,7 @@ from darkroom.verification_findings import (
     EXTRA,
     MISSING,
     RESTORE,
+    REWRITE,
     TABLE,
     Finding,
     TableError,
@@ -53,7 +54,7 @@ class IndexCheck:
         try:
             return read_sums(storage.join(self._root, INDEX_FOLDER))
         except DataError:
-            self._findings.append(Finding(path, TABLE, "is damaged", RESTORE))
+            self._findings.append(Finding(path, TABLE, "is damaged", REWRITE))
         except OSError as error:
             self._findings.append(explain_error(path, error))
         return {}
@@ -70,7 +71,7 @@ class IndexCheck:
                 raise TableError(f"has not the hash that {INDEX_FOLDER}/{SUMS_FILE} says")
             entries = parse_index_entries(data, place, self._dataset)
         except TableError as error:
-            self._findings.append(Finding(path, TABLE, str(error), RESTORE))
+            self._findings.append(Finding(path, TABLE, str(error), REWRITE))
             return None
         except OSError as error:
             self._findings.append(explain_error(path, error))
@@ -96,11 +97,11 @@ class IndexCheck:
                 findings.append(Finding(path, MISSING, "is missing", RESTORE))
             elif isinstance(digest, ShardDigest) and digest.misfits and file not in damaged:
                 what = f"names other records than {file} has, from position {digest.misfits[0]} on"
-                findings.append(Finding(path, TABLE, what, RESTORE))
+                findings.append(Finding(path, TABLE, what, REWRITE))
         known = {place.file for place in self._places.values()}
         if self._sums and set(self._sums) != known:
             what = "does not name the index files of the dataset"
-            findings.append(Finding(f"{INDEX_FOLDER}/{SUMS_FILE}", TABLE, what, RESTORE))
+            findings.append(Finding(f"{INDEX_FOLDER}/{SUMS_FILE}", TABLE, what, REWRITE))
         extra = sorted(set(self._names) - known - {SUMS_FILE})
         what = "belongs to no shard of the dataset"
         findings += [Finding(f"{INDEX_FOLDER}/{n}", EXTRA, what, "Move it away.") for n in extra]

@@ -13,7 +13,7 @@ from darkroom import rejects, storage
 from darkroom.dataset import DATASET_FILE
 from darkroom.labels import LABELS_FILE, format_labels
 from darkroom.verification_findings import (
-    RESTORE,
+    REWRITE,
     TABLE,
     Finding,
     TableError,
@@ -36,7 +36,7 @@ def check_labels(root: str, labels: Sequence[str]) -> Iterator[Finding]:
         lines = zip_longest(found.split(b"\n"), expected.split(b"\n"))
         number = next(n for n, (one, other) in enumerate(lines, 1) if one != other)
         what = f"differs from the label map of {DATASET_FILE} in line {number}"
-        yield Finding(LABELS_FILE, TABLE, what, RESTORE)
+        yield Finding(LABELS_FILE, TABLE, what, REWRITE)
 
 
 def has_rejects(root: str) -> bool:
@@ -55,7 +55,7 @@ def check_rejects(root: str, expected: int) -> Iterator[Finding]:
                 raise TableError(f"has {count} rows, {DATASET_FILE} says {expected}")
             _check_form(root, scratch)
         except TableError as error:
-            yield Finding(rejects.PARQUET_FILE, TABLE, str(error), RESTORE)
+            yield Finding(rejects.PARQUET_FILE, TABLE, str(error), REWRITE)
             return
         except OSError as error:
             yield explain_error(rejects.PARQUET_FILE, error)
@@ -68,7 +68,7 @@ def check_rejects(root: str, expected: int) -> Iterator[Finding]:
             return
     if line:
         what = f"and {rejects.PARQUET_FILE} differ in line {line}: one of them is damaged"
-        yield Finding(rejects.JSONL_FILE, TABLE, what, RESTORE)
+        yield Finding(rejects.JSONL_FILE, TABLE, what, REWRITE)
 
 
 def _rewrite_rejects(path: str, folder: str) -> int:

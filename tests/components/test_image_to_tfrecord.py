@@ -14,6 +14,8 @@ from darkroom.dataset import read_dataset
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.examples import decode_example
 from darkroom.index import read_index
+from darkroom.journal import write_journal
+from darkroom.layout import Folders
 from darkroom.manifest_writer import write_manifest
 from darkroom.tfrecords import read_records
 from darkroom.verification import verify
@@ -81,7 +83,11 @@ def test_rejects_of_both_stages_are_listed(images: Path, new_artifact, beam_cont
 
 def test_a_retry_into_the_same_folders_gives_the_same_files(converted, beam_context):
     before = {name: _read_files(converted[name].uri) for name in ("examples", "index", "rejects")}
-    Path(converted["examples"].uri, "Split-train", "left-over").write_bytes(b"x")
+    # What an attempt leaves that was killed while it wrote another number of shards.
+    left = Path(converted["examples"].uri, "Split-train", "data_tfrecord-00001-of-00002")
+    folders = Folders("", "", *(converted[name].uri for name in OUTPUTS))
+    write_journal(folders, [str(left)])
+    left.write_bytes(b"x")
     Executor(beam_context).Do(
         {name: [converted[name]] for name in ("manifest", "manifest_rejects")},
         {name: [converted[name]] for name in ("examples", "index", "rejects")},

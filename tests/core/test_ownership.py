@@ -84,6 +84,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (work / "shard-00001.part").write_bytes(shard.read_bytes()[:-7])
     (work / "shard-00001.json").unlink()
     shard.unlink()
+    shutil.copy(work / "shard-00000.json", work / ".part-a1_b2c3d")
+    (work / ".part-e4_f5g6h").touch()
     (work / "shard-00001.rejects.parquet").write_bytes(b"PAR1")
     (root / "killed" / "index" / "index-00001-of-00003.parquet").write_bytes(b"")
     assert (work / "shard-00000.json").exists()
@@ -327,6 +329,22 @@ def test_images_beside_the_names_of_a_dataset_are_no_concern(tmp_path):
         assert result.written == 4
         assert verify(tmp_path / "out").findings == ()
         assert before.items() <= read_tree(tmp_path / "out").items()
+
+
+@pytest.mark.parametrize("name", ["labels.txt", "rejects.jsonl", "dataset.json", "index/1"])
+def test_what_is_damaged_and_deleted_is_no_obstacle(made, source, expected, name, tmp_path):
+    """As the hints of `darkroom verify` say."""
+    shutil.copytree(made / "full", tmp_path / "out")
+    name = name.replace("index/1", "index/index-00001-of-00003.parquet")
+    path = tmp_path / "out" / name
+    path.write_bytes(path.read_bytes()[:-9] + b"?" * 9)
+    (finding, *_) = verify(tmp_path / "out").findings
+    assert re.search("or delete (it|that) and convert the source again", finding.hint)
+    with pytest.raises(OutputError):
+        convert(source, tmp_path / "out", num_shards=1, seed=3, overwrite=True)
+    path.unlink()
+    convert(source, tmp_path / "out", num_shards=1, seed=3, overwrite=True)
+    assert read_tree(tmp_path / "out") == expected
 
 
 @pytest.mark.parametrize("left", [b"", 0.3, 0.9])
