@@ -208,3 +208,62 @@ def test_the_folder_is_named_when_there_is_none_to_write_to(tmp_path: Path):
     with pytest.raises(FileNotFoundError) as error:
         storage.write_bytes(f"{tmp_path}/none/a.csv", b"a")
     assert describe_os_error(error.value) == f"{tmp_path}/none does not exist."
+
+
+def test_all_files_are_listed_and_no_link_is_followed(tmp_path: Path):
+    root = tmp_path / "a"
+    (root / "b" / ".c").mkdir(parents=True)
+    (root / "b" / ".c" / "d").write_bytes(b"123")
+    (root / ".e").write_bytes(b"")
+    (root / "link").symlink_to(tmp_path)
+    os.mkfifo(root / "fifo")
+    unusual = storage.NOT_REGULAR
+    found = {".e": 0, "b/.c/d": 3, "fifo": unusual, "link": unusual}
+    assert storage.list_files(str(root)) == found
+    assert storage.list_files(f"file://{root}/b/.c/d") == {"": 3}
+    assert storage.list_files(str(root / "link")) == {"": unusual}
+    assert storage.list_files(str(root / "none")) == {}
+
+
+def test_files_and_empty_folders_go_and_nothing_else(tmp_path: Path):
+    for name in ("a/b/1", "a/b/2", "a/c/3", "beyond/d/e"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "beyond" / "empty").mkdir()
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "beyond")
+    storage.delete_files([f"{tmp_path}/a/{name}" for name in ("b/1", "b/2", "link", "none")])
+    storage.remove_empty_folders(f"{tmp_path}/a")
+    assert sorted(path.name for path in (tmp_path / "a").rglob("*")) == ["3", "c"]
+    assert (tmp_path / "beyond" / "d" / "e").exists()
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "beyond")
+    storage.remove_empty_folders(f"{tmp_path}/a/link")
+    assert (tmp_path / "beyond" / "empty").is_dir()
+    with pytest.raises(IsADirectoryError):
+        storage.delete_file(f"{tmp_path}/a")
+
+
+def test_a_part_with_a_known_name_is_neither_left_nor_written_through(tmp_path: Path):
+    path = tmp_path / "a.txt"
+    storage.write_bytes(str(path), b"1", known_part=True)
+    assert path.read_bytes() == b"1"
+    assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
+    (tmp_path / "mine").write_bytes(b"mine")
+    Path(storage.find_part(str(path))).symlink_to(tmp_path / "mine")
+    with pytest.raises(OSError, match="symbolic links"):
+        storage.write_bytes(str(path), b"2", known_part=True)
+    assert (tmp_path / "mine").read_bytes() == b"mine"
+
+
+def test_marked_folders_can_be_left_out(tmp_path: Path):
+    for name in ("x.json", "a/1", "a/b/2", "c/x.json", "c/d/3", "e/.f/4", "e/5"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    asked = []
+
+    def is_left_out(folder: str) -> bool:
+        asked.append(folder)
+        return folder == "c"
+
+    found = list(storage.walk_files(str(tmp_path), ("x.json", ".f"), is_left_out))
+    assert found == ["x.json", "a/1", "a/b/2", "e/5"]
+    assert sorted(asked) == ["c", "e"]
