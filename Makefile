@@ -32,8 +32,7 @@ COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate 
 COMPILE = $(COMPILE_TOOL) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compile test test-core test-newest test-long test-image test-setup fuzz lint \
-	typecheck bench image clean lock
+.PHONY: help setup demo compile test test-core test-newest test-long test-image test-setup fuzz lint typecheck bench image clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -46,7 +46,7 @@ def copy_folder(source: str, destination: str, last: str = "") -> None:
     except BaseException:
         for path in written:
             with contextlib.suppress(OSError):
-                storage.delete(path)
+                storage.delete_file(path)
         if not storage.is_remote(destination):
             storage.remove_empty_folders(destination)
         raise

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(
 APT_GET = """
 case "$*" in
   *" update")
-    if [ -n "${APT_IS_DOWN:-}" ]; then echo 'W: No DNS'; echo 'E: Some files failed'; exit 100; fi ;;
+    if [ -n "${APT_IS_DOWN:-}" ]; then echo W: No DNS; echo E: Some files failed; exit 100; fi ;;
   *" download python3-pip-whl") touch python3-pip-whl_1.deb ;;
 esac
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import darkroom
-from darkroom import remote, storage
+from darkroom import storage
 from darkroom.cli import main
 from darkroom.errors import OutputError, UsageError
 
@@ -18,7 +18,7 @@ SHARDS = {"train": 2, "test": 1}
 
 def read_objects(root: str) -> dict[str, bytes]:
     """Returns all objects below a path, hidden ones too."""
-    return {name: storage.read_bytes(f"{root}/{name}") for name in sorted(remote.walk(root))}
+    return {name: storage.read_bytes(f"{root}/{name}") for name in storage.look_up_files(root)}
 
 
 @pytest.fixture
