@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.server
-import importlib.util
+import importlib.metadata
 import io
 import os
 import platform
@@ -110,10 +110,8 @@ def index() -> Iterator[Index]:
 @pytest.fixture(scope="module")
 def pip_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """pip as Debian packs it."""
-    pip = importlib.util.find_spec("pip")
-    assert pip is not None
-    assert pip.origin is not None
-    folder = Path(pip.origin).parents[1]
+    # Whoever looks for pip as a module makes setuptools stay away from distutils, in all tests.
+    folder = str(importlib.metadata.distribution("pip").locate_file(""))
     base = str(tmp_path_factory.mktemp("pip") / "pip")
     return Path(shutil.make_archive(base, "zip", folder, "pip"))
 
