@@ -17,6 +17,7 @@ from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.findings import format_count
 from darkroom.garbage import collect_less_garbage
 from darkroom.image_access import PROBED_IMAGES, check_access
+from darkroom.journal import is_output
 from darkroom.label_checks import describe_lookalikes
 from darkroom.layout import Folders, is_reserved
 from darkroom.locks import LOCK_FILE, FolderLock
@@ -32,9 +33,12 @@ from darkroom.results import (
 from darkroom.rows import ManifestOptions
 from darkroom.runners import LOCAL_RUNNER, build_options
 from darkroom.sources import AnySource
+from darkroom.visible import make_visible
 
 if TYPE_CHECKING:
     from darkroom.dataflow import DataflowJob
+
+_SHOWN_NAMES = 5
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,10 @@ class ConversionJob:
             build_options(runner, options)  # wrong ones are named before anything is done
         if storage.exists(self.output_dir) and not storage.is_folder(self.output_dir):
             raise OutputError(f"{self.output_dir} is a file.", "Choose a folder for the output.")
+        if self.output_dir == "/":
+            raise OutputError(
+                "The output is the root of the file system.", "Choose a folder in it."
+            )
         self._check_source()
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
             folders = self._folders(scratch)
@@ -209,13 +217,21 @@ class ConversionJob:
         ownership.survey(folders).check()
         replacement.check_beside(self.output_dir)
         overlap.check_images(folders)
+        if self.overwrite:
+            return
         names = [name for name in storage.list_folder(self.output_dir) if name != LOCK_FILE]
-        foreign = [name for name in names if not is_reserved(name)]
-        if not self.overwrite and (foreign or datasets.DATASET_FILE in names):
-            what = f"other data: {foreign[:5]}" if foreign else "another dataset"
+        if datasets.DATASET_FILE in names:
             raise OutputError(
-                f"{self.output_dir} holds {what}.",
+                f"{self.output_dir} holds another dataset.",
                 "Choose another output folder, or replace it with overwrite (--overwrite).",
+            )
+        others = [name for name in names if not is_reserved(name)]
+        if others and not is_output(self.output_dir):  # what was begun there goes on
+            shown = ", ".join(map(make_visible, others[:_SHOWN_NAMES]))
+            more = f" and {len(others) - _SHOWN_NAMES} more" if len(others) > _SHOWN_NAMES else ""
+            raise OutputError(
+                f"{self.output_dir} holds other files: {shown}{more}.",
+                "Choose another output folder, or write beside them with overwrite (--overwrite).",
             )
 
     def _collect(self, manifest: Manifest, folder: str) -> ConversionResult:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from darkroom import dataset as datasets
 from darkroom import storage
-from darkroom.layout import DATAFLOW_FOLDER, Folders
+from darkroom.layout import DATAFLOW_FOLDER, Folders, is_reserved
 
 JOURNAL_FILE = "journal.json"
 
@@ -30,13 +31,19 @@ def journal_path(folders: Folders) -> str:
     return storage.join(folders.work, JOURNAL_FILE)
 
 
-def write_journal(folders: Folders, paths: Iterable[str], path: str = "") -> None:
+def write_journal(
+    folders: Folders,
+    paths: Iterable[str],
+    path: str = "",
+    hashes: Mapping[str, str] | None = None,
+) -> None:
     """Writes a journal atomically; after this it survives a crash.
 
     Args:
         folders: The folders of the output.
         paths: The files; one that ends in `/` stands for all that is below it.
         path: The journal; that of the attempt when empty.
+        hashes: The SHA-256 of files, by path; each is named only as long as it has this content.
     """
     path = path or journal_path(folders)
     folder = path.rpartition("/")[0]
@@ -45,7 +52,9 @@ def write_journal(folders: Folders, paths: Iterable[str], path: str = "") -> Non
     for each in sorted(set(paths)):
         role, name = _split(folders, each)
         names[role].append(name)
-    text = json.dumps({"darkroom_journal": _FORMAT_VERSION, **names}, indent=1) + "\n"
+    sums = {"/".join(_split(folders, each)): sha256 for each, sha256 in (hashes or {}).items()}
+    journal = {"darkroom_journal": _FORMAT_VERSION, **names, "sha256": sums}
+    text = json.dumps(journal, indent=1) + "\n"
     storage.write_bytes(path, text.encode(), known_part=True)
     storage.sync_folder(folders.examples)
 
@@ -62,7 +71,7 @@ def find_named(folders: Folders, found: Mapping[str, int]) -> set[str]:
     for path in (journal_path(folders), dataflow):
         if path in found and (named := _read(folders, path)) is not None:
             below = tuple(name for name in named if name.endswith("/"))
-            ours |= {path, *(n for n in found if n in named or n.startswith(below))}
+            ours |= {path, *(n for n in found if n.startswith(below) or _is_named(n, named))}
         if (part := storage.find_part(path)) in found and _is_part(part):
             ours.add(part)
     return ours
@@ -84,7 +93,9 @@ def is_output(folder: str) -> bool:
 
 
 def find_outputs(folder: str) -> tuple[list[str], list[str]]:
-    """Returns the files below a folder that are in no output of darkroom's, and the outputs.
+    """Returns the files below a folder without those of darkroom's outputs, and these outputs.
+
+    Left out is what a conversion writes into an output: images beside that are still images.
 
     Returns:
         Both as paths relative to the folder.
@@ -92,14 +103,15 @@ def find_outputs(folder: str) -> tuple[list[str], list[str]]:
     Raises:
         OSError: A folder cannot be read.
     """
-    outputs: list[str] = []
+    outputs: dict[str, bool] = {}
 
-    def is_left_out(name: str) -> bool:
-        if found := is_output(storage.join(folder, name)):
-            outputs.append(name)
-        return found
+    def is_left_out(inside: str, name: str) -> bool:
+        if inside not in outputs:
+            outputs[inside] = is_output(storage.join(folder, inside))
+        return outputs[inside] and is_reserved(name)
 
-    return list(storage.walk_files(folder, _MARKS, is_left_out)), outputs
+    files = list(storage.walk_files(folder, _MARKS, is_left_out))
+    return files, [inside for inside, found in outputs.items() if found]
 
 
 def _list_roles(folders: Folders) -> dict[str, str]:
@@ -115,21 +127,30 @@ def _split(folders: Folders, path: str) -> tuple[str, str]:
     raise ValueError(f"{path} is not in the output {folders.examples}")
 
 
-def _read(folders: Folders, path: str) -> frozenset[str] | None:
-    """Returns the files that a journal names; None when the file is not a journal."""
+def _is_named(path: str, named: Mapping[str, str]) -> bool:
+    """Tells whether a journal names a file, and with what is in it where it says that."""
+    sha256 = named.get(path)
+    return sha256 == "" or (sha256 is not None and sha256 == storage.hash_file(path))
+
+
+def _read(folders: Folders, path: str) -> dict[str, str] | None:
+    """Returns the files that a journal names, with their SHA-256 where it has that.
+
+    None when the file is not a journal.
+    """
     try:
         listed = json.loads(storage.read_bytes(path, _MAX_BYTES))
         if listed["darkroom_journal"] != _FORMAT_VERSION:
             return None
-        return frozenset(_join_names(folders, listed))
+        return dict(_join_names(folders, listed))
     except (*storage.UNUSABLE, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
-def _join_names(folders: Folders, listed: Mapping[str, list[str]]) -> Iterator[str]:
+def _join_names(folders: Folders, listed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for role, folder in _list_roles(folders).items():
         for name in listed[role]:
-            yield storage.join(folder, name)
+            yield storage.join(folder, name), str(listed["sha256"].get(f"{role}/{name}", ""))
 
 
 def _is_part(path: str) -> bool:

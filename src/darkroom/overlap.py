@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from darkroom import storage
 from darkroom.batches import read_batches
 from darkroom.errors import UsageError
-from darkroom.layout import Folders
+from darkroom.layout import Folders, is_reserved
 from darkroom.manifest import MANIFEST_FILE
 from darkroom.sources import AnySource
 from darkroom.visible import make_visible
@@ -22,14 +22,20 @@ _REPLACED = r"(index|Split-[^/]*|\.attempt)(/|$)"
 
 
 def check_source(source: AnySource, output_dir: str) -> None:
-    """Checks that the output is not the folder of images that is to be converted.
+    """Checks that the output is not the folder that is to be converted, and replaces no list.
 
     Raises:
-        UsageError: It is, wherever links lead.
+        UsageError: It is, or does, wherever links lead.
     """
     if not isinstance(source, str | os.PathLike):
         return
     path = storage.absolute(source)
+    folder, _, name = _resolve(path).rpartition("/")
+    if is_reserved(name) and folder == _resolve(output_dir):
+        raise UsageError(
+            f"The source {source} would be replaced: it is in the output {output_dir}.",
+            "Choose another output folder.",
+        )
     if storage.is_folder(path) and _resolve(path) == _resolve(output_dir):
         raise UsageError(
             f"The output {output_dir} is the source itself.",

@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from darkroom import checksums, journal, proofs, storage
+from darkroom import checksums, journal, labels, proofs, rejects, storage
 from darkroom import dataset as datasets
 from darkroom.errors import DataError, OutputError
 from darkroom.layout import Folders, is_reserved, is_reserved_for_rejects
@@ -52,9 +52,9 @@ class Survey:
         shown = ", ".join(_describe(path, root) for path in self.foreign[:_SHOWN_FILES])
         more = f" and {count - _SHOWN_FILES} more" if count > _SHOWN_FILES else ""
         raise OutputError(
-            f"{root} holds {count} file{'s' * (count > 1)} that darkroom did not write: "
-            f"{shown}{more}.",
-            "Move them elsewhere, or choose another output folder.",
+            f"{root} holds {count} file{'s' * (count > 1)} that darkroom did not write, or that "
+            f"changed since: {shown}{more}.",
+            f"Move {'them' if count > 1 else 'it'} elsewhere, or choose another output folder.",
         )
 
 
@@ -101,10 +101,20 @@ def remove_empty_folders(folders: Folders) -> None:
 def end_attempt(folders: Folders, *, committed: bool) -> None:
     """Deletes what an attempt has in its work folder.
 
-    The journal goes last, and stays when nothing was committed: it is the only proof then.
+    The journal goes last, and stays when nothing was committed: it is the only proof then. Of what
+    people read then, and may correct, it also says the content.
     """
-    kept = () if committed else (journal.journal_path(folders),)
-    delete_named(folders, folders.work, kept)
+    path = journal.journal_path(folders)
+    delete_named(folders, folders.work, () if committed else (path,))
+    if not committed:
+        named = journal.find_named(folders, _list_files(folders, whole=False)) - {path}
+        for_people = [
+            storage.join(folders.examples, labels.LABELS_FILE),
+            storage.join(folders.rejects, rejects.PARQUET_FILE),
+            storage.join(folders.rejects, rejects.JSONL_FILE),
+        ]
+        hashes = {each: storage.hash_file(each) for each in for_people if each in named}
+        journal.write_journal(folders, named, hashes=hashes)
 
 
 def delete_named(folders: Folders, folder: str, kept: Collection[str] = ()) -> None:

@@ -27,7 +27,7 @@ from darkroom.layout import Folders
 from darkroom.rejects import MANIFEST_STAGE
 from darkroom.sharding import index_file
 from darkroom.shards import ShardReport
-from darkroom.tfrecords import begins_with_record, read_records
+from darkroom.tfrecords import begins_with_record, ends_in_first_record, read_records
 
 Lengths = Mapping[str, int]
 
@@ -45,8 +45,9 @@ def find_committed(folders: Folders, dataset: Dataset, found: Lengths) -> Iterat
     """Yields the files of a dataset that are as its commit says.
 
     A shard counts by its length, because to read them all would take as long as to write them. One
-    of another length counts if it begins with the record that the index says, or is empty: so a
-    shard that was cut is still darkroom's, and a file that took its place is not.
+    of another length counts if it begins with the record that the index says, ends within a first
+    record, or is empty: so a shard that was cut is still darkroom's, and a file that took its place
+    is not.
 
     Args:
         folders: The folders of the dataset.
@@ -206,7 +207,9 @@ def _read_first(path: str) -> dict[str, object] | None:
 
 
 def _begins_with(path: str, first: Mapping[str, object] | None) -> bool:
-    """Tells whether the first record of a shard is that of the first row of its index."""
+    """Tells whether a shard begins with the record of the first row of its index, or a cut one."""
+    if first is not None and ends_in_first_record(path):
+        return True
     with _damage_proves_nothing():
         record = next(read_records(path), None)
         if record is None or first is None:

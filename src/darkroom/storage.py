@@ -252,14 +252,14 @@ def list_folder(path: str) -> list[str]:
     return sorted(os.listdir(local_path(path))) if os.path.isdir(local_path(path)) else []
 
 
-def _leave_out_none(folder: str) -> bool:
+def _leave_out_none(folder: str, name: str) -> bool:
     return False
 
 
 def walk_files(
     path: str,
     marks: Collection[str] = (),
-    is_left_out: Callable[[str], bool] = _leave_out_none,
+    is_left_out: Callable[[str, str], bool] = _leave_out_none,
 ) -> Iterator[str]:
     """Yields the paths of all files below a folder, relative to it, in sorted order.
 
@@ -268,8 +268,9 @@ def walk_files(
 
     Args:
         path: The folder.
-        marks: Names; a folder below `path` that directly contains one of them is asked about.
-        is_left_out: Called with the relative path of such a folder; tells whether to leave it out.
+        marks: Names; folders below `path` that directly contain one of them are asked about.
+        is_left_out: Called with the relative path of such a folder and a name in it; tells whether
+            to leave out what is there.
 
     Raises:
         OSError: A folder cannot be read.
@@ -315,7 +316,7 @@ def has_files(path: str) -> bool:
 def _walk_local(
     root: str,
     marks: Collection[str] = (),
-    is_left_out: Callable[[str], bool] = _leave_out_none,
+    is_left_out: Callable[[str, str], bool] = _leave_out_none,
     *,
     with_hidden: bool,
 ) -> Iterator[str]:
@@ -329,9 +330,11 @@ def _walk_local(
         seen.add((status.st_dev, status.st_ino))
         inside = os.path.relpath(folder, root)
         is_marked = not (seen_marks.isdisjoint(files) and seen_marks.isdisjoint(folders))
-        if is_marked and inside != "." and is_left_out(inside):
-            folders.clear()
-            continue
+        if is_marked and inside != ".":
+            folders[:], files = (
+                [name for name in names if not is_left_out(inside, name)]
+                for names in (folders, files)
+            )
         folders[:] = sorted(name for name in folders if with_hidden or not name.startswith("."))
         for name in sorted(files):
             if with_hidden or not name.startswith("."):
@@ -343,15 +346,22 @@ def _raise(error: OSError) -> None:
 
 
 def _walk_remote(
-    path: str, marks: Collection[str], is_left_out: Callable[[str], bool]
+    path: str, marks: Collection[str], is_left_out: Callable[[str, str], bool]
 ) -> Iterator[str]:
     names = sorted(found.name for found in remote.walk(path))
     marked: set[str] = set()
     for name in names if marks else ():
         parts = name.split("/")
         marked.update("/".join(parts[:at]) for at, part in enumerate(parts) if at and part in marks)
-    left_out = tuple(f"{folder}/" for folder in sorted(marked) if is_left_out(folder))
-    yield from (n for n in names if "/." not in f"/{n}" and not n.startswith(left_out))
+    below = tuple(f"{folder}/" for folder in sorted(marked))
+
+    def is_wanted(name: str) -> bool:
+        if "/." in f"/{name}":
+            return False
+        outer = (start for start in below if name.startswith(start)) if marked else ()
+        return not any(is_left_out(f[:-1], name[len(f) :].partition("/")[0]) for f in outer)
+
+    yield from filter(is_wanted, names)
 
 
 def list_files(path: str) -> dict[str, int]:

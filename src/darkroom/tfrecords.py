@@ -201,6 +201,22 @@ def begins_with_record(path: str, compressed: bool = False) -> bool:
     return bool(_HEADER.unpack(header)[1] == _mask(google_crc32c.value(header[:8])))
 
 
+def ends_in_first_record(path: str) -> bool:
+    """Tells whether a file of records has the whole header of the first one, and ends within it."""
+    with storage.open_read(path) as binary:
+        file: Any = gzip.GzipFile(fileobj=binary) if path.endswith(".gz") else binary
+        try:
+            length, crc = _HEADER.unpack(header := file.read(_HEADER.size))
+            is_header = bool(crc == _mask(google_crc32c.value(header[:8])))
+            rest = length + _CRC.size
+            is_whole = length > _MAX_RECORD_BYTES or len(file.read(rest)) == rest
+            return is_header and not is_whole
+        except EOFError:
+            return True
+        except (struct.error, gzip.BadGzipFile, zlib.error):
+            return False
+
+
 def _read_record(path: str, number: int, file: Any) -> bytes | None:
     """Returns the next record, or None at the end of the file."""
     try:

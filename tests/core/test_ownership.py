@@ -132,7 +132,10 @@ def test_a_failed_run_proves_what_it_wrote(made, source, expected, tmp_path):
     found = ownership.survey(Folders.of_dataset(str(tmp_path / "out")))
     assert {str(tmp_path / "out" / name) for name in read_tree(tmp_path / "out")} == set(found.ours)
     (tmp_path / "out" / "index" / "notes.txt").write_text("mine")
-    with pytest.raises(OutputError, match=r"1 file that darkroom did not write: index/notes\.txt"):
+    with pytest.raises(
+        OutputError,
+        match=r"1 file that .* since: index/notes\.txt",
+    ):
         convert(source, tmp_path / "out", num_shards=1, seed=3)
     (tmp_path / "out" / "index" / "notes.txt").unlink()
     convert(source, tmp_path / "out", num_shards=1, seed=3)
@@ -231,10 +234,11 @@ def test_a_file_that_is_not_ours_stops_before_a_byte(made, source, kind, overwri
     with pytest.raises(OutputError) as error:
         convert(source, tmp_path / "out", num_shards=SHARDS, overwrite=overwrite)
     count = len(named)
-    files = f"{count} file{'s' * (count > 1)} that darkroom did not write: "
+    files = f"{count} file{'s' * (count > 1)} that darkroom did not write, or that changed since: "
     shown = ", ".join(named[:10]) + (f" and {count - 10} more" if count > 10 else "")
     assert error.value.message == f"{tmp_path}/out holds {files}{shown}."
-    assert error.value.hint == "Move them elsewhere, or choose another output folder."
+    what = "them" if count > 1 else "it"
+    assert error.value.hint == f"Move {what} elsewhere, or choose another output folder."
     assert read_tree(tmp_path) == before
 
 
@@ -244,7 +248,7 @@ def test_files_in_the_folder_beside_stop_too(made, source, beside, tmp_path):
     shutil.copytree(made / "full", tmp_path / beside)
     (tmp_path / beside / "notes.txt").write_text("mine")
     before = read_tree(tmp_path)
-    with pytest.raises(OutputError, match=rf"did not write: \.\./{beside}/notes\.txt\."):
+    with pytest.raises(OutputError, match=rf"changed since: \.\./{beside}/notes\.txt\."):
         convert(source, tmp_path / "out", seed=5, overwrite=True)
     assert read_tree(tmp_path) == before
     # A run that has nothing to do needs nothing to be moved, and moves nothing.
@@ -265,7 +269,7 @@ def test_folders_and_files_of_our_names_in_a_project_stay(tmp_path, capsys):
         assert main(arguments) == 4
         said = "Split-mine/thesis.txt, index/notes.txt, labels.txt"
         printed = " ".join(capsys.readouterr().err.split())
-        assert f"holds 3 files that darkroom did not write: {said}." in printed
+        assert f"3 files that darkroom did not write, or that changed since: {said}." in printed
         assert read_tree(tmp_path) == before
 
 
@@ -347,7 +351,7 @@ def test_what_is_damaged_and_deleted_is_no_obstacle(made, source, expected, name
     assert read_tree(tmp_path / "out") == expected
 
 
-@pytest.mark.parametrize("left", [b"", 0.3, 0.9])
+@pytest.mark.parametrize("left", [b"", 0.05, 0.3, 0.9])
 def test_a_shard_that_was_cut_is_still_ours(made, source, expected, left, tmp_path):
     shutil.copytree(made / "plain", tmp_path / "out")
     shard = tmp_path / "out" / "Split-train" / "data_tfrecord-00001-of-00002"
@@ -375,7 +379,7 @@ def test_what_comes_while_a_conversion_runs_stops_the_exchange(
     named = os.path.relpath(own, tmp_path / "out")
     with monkeypatch.context() as patch:
         patch.setattr(ConversionJob, "_convert", convert_and_drop)
-        with pytest.raises(OutputError, match=f"did not write: {re.escape(named)}"):
+        with pytest.raises(OutputError, match=f"changed since: {re.escape(named)}"):
             convert(source, tmp_path / "out", **arguments)
     assert own.read_text() == "mine"
     assert read_tree(made / "plain").items() <= read_tree(tmp_path / "out").items()
@@ -399,6 +403,54 @@ def test_what_comes_at_the_last_moment_stays(made, source, expected, tmp_path, m
     convert(source, tmp_path / "out", num_shards=1, seed=3, overwrite=True)
     assert read_tree(tmp_path / "out") == expected
     assert read_tree(tmp_path / ".out.darkroom-new") == {"index/notes.txt": b"mine"}
+
+
+@pytest.mark.parametrize("name", ["rejects.jsonl", "labels.txt", "rejects.parquet"])
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_what_people_corrected_after_a_failed_run_stays(made, name, overwrite, tmp_path):
+    source = made / "images" / "list-2.csv"
+    for _ in range(2):  # as it was left, it is replaced
+        with pytest.raises(TooManyRejectsError):
+            convert(source, tmp_path / "out")
+    with (tmp_path / "out" / name).open("ab") as file:
+        file.write(b"corrected")
+    before = read_tree(tmp_path)
+    with pytest.raises(OutputError, match=rf"changed since: {re.escape(name)}\."):
+        convert(source, tmp_path / "out", overwrite=overwrite, max_rejects=1)
+    assert read_tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["rejects.jsonl", "labels.txt"])
+@pytest.mark.parametrize("kind", ["full", "failed"])
+def test_a_list_in_the_output_is_not_replaced_by_its_own_conversion(made, kind, name, tmp_path):
+    shutil.copytree(made / kind, tmp_path / "out")
+    (tmp_path / "link").symlink_to("out")
+    before = read_tree(tmp_path)
+    for folder in ("out", "link"):
+        with pytest.raises(UsageError, match=f"{name} would be replaced"):
+            convert(tmp_path / folder / name, tmp_path / "out", overwrite=True)
+    assert read_tree(tmp_path) == before
+
+
+def test_a_killed_run_goes_on_beside_a_note(made, source, expected, tmp_path):
+    shutil.copytree(made / "killed", tmp_path / "out")
+    (tmp_path / "out" / "note.txt").write_text("mine")
+    convert(source, tmp_path / "out", num_shards=1, seed=3)
+    found = read_tree(tmp_path / "out")
+    assert found.pop("note.txt") == b"mine"
+    assert found == expected
+
+
+def test_other_files_in_an_output_are_named(source, tmp_path):
+    (tmp_path / "out").mkdir()
+    for number in range(6):
+        (tmp_path / "out" / f"{number}.txt").write_text("mine")
+    with pytest.raises(OutputError) as error:
+        convert(source, tmp_path / "out")
+    said = f"{tmp_path}/out holds other files: 0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 1 more."
+    assert error.value.message == said
+    with pytest.raises(OutputError, match="is the root of the file system"):
+        convert(source, "/", overwrite=True)
 
 
 def test_a_lock_that_is_none_is_left_alone(made, source, tmp_path):
@@ -456,8 +508,6 @@ def folders(tmp_path: Path) -> Path:
 def test_an_output_below_the_images_is_no_part_of_the_source(folders, tmp_path):
     before = fingerprint_source(str(folders))
     first = convert(folders, folders / "records")
-    # An image in it, too, is not the source's.
-    shutil.copytree(folders / "cat", folders / "records" / "seen")
     assert fingerprint_source(str(folders)) == before
     (tmp_path / "link").symlink_to("src")
     for source in (folders, tmp_path / "link"):
@@ -480,10 +530,26 @@ def test_an_output_whose_name_is_that_of_a_split_is_no_split(made, state, tmp_pa
         shutil.copytree(made / ("killed" if "killed" in state else "plain"), output)
     if state == "damaged":
         break_commit(output)
-    shutil.copytree(made / "images", output / "seen")
     result = convert(tmp_path / "src", tmp_path / "out")
     assert result.labels == ("cat", "dog")
     assert set(result.splits) == {"train", "test"}
+
+
+@pytest.mark.parametrize("state", ["finished", "failed"])
+def test_images_beside_a_dataset_are_part_of_the_source(folders, state, tmp_path):
+    """A label's folder was taken for the output: its images still count."""
+    before = fingerprint_source(str(folders))
+    if state == "finished":
+        first = convert(folders, folders / "cat", overwrite=True)
+        assert (first.rows, first.labels) == (8, ("cat", "dog"))
+    else:
+        (folders / "dog" / "bad.png").write_text("not an image")
+        with pytest.raises(TooManyRejectsError):
+            convert(folders, folders / "cat", overwrite=True)
+        (folders / "dog" / "bad.png").unlink()
+    assert fingerprint_source(str(folders)) == before
+    again = convert(folders, tmp_path / "again")
+    assert (again.rows, again.labels) == (8, ("cat", "dog"))
 
 
 def test_other_peoples_dataset_json_hides_no_images(folders, tmp_path):

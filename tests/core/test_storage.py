@@ -260,10 +260,10 @@ def test_marked_folders_can_be_left_out(tmp_path: Path):
         (tmp_path / name).touch()
     asked = []
 
-    def is_left_out(folder: str) -> bool:
-        asked.append(folder)
-        return folder == "c"
+    def is_left_out(folder: str, name: str) -> bool:
+        asked.append((folder, name))
+        return name in ("x.json", "d")
 
     found = list(storage.walk_files(str(tmp_path), ("x.json", ".f"), is_left_out))
     assert found == ["x.json", "a/1", "a/b/2", "e/5"]
-    assert sorted(asked) == ["c", "e"]
+    assert sorted(asked) == [("c", "d"), ("c", "x.json"), ("e", ".f"), ("e", "5")]

@@ -47,7 +47,7 @@ def test_foreign_objects_stop_before_one_is_touched(store, source, capsys):
         assert main(["convert", source, "--output-dir", root, "--json", *more]) == 4
         shown = ", ".join(sorted([*names, "labels.txt"]))
         printed = capsys.readouterr().out
-        assert f"holds 9 files that darkroom did not write: {shown}." in printed
+        assert f"9 files that darkroom did not write, or that changed since: {shown}." in printed
         assert read_objects(store[1]) == before
 
 
@@ -91,7 +91,10 @@ def test_a_replacement_that_fails_anywhere_is_resumed(s3, tmp_path, fault):
     if fault[1] == "nothing was deleted":
         assert read_objects(root) == old
     storage.write_bytes(f"{root}/index/notes.txt", b"mine")
-    with pytest.raises(OutputError, match=r"1 file that darkroom did not write: index/notes\.txt"):
+    with pytest.raises(
+        OutputError,
+        match=r"1 file that .* since: index/notes\.txt",
+    ):
         darkroom.convert(source, root, **arguments)
     storage.delete_file(f"{root}/index/notes.txt")
     darkroom.convert(source, root, **arguments)
@@ -121,6 +124,10 @@ def test_an_output_below_a_folder_of_images_is_left_out(store, state, tmp_path):
     else:
         with pytest.raises(darkroom.errors.DataError):
             darkroom.convert(f"{store[1]}/bad.csv", f"{root}/eval", num_shards=1)
-    storage.write_bytes(f"{root}/eval/seen/0.png", make_image(0))
     result = darkroom.convert(root, tmp_path / "out", num_shards=1)
     assert (result.rows, set(result.splits)) == (NUM_IMAGES, {"train", "test"})
+    # Images beside the dataset count.
+    storage.write_bytes(f"{root}/eval/a/0.png", make_image(NUM_IMAGES))
+    storage.write_bytes(f"{root}/eval/index/0.png", make_image(NUM_IMAGES + 1))
+    result = darkroom.convert(root, tmp_path / "more", num_shards=1)
+    assert (result.rows, set(result.splits)) == (NUM_IMAGES + 1, {"train", "test", "eval"})

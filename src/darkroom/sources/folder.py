@@ -23,8 +23,8 @@ class FolderSource:
 
     Attributes:
         ignored: Paths of files without an image's ending, relative to the folder.
-        outputs: Paths, likewise, of the outputs of conversions below it, finished or not: nothing
-            in them counts.
+        outputs: Paths, likewise, of the outputs of conversions below it, finished or not: what a
+            conversion writes there does not count.
     """
 
     def __init__(self, path: str, schema: Schema | None) -> None:
@@ -36,7 +36,7 @@ class FolderSource:
         self.base = self.identity_base = path
         files, self.outputs = find_outputs(path)
         for name in self.outputs:
-            progress.note(f"{storage.join(path, name)} is left out: darkroom wrote it.")
+            progress.note(f"What darkroom wrote into {storage.join(path, name)} is left out.")
         self._files = [f for f in files if os.path.splitext(f)[1].lower() in IMAGE_ENDINGS]
         self.ignored = sorted(set(files) - set(self._files))
         if not self._files:
