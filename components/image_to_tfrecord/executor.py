@@ -10,6 +10,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
 from darkroom import conversion, dataset, overlap, ownership, storage
+from darkroom.components.manifest_gen.executor import warn_of_rejects
 from darkroom.conversion import ConversionOptions
 from darkroom.errors import DataError
 from darkroom.layout import Folders
@@ -74,3 +75,4 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         examples.set_string_custom_property("fingerprint", written.fingerprint)
         examples.set_int_custom_property("records", written.written)
         rejects.set_int_custom_property("rejected", written.rejected)
+        warn_of_rejects(written.rejected, written.rows, rejects.uri)

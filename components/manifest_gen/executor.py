@@ -8,7 +8,9 @@ from absl import logging
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
+from darkroom import storage
 from darkroom.manifest_writer import write_manifest
+from darkroom.rejects import JSONL_FILE
 from darkroom.rows import ManifestOptions
 
 SOURCE_KEY = "source"
@@ -58,3 +60,15 @@ class Executor(base_executor.BaseExecutor):
         for name in ("rows", "rejected", "deduplicated"):
             manifest_artifact.set_int_custom_property(name, getattr(manifest, name))
         rejects_artifact.set_int_custom_property("rejected", manifest.rejected)
+        warn_of_rejects(manifest.rejected, manifest.rows, rejects_artifact.uri)
+
+
+def warn_of_rejects(rejected: int, rows: int, folder: str) -> None:
+    """Logs that rows were rejected, as a pipeline may have no gate that looks at them."""
+    if rejected:
+        logging.warning(
+            "%d of %d rows were rejected; %s lists them.",
+            rejected,
+            rows,
+            storage.join(folder, JSONL_FILE),
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -15,7 +15,7 @@ from darkroom.errors import StorageError
 GRAPH_FILE = "saved_model.pb"
 _INDEX_FILE = "variables/variables.index"
 _DATA_FILE = re.compile(r"variables/variables\.data-\d{5}-of-(\d{5})")
-_HINT = "Train again with caching off, or restore the model's files."
+_HINT = "Train again with caching off (--no-cache), or restore the model's files."
 
 
 def check_model(folder: str) -> None:
@@ -40,13 +40,17 @@ def check_model(folder: str) -> None:
         raise StorageError(f"The model {folder} lacks {', '.join(missing[:10])}.", _HINT)
 
 
-def _list_needed(graph: Any, files: Iterable[str]) -> Iterator[str]:
+def _list_needed(graph: Any, files: Collection[str]) -> Iterator[str]:
     """Yields the files that there must be, besides the graph."""
     for meta in graph.meta_graphs:
         yield from (f"assets/{asset.filename}" for asset in meta.asset_file_def)
     data = [found[1] for name in files if (found := _DATA_FILE.fullmatch(name))]
     # TensorFlow 2 writes variables even where there are none; before, a frozen graph has no file.
-    if data or any(meta.HasField("object_graph_def") for meta in graph.meta_graphs):
+    if (
+        data
+        or _INDEX_FILE in files
+        or any(meta.HasField("object_graph_def") for meta in graph.meta_graphs)
+    ):
         yield _INDEX_FILE
         num_shards = data[0] if data else "00001"
         for number in range(int(num_shards)):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from absl import logging
 
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.manifest_gen.executor import Executor
@@ -19,7 +20,9 @@ def _run(source: str, new_artifact, options: ManifestOptions):
     return manifest, rejects
 
 
-def test_writes_manifest_label_map_and_rejects(images: Path, new_artifact):
+def test_writes_manifest_label_map_and_rejects(images: Path, new_artifact, monkeypatch):
+    warned = []
+    monkeypatch.setattr(logging, "warning", lambda text, *values: warned.append(text % values))
     with images.open("a") as file:
         file.write("TRAIN,00.png,cat\nTRAIN,99.png,\n")
     manifest, rejects = _run(str(images), new_artifact, ManifestOptions())
@@ -42,6 +45,7 @@ def test_writes_manifest_label_map_and_rejects(images: Path, new_artifact):
     counts = {n: manifest.get_int_custom_property(n) for n in ("rows", "rejected", "deduplicated")}
     assert counts == {"rows": 32, "rejected": 1, "deduplicated": 1}
     assert rejects.get_int_custom_property("rejected") == 1
+    assert warned == [f"1 of 32 rows were rejected; {rejects.uri}/rejects.jsonl lists them."]
 
 
 def test_takes_its_options_from_json(images: Path, new_artifact):

@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
+from tensorflow.core.protobuf import saved_model_pb2
 from tfx.types import standard_artifacts
 
+from darkroom.converter import convert
 from darkroom.pipelines.cached_outputs import check_outputs
+
+GRAPH = saved_model_pb2.SavedModel(saved_model_schema_version=1).SerializeToString()
 
 
 def make(folder: Path, kind: type[Any], *names: str, **properties: Any) -> Any:
@@ -19,7 +24,7 @@ def make(folder: Path, kind: type[Any], *names: str, **properties: Any) -> Any:
     folder.mkdir(parents=True)
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
+        (folder / name).write_bytes(GRAPH if name.endswith(".pb") else b"")
     for name, value in properties.items():
         if isinstance(value, int):
             artifact.set_int_custom_property(name, value)
@@ -56,8 +61,47 @@ def test_a_pushed_model_is_where_it_was_pushed_and_in_its_artifact(tmp_path: Pat
     with pytest.raises(RuntimeError, match="models/17 has no files"):
         check_outputs({"a": [pushed]})
     os.unlink(tmp_path / f"b/17/{graph}")
-    with pytest.raises(RuntimeError, match="b has no files"):
+    with pytest.raises(RuntimeError, match="b/17 has no files"):
         check_outputs({"b": [inside]})
+
+
+@pytest.mark.parametrize("place", ["models/17", "a"])
+def test_a_pushed_model_that_lacks_a_file_is_pushed_again(tmp_path: Path, place: str):
+    graph, data = "saved_model.pb", "variables/variables.data-00000-of-00001"
+    files = (graph, "variables/variables.index", data)
+    make(tmp_path / "models/17", standard_artifacts.Model, *files)
+    destination = str(tmp_path / "models/17")
+    kind = standard_artifacts.PushedModel
+    pushed = make(tmp_path / "a", kind, *files, pushed=1, pushed_destination=destination)
+    check_outputs({"a": [pushed]})
+    os.unlink(tmp_path / place / data)
+    with pytest.raises(RuntimeError, match=f"{place} lacks variables/variables.data"):
+        check_outputs({"a": [pushed]})
+    os.unlink(tmp_path / place / graph)
+    with pytest.raises(RuntimeError, match=f"{place}/{graph} does not exist"):
+        check_outputs({"a": [pushed]})
+
+
+def test_a_model_without_its_graph_is_trained_again(tmp_path: Path):
+    graph = "Format-Serving/saved_model.pb"
+    model = make(tmp_path / "a", standard_artifacts.Model, graph, "Format-Serving/fingerprint.pb")
+    check_outputs({"a": [model]})
+    os.unlink(tmp_path / "a" / graph)
+    with pytest.raises(RuntimeError, match=r"saved_model\.pb does not exist"):
+        check_outputs({"a": [model]})
+
+
+def test_examples_without_a_shard_are_converted_again(tmp_path: Path):
+    (tmp_path / "images/cat").mkdir(parents=True)
+    Image.new("RGB", (4, 4)).save(tmp_path / "images/cat/a.png")
+    convert(tmp_path / "images", tmp_path / "b")
+    examples = standard_artifacts.Examples()
+    examples.uri = str(tmp_path / "b")
+    check_outputs({"b": [examples]})
+    [shard] = (tmp_path / "b").glob("Split-*/*")
+    shard.unlink()
+    with pytest.raises(RuntimeError, match="shards are missing"):
+        check_outputs({"b": [examples]})
 
 
 def test_a_model_that_was_not_pushed_has_no_files(tmp_path: Path):
