@@ -267,7 +267,7 @@ def test_other_data_in_the_output_is_four(image_set, tmp_path, capsys):
     assert main(arguments) == 4
     error = _json(capsys)["error"]
     assert error["code"] == "output"
-    assert "['notes.txt']" in error["message"]
+    assert error["message"] == f"{tmp_path}/out holds other files: notes.txt."
     assert "--overwrite" in error["hint"]
 
 
