@@ -18,8 +18,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from darkroom.augmentation import augment_batch, flip_image
-from darkroom.augmentation_options import parse_augmentation
+from darkroom.input.graph.augment import augment_batch, flip_image
+from darkroom.options.augmentation import parse_augmentation
 
 _SIZE = 224
 _BATCH = 64

@@ -31,12 +31,12 @@ import numpy as np
 import simplejpeg
 from input_rows.processes import time_processes
 
-from darkroom.converter import convert
-from darkroom.image_options import DEFAULT_JPEG_QUALITY
-from darkroom.pixels import encode, hash_pixels, measure_luminance, shrink
-from darkroom.results import ConversionResult
+from darkroom.conversion.convert import convert
+from darkroom.conversion.result import ConversionResult
+from darkroom.dataset.tfrecord import RecordWriter
+from darkroom.images.pixels import encode, hash_pixels, measure_luminance, shrink
+from darkroom.options.image import DEFAULT_JPEG_QUALITY
 from darkroom.storage import read_bytes
-from darkroom.tfrecords import RecordWriter
 
 _PROCESSES = 2
 _ORIGINALS = 300

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from darkroom.csv_input import CsvOptions, make_csv_dataset
+from darkroom.input.tables.csv import CsvOptions, make_csv_dataset
 
 NUM_FILES, FILE_ROWS, NUM_FEATURES, BATCH_SIZE, RUNS = 4, 50_000, 19, 256, 5
 

@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from PIL import Image, features
 
-from darkroom.image_preparer import ImagePreparer
-from darkroom.images import ImageOptions, prepare_image
+from darkroom.images.decoders import ImagePreparer
+from darkroom.images.prepare import ImageOptions, prepare_image
 
 _HEIGHT, _WIDTH = 300, 400
 _ORIGINALS = 20

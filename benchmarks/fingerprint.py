@@ -143,7 +143,7 @@ def measure(source: Path, url: str) -> dict[str, float]:
     """Takes a fingerprint in this process; returns seconds, and what the server was asked."""
     from urllib.request import urlopen
 
-    from darkroom.fingerprint import read_source_state
+    from darkroom.manifest.fingerprint import read_source_state
 
     environment = {"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
     os.environ.update(environment if url else {})

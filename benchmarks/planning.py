@@ -51,14 +51,14 @@ def make_source(folder: Path, rows: int, images: str) -> Path:
 
 def plan(source: str) -> dict[str, Any]:
     """Plans a source in this process; returns the seconds of each phase and of all."""
-    from darkroom import manifest_writer
+    from darkroom.manifest import writer
 
     seconds = dict.fromkeys(_PHASES.values(), 0.0)
     for name, phase in _PHASES.items():
-        setattr(manifest_writer, name, _timed(getattr(manifest_writer, name), seconds, phase))
+        setattr(writer, name, _timed(getattr(writer, name), seconds, phase))
     with tempfile.TemporaryDirectory() as output:
         started, used = time.perf_counter(), time.process_time()
-        manifest = manifest_writer.write_manifest(source, output, output)
+        manifest = writer.write_manifest(source, output, output)
         seconds["in all"] = time.perf_counter() - started
         seconds["of processors"] = time.process_time() - used
     return {"rows": manifest.rows, "seconds": seconds}

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 import darkroom
-from darkroom.checkpoints import CHECKPOINTS_FOLDER
-from darkroom.cli_options import parse_size
-from darkroom.dataset import read_dataset
-from darkroom.demo import FAULTS, write_demo_dataset
-from darkroom.options import TrainingOptions
-from darkroom.training import train
+from darkroom.cli.flags import parse_size
+from darkroom.dataset.commit import read_dataset
+from darkroom.options.training import TrainingOptions
+from darkroom.pipelines.local.demo import FAULTS, write_demo_dataset
+from darkroom.training.checkpoints import CHECKPOINTS_FOLDER
+from darkroom.training.run import train
 
 _AUGMENTATIONS = ("none", "flip", "crop,flip")
 _DIGITS = {"image_size": (16, 16), "batch_size": 32, "epochs": 8}

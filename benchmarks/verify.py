@@ -24,14 +24,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from darkroom import examples
-from darkroom.checksums import write_sums
-from darkroom.dataset import Dataset, Shard, Split, write_dataset
-from darkroom.index import index_schema
-from darkroom.sharding import index_file, shard_file, split_folder
-from darkroom.splits import TRAIN
-from darkroom.tfrecords import RecordWriter
-from darkroom.verification import verify
+from darkroom.audit.verify import verify
+from darkroom.conversion.sharding import index_file, shard_file, split_folder
+from darkroom.dataset import example
+from darkroom.dataset.checksums import write_sums
+from darkroom.dataset.commit import Dataset, Shard, Split, write_dataset
+from darkroom.dataset.index import index_schema
+from darkroom.dataset.splits import TRAIN
+from darkroom.dataset.tfrecord import RecordWriter
 
 _SHARDS = 8
 _BLOCK_BYTES = 1 << 20
@@ -46,17 +46,17 @@ def _write_shard(root: Path, number: int, records: int, record_bytes: int) -> Sh
             image = rng.randbytes(record_bytes)
             key, sha256 = f"{number:016x}{position:016x}", hashlib.sha256(image).hexdigest()
             features = {
-                examples.IMAGE_FILENAME: f"folder/{key}.jpg".encode(),
-                examples.IMAGE_FORMAT: b"jpeg",
-                examples.IMAGE_HEIGHT: 300,
-                examples.IMAGE_WIDTH: 400,
-                examples.IMAGE_CHANNELS: 3,
-                examples.IMAGE_SHA256: sha256.encode(),
-                examples.IMAGE_SOURCE_ID: key.encode(),
-                examples.LABEL_NUMBER: 0,
-                examples.LABEL_TEXT: b"cat",
+                example.IMAGE_FILENAME: f"folder/{key}.jpg".encode(),
+                example.IMAGE_FORMAT: b"jpeg",
+                example.IMAGE_HEIGHT: 300,
+                example.IMAGE_WIDTH: 400,
+                example.IMAGE_CHANNELS: 3,
+                example.IMAGE_SHA256: sha256.encode(),
+                example.IMAGE_SOURCE_ID: key.encode(),
+                example.LABEL_NUMBER: 0,
+                example.LABEL_TEXT: b"cat",
             }
-            writer.write(examples.encode_example(features, image), image)
+            writer.write(example.encode_example(features, image), image)
             row = {"key": key, "sha256": sha256, "split": TRAIN, "label": "cat"}
             rows.append({**row, "uri": key, "shard": number, "position": position})
     table = pa.Table.from_pylist(rows, schema=index_schema({}))
@@ -73,7 +73,7 @@ def make_dataset(root: Path, num_bytes: int, record_bytes: int) -> None:
     (root / "labels.txt").write_text("cat\n")
     write_sums(str(root / "index"), [index_file(n, _SHARDS) for n in range(_SHARDS)])
     total = records * _SHARDS
-    features = {examples.IMAGE_SOURCE_ID: {"type": "bytes"}}
+    features = {example.IMAGE_SOURCE_ID: {"type": "bytes"}}
     splits = {TRAIN: Split(total, shards)}
     unsigned = Dataset(1, "", {}, "full", features, ("cat",), total, total, 0, 0, splits)
     write_dataset(str(root), unsigned.with_fingerprint())

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from darkroom import lazy_names as _lazy_names
+from darkroom.runtime import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects, ValidationReport
+    from darkroom.components.artifacts import (
+        ImageManifest,
+        RecordIndex,
+        Rejects,
+        ValidationReport,
+    )
     from darkroom.components.image_statistics_gen.component import ImageStatisticsGen
     from darkroom.components.image_to_tfrecord.component import ImageToTFRecord
     from darkroom.components.image_validator.component import ImageValidator

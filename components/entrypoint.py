@@ -31,9 +31,9 @@ from tfx.utils import import_utils
 
 from darkroom import storage
 from darkroom.components import executor_io, input_files
+from darkroom.conversion.beam.runners import LOCAL_BEAM_ARGS
 from darkroom.errors import UsageError, convert_error
-from darkroom.runners import LOCAL_BEAM_ARGS
-from darkroom.targets import TARGETS
+from darkroom.options.targets import TARGETS
 
 
 class _Parser(argparse.ArgumentParser):

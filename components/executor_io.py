@@ -20,8 +20,8 @@ from tfx.utils import import_utils, name_utils
 from darkroom import storage
 from darkroom.components.parameters import NAMES, apply_parameters
 from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
+from darkroom.conversion.beam.runners import LOCAL_RUNNER, parse_runner
 from darkroom.errors import UsageError
-from darkroom.runners import LOCAL_RUNNER, parse_runner
 
 MOUNTS_VARIABLE = "DARKROOM_MOUNTS"
 _MOUNTS = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}

@@ -10,27 +10,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from darkroom import keys, storage
-from darkroom.augmentation_options import DEFAULT_AUGMENTATION
-from darkroom.conversion import DEFAULT_MAX_REJECTS, ConversionOptions
+from darkroom import storage
+from darkroom.conversion.beam.runners import LOCAL_BEAM_ARGS
+from darkroom.conversion.plan import DEFAULT_MAX_REJECTS, ConversionOptions
+from darkroom.conversion.sharding import parse_shard_counts
+from darkroom.dataset import keys
+from darkroom.dataset.labels import read_labels
+from darkroom.dataset.schema import Schema
+from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.images import (
+from darkroom.images.prepare import (
     CHECKS_FULL,
     DEFAULT_JPEG_QUALITY,
     KEEP_ENCODING,
     ImageOptions,
 )
-from darkroom.labels import read_labels
-from darkroom.options import MEMORY_CACHE, NO_CACHE, STRETCH, TrainingOptions, pick_fields
-from darkroom.pipelines.deployment import Resources, parse_resources
+from darkroom.manifest.rows import ManifestOptions
+from darkroom.manifest.sources.text import DEFAULT_ENCODING, parse_encoding
+from darkroom.options.augmentation import DEFAULT_AUGMENTATION
+from darkroom.options.training import (
+    MEMORY_CACHE,
+    NO_CACHE,
+    STRETCH,
+    TrainingOptions,
+    pick_fields,
+)
+from darkroom.pipelines.compilation.resources import Resources, parse_resources
 from darkroom.pipelines.field_types import check_types
-from darkroom.rows import ManifestOptions
-from darkroom.runners import LOCAL_BEAM_ARGS
-from darkroom.schema import Schema
-from darkroom.sharding import parse_shard_counts
-from darkroom.sources.text import DEFAULT_ENCODING, parse_encoding
-from darkroom.splits import SplitRatios
-from darkroom.validation import ValidationOptions
+from darkroom.validation.validate import ValidationOptions
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -57,7 +64,7 @@ class PipelineConfig:
         source_encoding: How a CSV or JSONL file is encoded.
         allowed_roots: Folders below which all images must lie, wherever links lead; none allows
             every place.
-        exclude: Path of a list of images to leave out; see `darkroom.exclusions`.
+        exclude: Path of a list of images to leave out; see `darkroom.manifest.exclusions`.
         checks: `full` decodes every image before it is written, `header` looks at its start.
         resize_short_side: Short side in pixels to which larger images are reduced.
         encoding: Images are stored as their files (`keep`) or as pixels (`raw`).
@@ -66,7 +73,8 @@ class PipelineConfig:
         num_shards: Shards of each split; from the bytes when None.
         schema: Path of a TFDV schema (text format) to check against; made from the training split
             when None.
-        policies: `fail`, `warn` or `off` by check; see `darkroom.validation.DEFAULT_POLICIES`.
+        policies: `fail`, `warn` or `off` by check; see
+            `darkroom.validation.validate.DEFAULT_POLICIES`.
         max_rejects: Share of refused rows that the gate lets pass.
         min_class_images: Training images that a class needs.
         model: `small_cnn`, `keras.applications:NAME` or `package.module:function`.
@@ -77,7 +85,7 @@ class PipelineConfig:
         epochs: Passes over the training data.
         learning_rate: Of the Adam optimizer.
         augment: What training does to images: `none`, or parts like `crop,flip,color=0.4`; see
-            `darkroom.augmentation_options.parse_augmentation`.
+            `darkroom.options.augmentation.parse_augmentation`.
         early_stopping_patience: Epochs without progress after which training stops; 0 for never.
         profile_input: Whether what the stages of the input cost is measured after training.
         verify: Whether the trainer reads the records once more and compares their hashes first.
@@ -94,10 +102,10 @@ class PipelineConfig:
             a compiled pipeline.
         beam_args: Arguments of Beam for the components that use it.
         cache: Whether what has not changed is taken from earlier runs.
-        source_fingerprint: State of the source, see `darkroom.fingerprint`. When None, a run takes
-            it itself, and what is compiled reads the source in each run unless `darkroom submit`
-            takes it; a text is used as it is.
-        model_fingerprint: State of the model's own files, see `darkroom.pipelines.inputs`.
+        source_fingerprint: State of the source, see `darkroom.manifest.fingerprint`. When None, a
+            run takes it itself, and what is compiled reads the source in each run unless
+            `darkroom submit` takes it; a text is used as it is.
+        model_fingerprint: State of the model's own files, see `darkroom.pipelines.local.pinning`.
         checkpoint_dir: Folder where a training keeps its checkpoints until it is done, so that a
             run that was killed goes on; the model-run artifact when None.
         image: Container image of compiled pipelines, best by its digest.
@@ -106,7 +114,7 @@ class PipelineConfig:
             only.
         volumes: Persistent volume claims by the folder where they are mounted; Kubernetes only.
         resources: What each component gets in a cluster, by component or `default`; see
-            `darkroom.pipelines.deployment.Resources`.
+            `darkroom.pipelines.compilation.resources.Resources`.
     """
 
     data: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import yaml
 
-from darkroom.pipelines.compiler import compile_pipeline, make_platform_spec
+from darkroom.options.targets import KUBEFLOW
+from darkroom.pipelines.compilation.spec import compile_pipeline, make_platform_spec
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.targets import KUBEFLOW
 
 
 def format_for_kubeflow(config: PipelineConfig) -> str:

@@ -15,10 +15,11 @@ from tfx.orchestration.local import local_dag_runner
 from tfx.orchestration.portable import launcher
 from tfx.types import artifact_utils
 
-from darkroom import progress, storage
-from darkroom.pipelines.cached_outputs import check_outputs
+from darkroom import storage
 from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.local.cached_outputs import check_outputs
 from darkroom.pipelines.pipeline import create_pipeline
+from darkroom.runtime import progress
 
 
 @dataclass

@@ -11,7 +11,6 @@ from tfx.dsl.components.base import base_node
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import pusher_pb2, trainer_pb2
 
-from darkroom import examples
 from darkroom.components import (
     ImageStatisticsGen,
     ImageToTFRecord,
@@ -22,10 +21,11 @@ from darkroom.components import (
     ValidationGate,
 )
 from darkroom.components.parameters import MODEL_FINGERPRINT_KEY
-from darkroom.options import CHECKPOINT_DIR_KEY, CONFIG_KEY
+from darkroom.dataset import example
+from darkroom.dataset.splits import EVAL, TEST
+from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.lineage import make_connection_config
-from darkroom.splits import EVAL, TEST
+from darkroom.pipelines.local.lineage import make_connection_config
 
 RUN_FN = "darkroom.training.run_fn"
 ACCURACY = "SparseCategoricalAccuracy"
@@ -146,7 +146,7 @@ def make_eval_config(min_accuracy: float) -> tfma.EvalConfig:
                 # The signature on serialised examples, so that no other code parses them.
                 signature_name="serving_examples",
                 model_type="tf_generic",
-                label_key=examples.LABEL_NUMBER,
+                label_key=example.LABEL_NUMBER,
                 prediction_key="probabilities",
             )
         ],

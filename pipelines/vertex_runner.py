@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from darkroom.pipelines.compiler import compile_pipeline
+from darkroom.options.targets import VERTEX
+from darkroom.pipelines.compilation.spec import compile_pipeline
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.targets import VERTEX
 
 
 def format_for_vertex(config: PipelineConfig) -> str:

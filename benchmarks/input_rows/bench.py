@@ -11,10 +11,10 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from darkroom.converter import convert
-from darkroom.input_pipeline import make_eval_dataset, make_train_dataset
-from darkroom.options import InputOptions
-from darkroom.record_source import RecordSource
+from darkroom.conversion.convert import convert
+from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
+from darkroom.input.records import RecordSource
+from darkroom.options.training import InputOptions
 from input_rows.accelerator import Accelerator, run_fit, run_loop
 from input_rows.contract import (
     BATCH,

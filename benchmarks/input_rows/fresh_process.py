@@ -9,7 +9,7 @@ from collections.abc import Callable
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
-from darkroom.input_pipeline import make_train_dataset
+from darkroom.input.pipeline import make_train_dataset
 from input_rows.contract import TRAIN, consume, consume_few
 
 

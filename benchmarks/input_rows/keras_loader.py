@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from darkroom.decoding import decode_image
+from darkroom.input.graph.decode import decode_image
 from input_rows.contract import AREA, BATCH, RATIO, SIZE
 
 

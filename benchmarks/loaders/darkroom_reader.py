@@ -8,9 +8,9 @@ from pathlib import Path
 import contract
 import numpy as np
 
-from darkroom.converter import convert
-from darkroom.input_pipeline import make_eval_dataset, make_train_dataset
-from darkroom.options import InputOptions
+from darkroom.conversion.convert import convert
+from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
+from darkroom.options.training import InputOptions
 
 
 def write(photographs: Path, target: Path) -> None:

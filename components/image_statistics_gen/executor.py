@@ -8,8 +8,8 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.plain_beam import apply_transform
-from darkroom.statistics import WriteStatistics, list_index, list_splits
+from darkroom.runtime.plain_beam import apply_transform
+from darkroom.validation.statistics import WriteStatistics, list_index, list_splits
 
 INDEX_KEY = "index"
 STATISTICS_KEY = "statistics"

@@ -10,14 +10,14 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
 from darkroom.components.image_to_tfrecord import executor
-from darkroom.conversion import ConversionOptions
-from darkroom.images import (
+from darkroom.conversion.plan import ConversionOptions
+from darkroom.conversion.sharding import parse_shard_counts
+from darkroom.images.prepare import (
     CHECKS_FULL,
     DEFAULT_JPEG_QUALITY,
     KEEP_ENCODING,
     ImageOptions,
 )
-from darkroom.sharding import parse_shard_counts
 
 MANIFEST_KEY = executor.MANIFEST_KEY
 MANIFEST_REJECTS_KEY = executor.MANIFEST_REJECTS_KEY

@@ -9,13 +9,16 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from darkroom import conversion, dataset, overlap, ownership, storage
+from darkroom import storage
 from darkroom.components.manifest_gen.executor import warn_of_rejects
-from darkroom.conversion import ConversionOptions
+from darkroom.conversion import plan as conversion
+from darkroom.conversion.output import overlap, ownership
+from darkroom.conversion.output.folders import prepare_output
+from darkroom.conversion.plan import ConversionOptions
+from darkroom.dataset import commit
+from darkroom.dataset.layout import Folders
 from darkroom.errors import DataError
-from darkroom.layout import Folders
-from darkroom.output_folders import prepare_output
-from darkroom.plain_beam import apply_transform
+from darkroom.runtime.plain_beam import apply_transform
 
 MANIFEST_KEY = "manifest"
 MANIFEST_REJECTS_KEY = "manifest_rejects"
@@ -62,12 +65,12 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         prepare_output(folders, plan.tasks)
         with self._make_beam_pipeline() as pipeline:
             apply_transform(pipeline, "WriteDataset", plan)
-        if not storage.exists(storage.join(folders.examples, dataset.DATASET_FILE)):
+        if not storage.exists(storage.join(folders.examples, commit.DATASET_FILE)):
             raise DataError(
                 f"No image could be written. {conversion.list_rejects(folders.rejects)}",
                 "Mend the images, or the paths in the source.",
             )
-        written = dataset.read_dataset(folders.examples)
+        written = commit.read_dataset(folders.examples)
         # A split that lost all its rows is no split for those who read the artifact.
         splits = [name for name, split in written.splits.items() if split.records]
         examples.split_names = artifact_utils.encode_split_names(splits)

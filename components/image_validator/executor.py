@@ -9,10 +9,11 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
-from darkroom import rejects, storage
-from darkroom.findings import Anomaly
-from darkroom.report import REPORT_HTML, REPORT_MARKDOWN, write_report
-from darkroom.validation import ValidationInputs, ValidationOptions, validate
+from darkroom import storage
+from darkroom.dataset import rejects
+from darkroom.validation.findings import Anomaly
+from darkroom.validation.report.write import REPORT_HTML, REPORT_MARKDOWN, write_report
+from darkroom.validation.validate import ValidationInputs, ValidationOptions, validate
 
 INDEX_KEY = "index"
 REJECTS_KEY = "rejects"

@@ -13,10 +13,10 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 from darkroom import storage
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.manifest_gen import driver, executor
-from darkroom.rows import ManifestOptions
-from darkroom.schema import Schema
-from darkroom.sources.text import DEFAULT_ENCODING, parse_encoding
-from darkroom.splits import SplitRatios
+from darkroom.dataset.schema import Schema
+from darkroom.dataset.splits import SplitRatios
+from darkroom.manifest.rows import ManifestOptions
+from darkroom.manifest.sources.text import DEFAULT_ENCODING, parse_encoding
 
 SOURCE_KEY = executor.SOURCE_KEY
 OPTIONS_KEY = executor.OPTIONS_KEY
@@ -83,7 +83,7 @@ class ManifestGen(base_component.BaseComponent):
             encoding: How a CSV or JSONL file is encoded.
             allowed_roots: Folders below which all images must lie, wherever links lead; looked
                 up where the component runs.
-            exclude: Path of a list of images to leave out; see `darkroom.exclusions`.
+            exclude: Path of a list of images to leave out; see `darkroom.manifest.exclusions`.
             source_fingerprint: What the cache compares instead of the source. When None each run
                 takes it, which reads the list and asks for the size and version of each image.
                 A text is used as it is, and nothing is looked at: with "" a changed file at the

@@ -18,7 +18,6 @@ from tfx.orchestration.portable import base_driver as portable_driver
 from tfx.orchestration.portable import data_types
 from tfx.proto.orchestration import driver_output_pb2
 
-from darkroom import progress
 from darkroom.components.manifest_gen.executor import (
     FINGERPRINT_KEY,
     OPTIONS_KEY,
@@ -26,8 +25,9 @@ from darkroom.components.manifest_gen.executor import (
     TAKEN_BY_EACH_RUN,
 )
 from darkroom.errors import DarkroomError, DataError, UsageError, describe_os_error
-from darkroom.fingerprint import read_source_state
-from darkroom.rows import ManifestOptions
+from darkroom.manifest.fingerprint import read_source_state
+from darkroom.manifest.rows import ManifestOptions
+from darkroom.runtime import progress
 
 
 class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):

@@ -9,9 +9,9 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.manifest_writer import write_manifest
-from darkroom.rejects import JSONL_FILE
-from darkroom.rows import ManifestOptions
+from darkroom.dataset.rejects import JSONL_FILE
+from darkroom.manifest.rows import ManifestOptions
+from darkroom.manifest.writer import write_manifest
 
 SOURCE_KEY = "source"
 OPTIONS_KEY = "options"

@@ -11,8 +11,8 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.components.model_report.evaluation import encode_confusion_matrix, read_evaluation
-from darkroom.findings import ValidationReport
-from darkroom.report import REPORT_JSON
+from darkroom.validation.findings import ValidationReport
+from darkroom.validation.report.write import REPORT_JSON
 
 EVALUATION_KEY = "evaluation"
 REPORT_KEY = "report"

@@ -16,8 +16,9 @@ from typing import Any
 from tfx.components.pusher import executor as tfx_executor
 from tfx.types import artifact_utils
 
-from darkroom import copies, storage
+from darkroom import storage
 from darkroom.components.pusher.saved_model import GRAPH_FILE, check_model
+from darkroom.storage import copies
 
 PUSH_DESTINATION_KEY = "push_destination"
 PUSHED_MODEL_KEY = "pushed_model"

@@ -9,8 +9,8 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.errors import DataError
-from darkroom.findings import ValidationReport, format_table
-from darkroom.report import REPORT_HTML, REPORT_JSON
+from darkroom.validation.findings import ValidationReport, format_table
+from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
 REPORT_KEY = "report"
 

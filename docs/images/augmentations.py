@@ -14,9 +14,9 @@ import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 from sklearn.datasets import load_sample_images
 
-from darkroom.augmentation import augment_batch, flip_image
-from darkroom.augmentation_options import parse_augmentation
-from darkroom.decoding import decode_image, decode_training_image
+from darkroom.input.graph.augment import augment_batch, flip_image
+from darkroom.input.graph.decode import decode_image, decode_training_image
+from darkroom.options.augmentation import parse_augmentation
 
 _ROWS = (
     "none",

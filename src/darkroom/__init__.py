@@ -14,22 +14,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from darkroom import accessor as _accessor
-from darkroom import lazy_names as _lazy_names
+from darkroom.conversion import dataframe as _accessor
+from darkroom.runtime import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
+    from darkroom.audit.contact_sheet import inspect
+    from darkroom.audit.duplicates import Duplicates, find_duplicates
+    from darkroom.audit.verify import VerificationResult, verify
     from darkroom.components.artifacts import (
         ImageManifest,
         RecordIndex,
         Rejects,
         ValidationReport,
     )
-    from darkroom.converter import ConversionResult, convert
-    from darkroom.duplicates import Duplicates, find_duplicates
+    from darkroom.conversion.convert import ConversionResult, convert
     from darkroom.errors import DarkroomError
-    from darkroom.inspection import inspect
-    from darkroom.loading import load
-    from darkroom.verification import VerificationResult, verify
+    from darkroom.input.loading import load
 
 __version__ = "0.1.0"
 
@@ -51,19 +51,19 @@ if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
 
 # Kubeflow and Vertex look an artifact's class up by its type name, `darkroom.<Class>`.
 _HOMES = {
-    "ConversionResult": "darkroom.converter",
+    "ConversionResult": "darkroom.conversion.convert",
     "DarkroomError": "darkroom.errors",
-    "Duplicates": "darkroom.duplicates",
+    "Duplicates": "darkroom.audit.duplicates",
     "ImageManifest": "darkroom.components.artifacts",
     "RecordIndex": "darkroom.components.artifacts",
     "Rejects": "darkroom.components.artifacts",
     "ValidationReport": "darkroom.components.artifacts",
-    "VerificationResult": "darkroom.verification",
-    "convert": "darkroom.converter",
-    "find_duplicates": "darkroom.duplicates",
-    "inspect": "darkroom.inspection",
-    "load": "darkroom.loading",
-    "verify": "darkroom.verification",
+    "VerificationResult": "darkroom.audit.verify",
+    "convert": "darkroom.conversion.convert",
+    "find_duplicates": "darkroom.audit.duplicates",
+    "inspect": "darkroom.audit.contact_sheet",
+    "load": "darkroom.input.loading",
+    "verify": "darkroom.audit.verify",
 }
 
 

@@ -10,7 +10,7 @@ from tfx.components.statistics_gen.executor import Executor as StockExecutor
 from tfx.types import standard_artifacts
 
 from darkroom.components.image_statistics_gen.executor import Executor
-from darkroom.statistics import as_list_array, make_feature_batch
+from darkroom.validation.statistics import as_list_array, make_feature_batch
 
 from .conftest import convert_source, read_csv, write_csv
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
+from darkroom.audit.verify import verify
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.image_to_tfrecord.executor import Executor
-from darkroom.conversion import ConversionOptions
-from darkroom.dataset import read_dataset
+from darkroom.conversion.plan import ConversionOptions
+from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.example import decode_example
+from darkroom.dataset.index import read_index
+from darkroom.dataset.journal import write_journal
+from darkroom.dataset.layout import Folders
+from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
-from darkroom.examples import decode_example
-from darkroom.index import read_index
-from darkroom.journal import write_journal
-from darkroom.layout import Folders
-from darkroom.manifest_writer import write_manifest
-from darkroom.tfrecords import read_records
-from darkroom.verification import verify
+from darkroom.manifest.writer import write_manifest
 
 from .conftest import convert_source
 

@@ -27,9 +27,9 @@ from darkroom.components.system_artifacts import (
     Markdown,
     Metrics,
 )
+from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.splits import SplitRatios
-from darkroom.validation import ValidationOptions
+from darkroom.validation.validate import ValidationOptions
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from darkroom.components.model_report.evaluation import (
 )
 from darkroom.components.system_artifacts import ClassificationMetrics, Metrics
 from darkroom.errors import DataError
-from darkroom.findings import ValidationReport as Report
+from darkroom.validation.findings import ValidationReport as Report
 
 CONFUSIONS = {(0, 0): 5.0, (0, 1): 1.0, (1, 1): 4.0, (2, 0): 2.0}
 

@@ -14,9 +14,10 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tfx.types import standard_artifacts
 
-from darkroom import copies, storage
+from darkroom import storage
 from darkroom.components.pusher import executor, saved_model
 from darkroom.errors import StorageError
+from darkroom.storage import copies
 
 FILES = (
     "assets/.vocabulary",

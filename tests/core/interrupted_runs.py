@@ -17,11 +17,11 @@ import sys
 
 # Every place where a run changes something on disk. A run ends just before the chosen one.
 STEPS = (
-    "darkroom.locks._acquire",
-    "darkroom.replacement._exchange",
-    "darkroom.replacement.remove_beside",
-    "darkroom.journal.write_journal",
-    "darkroom.rejects.write_rejects",
+    "darkroom.storage.locks._acquire",
+    "darkroom.conversion.output.exchange._exchange",
+    "darkroom.conversion.output.exchange.remove_beside",
+    "darkroom.dataset.journal.write_journal",
+    "darkroom.dataset.rejects.write_rejects",
     "darkroom.storage.delete_file",
     "darkroom.storage.remove_empty_folders",
     "darkroom.storage.make_folder",
@@ -30,13 +30,13 @@ STEPS = (
     "darkroom.storage.sync_file",
     "darkroom.storage.sync_folder",
     "darkroom.storage.write_bytes",
-    "darkroom.tfrecords._write_vector",
+    "darkroom.dataset.tfrecord._write_vector",
 )
 FULL = (
     "darkroom.storage.open_write",
     "darkroom.storage.sync_file",
     "darkroom.storage.write_bytes",
-    "darkroom.tfrecords._write_vector",
+    "darkroom.dataset.tfrecord._write_vector",
 )
 
 
@@ -67,12 +67,12 @@ class _Counter:
 
 
 def _run(request: dict) -> int:
-    from darkroom import cli
+    from darkroom.cli import commands
 
     counter = _Counter(request.get("step", 0), request.get("fault", "kill"))
     for name in FULL if request.get("fault") == "full" else STEPS:
         counter.watch(name)
-    code = cli.main(request["argv"])
+    code = commands.main(request["argv"])
     if "steps" in request:
         with open(request["steps"], "w") as file:
             file.write(str(counter.steps))
@@ -104,7 +104,7 @@ def main() -> None:
 
     for name in STEPS:
         importlib.import_module(name.rpartition(".")[0])
-    importlib.import_module("darkroom.converter")
+    importlib.import_module("darkroom.conversion.convert")
     for line in sys.stdin:
         _fork(json.loads(line))
 

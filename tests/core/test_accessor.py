@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from darkroom import accessor
+from darkroom.conversion import dataframe
 from darkroom.errors import UsageError
 
 
@@ -87,18 +87,18 @@ def called(monkeypatch):
         calls.append((source, output_dir, options))
         return "result"
 
-    monkeypatch.setattr("darkroom.converter.convert", convert)
+    monkeypatch.setattr("darkroom.conversion.convert.convert", convert)
     return calls
 
 
 def test_a_frame_is_converted_with_all_options(called):
-    result = accessor.TensorFlowAccessor("frame").to_tfrecord(output_dir="out", seed=7)
+    result = dataframe.TensorFlowAccessor("frame").to_tfrecord(output_dir="out", seed=7)
     assert result == "result"
     assert called == [("frame", "out", {"seed": 7})]
 
 
 def test_tensorflow_recorder_s_own_call_works(called):
-    accessor.TensorFlowAccessor("frame").to_tfr(
+    dataframe.TensorFlowAccessor("frame").to_tfr(
         output_dir="gs://b/out",
         schema={"i": "image"},
         runner="DirectRunner",
@@ -128,7 +128,7 @@ def test_tensorflow_recorder_s_own_call_works(called):
 
 def test_dataflow_s_options_are_passed_on(called):
     with pytest.warns(UserWarning, match="darkroom stages itself"):
-        accessor.TensorFlowAccessor("frame").to_tfr(
+        dataframe.TensorFlowAccessor("frame").to_tfr(
             "gs://b/out",
             runner="DataFlowRunner",
             project="p",
@@ -146,7 +146,7 @@ def test_dataflow_s_options_are_passed_on(called):
 
 def test_a_negative_number_of_shards_is_refused(called):
     with pytest.raises(UsageError, match="num_shards"):
-        accessor.TensorFlowAccessor("frame").to_tfr("out", num_shards=-1)
+        dataframe.TensorFlowAccessor("frame").to_tfr("out", num_shards=-1)
 
 
 def test_tensorflow_recorder_s_defaults_convert_a_frame(tmp_path):

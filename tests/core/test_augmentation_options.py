@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from darkroom.augmentation_options import DEFAULT_AUGMENTATION, Augmentation, parse_augmentation
-from darkroom.cli import main
+from darkroom.cli.commands import main
 from darkroom.errors import UsageError
-from darkroom.options import InputOptions, TrainingOptions
+from darkroom.options.augmentation import DEFAULT_AUGMENTATION, Augmentation, parse_augmentation
+from darkroom.options.training import InputOptions, TrainingOptions
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.cli import _quiet_libraries, main
-from darkroom.converter import TooManyRejectsError, convert
+from darkroom.cli.commands import _quiet_libraries, main
+from darkroom.conversion.convert import TooManyRejectsError, convert
 from darkroom.errors import UsageError
-from darkroom.locks import FolderLock
+from darkroom.storage.locks import FolderLock
 
 
 def _run(*arguments: str, cwd: Path | None = None, **options) -> subprocess.CompletedProcess[str]:
@@ -165,7 +165,7 @@ def test_a_missing_module_of_no_extra_is_a_defect(image_set, tmp_path, capsys, m
     def fail(*_: object, **__: object) -> None:
         raise ModuleNotFoundError("No module named 'pandsa'", name="pandsa")
 
-    monkeypatch.setattr("darkroom.converter.convert", fail)
+    monkeypatch.setattr("darkroom.conversion.convert.convert", fail)
     arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
     assert main(arguments) == 70
     assert _json(capsys)["error"]["code"] == "internal"
@@ -283,7 +283,7 @@ def test_a_defect_of_ours_is_seventy_and_says_so(image_set, tmp_path, capsys, mo
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("darkroom.converter.convert", fail)
+    monkeypatch.setattr("darkroom.conversion.convert.convert", fail)
     arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out"]
     assert main([*arguments, "--json"]) == 70
     assert _json(capsys)["error"] == {
@@ -303,8 +303,8 @@ def test_a_signal_that_arrives_as_another_error_is_still_the_signal(
         except SystemExit:
             raise error from None
 
-    monkeypatch.setattr("darkroom.converter.convert", fail)
-    monkeypatch.setattr("darkroom.cli._Signal.number", None)
+    monkeypatch.setattr("darkroom.conversion.convert.convert", fail)
+    monkeypatch.setattr("darkroom.cli.commands._Signal.number", None)
     assert main(["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out"]) == 143
     assert capsys.readouterr().err.splitlines()[-1] == "Ended by SIGTERM; run it again."
 

@@ -21,19 +21,19 @@ import pytest
 from apache_beam.pipeline import PipelineVisitor
 from PIL import Image
 
-from darkroom import conversion
-from darkroom import dataset as datasets
-from darkroom.conversion import ConversionOptions
-from darkroom.converter import ConversionResult, TooManyRejectsError, convert
+from darkroom.conversion import plan as conversion
+from darkroom.conversion.convert import ConversionResult, TooManyRejectsError, convert
+from darkroom.conversion.output.folders import prepare_output
+from darkroom.conversion.plan import ConversionOptions
+from darkroom.dataset import commit as datasets
+from darkroom.dataset.example import decode_example
+from darkroom.dataset.index import read_index
+from darkroom.dataset.journal import write_journal
+from darkroom.dataset.layout import Folders
+from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
-from darkroom.examples import decode_example
-from darkroom.index import read_index
-from darkroom.journal import write_journal
-from darkroom.layout import Folders
-from darkroom.locks import FolderLock
-from darkroom.manifest_writer import write_manifest
-from darkroom.output_folders import prepare_output
-from darkroom.tfrecords import read_records
+from darkroom.manifest.writer import write_manifest
+from darkroom.storage.locks import FolderLock
 
 
 def _read(result: ConversionResult) -> dict[str, list[dict]]:
@@ -434,7 +434,7 @@ def test_a_wrong_option_is_told_before_anything_is_written(image_set, tmp_path, 
 def test_no_value_above_64_kb_crosses_a_stage(image_set, tmp_path, monkeypatch):
     import pickle
 
-    from darkroom import transforms
+    from darkroom.conversion.beam import transforms
 
     sizes: list[int] = []
     real = transforms.WriteShardFn.process

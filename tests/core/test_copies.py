@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from darkroom import copies, storage
+from darkroom import storage
 from darkroom.errors import StorageError
+from darkroom.storage import copies
 
 CONTENT = {
     "saved_model.pb": b"graph" * 100_000,

@@ -14,14 +14,17 @@ from apache_beam.options.pipeline_options import (
 )
 from PIL import Image
 
-from darkroom import conversion, dataflow, ownership, storage
-from darkroom.conversion import ConversionOptions
-from darkroom.dataflow import DataflowJob, write_source_package
+from darkroom import storage
+from darkroom.conversion import plan as conversion
+from darkroom.conversion.beam import dataflow
+from darkroom.conversion.beam.dataflow import DataflowJob, write_source_package
+from darkroom.conversion.beam.transforms import WriteShardFn
+from darkroom.conversion.output import ownership
+from darkroom.conversion.output.folders import prepare_output, share_manifest
+from darkroom.conversion.plan import ConversionOptions
+from darkroom.dataset.layout import Folders
 from darkroom.errors import MissingExtraError, StorageError, UsageError
-from darkroom.layout import Folders
-from darkroom.manifest_writer import write_manifest
-from darkroom.output_folders import prepare_output, share_manifest
-from darkroom.transforms import WriteShardFn
+from darkroom.manifest.writer import write_manifest
 
 OUTPUT = "gs://my-bucket/out"
 LARGEST_PAYLOAD_BYTES = 64 << 10
@@ -255,7 +258,11 @@ def test_the_source_package_holds_the_core_only(tmp_path):
     with tarfile.open(write_source_package(str(tmp_path))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
         (text,) = (archive.extractfile(m).read() for m in archive if m.name.endswith(".toml"))
-    assert {"pyproject.toml", "src/darkroom/shards.py", "src/darkroom/sources/csv.py"} <= names
+    assert {
+        "pyproject.toml",
+        "src/darkroom/conversion/shard.py",
+        "src/darkroom/manifest/sources/csv.py",
+    } <= names
     assert "src/darkroom/py.typed" in names
     assert not [name for name in names if "components" in name or "pipelines" in name]
     assert not [name for name in names if "__pycache__" in name]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.dataset import (
+from darkroom.dataset.commit import (
     Dataset,
     Shard,
     Split,

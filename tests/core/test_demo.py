@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from darkroom.demo import (
+from darkroom.errors import MissingExtraError
+from darkroom.images.prepare import ImageError, ImageOptions, prepare_image
+from darkroom.pipelines.local.demo import (
     FAULTS,
     LEAKED,
     LEAKED_FROM,
@@ -17,8 +19,6 @@ from darkroom.demo import (
     TURNED,
     write_demo_dataset,
 )
-from darkroom.errors import MissingExtraError
-from darkroom.images import ImageError, ImageOptions, prepare_image
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from darkroom.cli import main
-from darkroom.converter import convert
-from darkroom.duplicates import Duplicates, find_duplicates, format_duplicates
+from darkroom.audit.duplicates import Duplicates, find_duplicates, format_duplicates
+from darkroom.cli.commands import main
+from darkroom.conversion.convert import convert
+from darkroom.dataset.index import list_index_files
+from darkroom.dataset.keys import make_key
 from darkroom.errors import DataError, UsageError
-from darkroom.index import list_index_files
-from darkroom.keys import make_key
 
 # Images with the same letter have the same bytes; with the same letter in the other case, the same
 # pixels in other bytes.
@@ -215,9 +215,9 @@ def test_the_command_says_what_it_found(source, tmp_path, capsys):
 @pytest.mark.long
 def test_many_groups_need_little_memory(tmp_path, monkeypatch):
     """Records in pairs: more than the limit holds, so it must go by disk."""
-    monkeypatch.setattr("darkroom.database._MEMORY", "128MB")
-    from darkroom import duplicates
-    from darkroom.database import open_database
+    monkeypatch.setattr("darkroom.storage.database._MEMORY", "128MB")
+    from darkroom.audit import duplicates
+    from darkroom.storage.database import open_database
 
     query = """CREATE VIEW records AS SELECT md5(i::VARCHAR) AS key, i AS row,
         '/a/folder/somewhere/' || i AS uri, 'train' AS split, 'cat' AS label,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from darkroom.dataset.example import decode_example, encode_example
 from darkroom.errors import DataError
-from darkroom.examples import decode_example, encode_example
 
 _NAMES = st.text(min_size=1, max_size=20).filter(lambda name: name != "image/encoded")
 _VALUES = st.one_of(

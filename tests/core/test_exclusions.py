@@ -2,9 +2,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from darkroom import exclusions
 from darkroom.errors import DataError
-from darkroom.exclusions import hash_exclusions, write_names
+from darkroom.manifest import exclusions
+from darkroom.manifest.exclusions import hash_exclusions, write_names
 
 
 def read(path):

@@ -4,11 +4,11 @@ import pytest
 
 import darkroom
 from darkroom import storage
+from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import DataError, StorageError
-from darkroom.fingerprint import fingerprint_source, read_source_state
-from darkroom.manifest_writer import write_manifest
-from darkroom.rows import ManifestOptions
-from darkroom.splits import SplitRatios
+from darkroom.manifest.fingerprint import fingerprint_source, read_source_state
+from darkroom.manifest.rows import ManifestOptions
+from darkroom.manifest.writer import write_manifest
 
 TEXT = "split,image_uri,label\nTRAIN,a.jpg,cat\n,b.jpg,dog\nTEST,c.jpg,\n"
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from darkroom.history import (
+from darkroom.training.history import (
     find_best_epoch,
     format_best_epoch,
     read_best_epoch,

@@ -3,9 +3,9 @@ import errno
 import pytest
 
 from darkroom import storage
+from darkroom.dataset.reasons import HINTS
 from darkroom.errors import AccessError, StorageError, TransientStorageError
-from darkroom.image_access import check_access, describe_failure
-from darkroom.reasons import HINTS
+from darkroom.images.access import check_access, describe_failure
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.image_bytes import (
+from darkroom.images.headers import (
     find_png_damage,
     has_jpeg_end,
     is_plain_png,

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom import decoder_process, image_preparer
-from darkroom.decoder_process import DecoderProcess, DecoderStartError
-from darkroom.image_memory import MemoryBudget, MemoryNeededError, Need
-from darkroom.image_preparer import ImagePreparer
-from darkroom.images import ImageError, ImageOptions, prepare_image, prepare_plain
+from darkroom.images import decoders, sandbox
+from darkroom.images.decoders import ImagePreparer
+from darkroom.images.memory import MemoryBudget, MemoryNeededError, Need
+from darkroom.images.prepare import ImageError, ImageOptions, prepare_image, prepare_plain
+from darkroom.images.sandbox import DecoderProcess, DecoderStartError
 
 OPTIONS = ImageOptions()
 BOMBS = Path(__file__).parent / "bad_input" / "bombs.py"
@@ -30,7 +30,8 @@ BOMBS = Path(__file__).parent / "bad_input" / "bombs.py"
 # What a decoder with a fault does with an image, by its first bytes.
 FAULTY = """
 import os, signal, sys, time
-from darkroom import decoder_child, images
+from darkroom.images import prepare as images
+from darkroom.images import sandbox_child
 def prepare(data, options, reserve):
     name = data[-5:]
     if name == b"CRASH": os.kill(os.getpid(), signal.SIGSEGV)
@@ -43,7 +44,7 @@ def prepare(data, options, reserve):
     if name == b"WASTE":
         prepare.waste = getattr(prepare, "waste", b"") + bytes(40 << 20)
     return images.prepare_image(data, options, reserve)
-decoder_child.prepare_image = prepare
+sandbox_child.prepare_image = prepare
 """
 
 
@@ -62,8 +63,8 @@ def preparer():
 
 @pytest.fixture
 def faulty(monkeypatch):
-    program = decoder_process._PROGRAM.replace("serve(Image", FAULTY + "serve(Image")
-    monkeypatch.setattr(decoder_process, "_PROGRAM", program)
+    program = sandbox._PROGRAM.replace("serve(Image", FAULTY + "serve(Image")
+    monkeypatch.setattr(sandbox, "_PROGRAM", program)
     preparer = ImagePreparer(OPTIONS, deadline_seconds=1)
     yield preparer
     preparer.close()
@@ -233,8 +234,8 @@ def test_the_other_process_ends_with_this_one(photo, tmp_path):
     path.write_bytes(save(photo, "PNG"))
     program = (
         "import os, sys, signal\n"
-        "from darkroom.image_preparer import ImagePreparer\n"
-        "from darkroom.images import ImageOptions\n"
+        "from darkroom.images.decoders import ImagePreparer\n"
+        "from darkroom.images.prepare import ImageOptions\n"
         "preparer = ImagePreparer(ImageOptions())\n"
         f"preparer.prepare(open({str(path)!r}, 'rb').read())\n"
         "print(preparer._processes[-1]._process.pid, flush=True)\n"
@@ -374,4 +375,4 @@ def test_bombs_take_little_memory(tmp_path):
 
 def test_there_are_no_more_processes_than_cores():
     assert len(ImagePreparer(OPTIONS)._processes) == os.cpu_count()
-    assert image_preparer.BUDGET._total_bytes >= 192 << 20
+    assert decoders.BUDGET._total_bytes >= 192 << 20

@@ -13,7 +13,7 @@ import simplejpeg
 from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 
 from darkroom.errors import UsageError
-from darkroom.images import (
+from darkroom.images.prepare import (
     MAX_PIXELS,
     ImageError,
     ImageOptions,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.converter import convert
+from darkroom.audit.contact_sheet import draw_sheet, format_csv, inspect
+from darkroom.conversion.convert import convert
 from darkroom.errors import UsageError
-from darkroom.inspection import draw_sheet, format_csv, inspect
 
 
 def test_the_table_has_the_features_without_the_image(image_set, tmp_path):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from darkroom import verify
-from darkroom.dataset import read_dataset
+from darkroom.dataset.commit import read_dataset
 from darkroom.errors import DataError
 
 SHARDS = "5"

@@ -2,7 +2,7 @@ import unicodedata
 
 import pytest
 
-from darkroom.keys import (
+from darkroom.dataset.keys import (
     hash_order,
     hash_split,
     is_remote,

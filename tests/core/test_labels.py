@@ -2,8 +2,7 @@ import time
 
 import pytest
 
-from darkroom.errors import DataError, UsageError
-from darkroom.labels import (
+from darkroom.dataset.labels import (
     MAX_CLASSES,
     build_label_map,
     find_lookalikes,
@@ -14,6 +13,7 @@ from darkroom.labels import (
     parse_labels,
     read_labels,
 )
+from darkroom.errors import DataError, UsageError
 
 
 @pytest.mark.parametrize("label", ["007", "NA", "null", "1e3", "True", "a, b", "", "Cat"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.errors import OutputError
-from darkroom.locks import LOCK_FILE, FolderLock
+from darkroom.storage.locks import LOCK_FILE, FolderLock
 
 
 def test_a_held_folder_is_refused_to_others_and_free_again_after(tmp_path: Path):
@@ -27,7 +27,7 @@ def test_a_held_folder_is_refused_to_others_and_free_again_after(tmp_path: Path)
 def test_a_killed_process_blocks_nobody(tmp_path: Path):
     program = f"""
 import os
-from darkroom.locks import FolderLock
+from darkroom.storage.locks import FolderLock
 with FolderLock({str(tmp_path)!r}):
     os.kill(os.getpid(), 9)
 """

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from darkroom.errors import DataError
-from darkroom.manifest import Manifest, SplitSize, read_manifest, write_manifest_info
+from darkroom.manifest.table import Manifest, SplitSize, read_manifest, write_manifest_info
 
 MANIFEST = Manifest(
     rows=10,

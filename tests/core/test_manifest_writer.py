@@ -9,15 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from darkroom import storage
+from darkroom.dataset.keys import hash_order, make_key
+from darkroom.dataset.rejects import read_rejects
+from darkroom.dataset.schema import Schema
+from darkroom.dataset.splits import SPLITS, SplitRatios
 from darkroom.errors import DataError
-from darkroom.keys import hash_order, make_key
-from darkroom.manifest import MAX_ROW_GROUP_ROWS, SplitSize, read_manifest, read_manifest_rows
-from darkroom.manifest_writer import write_manifest
-from darkroom.rejects import read_rejects
-from darkroom.rows import ManifestOptions, parse_rows
-from darkroom.schema import Schema
-from darkroom.sources import open_sources
-from darkroom.splits import SPLITS, SplitRatios
+from darkroom.manifest.rows import ManifestOptions, parse_rows
+from darkroom.manifest.sources import open_sources
+from darkroom.manifest.table import (
+    MAX_ROW_GROUP_ROWS,
+    SplitSize,
+    read_manifest,
+    read_manifest_rows,
+)
+from darkroom.manifest.writer import write_manifest
 
 HEADER = "split,image_uri,label\n"
 
@@ -73,7 +78,7 @@ def test_rows_are_ordered_by_split_and_hash(tmp_path):
 def test_what_is_sorted_in_parts_is_sorted(tmp_path, monkeypatch):
     text = HEADER + "".join(f"{'TRAIN' if i % 3 else 'TEST'},{i}.jpg,cat\n" for i in range(90))
     whole = plan(tmp_path, text)
-    monkeypatch.setattr("darkroom.manifest_writer._SORTED_ROWS", 7)
+    monkeypatch.setattr("darkroom.manifest.writer._SORTED_ROWS", 7)
     assert plan(tmp_path, text).rows == whole.rows
 
 
@@ -379,7 +384,7 @@ def test_frames_files_and_lines_give_the_same_rows(tmp_path):
 
 
 def test_of_remote_images_nothing_is_known_and_so_nothing_is_promised(tmp_path, monkeypatch):
-    monkeypatch.setattr("darkroom.manifest_writer.stat_image", lambda uri: (100, "v1"))
+    monkeypatch.setattr("darkroom.manifest.writer.stat_image", lambda uri: (100, "v1"))
     source = tmp_path / "images.csv"
     source.write_text("split,image_uri,label\nTRAIN,gs://bucket/a.jpg,cat\nTRAIN,b.jpg,cat\n")
     manifest = write_manifest(source, str(tmp_path / "m"), str(tmp_path / "m"))

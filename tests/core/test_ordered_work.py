@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from darkroom.ordered_work import Crew, OrderedWork
+from darkroom.runtime.ordered_work import Crew, OrderedWork
 
 
 @pytest.fixture

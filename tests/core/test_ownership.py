@@ -14,15 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from darkroom import conversion, duplicates, journal, ownership, replacement
-from darkroom.cli import main
-from darkroom.conversion_job import ConversionJob
-from darkroom.converter import TooManyRejectsError, convert
-from darkroom.dataset import read_dataset
+from darkroom.audit import duplicates
+from darkroom.audit.verify import verify
+from darkroom.cli.commands import main
+from darkroom.conversion import plan
+from darkroom.conversion.convert import TooManyRejectsError, convert
+from darkroom.conversion.job import ConversionJob
+from darkroom.conversion.output import exchange, ownership
+from darkroom.dataset import journal
+from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.layout import Folders
 from darkroom.errors import OutputError, StorageError, UsageError
-from darkroom.fingerprint import fingerprint_source
-from darkroom.layout import Folders
-from darkroom.verification import verify
+from darkroom.manifest.fingerprint import fingerprint_source
 
 SHARDS = {"train": 2, "eval": 1}
 
@@ -74,7 +77,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert os.listdir(root / "failed" / ".attempt") == [journal.JOURNAL_FILE]
     shutil.rmtree(root / "failed" / ".attempt")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conversion.Commit, "__call__", _die)
+        patch.setattr(plan.Commit, "__call__", _die)
         with pytest.raises(StorageError, match="killed"):
             convert(bad, root / "killed", num_shards=SHARDS)
     (root / "killed" / ".attempt" / journal.JOURNAL_FILE).unlink()
@@ -112,7 +115,7 @@ def test_what_version_0_1_0_left_is_replaced(
     made, source, expected, kind, place, tmp_path, monkeypatch
 ):
     if place == "in place":
-        monkeypatch.setattr(replacement, "can_replace", lambda output_dir: False)
+        monkeypatch.setattr(exchange, "can_replace", lambda output_dir: False)
     shutil.copytree(made / kind, tmp_path / "out")
     convert(source, tmp_path / "out", num_shards=1, seed=3, overwrite=True)
     assert read_tree(tmp_path / "out") == expected
@@ -393,13 +396,13 @@ def test_what_comes_while_a_conversion_runs_stops_the_exchange(
 
 def test_what_comes_at_the_last_moment_stays(made, source, expected, tmp_path, monkeypatch):
     shutil.copytree(made / "plain", tmp_path / "out")
-    original = replacement.exchange
+    original = exchange.exchange
 
     def drop_and_exchange(*locks):
         (tmp_path / "out" / "index" / "notes.txt").write_text("mine")
         original(*locks)
 
-    monkeypatch.setattr(replacement, "exchange", drop_and_exchange)
+    monkeypatch.setattr(exchange, "exchange", drop_and_exchange)
     convert(source, tmp_path / "out", num_shards=1, seed=3, overwrite=True)
     assert read_tree(tmp_path / "out") == expected
     assert read_tree(tmp_path / ".out.darkroom-new") == {"index/notes.txt": b"mine"}

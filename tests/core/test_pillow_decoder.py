@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image, features
 
-from darkroom.image_bytes import ImageError
-from darkroom.image_memory import MemoryNeededError
-from darkroom.images import ImageOptions, prepare_image
-from darkroom.pillow_decoder import decode, read_header
-from darkroom.pixels import turn_upright
+from darkroom.images.headers import ImageError
+from darkroom.images.memory import MemoryNeededError
+from darkroom.images.pillow import decode, read_header
+from darkroom.images.pixels import turn_upright
+from darkroom.images.prepare import ImageOptions, prepare_image
 
 KINDS = ("GIF", "BMP", "WEBP", "TIFF")
 

@@ -8,15 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms, ImageOps
 
-from darkroom import pixels
-from darkroom.image_bytes import ImageError
-from darkroom.pixels import (
-    convert_profile,
-    convert_to_rgb,
-    encode,
-    shrink,
-    turn_upright,
-)
+from darkroom.images import pixels
+from darkroom.images.headers import ImageError
+from darkroom.images.pixels import convert_profile, convert_to_rgb, encode, shrink, turn_upright
 
 CORNERS = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
 

@@ -12,7 +12,7 @@ import apache_beam as beam
 import pytest
 from apache_beam import pipeline as beam_pipeline
 
-from darkroom.plain_beam import apply_transform
+from darkroom.runtime.plain_beam import apply_transform
 
 
 class Waiting(beam.PTransform):
@@ -90,11 +90,12 @@ def test_a_beam_that_labels_nothing_is_fine(monkeypatch):
 @pytest.mark.parametrize(
     "code",
     [
-        "import darkroom.transforms",
-        "import darkroom.plain_beam",
-        "from darkroom.runners import build_options; build_options('FnApiRunner', {})",
-        "from darkroom.runners import build_options; build_options('FnApiRunner', {'region': 'x'})",
-        "from darkroom import dataflow; import contextlib\n"
+        "import darkroom.conversion.beam.transforms",
+        "import darkroom.runtime.plain_beam",
+        "from darkroom.conversion.beam.runners import build_options as b; b('FnApiRunner', {})",
+        "from darkroom.conversion.beam.runners import build_options as b\n"
+        "b('FnApiRunner', {'region': 'x'})",
+        "from darkroom.conversion.beam import dataflow; import contextlib\n"
         "with contextlib.suppress(Exception): dataflow.check_extra()",
     ],
 )

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from darkroom import progress
 from darkroom.errors import StorageError
-from darkroom.logs import redirect_output
-from darkroom.progress_display import PlainProgress, RichProgress
+from darkroom.runtime import progress
+from darkroom.runtime.display import PlainProgress, RichProgress
+from darkroom.runtime.logs import redirect_output
 
 
 class Clock:
@@ -171,7 +171,7 @@ def test_the_sink_suits_the_stream():
 
 def test_rich_is_imported_only_for_a_terminal():
     code = (
-        "import io, sys; from darkroom import progress\n"
+        "import io, sys; from darkroom.runtime import progress\n"
         "with progress.use(progress.make_sink(io.StringIO())), progress.step('a'): pass\n"
         "print('rich' in sys.modules)"
     )
@@ -183,7 +183,7 @@ def test_rich_is_imported_only_for_a_terminal():
 
 REDIRECT = """
 import ctypes, logging, os, subprocess, sys
-from darkroom.logs import redirect_output
+from darkroom.runtime.logs import redirect_output
 logging.basicConfig()
 print("before")
 try:

@@ -76,7 +76,7 @@ print(dir(darkroom.components), inspect.getmembers(darkroom.components))
 """
     names, modules, components = run(script).splitlines()
     assert json.loads(names) == [sorted(CORE), sorted(CORE)]
-    assert "darkroom.loading" in json.loads(modules)
+    assert "darkroom.input.loading" in json.loads(modules)
     assert components == "[] []"
 
 
@@ -91,7 +91,7 @@ print(convert.__module__, load.__module__, __version__)
 """
     names, homes = run(script).splitlines()
     assert set(json.loads(names)) == CORE
-    assert homes == f"darkroom.converter darkroom.loading {darkroom.__version__}"
+    assert homes == f"darkroom.conversion.convert darkroom.input.loading {darkroom.__version__}"
 
 
 def test_without_extras_help_shows_functions_with_their_arguments():

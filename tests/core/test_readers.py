@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from darkroom.manifest import ManifestRow
-from darkroom.readers import cut_batches
+from darkroom.conversion.readers import cut_batches
+from darkroom.manifest.table import ManifestRow
 
 
 def _rows(count, uri, size):

@@ -3,10 +3,10 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from darkroom.manifest_writer import write_manifest
-from darkroom.rejects import Reject, RejectsWriter, read_rejects, write_rejects
-from darkroom.rows import ManifestOptions
-from darkroom.schema import Schema
+from darkroom.dataset.rejects import Reject, RejectsWriter, read_rejects, write_rejects
+from darkroom.dataset.schema import Schema
+from darkroom.manifest.rows import ManifestOptions
+from darkroom.manifest.writer import write_manifest
 
 REJECT = Reject(7, "/d/ä.jpg", "train", "007", "convert", "truncated", "cut", "ä.jpg", {"n": 1})
 

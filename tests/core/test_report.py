@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.findings import Finding, Histogram, ValidationReport
-from darkroom.image_preparer import ImagePreparer
-from darkroom.images import ImageOptions
-from darkroom.markup import element, escape_html, escape_markdown
-from darkroom.report import encode_markdown, write_report
-from darkroom.report_html import encode_html
-from darkroom.thumbnails import make_thumbnail as make_prepared_thumbnail
-from darkroom.visible import make_visible
+from darkroom.images.decoders import ImagePreparer
+from darkroom.images.prepare import ImageOptions
+from darkroom.runtime.text import make_visible
+from darkroom.validation.findings import Finding, Histogram, ValidationReport
+from darkroom.validation.report.html import encode_html
+from darkroom.validation.report.markup import element, escape_html, escape_markdown
+from darkroom.validation.report.thumbnails import make_thumbnail as make_prepared_thumbnail
+from darkroom.validation.report.write import encode_markdown, write_report
 
 
 def make_thumbnail(data: bytes) -> str:

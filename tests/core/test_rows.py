@@ -3,13 +3,13 @@ import unicodedata
 
 import pytest
 
+from darkroom.dataset.keys import make_key
+from darkroom.dataset.rejects import Reject
+from darkroom.dataset.schema import Schema
+from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import DataError, UsageError
-from darkroom.keys import make_key
-from darkroom.rejects import Reject
-from darkroom.rows import Entry, ManifestOptions, build_label_map, parse_rows
-from darkroom.schema import Schema
-from darkroom.sources import open_sources
-from darkroom.splits import SplitRatios
+from darkroom.manifest.rows import Entry, ManifestOptions, build_label_map, parse_rows
+from darkroom.manifest.sources import open_sources
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_the_short_way_leads_where_the_long_one_does(parse, tmp_path, monkeypatc
         for label in ("cat", " cat", "")
     ]
     short = parse("\n".join(lines), schema=schema)
-    monkeypatch.setattr("darkroom.rows._find_plain_prefix", lambda source: None)
+    monkeypatch.setattr("darkroom.manifest.rows._find_plain_prefix", lambda source: None)
     assert short == parse("\n".join(lines), schema=schema)
     assert {type(item) for item in short} == {Entry, Reject} or inputs == ["seven"]
 

@@ -9,8 +9,13 @@ from apache_beam.options.pipeline_options import (
     WorkerOptions,
 )
 
+from darkroom.conversion.beam.runners import (
+    DATAFLOW_RUNNER,
+    LOCAL_RUNNER,
+    build_options,
+    parse_runner,
+)
 from darkroom.errors import UsageError
-from darkroom.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, build_options, parse_runner
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.converter import convert
+from darkroom.conversion.convert import convert
 
 # Processes with workers of their own take seconds to start; so not each with every surrounding.
 WORKERS = (

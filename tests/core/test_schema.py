@@ -2,15 +2,9 @@ import json
 
 import pytest
 
+from darkroom.dataset.example import encode_example
+from darkroom.dataset.schema import Kind, Schema, check_columns, infer_schema, parse_input
 from darkroom.errors import DataError, UsageError
-from darkroom.examples import encode_example
-from darkroom.schema import (
-    Kind,
-    Schema,
-    check_columns,
-    infer_schema,
-    parse_input,
-)
 
 
 def test_a_schema_says_what_each_column_is():

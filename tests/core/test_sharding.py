@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.errors import UsageError
-from darkroom.manifest import Manifest, SplitSize
-from darkroom.sharding import (
+from darkroom.conversion.sharding import (
     count_shards,
     cut_range,
     index_file,
@@ -14,6 +12,8 @@ from darkroom.sharding import (
     plan_shards,
     shard_file,
 )
+from darkroom.errors import UsageError
+from darkroom.manifest.table import Manifest, SplitSize
 
 MIB = 1 << 20
 

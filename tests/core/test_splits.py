@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from darkroom.dataset.keys import make_key
+from darkroom.dataset.splits import SplitRatios, assign_split, known_names, parse_split
 from darkroom.errors import UsageError
-from darkroom.keys import make_key
-from darkroom.splits import SplitRatios, assign_split, known_names, parse_split
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
+from darkroom.dataset.tfrecord import RecordWriter, read_records
 from darkroom.errors import DataError
-from darkroom.tfrecords import RecordWriter, read_records
 
 RECORDS = [b"first", b"", b"x" * 1000]
 

@@ -5,11 +5,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from darkroom.dataset.rejects import Reject, RejectsWriter
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.findings import Anomaly, Finding, ValidationReport, format_table
-from darkroom.manifest import Manifest, write_manifest_info
-from darkroom.rejects import Reject, RejectsWriter
-from darkroom.validation import CHECKS, ValidationInputs, ValidationOptions, validate
+from darkroom.manifest.table import Manifest, write_manifest_info
+from darkroom.validation.findings import Anomaly, Finding, ValidationReport, format_table
+from darkroom.validation.validate import CHECKS, ValidationInputs, ValidationOptions, validate
 
 FEW = {"min_class_images": 1}
 MANIFEST_SCHEMA = pa.schema(

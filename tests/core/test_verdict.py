@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from darkroom.verdict import StageCosts, StoredForm, format_verdict, judge_input, write_verdict
+from darkroom.profiling.verdict import (
+    StageCosts,
+    StoredForm,
+    format_verdict,
+    judge_input,
+    write_verdict,
+)
 
 SMALLER, PIXELS = "store at 256 px (--resize-short-side 256)", "store pixels (--encoding raw)"
 

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom import verification_shards
-from darkroom.checksums import write_sums
-from darkroom.cli import main
-from darkroom.converter import convert
+from darkroom.audit import shards
+from darkroom.audit.contact_sheet import inspect
+from darkroom.audit.verify import VerificationResult, format_result, verify
+from darkroom.cli.commands import main
+from darkroom.conversion.convert import convert
+from darkroom.dataset.checksums import write_sums
+from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError
-from darkroom.inspection import inspect
-from darkroom.tfrecords import read_records
-from darkroom.verification import VerificationResult, format_result, verify
 
 # Reads damaged files, makes no new ones: (folder of the dataset, random numbers, another run of the
 # same images) -> the files of which at least one has to be named.
@@ -510,24 +510,24 @@ def test_an_index_of_other_records_is_found_without_its_hashes(root, runs):
 
 @pytest.mark.parametrize("block_bytes", [64, 1000, 1 << 20])
 def test_records_are_compared_with_the_index_across_blocks(root, block_bytes, monkeypatch):
-    monkeypatch.setattr(verification_shards, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(shards, "_BLOCK_BYTES", block_bytes)
     path = str(_shards(root)[0])
     records = list(read_records(path))
     entries = [(record[200:240], record[-30:]) for record in records]
-    digest = verification_shards.digest_shard(path, entries)
+    digest = shards.digest_shard(path, entries)
     assert digest.misfits == ()
     assert digest.sha256 == hashlib.sha256(Path(path).read_bytes()).hexdigest()
     for number in range(len(records)):
         wrong = [*entries]
         wrong[number] = (entries[number][0], b"not in this record")
-        assert verification_shards.digest_shard(path, wrong).misfits == (number,)
+        assert shards.digest_shard(path, wrong).misfits == (number,)
 
 
 def test_a_record_larger_than_what_is_kept_is_skipped_in_bounded_memory(root, monkeypatch):
-    monkeypatch.setattr(verification_shards, "_BLOCK_BYTES", 100)
-    monkeypatch.setattr(verification_shards, "_KEPT_BYTES", 200)
+    monkeypatch.setattr(shards, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(shards, "_KEPT_BYTES", 200)
     path = _shards(root)[0]
-    digest = verification_shards.digest_shard(str(path), [(b"nowhere",)] * 99)
+    digest = shards.digest_shard(str(path), [(b"nowhere",)] * 99)
     assert digest.misfits == ()
     assert digest.size_bytes == path.stat().st_size
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.cli_parser import build_parser
+from darkroom.cli.parser import build_parser
 
 if sys.version_info >= (3, 11):
     import tomllib

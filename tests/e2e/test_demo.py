@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from darkroom.dataset import check_files, read_dataset
-from darkroom.examples import decode_example
-from darkroom.tfrecords import read_records
+from darkroom.dataset.commit import check_files, read_dataset
+from darkroom.dataset.example import decode_example
+from darkroom.dataset.tfrecord import read_records
 
 pytestmark = pytest.mark.e2e
 

@@ -12,7 +12,7 @@ import atheris
 import harness
 
 with atheris.instrument_imports(include=["darkroom"]):
-    from darkroom import dataset as datasets
+    from darkroom.dataset import commit as datasets
     from darkroom.errors import DataError
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="fuzz-")

@@ -6,8 +6,8 @@ import atheris
 import harness
 
 with atheris.instrument_imports(include=["darkroom"]):
+    from darkroom.dataset.example import decode_example, encode_example
     from darkroom.errors import DataError
-    from darkroom.examples import decode_example, encode_example
 
 _INT64 = range(-(1 << 63), 1 << 63)
 

@@ -7,31 +7,31 @@ import harness
 import image_seeds
 
 with atheris.instrument_imports(include=["darkroom"]):
-    from darkroom import image_bytes
+    from darkroom.images import headers
 
 
 def check(data: bytes) -> None:
-    found = image_bytes.sniff_format(data)
+    found = headers.sniff_format(data)
     assert found is None or found in image_seeds.FORMATS
-    assert isinstance(image_bytes.describe_bytes(data), str)
-    traits = image_bytes.parse_jpeg_traits(data)
+    assert isinstance(headers.describe_bytes(data), str)
+    traits = headers.parse_jpeg_traits(data)
     assert 1 <= traits.orientation <= 8
     assert traits.num_scans >= 1
-    starts = [start for _, start, _ in image_bytes.iterate_jpeg_segments(data)]
+    starts = [start for _, start, _ in headers.iterate_jpeg_segments(data)]
     assert starts == sorted(set(starts))
-    assert 1 <= image_bytes.parse_exif_orientation(data) <= 8
-    assert min(image_bytes.parse_png_size(data)) >= 0
+    assert 1 <= headers.parse_exif_orientation(data) <= 8
+    assert min(headers.parse_png_size(data)) >= 0
     end = 8
-    for _, start, stop in image_bytes.iterate_png_chunks(data):
+    for _, start, stop in headers.iterate_png_chunks(data):
         assert start == end + 8
         assert start <= stop
         end = stop + 4
         assert end <= len(data)
     try:
-        damage = image_bytes.find_png_damage(data)
+        damage = headers.find_png_damage(data)
         assert damage is None or damage
-        image_bytes.is_plain_png(data)
-    except image_bytes.ImageError:
+        headers.is_plain_png(data)
+    except headers.ImageError:
         pass
 
 

@@ -9,10 +9,11 @@ import harness
 import image_seeds
 
 with atheris.instrument_imports(include=["darkroom"]):
-    from darkroom import image_memory, images
+    from darkroom.images import memory
+    from darkroom.images import prepare as images
 
 # Large images cost time and find nothing more.
-image_memory.MAX_PIXELS = 1 << 18
+memory.MAX_PIXELS = 1 << 18
 
 _FULL = images.ImageOptions()
 _OTHERS = (

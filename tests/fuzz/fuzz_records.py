@@ -10,8 +10,8 @@ import atheris
 import harness
 
 with atheris.instrument_imports(include=["darkroom"]):
+    from darkroom.dataset.tfrecord import RecordWriter, read_records
     from darkroom.errors import DataError
-    from darkroom.tfrecords import RecordWriter, read_records
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="fuzz-")
 

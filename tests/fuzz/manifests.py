@@ -9,13 +9,13 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["darkroom"]):
+    from darkroom.dataset.example import encode_example
+    from darkroom.dataset.keys import is_remote
+    from darkroom.dataset.rejects import Reject, read_rejects
     from darkroom.errors import DataError, UsageError
-    from darkroom.examples import encode_example
-    from darkroom.keys import is_remote
-    from darkroom.manifest_writer import write_manifest
-    from darkroom.rejects import Reject, read_rejects
-    from darkroom.rows import ManifestOptions, parse_rows
-    from darkroom.sources import open_sources
+    from darkroom.manifest.rows import ManifestOptions, parse_rows
+    from darkroom.manifest.sources import open_sources
+    from darkroom.manifest.writer import write_manifest
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="fuzz-")
 _INT64 = range(-(1 << 63), 1 << 63)

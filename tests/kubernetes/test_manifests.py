@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from darkroom.cli_parser import build_parser
-from darkroom.cluster import Cluster, read_cluster
+from darkroom.cli.parser import build_parser
+from darkroom.training.cluster import Cluster, read_cluster
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "kubernetes"

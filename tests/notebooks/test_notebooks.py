@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 import darkroom
-from darkroom import dataset as datasets
-from darkroom.examples import decode_example
-from darkroom.tfrecords import read_records
+from darkroom.dataset import commit as datasets
+from darkroom.dataset.example import decode_example
+from darkroom.dataset.tfrecord import read_records
 
 BOTH = pytest.mark.parametrize("environment", ["newest", "bare"])
 FRONTS = pytest.mark.parametrize("front", ["notebook", "ipython"])
@@ -172,7 +172,7 @@ def test_other_threads_and_a_running_event_loop_convert_too(notebook, images):
 def test_progress_in_a_cell_is_plain_lines(notebook, images):
     cell = notebook(
         "import sys\n"
-        "from darkroom import convert, progress\n"
+        "from darkroom import convert\nfrom darkroom.runtime import progress\n"
         "with progress.use(progress.make_sink(sys.stdout)):\n"
         "    convert('images.csv', 'records')"
     )
@@ -190,5 +190,5 @@ def test_help_and_a_star_import_work_in_a_cell(notebook):
     assert (cell.err, cell.trace) == ("", [])
     assert "Opens a converted dataset, or the images" in cell.out
     assert notebook("load.__module__, convert.__module__").value == (
-        "('darkroom.loading', 'darkroom.converter')"
+        "('darkroom.input.loading', 'darkroom.conversion.convert')"
     )

@@ -26,7 +26,7 @@ from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 from darkroom.components import entrypoint
-from darkroom.pipelines.compiler import compile_pipeline
+from darkroom.pipelines.compilation.spec import compile_pipeline
 from darkroom.pipelines.config import PipelineConfig
 
 SCHEMES = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}

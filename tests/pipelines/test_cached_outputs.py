@@ -12,8 +12,8 @@ from PIL import Image
 from tensorflow.core.protobuf import saved_model_pb2
 from tfx.types import standard_artifacts
 
-from darkroom.converter import convert
-from darkroom.pipelines.cached_outputs import check_outputs
+from darkroom.conversion.convert import convert
+from darkroom.pipelines.local.cached_outputs import check_outputs
 
 GRAPH = saved_model_pb2.SavedModel(saved_model_schema_version=1).SerializeToString()
 

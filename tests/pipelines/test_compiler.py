@@ -20,11 +20,11 @@ from PIL import Image
 
 from darkroom.components import entrypoint
 from darkroom.components.parameters import PARAMETERS
+from darkroom.dataset.index import read_index
 from darkroom.errors import StorageError, UsageError
-from darkroom.index import read_index
-from darkroom.pipelines import compiled_files, deployment
-from darkroom.pipelines.compiled_files import format_compiled, run_compile
-from darkroom.pipelines.compiler import compile_pipeline, make_platform_spec
+from darkroom.pipelines.compilation import files, resources
+from darkroom.pipelines.compilation.files import format_compiled, run_compile
+from darkroom.pipelines.compilation.spec import compile_pipeline, make_platform_spec
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
 from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
 
@@ -210,7 +210,7 @@ def test_resources_and_retries_are_spelled_as_the_target_wants_them(specs):
 
 def test_vertex_knows_every_accelerator_that_we_name():
     known = {each.name for each in AcceleratorType}
-    assert set(deployment._ON_VERTEX.values()) <= known
+    assert set(resources._ON_VERTEX.values()) <= known
 
 
 def test_what_only_kubernetes_knows_is_the_second_document(texts: dict[str, str]):
@@ -378,7 +378,7 @@ def test_a_place_where_nothing_can_be_written_is_told_at_once(
     tmp_path: Path, monkeypatch, output: str, kind: type[Exception], message: str
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compiled_files, "write_compiled", pytest.fail)
+    monkeypatch.setattr(files, "write_compiled", pytest.fail)
     (tmp_path / "folder.json").mkdir()
     config = str(ROOT / "docs/examples/vertex.toml")
     with pytest.raises(kind, match=message):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.cli_parser import build_parser
+from darkroom.cli.parser import build_parser
 from darkroom.errors import DarkroomError, UsageError
-from darkroom.options import TrainingOptions
+from darkroom.options.training import TrainingOptions
 from darkroom.pipelines.config import PipelineConfig, make_config, read_config_file
 
 TOML = """

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.cli import main
+from darkroom.cli.commands import main
 from darkroom.errors import UsageError
-from darkroom.pipelines.compiled_files import run_compile
+from darkroom.pipelines.compilation.checks import check_config
+from darkroom.pipelines.compilation.files import run_compile
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.credentials import (
     KINDS,
@@ -21,7 +22,6 @@ from darkroom.pipelines.credentials import (
     check_environment,
     find_credential,
 )
-from darkroom.pipelines.target_checks import check_config
 
 _RANDOM = random.Random(7)
 _ALNUM = string.ascii_letters + string.digits

@@ -9,9 +9,9 @@ import pytest
 
 from darkroom.components.manifest_gen.driver import Driver
 from darkroom.errors import UsageError
-from darkroom.fingerprint import read_source_state
+from darkroom.manifest.fingerprint import read_source_state
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.inputs import fingerprint_model, pin_inputs
+from darkroom.pipelines.local.pinning import fingerprint_model, pin_inputs
 from darkroom.pipelines.pipeline import create_pipeline
 
 SCHEMA = 'feature { name: "image/height" type: INT int_domain { min: %d } }'

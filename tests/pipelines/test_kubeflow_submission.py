@@ -16,15 +16,15 @@ import pytest
 pytest.importorskip("kfp")
 
 from darkroom.errors import AccessError, DarkroomError, TransientStorageError, UsageError
-from darkroom.pipelines import submitted_run
-from darkroom.pipelines.kubeflow_submission import (
+from darkroom.pipelines.submission import submitted_run
+from darkroom.pipelines.submission.kubeflow import (
     TOKEN_FILE_VARIABLE,
     TOKEN_VARIABLE,
     KubeflowOptions,
     submit,
 )
-from darkroom.pipelines.prepared_run import PreparedRun
-from darkroom.pipelines.submitted_run import wait_for_end
+from darkroom.pipelines.submission.prepared_run import PreparedRun
+from darkroom.pipelines.submission.submitted_run import wait_for_end
 
 from .kubeflow_server import Server, serve
 
@@ -223,7 +223,7 @@ def test_a_server_that_is_not_there_is_told(server):
 
 
 def test_a_server_that_takes_requests_and_never_answers_is_given_up(server, monkeypatch):
-    monkeypatch.setattr("darkroom.pipelines.kubeflow_submission._TIMEOUT_SECONDS", (0.1, 0.1))
+    monkeypatch.setattr("darkroom.pipelines.submission.kubeflow._TIMEOUT_SECONDS", (0.1, 0.1))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(TransientStorageError, match=r"cannot be reached.*timed out"):

@@ -14,7 +14,7 @@ from PIL import Image
 
 from darkroom.components.validation_gate.executor import GateError
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.lineage import read_latest_run
+from darkroom.pipelines.local.lineage import read_latest_run
 from darkroom.pipelines.local_runner import run_locally
 
 from .fork_server import ForkServer

@@ -22,12 +22,12 @@ from tfx.orchestration.pipeline import Pipeline
 
 from darkroom.components import ImageManifest, ImageToTFRecord, ManifestGen, Rejects
 from darkroom.components.manifest_gen import driver, executor
+from darkroom.dataset.example import decode_example
+from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, StorageError
-from darkroom.examples import decode_example
-from darkroom.fingerprint import fingerprint_source
-from darkroom.pipelines.lineage import NodeRun, make_connection_config, read_latest_run
-from darkroom.rows import ManifestOptions
-from darkroom.tfrecords import read_records
+from darkroom.manifest.fingerprint import fingerprint_source
+from darkroom.manifest.rows import ManifestOptions
+from darkroom.pipelines.local.lineage import NodeRun, make_connection_config, read_latest_run
 
 from .service_cache import ServiceCache
 
@@ -251,7 +251,9 @@ def test_an_image_that_is_hidden_is_no_known_state(folder, warnings, monkeypatch
             raise PermissionError(13, "Permission denied", path)
         return stat_file(path)
 
-    monkeypatch.setattr("darkroom.entries._look_up_local", lambda uris: [(None, None)] * len(uris))
+    monkeypatch.setattr(
+        "darkroom.manifest.entries._look_up_local", lambda uris: [(None, None)] * len(uris)
+    )
     monkeypatch.setattr(storage, "stat_file", refuse)
     pipeline = _make_pipeline(folder, ManifestGen(source="images.csv"))
     assert [_states(_run(pipeline, folder)) for _ in range(2)] == [{"COMPLETE"}] * 2

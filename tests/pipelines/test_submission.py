@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 
-from darkroom import __version__, cli, entries, fingerprint, storage
+from darkroom import __version__, storage
+from darkroom.cli import commands
 from darkroom.errors import AccessError, DataError, UsageError
-from darkroom.pipelines import input_states, submission, submitted_run
-from darkroom.pipelines.compiled_files import write_compiled
+from darkroom.manifest import entries, fingerprint
+from darkroom.pipelines.compilation.files import write_compiled
 from darkroom.pipelines.config import PipelineConfig, make_config
-from darkroom.pipelines.prepared_run import PreparedRun, read_documents
+from darkroom.pipelines.submission import cache_states, submitted_run
+from darkroom.pipelines.submission import submit as submission
+from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
 
 from .kubeflow_server import Server, serve
 from .service_cache import ServiceCache, make_fingerprint
@@ -91,7 +94,7 @@ def compiled(values: dict[str, Any], tmp_path: Path) -> str:
 def _submit(server: Server, *arguments: str) -> dict[str, Any]:
     """Submits a compiled file by the command; returns the run as the server has it."""
     before = set(server.runs)
-    code = cli.main(["submit", "--target=kubeflow", f"--host={server.url}", *arguments])
+    code = commands.main(["submit", "--target=kubeflow", f"--host={server.url}", *arguments])
     assert code == 0
     [name] = set(server.runs) - before
     return server.runs[name]
@@ -200,12 +203,12 @@ def test_a_pipeline_is_compiled_from_options_when_no_file_is_given(
 def test_a_run_that_fails_ends_with_1_and_names_its_tasks(server, compiled, capsys):
     server.states, server.errors = ["FAILED"], {"ValidationGate": "leakage: 3 images"}
     arguments = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert cli.main([*arguments, "--wait"]) == 1
+    assert commands.main([*arguments, "--wait"]) == 1
     output = capsys.readouterr().out
     assert "State      failed" in output
     assert "Failed     ValidationGate: leakage: 3 images" in output
     assert f"{server.url}/#/runs/details/run-1" in output
-    assert cli.main([*arguments, "--wait", "--json"]) == 1
+    assert commands.main([*arguments, "--wait", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["state"], told["errors"]) == ("FAILED", {"ValidationGate": "leakage: 3 images"})
 
@@ -216,7 +219,7 @@ def test_a_run_that_fails_ends_with_1_and_names_its_tasks(server, compiled, caps
 def test_a_refusal_has_its_exit_code(server, compiled, status, code, capsys):
     server.failure = (status, '{"message": "no"}')
     arguments = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert cli.main(arguments) == code
+    assert commands.main(arguments) == code
     assert f"answers {status}: no" in capsys.readouterr().err
 
 
@@ -245,7 +248,7 @@ def test_what_cannot_be_submitted_is_told_before_anyone_is_asked(
     server, compiled, arguments, message, capsys
 ):
     common = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert cli.main([*common, *arguments]) == 2
+    assert commands.main([*common, *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert "geheim" not in error
@@ -263,7 +266,7 @@ def test_a_parameter_of_another_kind_is_told(compiled, name: str, value: Any):
 
 def test_tries_that_fail_are_not_told_one_by_one(server, compiled, caplog):
     arguments = ["submit", "--target=kubeflow", "--host=http://127.0.0.1:1", "--no-cache"]
-    assert cli.main([*arguments, f"--pipeline={compiled}"]) == 3
+    assert commands.main([*arguments, f"--pipeline={compiled}"]) == 3
     assert "Retrying" not in caplog.text
 
 
@@ -313,17 +316,17 @@ def test_a_file_that_is_no_pipeline_is_told(tmp_path, text):
 
 
 def test_a_client_that_is_not_installed_is_told(compiled, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "darkroom.pipelines.kubeflow_submission", None)
+    monkeypatch.setitem(sys.modules, "darkroom.pipelines.submission.kubeflow", None)
     given = ["--target=kubeflow", "--host=http://x", f"--pipeline={compiled}"]
-    assert cli.main(["submit", *given]) == 3
+    assert commands.main(["submit", *given]) == 3
     assert "submit --target kubeflow needs the extra 'tfx'" in capsys.readouterr().err
 
 
 # Run in a process of its own: what is loaded stays loaded.
 _ASK = """
 import json, sys
-from darkroom import cli
-codes = [cli.main(arguments) for arguments in json.load(sys.stdin)]
+from darkroom.cli import main
+codes = [main(arguments) for arguments in json.load(sys.stdin)]
 print(codes, sorted({"tfx", "tensorflow", "kfp"} & set(sys.modules)))
 """
 
@@ -365,7 +368,7 @@ def run(compiled: str) -> PreparedRun:
 
 
 def _pin(run: PreparedRun, *, shared_paths: bool = True) -> PreparedRun:
-    return input_states.pin_states(run, shared_paths=shared_paths)
+    return cache_states.pin_states(run, shared_paths=shared_paths)
 
 
 def _is_cached(run: PreparedRun, task: str = "ManifestGen") -> bool:
@@ -404,7 +407,7 @@ def test_local_images_of_a_remote_list_are_not_taken_for_those_of_the_containers
     fake = SimpleNamespace(
         **{**vars(storage), "is_remote": lambda p: p.endswith(".csv") or is_remote(p)}
     )
-    monkeypatch.setattr(input_states, "storage", fake)
+    monkeypatch.setattr(cache_states, "storage", fake)
     unseen = _pin(run, shared_paths=False)
     assert not _is_cached(unseen)
     assert f"{volume}/a.png is a path in its container" in unseen.notes[0]

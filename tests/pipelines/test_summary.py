@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.findings import FAIL, Finding, ValidationReport
-from darkroom.pipelines.summary import RunSummary, format_summary
+from darkroom.pipelines.local.summary import RunSummary, format_summary
+from darkroom.validation.findings import FAIL, Finding, ValidationReport
 
 
 @pytest.mark.parametrize(("count", "more"), [(2, []), (3, ["       and 1 more"])])

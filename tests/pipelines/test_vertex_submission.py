@@ -16,14 +16,14 @@ from google.cloud.aiplatform.utils import PipelineJobClientWithOverride, gcs_uti
 from google.cloud.aiplatform_v1 import PipelineJob, PipelineTaskDetail
 from google.protobuf import json_format
 
-from darkroom import cli
+from darkroom.cli import commands
 from darkroom.errors import AccessError, DarkroomError, TransientStorageError, UsageError
-from darkroom.pipelines import input_states, submitted_run
-from darkroom.pipelines.compiled_files import write_compiled
+from darkroom.pipelines.compilation.files import write_compiled
 from darkroom.pipelines.config import make_config
-from darkroom.pipelines.prepared_run import PreparedRun, read_documents
-from darkroom.pipelines.submitted_run import wait_for_end
-from darkroom.pipelines.vertex_submission import VertexOptions, build_job, submit
+from darkroom.pipelines.submission import cache_states, submitted_run
+from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
+from darkroom.pipelines.submission.submitted_run import wait_for_end
+from darkroom.pipelines.submission.vertex import VertexOptions, build_job, submit
 
 from .service_cache import ServiceCache
 
@@ -199,13 +199,13 @@ def test_what_is_unchanged_is_reused_and_what_changed_is_not(
     compiled, service, monkeypatch, capsys
 ):
     state = "first"
-    monkeypatch.setattr(input_states, "read_source_state", lambda *_: state)
+    monkeypatch.setattr(cache_states, "read_source_state", lambda *_: state)
     cache = ServiceCache(with_environment=True)
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
     arguments += [f"--pipeline={compiled}", "--label=team=cats"]
 
     def submit_again() -> set[str]:
-        assert cli.main(arguments) == 0
+        assert commands.main(arguments) == 0
         return _work(cache, service.requests[-1])
 
     everything = submit_again()
@@ -225,7 +225,9 @@ def test_standard_output_is_one_object(compiled, service, capfd, monkeypatch):
             logging.getLogger(logger), "handlers", [logging.StreamHandler(sys.stdout)]
         )
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
-    assert cli.main([*arguments, f"--pipeline={compiled}", "--no-cache", "--wait", "--json"]) == 0
+    assert (
+        commands.main([*arguments, f"--pipeline={compiled}", "--no-cache", "--wait", "--json"]) == 0
+    )
     told = json.loads(capfd.readouterr().out)
     assert (told["id"], told["state"]) == (NAME, "SUCCEEDED")
     assert told["notes"] == ["All tasks do their work anew."]
@@ -233,5 +235,5 @@ def test_standard_output_is_one_object(compiled, service, capfd, monkeypatch):
 
 def test_a_region_is_needed(compiled, capsys):
     command = ["submit", "--target=vertex", "--project=shop", f"--pipeline={compiled}"]
-    assert cli.main(command) == 2
+    assert commands.main(command) == 2
     assert "--target vertex needs --region" in capsys.readouterr().err

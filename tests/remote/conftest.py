@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom import retries
+from darkroom.storage import retries
 
 BUCKET = "photos"
 

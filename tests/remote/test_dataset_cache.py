@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import darkroom
-from darkroom import dataset_cache, storage
-from darkroom.dataset import Dataset, Shard, Split, read_dataset, write_dataset
-from darkroom.dataset_cache import find_cache, stage_dataset
+from darkroom import storage
+from darkroom.dataset.commit import Dataset, Shard, Split, read_dataset, write_dataset
 from darkroom.errors import DataError, StorageError, TransientStorageError
+from darkroom.input import cache
+from darkroom.input.cache import find_cache, stage_dataset
 
 from .test_flows import NUM_IMAGES, SHARDS, write_source
 
@@ -122,8 +123,8 @@ def test_a_transfer_that_was_damaged_once_is_made_again(s3, dataset, tmp_path, m
             file.read(1)
         return file
 
-    monkeypatch.setattr("darkroom.dataset_cache.storage.open_read", open_read)
-    monkeypatch.setattr(dataset_cache, "_THREADS", 1)
+    monkeypatch.setattr("darkroom.input.cache.storage.open_read", open_read)
+    monkeypatch.setattr(cache, "_THREADS", 1)
     folder = stage_dataset("s3://photos/data", dataset, tmp_path)
     assert damaged
     assert {name: (Path(folder) / name).read_bytes() for name in CONTENTS} == CONTENTS

@@ -14,9 +14,9 @@ from PIL import Image
 
 import darkroom
 from darkroom import storage
-from darkroom.cli import main
+from darkroom.cli.commands import main
+from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import OutputError
-from darkroom.rejects import read_rejects
 
 from .conftest import Fault
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from darkroom import listed_states, storage
-from darkroom.fingerprint import read_source_state
-from darkroom.listed_states import list_states
+from darkroom import storage
+from darkroom.manifest import listed_states
+from darkroom.manifest.fingerprint import read_source_state
+from darkroom.manifest.listed_states import list_states
 
 NAMES = ["#1.jpg", "a b.jpg", "größe.jpg", *(f"{number:03d}.jpg" for number in range(20))]
 
@@ -61,7 +62,7 @@ def test_a_fingerprint_is_the_same_by_listings_and_one_by_one(store, tmp_path: P
 
 
 def test_images_that_are_not_named_end_a_listing(s3, pool, monkeypatch):
-    from darkroom.remote import _open_store
+    from darkroom.storage.remote import _open_store
 
     client = _open_store("s3://photos/")._client  # type: ignore[attr-defined]
     plain = client.list_objects_v2

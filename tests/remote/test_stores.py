@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from darkroom import copies, retries, storage
+from darkroom import storage
 from darkroom.errors import AccessError, StorageError, UsageError
-from darkroom.storage import FileTooLargeError
-from darkroom.stores import Problem, judge_status
+from darkroom.storage import FileTooLargeError, copies, retries
+from darkroom.storage.stores import Problem, judge_status
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1, 300_000])
@@ -63,8 +63,8 @@ def test_a_place_has_files_when_it_is_one_or_one_is_below(store, tmp_path):
 
 
 def test_long_listings_come_in_pages(s3, monkeypatch):
-    monkeypatch.setattr("darkroom.remote.MAX_DELETED", 10)
-    from darkroom.remote import _open_store
+    monkeypatch.setattr("darkroom.storage.remote.MAX_DELETED", 10)
+    from darkroom.storage.remote import _open_store
 
     client = _open_store("s3://photos/")._client  # type: ignore[attr-defined]
     plain = client.list_objects_v2
@@ -111,7 +111,7 @@ def test_a_folder_moves_between_stores(store, tmp_path):
 
 def test_a_file_is_read_from_any_place_in_one_version(store, monkeypatch):
     proxy, root = store
-    monkeypatch.setattr("darkroom.remote_files.BUFFER_BYTES", 1000)
+    monkeypatch.setattr("darkroom.storage.remote_files.BUFFER_BYTES", 1000)
     data = os.urandom(10_000)
     storage.write_bytes(f"{root}/a", data)
     with storage.open_read(f"{root}/a") as file:
@@ -144,7 +144,7 @@ def test_a_file_that_was_not_finished_does_not_appear(store, tmp_path):
 
 
 def test_large_files_are_uploaded_in_parts(s3, monkeypatch):
-    monkeypatch.setattr("darkroom.stores.s3._PART_BYTES", 5 << 20)
+    monkeypatch.setattr("darkroom.storage.stores.s3._PART_BYTES", 5 << 20)
     data = os.urandom(6 << 20)
     storage.write_bytes("s3://photos/a", data)
     assert s3.count("partNumber=2") == 1
@@ -221,7 +221,7 @@ def test_without_credentials_requests_are_anonymous_and_the_hint_says_so(s3, mon
 
 def test_google_storage_without_credentials_is_asked_once(gs, monkeypatch):
     monkeypatch.setenv("NO_GCE_CHECK", "true")
-    from darkroom.stores import gcs
+    from darkroom.storage.stores import gcs
 
     monkeypatch.delenv("STORAGE_EMULATOR_HOST")
     found = gcs._find_credentials()
@@ -248,7 +248,7 @@ def test_settings_that_cannot_be_used_are_named(s3, gs, monkeypatch):
 
 
 def test_a_client_serves_all_calls_until_its_settings_change(s3, monkeypatch):
-    from darkroom import remote
+    from darkroom.storage import remote
 
     first = remote._open_store("s3://photos/a")
     assert remote._open_store("s3://other/b") is first

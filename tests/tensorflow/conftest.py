@@ -73,7 +73,7 @@ def write_split(
 
 
 def commit(root: Path, labels: Sequence[str], counts: Mapping[str, int]) -> None:
-    from darkroom import dataset
+    from darkroom.dataset import commit as dataset
 
     splits = {}
     for name, records in counts.items():

@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from darkroom import augmentation as augmentations
-from darkroom.augmentation import augment_batch, flip_image
-from darkroom.augmentation_options import Augmentation, parse_augmentation
 from darkroom.errors import UsageError
+from darkroom.input.graph import augment as augmentations
+from darkroom.input.graph.augment import augment_batch, flip_image
+from darkroom.options.augmentation import Augmentation, parse_augmentation
 
 ALL = "color=1,rotate=180,cutout=0.5"
 LUMINANCE = np.array([0.299, 0.587, 0.114])

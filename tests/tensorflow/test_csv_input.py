@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom import csv_input
-from darkroom.csv_input import CsvOptions, make_csv_dataset
 from darkroom.errors import DataError, UsageError
+from darkroom.input.tables import csv
+from darkroom.input.tables.csv import CsvOptions, make_csv_dataset
 
 
 def _write(path: Path, text: str | bytes) -> str:
@@ -42,7 +42,7 @@ def _fail(file, **options):
 @pytest.fixture
 def many(tmp_path, monkeypatch):
     """Five files of 7 to 11 rows, in blocks of four lines; labels are 0 to 44."""
-    monkeypatch.setattr(csv_input, "_BLOCK_LINES", 4)
+    monkeypatch.setattr(csv, "_BLOCK_LINES", 4)
     number = 0
     for file in range(5):
         lines = ["a,y"]
@@ -188,7 +188,7 @@ def test_rows_are_mixed_within_the_buffer_and_across_files(many):
     ],
 )
 def test_errors_name_file_line_and_column(tmp_path, monkeypatch, line, problem):
-    monkeypatch.setattr(csv_input, "_BLOCK_LINES", 4)
+    monkeypatch.setattr(csv, "_BLOCK_LINES", 4)
     good = _write(tmp_path / "a.csv", "a,b,y\n1,2,3\n")
     bad = _write(tmp_path / "b.csv", "a,b,y\n" + "1,2,3\n" * 5 + f"\n{line}\n" + "1,2,3\n" * 5)
     assert f"{bad}, line 8: {problem}" in _fail([good, bad])

@@ -23,17 +23,17 @@ from PIL import Image
 from tensorflow.python.data.experimental.ops import testing
 
 import darkroom
-from darkroom.cli import main
-from darkroom.data_service import (
+from darkroom.cli.commands import main
+from darkroom.errors import StorageError, UsageError
+from darkroom.input.api import input_fn, make_train_dataset
+from darkroom.input.service import (
     check_dispatcher,
     distribute,
     parse_address,
     run_dispatcher,
     run_worker,
 )
-from darkroom.errors import StorageError, UsageError
-from darkroom.input import input_fn, make_train_dataset
-from darkroom.options import InputOptions
+from darkroom.options.training import InputOptions
 
 NUM_IMAGES, NUM_FILES, BATCH_SIZE = 200, 8, 5
 

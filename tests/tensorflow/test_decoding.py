@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 from PIL import Image, ImageOps
 
-from darkroom import decoding
-from darkroom.augmentation_options import Augmentation
-from darkroom.options import choose_short_side
-from darkroom.orientation import parse_orientation, turn_upright
+from darkroom.input.graph import decode
+from darkroom.input.graph.orientation import parse_orientation, turn_upright
+from darkroom.options.augmentation import Augmentation
+from darkroom.options.training import choose_short_side
 
 SIZE = (30, 20)
 
@@ -77,7 +77,7 @@ def test_each_orientation_is_turned_upright_as_pillow_does(jpeg, orientation):
     stored.info["exif"] = Image.open(io.BytesIO(turned)).info["exif"]
     upright = np.asarray(ImageOps.exif_transpose(stored))
 
-    got = decoding.decode_image(tf.constant(turned), upright.shape[:2])
+    got = decode.decode_image(tf.constant(turned), upright.shape[:2])
 
     np.testing.assert_array_equal(got, upright)
     assert np.array_equal(got, np.asarray(stored)) == (orientation == 1)
@@ -157,7 +157,7 @@ def test_cut_and_damaged_exif_never_fails(parse, jpeg):
 @pytest.mark.parametrize("format_", ["PNG", "GIF", "BMP"])
 def test_other_formats_give_their_pixels(format_):
     photo = _photo().quantize(64).convert("RGB")
-    got = decoding.decode_image(tf.constant(_encode(photo, format_)), (37, 53))
+    got = decode.decode_image(tf.constant(_encode(photo, format_)), (37, 53))
     assert got.dtype == tf.uint8
     np.testing.assert_array_equal(got, np.asarray(photo))
 
@@ -166,25 +166,25 @@ def test_a_moving_gif_gives_its_first_frame():
     frames = [Image.new("RGB", (9, 7), colour) for colour in ("#ff0000", "#00ff00")]
     data = _encode(frames[0], "GIF", save_all=True, append_images=frames[1:])
     np.testing.assert_array_equal(
-        decoding.decode_image(tf.constant(data), (7, 9)), np.asarray(frames[0])
+        decode.decode_image(tf.constant(data), (7, 9)), np.asarray(frames[0])
     )
 
 
 def test_gray_images_get_three_equal_channels():
     gray = _photo().convert("L")
-    got = decoding.decode_image(tf.constant(_encode(gray, "PNG")), (37, 53)).numpy()
+    got = decode.decode_image(tf.constant(_encode(gray, "PNG")), (37, 53)).numpy()
     np.testing.assert_array_equal(got, np.asarray(gray.convert("RGB")))
 
 
 def test_resizing_is_bilinear_of_the_whole_image():
     pixels = np.asarray(_photo())
-    got = decoding.decode_image(tf.constant(_encode(_photo(), "PNG")), SIZE)
+    got = decode.decode_image(tf.constant(_encode(_photo(), "PNG")), SIZE)
     want = np.round(tf.image.resize(pixels, SIZE, "bilinear", antialias=False)).astype(np.uint8)
     np.testing.assert_array_equal(got, want)
 
 
 def _view(data: bytes, seed: tuple[int, int], **options: object) -> np.ndarray:
-    return decoding.decode_training_image(
+    return decode.decode_training_image(
         tf.constant(data), SIZE, tf.constant(seed, tf.int64), Augmentation(crop=True), **options
     ).numpy()
 
@@ -230,11 +230,11 @@ def _differ(first: np.ndarray, second: np.ndarray) -> float:
     ("size", "scale"), [((201, 8), 1), ((200, 320), 2), ((51, 80), 4), ((50, 81), 4), ((50, 80), 8)]
 )
 def test_a_jpeg_is_decoded_at_the_least_scale_that_is_enough(large, size, scale):
-    got = decoding.decode_image(tf.constant(large), size)
+    got = decode.decode_image(tf.constant(large), size)
     pixels = tf.io.decode_jpeg(large, channels=3, ratio=scale)
     want = tf.floor(tf.image.resize(tf.cast(pixels, tf.float32), size) + 0.5)
     np.testing.assert_array_equal(got, want)
-    whole = decoding.decode_image(tf.constant(large), size, scaled=False)
+    whole = decode.decode_image(tf.constant(large), size, scaled=False)
     assert (_differ(got, whole) == 0) == (scale == 1)
     assert _differ(got, whole) < 3
 
@@ -247,7 +247,7 @@ def test_windows_at_a_scale_show_the_same_place(large, size, turn):
     for number in range(8):
         seed = tf.constant((number, 3), tf.int64)
         views = [
-            decoding.decode_training_image(
+            decode.decode_training_image(
                 tf.constant(data), size, seed, Augmentation(crop=True), scaled=scaled
             )
             for scaled in (True, False)
@@ -261,7 +261,7 @@ def test_the_shape_of_an_upright_image_spares_looking_for_it(jpeg, large):
     for data, shape in ((jpeg, (37, 53)), (large, (400, 640))):
         known = {"shape": tf.constant(shape)}
         centers = [
-            decoding.decode_image(tf.constant(data), SIZE, "center_crop", **more)
+            decode.decode_image(tf.constant(data), SIZE, "center_crop", **more)
             for more in ({}, known)
         ]
         np.testing.assert_array_equal(*centers)
@@ -276,7 +276,7 @@ def test_the_center_of_a_short_side_of_256_is_cut_and_not_resized(format_, heigh
     data = _encode(_photo(height, width), format_, **options)
     pixels = tf.io.decode_image(data).numpy()
     top, left = (height - 224) // 2, (width - 224) // 2
-    got = decoding.decode_image(tf.constant(data), (224, 224), "center_crop")
+    got = decode.decode_image(tf.constant(data), (224, 224), "center_crop")
     np.testing.assert_array_equal(got, pixels[top : top + 224, left : left + 224])
 
 
@@ -285,7 +285,7 @@ def test_the_center_of_a_short_side_of_256_is_cut_and_not_resized(format_, heigh
 def test_the_center_of_what_is_stored_for_a_view_is_the_view(view, turned):
     side = choose_short_side(view)
     data = _encode(_photo(*((2 * side, side) if turned else (side, 2 * side))), "PNG")
-    center = decoding.decode_image(tf.constant(data), view, "center_crop", resized=False)
+    center = decode.decode_image(tf.constant(data), view, "center_crop", resized=False)
     height, width, _ = center.shape
     assert height >= view[0]
     assert width >= view[1]
@@ -302,5 +302,5 @@ def test_the_center_is_seven_eighths_of_the_shorter_side(shape, window):
     top, left, height, width = window
     pixels = tf.io.decode_image(data)[top : top + height, left : left + width]
     want = tf.floor(tf.image.resize(tf.cast(pixels, tf.float32), (32, 32)) + 0.5)
-    got = decoding.decode_image(tf.constant(data), (32, 32), "center_crop")
+    got = decode.decode_image(tf.constant(data), (32, 32), "center_crop")
     np.testing.assert_array_equal(got, want)

@@ -9,28 +9,22 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom import dataset
-from darkroom.decoding import decode_image
+from darkroom.dataset import commit
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input import (
-    input_fn,
-    list_files,
-    load,
-    make_eval_dataset,
-    make_train_dataset,
-)
-from darkroom.input_pipeline import _count_batch_calls, _count_prefetched, _count_waiting
-from darkroom.options import InputOptions
-from darkroom.record_reading import bound_reading
-from darkroom.record_source import RecordSource
-from darkroom.training_data import make_evaluation_part
+from darkroom.input.api import input_fn, list_files, load, make_eval_dataset, make_train_dataset
+from darkroom.input.graph.decode import decode_image
+from darkroom.input.pipeline import _count_batch_calls, _count_prefetched, _count_waiting
+from darkroom.input.reading import bound_reading
+from darkroom.input.records import RecordSource
+from darkroom.options.training import InputOptions
+from darkroom.training.data import make_evaluation_part
 
 SIZE = (8, 8)
 
 
 def _numbers(dataset):
     """The rows' numbers, which `make_rows` writes into the first pixel."""
-    return [int(image[0, 0, 0]) for images, _ in dataset for image in images.numpy()]
+    return [int(image[0, 0, 0]) for images, _ in commit for image in images.numpy()]
 
 
 def _same(first, second):
@@ -55,8 +49,8 @@ def files(helpers, tmp_path):
 
 
 def test_batches_are_uint8_pixels_and_int64_labels(files):
-    dataset = make_train_dataset(files, InputOptions((6, 5), batch_size=4, drop_remainder=True))
-    assert dataset.element_spec == (
+    commit = make_train_dataset(files, InputOptions((6, 5), batch_size=4, drop_remainder=True))
+    assert commit.element_spec == (
         tf.TensorSpec((4, 6, 5, 3), tf.uint8),
         tf.TensorSpec((4,), tf.int64),
     )
@@ -66,11 +60,11 @@ def test_batches_are_uint8_pixels_and_int64_labels(files):
 
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_each_record_exactly_once_an_epoch_in_a_new_order(files, deterministic):
-    dataset = make_train_dataset(files, _options(deterministic=deterministic))
-    first, second = _numbers(dataset), _numbers(dataset)
+    commit = make_train_dataset(files, _options(deterministic=deterministic))
+    first, second = _numbers(commit), _numbers(commit)
     assert Counter(first) == Counter(second) == Counter(range(30))
     assert first != second
-    assert [len(labels) for _, labels in dataset] == [4] * 7 + [2]
+    assert [len(labels) for _, labels in commit] == [4] * 7 + [2]
 
 
 def test_labels_stay_with_their_images(files):
@@ -91,8 +85,8 @@ def test_deterministic_batches_are_the_same_in_two_runs_and_new_in_each_epoch(fi
     options = _options(augment=augment, deterministic=True, seed=3)
     epochs = []
     for _ in range(2):
-        dataset = make_train_dataset(files, options)
-        epochs.append([list(dataset.as_numpy_iterator()) for _ in range(2)])
+        commit = make_train_dataset(files, options)
+        epochs.append([list(commit.as_numpy_iterator()) for _ in range(2)])
     assert _same(epochs[0][0], epochs[1][0])
     assert _same(epochs[0][1], epochs[1][1])
     assert not _same(epochs[0][0], epochs[0][1])
@@ -108,18 +102,18 @@ def test_no_tuner_runs_for_which_the_end_of_an_epoch_could_wait(files, make):
 
 def test_crops_of_one_image_differ_between_epochs(files, helpers):
     options = _options(augment="crop", deterministic=True, shuffle_records=0)
-    dataset = make_train_dataset(files[:1], options)
-    epochs = [np.concatenate([images for images, _ in dataset]) for _ in range(2)]
+    commit = make_train_dataset(files[:1], options)
+    epochs = [np.concatenate([images for images, _ in commit]) for _ in range(2)]
     assert epochs[0].shape == epochs[1].shape == (10, *SIZE, 3)
     assert not np.array_equal(epochs[0], epochs[1])
 
 
 def test_evaluation_gives_whole_images_in_one_order(files, helpers):
-    dataset = make_eval_dataset(files, _options(augment="crop_flip"))
-    first, second = (list(dataset.as_numpy_iterator()) for _ in range(2))
+    commit = make_eval_dataset(files, _options(augment="crop_flip"))
+    first, second = (list(commit.as_numpy_iterator()) for _ in range(2))
     assert _same(first, second)
     rows = helpers.make_rows(30)
-    assert sorted(_numbers(dataset)) == list(range(30))
+    assert sorted(_numbers(commit)) == list(range(30))
     for images, labels in first:
         for image, label in zip(images, labels, strict=True):
             encoded, expected = rows[image[0, 0, 0]]
@@ -430,8 +424,8 @@ def test_what_others_made_is_read_but_cannot_be_verified(files, tmp_path):
 
 
 def _epoch(source, number=0, skip=0, **values):
-    dataset = make_train_dataset(source, _options(**values), epoch=number, skip_batches=skip)
-    return list(dataset.as_numpy_iterator())
+    commit = make_train_dataset(source, _options(**values), epoch=number, skip_batches=skip)
+    return list(commit.as_numpy_iterator())
 
 
 @pytest.mark.parametrize("augment", ["none", "crop_flip,color"])
@@ -625,7 +619,7 @@ def test_processes_evaluate_each_image_once_in_as_many_batches(files, helpers, c
 
 
 def _list_batches(dataset):
-    return [[int(number) for number in images[:, 0, 0, 0]] for images, _ in dataset]
+    return [[int(number) for number in images[:, 0, 0, 0]] for images, _ in commit]
 
 
 def test_a_commit_is_read_once(helpers, write_dataset, monkeypatch):
@@ -636,8 +630,8 @@ def test_a_commit_is_read_once(helpers, write_dataset, monkeypatch):
         found.append(folder)
         return read(folder)
 
-    read = dataset.read_dataset
-    monkeypatch.setattr(dataset, "read_dataset", read_dataset)
+    read = commit.read_dataset
+    monkeypatch.setattr(commit, "read_dataset", read_dataset)
     assert sorted(load(root, image_size=SIZE)) == ["eval", "train"]
     assert found == [str(root)]
     found.clear()

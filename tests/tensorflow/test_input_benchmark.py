@@ -14,8 +14,10 @@ import pytest
 from PIL import Image
 
 import darkroom
-from darkroom import input_benchmark
-from darkroom.bar_chart import (
+from darkroom.cli.commands import main
+from darkroom.errors import DataError, StorageError, UsageError
+from darkroom.profiling.benchmark import rounds as input_benchmark
+from darkroom.profiling.benchmark.chart import (
     BAR_WIDTHS,
     COLORS,
     HEAD_HEIGHT,
@@ -25,18 +27,16 @@ from darkroom.bar_chart import (
     draw_chart,
     list_bar_places,
 )
-from darkroom.cli import main
-from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input_benchmark import BenchmarkOptions, measure_idle, measure_rate
-from darkroom.input_comparison import (
+from darkroom.profiling.benchmark.comparison import (
     InputComparison,
     WayResult,
     advise,
     format_comparison,
     format_markdown,
 )
-from darkroom.input_sample import InputSample, open_sample
-from darkroom.input_ways import WAYS, Way, open_fused, open_preloaded
+from darkroom.profiling.benchmark.rounds import BenchmarkOptions, measure_idle, measure_rate
+from darkroom.profiling.benchmark.sample import InputSample, open_sample
+from darkroom.profiling.benchmark.ways import WAYS, Way, open_fused, open_preloaded
 
 NUM_IMAGES, NUM_LABELS, BATCH_SIZE, IMAGE_SIZE = 50, 5, 16, (24, 32)
 OPTIONS = BenchmarkOptions(image_size=IMAGE_SIZE, batch_size=BATCH_SIZE, images=40)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom import progress
-from darkroom.converter import convert
-from darkroom.input_forms import measure_forms
-from darkroom.manifest_source import open_manifest
-from darkroom.options import InputOptions
-from darkroom.progress_display import PlainProgress
-from darkroom.record_source import RecordSource, check_commits
+from darkroom.conversion.convert import convert
+from darkroom.input.files import open_manifest
+from darkroom.input.records import RecordSource, check_commits
+from darkroom.options.training import InputOptions
+from darkroom.profiling.stored_forms import measure_forms
+from darkroom.runtime import progress
+from darkroom.runtime.display import PlainProgress
 
 OPTIONS = InputOptions((32, 32), batch_size=8, augment="none", scaled_decoding=False)
 
@@ -82,7 +82,7 @@ def test_a_full_disk_costs_the_advice_and_nothing_else(folder, tmp_path, monkeyp
     def fail(*_arguments, **_options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("darkroom.input_forms.convert", fail)
+    monkeypatch.setattr("darkroom.profiling.stored_forms.convert", fail)
     assert "was not measured: No space left on device." in _measure_none(source)
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom.input_forms import measure_forms
-from darkroom.input_meter import InputMeter, InputTiming
-from darkroom.input_stages import measure_stages
-from darkroom.options import InputOptions
-from darkroom.record_source import RecordSource
-from darkroom.verdict import STAGES, judge_input
+from darkroom.input.records import RecordSource
+from darkroom.options.training import InputOptions
+from darkroom.profiling.meter import InputMeter, InputTiming
+from darkroom.profiling.stages import measure_stages
+from darkroom.profiling.stored_forms import measure_forms
+from darkroom.profiling.verdict import STAGES, judge_input
 
 BATCH, STEP = 3, 0.02
 

@@ -16,13 +16,13 @@ from PIL import Image, ImageCms
 
 import darkroom
 from darkroom.errors import DataError, UsageError
-from darkroom.image_forms import describe_form
-from darkroom.images import ImageOptions, prepare_image
-from darkroom.input import load, make_eval_dataset, make_train_dataset
-from darkroom.manifest_options import ManifestOptions
-from darkroom.manifest_source import ManifestSource, check_images, open_manifest
-from darkroom.options import InputOptions
-from darkroom.training_data import explain_damage
+from darkroom.images.prepare import ImageOptions, prepare_image
+from darkroom.input.api import load, make_eval_dataset, make_train_dataset
+from darkroom.input.files import ManifestSource, check_images, open_manifest
+from darkroom.input.graph.file_forms import describe_form
+from darkroom.options.manifest import ManifestOptions
+from darkroom.options.training import InputOptions
+from darkroom.training.data import explain_damage
 
 RNG = np.random.default_rng(0)
 PIXELS = RNG.integers(0, 256, (12, 16, 3), np.uint8)

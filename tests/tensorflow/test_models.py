@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from darkroom.errors import UsageError
-from darkroom.models import build_model, list_applications
+from darkroom.training.models import build_model, list_applications
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), np.uint8)
 

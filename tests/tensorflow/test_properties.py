@@ -7,8 +7,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.examples import decode_example, encode_example
-from darkroom.tfrecords import RecordWriter, read_records
+from darkroom.dataset.example import decode_example, encode_example
+from darkroom.dataset.tfrecord import RecordWriter, read_records
 
 _RECORDS = st.lists(st.binary(max_size=300), max_size=6)
 _INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

@@ -9,10 +9,10 @@ from PIL import Image
 
 import darkroom
 from darkroom.errors import DataError, UsageError
-from darkroom.images import ImageOptions, prepare_image
-from darkroom.input import input_fn, load, make_train_dataset
-from darkroom.options import InputOptions
-from darkroom.record_source import RecordSource
+from darkroom.images.prepare import ImageOptions, prepare_image
+from darkroom.input.api import input_fn, load, make_train_dataset
+from darkroom.input.records import RecordSource
+from darkroom.options.training import InputOptions
 
 RNG = np.random.default_rng(0)
 
@@ -121,7 +121,7 @@ def test_an_encoding_that_does_not_exist_is_refused(folders):
 def test_an_exported_model_reads_records_of_both_kinds(folders, tmp_path):
     import keras
 
-    from darkroom.serving import export_model
+    from darkroom.training.export import export_model
 
     inputs = keras.Input((6, 6, 3), dtype="uint8")
     means = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))

@@ -12,10 +12,10 @@ import tensorflow as tf
 from PIL import Image
 from PIL import features as pillow_features
 
-from darkroom.converter import convert
-from darkroom.examples import encode_example
-from darkroom.images import ImageError, ImageOptions, prepare_image
-from darkroom.tfrecords import RecordWriter
+from darkroom.conversion.convert import convert
+from darkroom.dataset.example import encode_example
+from darkroom.dataset.tfrecord import RecordWriter
+from darkroom.images.prepare import ImageError, ImageOptions, prepare_image
 
 
 @pytest.fixture

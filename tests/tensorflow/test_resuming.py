@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom import progress
-from darkroom.checkpoints import TrainingRun
 from darkroom.errors import OutputError, UsageError
-from darkroom.options import TrainingOptions
-from darkroom.training import train
+from darkroom.options.training import TrainingOptions
+from darkroom.runtime import progress
+from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.run import train
 
 # 22 records in batches of 4: six steps an epoch, the last one smaller.
 OPTIONS = {

@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from darkroom.input import make_eval_dataset
-from darkroom.options import InputOptions
-from darkroom.serving import export_model
+from darkroom.input.api import make_eval_dataset
+from darkroom.options.training import InputOptions
+from darkroom.training.export import export_model
 
 SIZE = (6, 5)
 LABELS = ["naïve", "007", "big cat"]

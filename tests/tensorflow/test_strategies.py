@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from darkroom.cluster import Cluster, read_cluster
 from darkroom.errors import UsageError
-from darkroom.strategies import make_placement
+from darkroom.training.cluster import Cluster, read_cluster
+from darkroom.training.placement import make_placement
 
 SCRIPT = Path(__file__).with_name("training_process.py")
 # 20 records in batches of 4: no batch is left over, which several devices would leave out. Of the
@@ -114,8 +114,8 @@ def test_two_devices_and_two_processes_give_what_one_gives(dataset, tmp_path):
 def test_mixed_precision_is_that_of_the_training_alone(dataset, tmp_path, loop):
     import keras
 
-    from darkroom.options import TrainingOptions
-    from darkroom.training import train
+    from darkroom.options.training import TrainingOptions
+    from darkroom.training.run import train
 
     trained = train(
         TrainingOptions(

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom import progress
-from darkroom.checkpoints import TrainingRun
-from darkroom.decoding import decode_image
 from darkroom.errors import DataError, OutputError, UsageError
-from darkroom.history import read_best_epoch
-from darkroom.input import input_fn
-from darkroom.models import build_model
-from darkroom.options import InputOptions, TrainingOptions
-from darkroom.record_source import RecordSource
-from darkroom.training import read_example_labels, run_fn, train
-from darkroom.training_loops import FitLoop
+from darkroom.input.api import input_fn
+from darkroom.input.graph.decode import decode_image
+from darkroom.input.records import RecordSource
+from darkroom.options.training import InputOptions, TrainingOptions
+from darkroom.runtime import progress
+from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.history import read_best_epoch
+from darkroom.training.loops import FitLoop
+from darkroom.training.models import build_model
+from darkroom.training.run import read_example_labels, run_fn, train
 
 SIZE = (8, 8)
 # Keras says so of every dataset whose length it was not told.

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom.cli import main
-from darkroom.input_meter import InputTiming
-from darkroom.input_stages import measure_stages
-from darkroom.training_job import TrainingResult, format_result
-from darkroom.verdict import STAGES, StageCosts, StoredForm
+from darkroom.cli.commands import main
+from darkroom.profiling.meter import InputTiming
+from darkroom.profiling.stages import measure_stages
+from darkroom.profiling.verdict import STAGES, StageCosts, StoredForm
+from darkroom.training.job import TrainingResult, format_result
 
 SIZE = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
 
@@ -195,8 +195,8 @@ def test_other_forms_are_measured_for_a_training_that_waits(images, tmp_path, mo
         measured.append(StoredForm("store pixels (--encoding raw)", 0.25))
         return measured
 
-    monkeypatch.setattr("darkroom.training.measure_stages", wait_for_decoding)
-    monkeypatch.setattr("darkroom.training.measure_forms", measure)
+    monkeypatch.setattr("darkroom.training.run.measure_stages", wait_for_decoding)
+    monkeypatch.setattr("darkroom.training.run.measure_forms", measure)
     monkeypatch.setattr(InputTiming, "waiting_share", property(lambda timing: share))
     folder = tmp_path / "run"
     command = ["train", "--data", str(images), "--checkpoint-dir", str(folder), *SIZE]
@@ -260,7 +260,7 @@ def test_label_maps_must_agree(datasets, helpers, write_dataset, tmp_path, capsy
 
 
 def test_a_folder_in_use_is_four(datasets, tmp_path, capsys):
-    from darkroom.locks import FolderLock
+    from darkroom.storage.locks import FolderLock
 
     (tmp_path / "run").mkdir()
     command = ["train", "--data", str(datasets[0]), "--checkpoint-dir", f"{tmp_path}/run"]

@@ -72,7 +72,7 @@ def register_models() -> None:
 
 def kill_at(epoch: int, step: int) -> None:
     """Makes the process kill itself, as no code of its own can prevent."""
-    from darkroom.checkpoints import TrainingRun
+    from darkroom.training.checkpoints import TrainingRun
 
     inner = TrainingRun._end_step
 
@@ -96,9 +96,9 @@ def main(root: str, folder: str, cases: str, cpus: str = "1", *kill: str) -> Non
 
 
 def train_case(root: str, run_dir: str, options: dict[str, object]) -> None:
-    from darkroom.cluster import read_cluster
-    from darkroom.options import TrainingOptions
-    from darkroom.training import train
+    from darkroom.options.training import TrainingOptions
+    from darkroom.training.cluster import read_cluster
+    from darkroom.training.run import train
 
     trained = train(
         TrainingOptions.from_dict(options),

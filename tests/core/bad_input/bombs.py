@@ -23,8 +23,8 @@ from pathlib import Path
 
 from PIL import Image, features
 
-from darkroom.image_preparer import ImagePreparer
-from darkroom.images import ImageError, ImageOptions
+from darkroom.images.decoders import ImagePreparer
+from darkroom.images.prepare import ImageError, ImageOptions
 
 DEADLINE_SECONDS = 2.0
 

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from darkroom.converter import convert
+from darkroom.conversion.convert import convert
+from darkroom.dataset.reasons import HINTS
+from darkroom.dataset.rejects import Reject, read_rejects
+from darkroom.dataset.schema import Schema
 from darkroom.errors import DarkroomError
-from darkroom.manifest import Manifest, ManifestRow, read_manifest_rows
-from darkroom.manifest_writer import write_manifest
-from darkroom.reasons import HINTS
-from darkroom.rejects import Reject, read_rejects
-from darkroom.rows import ManifestOptions
-from darkroom.schema import Schema
+from darkroom.manifest.rows import ManifestOptions
+from darkroom.manifest.table import Manifest, ManifestRow, read_manifest_rows
+from darkroom.manifest.writer import write_manifest
 
 
 class Plan(NamedTuple):

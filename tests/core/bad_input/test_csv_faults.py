@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from darkroom import storage
-from darkroom.cells import RowError
-from darkroom.cli import main
-from darkroom.converter import convert
+from darkroom.audit.contact_sheet import format_csv, inspect
+from darkroom.cli.commands import main
+from darkroom.conversion.convert import convert
 from darkroom.errors import DataError
-from darkroom.inspection import format_csv, inspect
-from darkroom.locations import check_form
-from darkroom.sources import open_sources
+from darkroom.manifest.cells import RowError
+from darkroom.manifest.locations import check_form
+from darkroom.manifest.sources import open_sources
 
 HEADER = "split,image_uri,label\n"
 ROWS = "TRAIN,a.jpg,cat\nTEST,b.jpg,dog\n"

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms, features
 
-from darkroom import decoder_process
-from darkroom.converter import convert
-from darkroom.image_preparer import ImagePreparer
-from darkroom.images import ImageError, ImageOptions, prepare_image
-from darkroom.index import read_index
-from darkroom.reasons import HINTS
+from darkroom.conversion.convert import convert
+from darkroom.dataset.index import read_index
+from darkroom.dataset.reasons import HINTS
+from darkroom.images import sandbox
+from darkroom.images.decoders import ImagePreparer
+from darkroom.images.prepare import ImageError, ImageOptions, prepare_image
 
 EXIF_ORIENTATION = 0x0112
 
@@ -378,13 +378,14 @@ def test_odd_sizes_are_accepted(outcome):
 
 FAULTY_DECODER = """
 import os, signal, time
-from darkroom import decoder_child, images
+from darkroom.images import prepare as images
+from darkroom.images import sandbox_child
 def prepare(data, options, reserve):
     if data.endswith(b"CRASH"): os.kill(os.getpid(), signal.SIGSEGV)
     if data.endswith(b"HANGS"): time.sleep(60)
     if data.endswith(b"EATER"): return bytes(1 << 32)
     return images.prepare_image(data, options, reserve)
-decoder_child.prepare_image = prepare
+sandbox_child.prepare_image = prepare
 """
 
 
@@ -396,8 +397,8 @@ decoder_child.prepare_image = prepare
     hint="encode it anew with another program",
 )
 def test_a_crash_a_hang_and_an_eater_cost_their_rows(monkeypatch):
-    program = decoder_process._PROGRAM.replace("serve(Image", FAULTY_DECODER + "serve(Image")
-    monkeypatch.setattr(decoder_process, "_PROGRAM", program)
+    program = sandbox._PROGRAM.replace("serve(Image", FAULTY_DECODER + "serve(Image")
+    monkeypatch.setattr(sandbox, "_PROGRAM", program)
     preparer = ImagePreparer(ImageOptions(), deadline_seconds=1)
     good = save(make_photo(), "PNG")
 

@@ -6,17 +6,17 @@ import shutil
 
 import pytest
 
-from darkroom import progress
-from darkroom.converter import convert
-from darkroom.dataset import read_dataset
+from darkroom.conversion.convert import convert
+from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.labels import MAX_CLASSES
+from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import OutputError
-from darkroom.findings import FAIL, WARN
-from darkroom.label_checks import describe_lookalikes
-from darkroom.labels import MAX_CLASSES
-from darkroom.manifest_writer import write_manifest
-from darkroom.rejects import read_rejects
-from darkroom.rows import ManifestOptions
-from darkroom.validation import ValidationInputs, ValidationOptions, validate
+from darkroom.manifest.rows import ManifestOptions
+from darkroom.manifest.writer import write_manifest
+from darkroom.runtime import progress
+from darkroom.validation.findings import FAIL, WARN
+from darkroom.validation.similar_labels import describe_lookalikes
+from darkroom.validation.validate import ValidationInputs, ValidationOptions, validate
 
 HEADER = "split,image_uri,label\n"
 

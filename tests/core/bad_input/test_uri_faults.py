@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from darkroom import storage
-from darkroom.cli import main
-from darkroom.converter import TooManyRejectsError, convert
-from darkroom.dataset import read_dataset
+from darkroom.cli.commands import main
+from darkroom.conversion.convert import TooManyRejectsError, convert
+from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.example import decode_example
+from darkroom.dataset.reasons import HINTS
+from darkroom.dataset.rejects import read_rejects
+from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
-from darkroom.examples import decode_example
-from darkroom.locations import check_inside, resolve_roots
-from darkroom.reasons import HINTS
-from darkroom.rejects import read_rejects
-from darkroom.tfrecords import read_records
+from darkroom.manifest.locations import check_inside, resolve_roots
 
 
 def _convert(source, output_dir, **options):

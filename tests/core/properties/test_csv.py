@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from darkroom.inspection import format_csv
-from darkroom.schema import Schema
-from darkroom.sources.base import BadRow, Row
-from darkroom.sources.csv import CsvSource
+from darkroom.audit.contact_sheet import format_csv
+from darkroom.dataset.schema import Schema
+from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.csv import CsvSource
 
 _COLUMNS = ("image_uri", "label", "note")
 _SCHEMA = Schema.parse({"image_uri": "image", "label": "string_label", "note": "string"})

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from darkroom import keys
-from darkroom.rejects import Reject
-from darkroom.rows import ManifestOptions, parse_rows
-from darkroom.sources import open_sources
+from darkroom.dataset import keys
+from darkroom.dataset.rejects import Reject
+from darkroom.manifest.rows import ManifestOptions, parse_rows
+from darkroom.manifest.sources import open_sources
 
 _LETTERS = st.one_of(
     st.sampled_from("ab. ~é\u0301\u1100\u1161Å\u212b"),

@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from darkroom.labels import (
+from darkroom.dataset.labels import (
     build_label_map,
     format_labels,
     is_printable,

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.examples import encode_example
-from darkroom.rejects import Reject
-from darkroom.rows import ManifestOptions, parse_rows
-from darkroom.schema import Kind
-from darkroom.sources import open_sources
+from darkroom.dataset.example import encode_example
+from darkroom.dataset.rejects import Reject
+from darkroom.dataset.schema import Kind
+from darkroom.manifest.rows import ManifestOptions, parse_rows
+from darkroom.manifest.sources import open_sources
 
 _TEXT = st.text(max_size=6)
 _INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from darkroom.manifest_writer import write_manifest
-from darkroom.rejects import Reject, RejectsWriter, read_rejects, write_rejects
-from darkroom.rows import ManifestOptions
-from darkroom.schema import Schema
-from darkroom.sources import open_sources
+from darkroom.dataset.rejects import Reject, RejectsWriter, read_rejects, write_rejects
+from darkroom.dataset.schema import Schema
+from darkroom.manifest.rows import ManifestOptions
+from darkroom.manifest.sources import open_sources
+from darkroom.manifest.writer import write_manifest
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufdd0\0"), max_size=8)
 _VALUES = st.one_of(

@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.manifest import MANIFEST_FILE, Manifest, ManifestRow, SplitSize, read_manifest_rows
-from darkroom.sharding import cut_range, index_file, plan_shards, shard_file
-from darkroom.splits import SPLITS
+from darkroom.conversion.sharding import cut_range, index_file, plan_shards, shard_file
+from darkroom.dataset.splits import SPLITS
+from darkroom.manifest.table import (
+    MANIFEST_FILE,
+    Manifest,
+    ManifestRow,
+    SplitSize,
+    read_manifest_rows,
+)
 
 _COUNTS = st.dictionaries(st.sampled_from(SPLITS), st.integers(1, 40))
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom import dataset as datasets
+from darkroom.dataset import commit as datasets
+from darkroom.dataset.tfrecord import RecordWriter, read_records
 from darkroom.errors import DataError
-from darkroom.tfrecords import RecordWriter, read_records
 
 _RECORDS = st.lists(st.binary(max_size=200), max_size=6)
 _FILE = "Split-train/data_tfrecord-00000-of-00001"

@@ -2,10 +2,10 @@ import tracemalloc
 
 import pytest
 
+from darkroom.dataset.schema import Kind, Schema
 from darkroom.errors import DataError
-from darkroom.schema import Kind, Schema
-from darkroom.sources.base import BadRow, Row
-from darkroom.sources.csv import CsvSource, find_open_quote
+from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.csv import CsvSource, find_open_quote
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@ import os
 import numpy as np
 import pytest
 
+from darkroom.dataset.schema import Kind, Schema
 from darkroom.errors import DataError
-from darkroom.schema import Kind, Schema
-from darkroom.sources.base import Row
-from darkroom.sources.dataframe import DataFrameSource, is_dataframe
+from darkroom.manifest.sources.base import Row
+from darkroom.manifest.sources.dataframe import DataFrameSource, is_dataframe
 
 pd = pytest.importorskip("pandas")
 

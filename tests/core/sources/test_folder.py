@@ -2,10 +2,10 @@ import os
 
 import pytest
 
+from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError, UsageError
-from darkroom.schema import Schema
-from darkroom.sources.base import BadRow, Row
-from darkroom.sources.folder import FolderSource
+from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.folder import FolderSource
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import pytest
 
 from darkroom.errors import DataError
-from darkroom.sources.headers import infer_roles, is_header
+from darkroom.manifest.sources.headers import infer_roles, is_header
 
 
 @pytest.mark.parametrize(

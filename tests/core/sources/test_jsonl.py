@@ -2,10 +2,10 @@ import json
 
 import pytest
 
+from darkroom.dataset.schema import Kind, Schema
 from darkroom.errors import DataError
-from darkroom.schema import Kind, Schema
-from darkroom.sources.base import BadRow, Row
-from darkroom.sources.jsonl import JsonlSource
+from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.jsonl import JsonlSource
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from darkroom.dataset.schema import Kind, Schema
 from darkroom.errors import DataError
-from darkroom.schema import Kind, Schema
-from darkroom.sources.base import Row
-from darkroom.sources.parquet import ParquetSource
+from darkroom.manifest.sources.base import Row
+from darkroom.manifest.sources.parquet import ParquetSource
 
 
 @pytest.fixture
@@ -156,6 +156,6 @@ def test_a_store_that_fails_while_it_is_read_is_no_damage(good, monkeypatch):
     def fail(*_):
         raise PermissionError(13, "no longer yours")
 
-    monkeypatch.setattr("darkroom.batches.storage.open_read", fail)
+    monkeypatch.setattr("darkroom.storage.parquet.storage.open_read", fail)
     with pytest.raises(PermissionError):
         list(source.rows())

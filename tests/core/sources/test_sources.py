@@ -1,11 +1,11 @@
 import pytest
 
+from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError, UsageError
-from darkroom.schema import Schema
-from darkroom.sources import open_sources
-from darkroom.sources.csv import CsvSource
-from darkroom.sources.folder import FolderSource
-from darkroom.sources.jsonl import JsonlSource
+from darkroom.manifest.sources import open_sources
+from darkroom.manifest.sources.csv import CsvSource
+from darkroom.manifest.sources.folder import FolderSource
+from darkroom.manifest.sources.jsonl import JsonlSource
 
 
 def write(path, text="image_uri,label\na.jpg,cat\n"):

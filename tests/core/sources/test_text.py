@@ -3,7 +3,12 @@ import os
 import pytest
 
 from darkroom.errors import DataError, UsageError
-from darkroom.sources.text import MAX_LINE_CHARACTERS, TextFile, guess_encoding, parse_encoding
+from darkroom.manifest.sources.text import (
+    MAX_LINE_CHARACTERS,
+    TextFile,
+    guess_encoding,
+    parse_encoding,
+)
 
 
 @pytest.fixture

@@ -1,0 +1,82 @@
+"""Beam's arguments for the tasks of a compiled pipeline: in process, on Dataflow, on Flink."""
+
+from __future__ import annotations
+
+from darkroom.conversion.beam.runners import (
+    DATAFLOW_RUNNER,
+    LOCAL_BEAM_ARGS,
+    LOCAL_RUNNER,
+    parse_runner,
+)
+from darkroom.errors import UsageError
+from darkroom.pipelines.config import PipelineConfig
+
+_DATAFLOW_NEEDS = ("project", "region", "temp_location")
+# A worker pool waits beside each task manager; the default would be to start a container engine.
+_WORKER_POOL = {"environment_type": "EXTERNAL", "environment_config": "localhost:50000"}
+
+
+def make_beam_args(config: PipelineConfig) -> list[str]:
+    """Returns the arguments of the components that use Beam.
+
+    Every list names our image: without one, TFX would build a source package of itself for each
+    component. Dataflow's workers run it; the in-process runner never looks at the name.
+
+    Raises:
+        UsageError: The runner is unknown, or lacks an option that it needs.
+    """
+    given = () if config.beam_args == LOCAL_BEAM_ARGS else config.beam_args
+    options = _parse(given)
+    runner = parse_runner(options.pop("runner", None))
+    if any(name.startswith("s3_") for name in options):
+        raise UsageError(
+            "Beam's options for s3:// stand in the spec, where everyone can read them.",
+            "Give credentials and endpoint of s3:// by secret_env and env.",
+        )
+    wanted = {"sdk_container_image": config.image}
+    if runner == DATAFLOW_RUNNER:
+        _check_dataflow(options)
+        # The image holds Beam, so no worker downloads it.
+        wanted |= {"sdk_location": "container", "experiments": "use_runner_v2"}
+    elif runner == "PortableRunner":
+        _check_portable(options)
+        wanted |= _WORKER_POOL
+    elif runner != LOCAL_RUNNER:
+        raise UsageError(
+            f"{runner} starts a Java program beside the task, and the image has no Java.",
+            "Run its job server in the cluster, and use --runner=PortableRunner "
+            "--job_endpoint=HOST:8099.",
+        )
+    rest = [argument for argument in given if not argument.startswith("--runner")]
+    missing = [f"--{name}={value}" for name, value in wanted.items() if name not in options]
+    return [f"--runner={runner}", *rest, *missing]
+
+
+def _parse(arguments: tuple[str, ...]) -> dict[str, str]:
+    """Returns the values of arguments like `--name=value` by name."""
+    for argument in arguments:
+        if not argument.startswith("--"):
+            raise UsageError(
+                f"{argument!r} in beam_args is no option.",
+                "Write each option as one text: --region=europe-west1.",
+            )
+    pairs = [argument[2:].partition("=") for argument in arguments]
+    return {name: value for name, _, value in pairs}
+
+
+def _check_dataflow(options: dict[str, str]) -> None:
+    if missing := [name for name in _DATAFLOW_NEEDS if not options.get(name)]:
+        flags = " ".join(f"--{name}=..." for name in missing)
+        raise UsageError(f"Dataflow needs {' and '.join(missing)}.", f"Add {flags} to beam_args.")
+    if not options["temp_location"].startswith("gs://"):
+        raise UsageError(
+            f"Dataflow's temp_location is {options['temp_location']!r}.", "Give a gs:// folder."
+        )
+
+
+def _check_portable(options: dict[str, str]) -> None:
+    if ":" not in options.get("job_endpoint", ""):
+        raise UsageError(
+            "PortableRunner needs the address of a job server.",
+            "Add --job_endpoint=HOST:8099 to beam_args.",
+        )

@@ -1,0 +1,106 @@
+"""What can be told about a compilation before TFX is loaded, which takes seconds."""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from darkroom.errors import UsageError
+from darkroom.options.targets import TARGETS, VERTEX
+from darkroom.pipelines.compilation.places import check_places
+from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.credentials import check_credentials, check_environment
+
+_IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[\w.-]+)?(@sha256:\w+)?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CLAIM = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+
+
+def check_config(config: PipelineConfig, target: str) -> None:
+    """Checks what can be told before anything is compiled.
+
+    Raises:
+        UsageError: A value cannot work on the target, or holds a credential.
+    """
+    # First of all: a message of another check may show a value.
+    values = {each.name: getattr(config, each.name) for each in dataclasses.fields(config)}
+    values["resources"] = {k: dataclasses.asdict(v) for k, v in config.resources.items()}
+    check_credentials({**values, "label_map": [config.label_map, *(config.manifest.labels or ())]})
+    check_environment("env", config.env)
+    if target not in TARGETS:
+        raise UsageError(f"There is no target {target!r}.", f"Targets: {', '.join(TARGETS)}.")
+    if not _IMAGE.fullmatch(config.image):
+        raise UsageError(
+            f"image is {config.image!r}, expected the container image of the tasks.",
+            "Give --image REGISTRY/NAME@sha256:DIGEST; docs/container.md says how to build it.",
+        )
+    for name in ("secret_env", "volumes"):
+        if target == VERTEX and getattr(config, name):
+            raise UsageError(
+                f"{name} is for Kubernetes; Vertex has no such thing.",
+                "Leave it out: there the service account opens stores, and /gcs/BUCKET is mounted.",
+            )
+    make_secrets(config.secret_env)
+    _check_variables(config)
+    _check_volumes(config.volumes)
+    check_places(config, target)
+
+
+def _check_variables(config: PipelineConfig) -> None:
+    for name in ("env", "secret_env"):
+        for variable in getattr(config, name):
+            if not _VARIABLE.fullmatch(variable):
+                raise UsageError(
+                    f"{name} holds {variable!r}, which is no name of an environment variable.",
+                    "Use letters, digits and underscores.",
+                )
+    if twice := sorted(config.env.keys() & config.secret_env.keys()):
+        raise UsageError(f"{twice[0]} stands in env and in secret_env.", "Leave one of them out.")
+
+
+def _check_volumes(volumes: Mapping[str, str]) -> None:
+    for folder, claim in volumes.items():
+        # Below / lies what belongs to the image, and with it everything would count as mounted.
+        if not folder.startswith("/") or not posixpath.normpath(folder).strip("/"):
+            raise UsageError(
+                f"volumes mounts {folder!r}, expected an absolute path of a folder other than /.",
+                'Write it as in "/mnt/photos" = "CLAIM".',
+            )
+        if not _CLAIM.fullmatch(claim):
+            raise UsageError(
+                f"volumes.{folder} is {claim!r}, which is no name of a claim.",
+                "Give the name of a PersistentVolumeClaim, as `kubectl get pvc` shows it.",
+            )
+
+    # Kubernetes' pods name a volume once, and Kubeflow's driver names it after the claim.
+    folders: dict[str, list[str]] = {}
+    for folder, claim in sorted(volumes.items()):
+        folders.setdefault(claim, []).append(folder)
+    for claim, places in folders.items():
+        if len(places) > 1:
+            raise UsageError(
+                f"volumes mounts {claim} at {' and '.join(places)}, which no pod can.",
+                "Mount a claim once, and name files below its folder.",
+            )
+
+
+def make_secrets(secret_env: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Returns Kubernetes' form of environment variables that come from Secrets.
+
+    Raises:
+        UsageError: One is not `SECRET/KEY`.
+    """
+    secrets: dict[str, list[dict[str, str]]] = {}
+    for variable, place in sorted(secret_env.items()):
+        secret, slash, key = place.partition("/")
+        if not (secret and slash and key) or "/" in key:
+            # The text may be the credential itself, so it is not shown.
+            raise UsageError(
+                f"secret_env.{variable} does not name a key of a Secret.",
+                'Write it as in AWS_ACCESS_KEY_ID = "mlpipeline-minio-artifact/accesskey".',
+            )
+        secrets.setdefault(secret, []).append({"envVar": variable, "secretKey": key})
+    return [{"secretName": secret, "keyToEnv": keys} for secret, keys in sorted(secrets.items())]

@@ -1,0 +1,89 @@
+"""Paths that the containers of a target can see."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from darkroom import storage
+from darkroom.errors import UsageError
+from darkroom.options.targets import KUBEFLOW, VERTEX
+from darkroom.pipelines.config import PipelineConfig
+
+_ROOTS = {KUBEFLOW: ("gs", "s3", "minio"), VERTEX: ("gs",)}
+_SCHEMES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("data", "exclude", "push_to", "allowed_roots"), ("gs", "s3")),
+    # TensorFlow reads these, which knows no s3://.
+    **dict.fromkeys(("schema", "weights", "checkpoint_dir"), ("gs",)),
+}
+# Vertex mounts every bucket that the service account may read.
+_VERTEX_BUCKETS = "/gcs"
+
+
+def check_places(config: PipelineConfig, target: str) -> None:
+    """Checks that every path of a configuration means the same in a container of the target.
+
+    The label map is not among them: it is read when the pipeline is compiled.
+
+    Raises:
+        UsageError: A path is relative, is a `file://` URI, or lies where no container looks.
+    """
+    check_paths({**vars(config), "allowed_roots": None}, target, config.volumes)
+    for root in config.allowed_roots:
+        check_paths({"allowed_roots": root}, target, config.volumes)
+
+
+def check_paths(paths: Mapping[str, Any], target: str, volumes: Iterable[str]) -> None:
+    """Checks paths by the name of their option; what is no path, or None, is left out.
+
+    Raises:
+        UsageError: See `check_places`.
+    """
+    if "root" in paths:
+        _check_root(paths["root"], target)
+    mounted = (_VERTEX_BUCKETS,) if target == VERTEX else tuple(volumes)
+    for name, schemes in _SCHEMES.items():
+        _check_place(name, paths.get(name), schemes, mounted)
+
+
+def _check_root(root: str, target: str) -> None:
+    scheme, found, rest = root.partition("://")
+    bucket = rest.partition("/")[0]
+    is_place = bool(found and bucket) and ".." not in rest.split("/") and rest.isprintable()
+    if not is_place or scheme not in _ROOTS[target]:
+        schemes = " or ".join(f"{each}://BUCKET/FOLDER" for each in _ROOTS[target])
+        raise UsageError(
+            f"root is {root!r}, which {target} cannot keep artifacts in.",
+            f"Give {schemes}: the machine that compiles shares no folder with the tasks.",
+        )
+
+
+def _check_place(
+    name: str, path: str | None, schemes: tuple[str, ...], mounted: Iterable[str]
+) -> None:
+    if path is None:
+        return
+    scheme, found, rest = path.partition("://")
+    if found and scheme in schemes and rest.partition("/")[0]:
+        return
+    if not found and any(_is_below(path, folder) for folder in mounted):
+        return
+    raise UsageError(f"{name} is {path!r}, which no container can see.", _advise(path, schemes))
+
+
+def _is_below(path: str, folder: str) -> bool:
+    clean = posixpath.normpath(path)
+    return clean == folder.rstrip("/") or clean.startswith(folder.rstrip("/") + "/")
+
+
+def _advise(path: str, schemes: tuple[str, ...]) -> str:
+    if path.startswith("minio://") and "s3" in schemes:
+        return f"Write s3{path[5:]}, and name the server by AWS_ENDPOINT_URL in env."
+    places = " or ".join(f"{scheme}://" for scheme in schemes)
+    if storage.is_remote(path):
+        return f"Give a path of {places}."
+    return (
+        f"Put it into a store ({places}), or give an absolute path below a folder of volumes "
+        "(Kubeflow) or /gcs (Vertex)."
+    )

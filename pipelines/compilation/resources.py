@@ -1,0 +1,152 @@
+"""What a task gets in a cluster: resources, accelerators, retries, and where it may run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from darkroom.errors import UsageError
+from darkroom.options.targets import VERTEX
+from darkroom.pipelines.field_types import is_number, is_table_of_texts
+
+# Kubernetes asks for a kind of device, and chooses the model by the node; Vertex names the model.
+_NVIDIA_ON_KUBERNETES = "nvidia.com/gpu"
+_ON_VERTEX: Mapping[str, str] = {
+    "T4": "NVIDIA_TESLA_T4",
+    "V100": "NVIDIA_TESLA_V100",
+    "P100": "NVIDIA_TESLA_P100",
+    "P4": "NVIDIA_TESLA_P4",
+    "L4": "NVIDIA_L4",
+    "A100": "NVIDIA_TESLA_A100",
+    "A100-80GB": "NVIDIA_A100_80GB",
+    "H100": "NVIDIA_H100_80GB",
+    "H200": "NVIDIA_H200_141GB",
+}
+_KUBERNETES_RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9][A-Za-z0-9_.-]*")
+_TOLERATION_KEYS = frozenset(("key", "operator", "value", "effect"))
+# What it holds it holds each time, so it is tried again only if its own table says so.
+_GATE = "ValidationGate"
+# Key under which `resources` says what holds for every component that it does not name.
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What the tasks of a component get in a cluster.
+
+    Attributes:
+        cpu: Cores; the target's default when None.
+        memory_gb: Memory in GB (10^9 bytes); the target's default when None.
+        accelerator: Model, as in `T4` or `L4`, or the target's own name: `NVIDIA_L4` on Vertex,
+            `amd.com/gpu` on Kubernetes; none when None.
+        num_accelerators: How many of them a task gets.
+        retries: How often a failed task is tried again.
+        node_selector: Labels of the nodes that may run it; Kubernetes only.
+        tolerations: Taints that it tolerates, as tables with `key`, `operator`, `value` and
+            `effect`; Kubernetes only.
+    """
+
+    cpu: float | None = None
+    memory_gb: float | None = None
+    accelerator: str | None = None
+    num_accelerators: int = 1
+    retries: int = 0
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+            UsageError: A value is of another kind, or out of its range.
+        """
+        if not isinstance(self.accelerator, str | None):
+            raise UsageError(f"accelerator is {self.accelerator!r}, expected a text.")
+        if not is_table_of_texts(self.node_selector):
+            raise UsageError("node_selector is no table of texts.", "Write each value in quotes.")
+        for name in ("cpu", "memory_gb"):
+            value = getattr(self, name)
+            if value is not None and not (is_number(value) and 0 < value < math.inf):
+                raise UsageError(f"{name} is {value!r}, expected a number above 0.")
+        for name, least in (("num_accelerators", 1), ("retries", 0)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise UsageError(f"{name} is {value!r}, expected a whole number from {least}.")
+        if not isinstance(self.tolerations, list | tuple):
+            raise UsageError("tolerations is no list.", "Write it as in [{ key = ... }].")
+        object.__setattr__(self, "tolerations", tuple(self.tolerations))
+        for toleration in self.tolerations:
+            if not is_table_of_texts(toleration) or not _TOLERATION_KEYS.issuperset(toleration):
+                raise UsageError(
+                    f"A toleration is {toleration!r}.",
+                    f"Give a table of texts with some of {', '.join(sorted(_TOLERATION_KEYS))}.",
+                )
+
+
+def parse_resources(given: Mapping[str, Any]) -> dict[str, Resources]:
+    """Returns the resources by component, from tables of values or from `Resources`.
+
+    Raises:
+        UsageError: A table has an unknown key or a wrong value.
+    """
+    if not isinstance(given, Mapping):
+        raise UsageError("resources is no table.", "Write [resources.COMPONENT].")
+    return {name: _parse_table(name, values) for name, values in given.items()}
+
+
+def _parse_table(component: str, values: Any) -> Resources:
+    if isinstance(values, Resources):
+        return values
+    names = [each.name for each in dataclasses.fields(Resources)]
+    if not isinstance(values, Mapping):
+        raise UsageError(f"resources.{component} is {values!r}, expected a table.")
+    if unknown := sorted(set(values) - set(names)):
+        raise UsageError(
+            f"resources.{component} has no {unknown[0]!r}.", f"It takes {', '.join(names)}."
+        )
+    return Resources(**values)
+
+
+def find_resources(given: Mapping[str, Resources], component: str) -> Resources:
+    """Returns what a component gets: its own table, else that of `default`, else nothing."""
+    if component in given:
+        return given[component]
+    shared = given.get(DEFAULT, Resources())
+    return dataclasses.replace(shared, retries=0) if component == _GATE else shared
+
+
+def check_components(given: Mapping[str, Resources], components: list[str]) -> None:
+    """Checks that only components of the pipeline are given resources.
+
+    Raises:
+        UsageError: One is unknown.
+    """
+    if unknown := sorted(set(given) - {DEFAULT, *components}):
+        raise UsageError(
+            f"resources names {unknown[0]!r}, which is no component of the pipeline.",
+            f"Components: {', '.join(sorted(components))}; or {DEFAULT!r} for all others.",
+        )
+
+
+def spell_accelerator(name: str, target: str) -> str:
+    """Returns a model of accelerator as a target spells it.
+
+    Raises:
+        UsageError: The target does not know it.
+    """
+    if target == VERTEX:
+        if name in _ON_VERTEX or name in _ON_VERTEX.values():
+            return _ON_VERTEX.get(name, name)
+    elif name in _ON_VERTEX or name in _ON_VERTEX.values():
+        return _NVIDIA_ON_KUBERNETES
+    elif _KUBERNETES_RESOURCE.fullmatch(name):
+        return name
+    own = "NVIDIA_L4" if target == VERTEX else "amd.com/gpu"
+    raise UsageError(
+        f"{target} knows no accelerator {name!r}.",
+        f"Give one of {', '.join(_ON_VERTEX)}, or a name of the target's own, as in {own}.",
+    )

@@ -1,0 +1,79 @@
+"""What a run reads besides artifacts, pinned so that TFX's cache notices a change.
+
+The cache compares properties and input artifacts. A path stays the same when the file behind it
+changes, so each file's state goes into a property, or the file into a path that names its state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.util
+
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from darkroom import storage
+from darkroom.errors import UsageError, describe_os_error
+from darkroom.options.model_names import APPLICATIONS_PREFIX
+from darkroom.pipelines.config import PipelineConfig
+
+_INPUTS_FOLDER = "inputs"
+_CHECKPOINTS_FOLDER = "checkpoints"
+
+
+def pin_inputs(config: PipelineConfig) -> PipelineConfig:
+    """Returns the configuration of a local run with the state of what its nodes read by path.
+
+    The source and the label map are not among it: ManifestGen's driver takes their state.
+
+    Raises:
+        UsageError: The schema is no schema.
+        OSError: Something cannot be read.
+    """
+    return dataclasses.replace(
+        config,
+        source_fingerprint=None,
+        schema=None if config.schema is None else _copy_schema(config.schema, config.root),
+        model_fingerprint=fingerprint_model(config.model, config.weights),
+        checkpoint_dir=storage.join(config.root, _CHECKPOINTS_FOLDER),
+    )
+
+
+def _copy_schema(path: str, root: str) -> str:
+    """Copies a schema into the root, under a name made of what it says."""
+    try:
+        data = storage.read_bytes(path)
+        text_format.Parse(data.decode(), schema_pb2.Schema())
+    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+        said = describe_os_error(error) if isinstance(error, OSError) else f"{error}."
+        raise UsageError(
+            f"The schema {path} cannot be used: {said}",
+            "Give a TFDV schema in text format, as SchemaGen writes it (schema.pbtxt).",
+        ) from error
+    digest = hashlib.sha256(data).hexdigest()[:16]
+    copy = storage.join(root, _INPUTS_FOLDER, digest, "schema.pbtxt")
+    storage.make_folder(copy.rpartition("/")[0])
+    storage.write_bytes(copy, data)
+    return copy
+
+
+def fingerprint_model(model: str, weights: str | None) -> str:
+    """Returns the state of a model's own files: its weights, and the module that builds it."""
+    states = []
+    if weights is not None and storage.exists(weights):
+        states.append(repr(storage.stat_file(weights)))
+    module, colon, _ = model.partition(":")
+    if colon and not model.startswith(APPLICATIONS_PREFIX):
+        states.append(_fingerprint_module(module))
+    return "-".join(states)
+
+
+def _fingerprint_module(name: str) -> str:
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None or not storage.exists(spec.origin):
+        return ""  # building the model will say what is wrong with it
+    return hashlib.sha256(storage.read_bytes(spec.origin)).hexdigest()

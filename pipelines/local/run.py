@@ -1,0 +1,117 @@
+"""`darkroom run` and `darkroom demo`: a run on this machine, from options to summary."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Set
+from contextlib import nullcontext
+from typing import Any, TextIO
+
+from darkroom import storage
+from darkroom.errors import DataError, OutputError
+from darkroom.manifest.sources import find_sources
+from darkroom.pipelines.config import METADATA_FILE, PipelineConfig, make_config, merge_options
+from darkroom.runtime import logs, progress
+from darkroom.storage.locks import LOCK_FILE, FolderLock
+
+LOG_FILE = "log.txt"
+_RUN_NAMES = frozenset(
+    (METADATA_FILE, LOG_FILE, LOCK_FILE, "artifacts", "checkpoints", "inputs", "pushed")
+)
+
+_DEMO_IMAGES = "images"
+_DEMO_RUN = "run"
+_DEMO_OPTIONS: Mapping[str, Any] = {
+    "image_size": (16, 16),
+    "augment": "none",  # a mirrored 2 is no 2
+    "epochs": 8,
+    "min_accuracy": 0.97,
+}
+DEMO_POLICIES = {"leakage": "warn", "label_conflicts": "warn"}
+
+
+def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -> int:
+    """Runs the pipeline of options by name.
+
+    Args:
+        values: Fields of `PipelineConfig`, and `config`: path of a TOML file with more of them.
+        as_json: Whether standard output gets one JSON object and nothing else.
+        overwrite: Whether a root that holds other data may be used.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        DarkroomError: The run could not start, or a component failed.
+    """
+    merged = merge_options(values)
+    for name in ("data", "root", "push_to", "schema", "label_map"):
+        if merged.get(name) is not None:
+            merged[name] = storage.absolute(merged[name])
+    return _run(make_config(merged), as_json=as_json, overwrite=overwrite)
+
+
+def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
+    """Writes the demo's images and runs the pipeline on them; see `run_pipeline`."""
+    from darkroom.pipelines.local.demo import write_demo_dataset
+
+    root = storage.absolute(root)
+    hint = "Move them elsewhere, or choose another folder: darkroom demo --root DIR."
+    _check_root(root, {_DEMO_IMAGES, _DEMO_RUN}, hint)
+    source = write_demo_dataset(storage.join(root, _DEMO_IMAGES))
+    config = PipelineConfig(
+        data=str(source),
+        root=storage.join(root, _DEMO_RUN),
+        policies={**DEMO_POLICIES, **policies},
+        **_DEMO_OPTIONS,
+    )
+    code = _run(config, as_json=as_json, overwrite=False)
+    if not as_json:
+        print(f"\nNext       {sys.prefix}/bin/darkroom run --data YOUR_IMAGES --root runs/first")
+    return code
+
+
+def _run(config: PipelineConfig, *, as_json: bool, overwrite: bool) -> int:
+    if not overwrite:
+        _check_root(config.root, _RUN_NAMES, "Choose another --root, or use it with --overwrite.")
+    find_sources(config.data)  # before TFX is loaded, which takes seconds
+    storage.make_folder(config.root)
+    log_path = storage.join(config.root, LOG_FILE)
+    with FolderLock(config.root), logs.redirect_output(log_path) as out:
+        return _run_reported(config, log_path, out, as_json=as_json)
+
+
+def _run_reported(config: PipelineConfig, log_path: str, out: TextIO, *, as_json: bool) -> int:
+    started = time.monotonic()
+    error: DataError | None = None
+    with nullcontext() if as_json else progress.use(progress.make_sink(out)):
+        with progress.step("Loading TFX and TensorFlow"):
+            from darkroom.components.validation_gate.executor import GateError
+            from darkroom.pipelines.local import summary as summaries
+            from darkroom.pipelines.local.pinning import pin_inputs
+            from darkroom.pipelines.local_runner import run_locally
+            from darkroom.training.models import check_model
+        # What is wrong with the model should not show only after the data has been through.
+        check_model(config.model, config.weights)
+        config = pin_inputs(config)
+        try:
+            run_locally(config)
+        except GateError as stop:
+            error = stop
+    summary = summaries.read_summary(config, log_path, time.monotonic() - started)
+    if as_json:
+        print(json.dumps(summary.to_dict()), file=out)
+    else:
+        print(summaries.format_summary(summary), file=out)
+    return 1 if error else summary.exit_code
+
+
+def _check_root(root: str, own_names: Set[str], hint: str) -> None:
+    """Checks that a folder is empty, or holds only what an earlier run leaves in it."""
+    if storage.exists(root) and not storage.is_folder(root):
+        raise OutputError(f"{root} is a file.", "Choose a folder for --root.")
+    foreign = [name for name in storage.list_folder(root) if name not in own_names]
+    if foreign:
+        raise OutputError(f"{root} holds other data: {foreign[:5]}.", hint)

@@ -1,0 +1,211 @@
+"""What a run came to, for a person and for a program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from darkroom import storage
+from darkroom.components.model_report.evaluation import read_evaluation
+from darkroom.dataset.index import read_index
+from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.local.lineage import NodeRun, read_latest_run
+from darkroom.runtime.text import make_visible
+from darkroom.training.history import format_best_epoch, read_best_epoch
+from darkroom.validation.findings import (
+    FAIL,
+    WARN,
+    Finding,
+    ValidationReport,
+    format_count,
+    format_row,
+    format_verdict,
+)
+from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
+from darkroom.validation.validate import DEFAULT_POLICIES
+
+_ACCURACY_KEY = "sparse_categorical_accuracy"
+_SHOWN_ROWS = 2
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run came to.
+
+    Attributes:
+        root: Folder of the run.
+        report: The verdict on the data; None when the run ended before it.
+        report_path: Path of the report for people.
+        epochs: The epoch whose weights the model has, from 1, and how many were done; None when the
+            run ended before the training, or an older version of darkroom trained.
+        accuracy: Accuracy on the eval split; None when the run ended before it.
+        min_accuracy: Accuracy below which a model is not pushed.
+        pushed: Folder of the pushed model; None when none was.
+        examples: Folder of the dataset.
+        changed: Number of images encoded again, by what was changed.
+        reused: Nodes whose outputs came from an earlier run.
+        log_path: File with what TFX and TensorFlow said.
+        seconds: Wall time of the run.
+    """
+
+    root: str
+    report: ValidationReport | None
+    report_path: str | None
+    epochs: tuple[int, int] | None
+    accuracy: float | None
+    min_accuracy: float
+    pushed: str | None
+    examples: str | None
+    changed: Mapping[str, int]
+    reused: tuple[str, ...]
+    log_path: str
+    seconds: float
+
+    @property
+    def exit_code(self) -> int:
+        """0 when a model was pushed, 1 when data or model did not pass."""
+        return 0 if self.pushed else 1
+
+    @property
+    def mild_findings(self) -> list[Finding]:
+        """Findings that were set to warn, and would stop a run by default."""
+        findings = self.report.findings if self.report else ()
+        return [f for f in findings if f.policy == WARN and DEFAULT_POLICIES.get(f.check) == FAIL]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the summary as values that JSON knows."""
+        report = self.report
+        return {
+            "rows": report.rows if report else None,
+            "written": report.written if report else None,
+            "rejected": dict(report.rejected) if report else None,
+            "deduplicated": report.deduplicated if report else None,
+            "blessed": report.blessed if report else None,
+            "findings": [asdict(finding) for finding in report.findings] if report else [],
+            "best_epoch": self.epochs[0] if self.epochs else None,
+            "epochs": self.epochs[1] if self.epochs else None,
+            "accuracy": self.accuracy,
+            "pushed": self.pushed,
+            "report": self.report_path,
+            "examples": self.examples,
+            "changed": dict(self.changed),
+            "reused": list(self.reused),
+            "log": self.log_path,
+            "root": self.root,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def read_summary(config: PipelineConfig, log_path: str, seconds: float) -> RunSummary:
+    """Reads what the latest run of a configuration came to."""
+    nodes = read_latest_run(config.root, config.name)
+    report_folder = _output(nodes, "ImageValidator", "report")
+    model_run = _output(nodes, "Trainer", "model_run")
+    pushed = nodes["Pusher"].properties.get("pushed_model", {}) if "Pusher" in nodes else {}
+    return RunSummary(
+        root=config.root,
+        report=_read_report(report_folder),
+        report_path=storage.join(report_folder, REPORT_HTML) if report_folder else None,
+        epochs=read_best_epoch(model_run) if model_run else None,
+        accuracy=_read_accuracy(_output(nodes, "Evaluator", "evaluation")),
+        min_accuracy=config.min_accuracy,
+        pushed=pushed.get("pushed_destination"),
+        examples=_output(nodes, "ImageToTFRecord", "examples"),
+        changed=_count_changes(_output(nodes, "ImageToTFRecord", "index")),
+        reused=tuple(node for node, run in nodes.items() if run.state == "CACHED"),
+        log_path=log_path,
+        seconds=seconds,
+    )
+
+
+def _output(nodes: Mapping[str, NodeRun], node: str, key: str) -> str | None:
+    return nodes[node].outputs.get(key) if node in nodes else None
+
+
+def _count_changes(folder: str | None) -> dict[str, int]:
+    if folder is None:
+        return {}
+    changes = read_index(folder, ["changes"])["changes"].to_pylist()
+    return dict(Counter(code for each in changes if each for code in each.split(",")))
+
+
+def _read_report(folder: str | None) -> ValidationReport | None:
+    if folder is None:
+        return None
+    return ValidationReport.from_json(
+        storage.read_bytes(storage.join(folder, REPORT_JSON)).decode()
+    )
+
+
+def _read_accuracy(folder: str | None) -> float | None:
+    if folder is None:
+        return None
+    return read_evaluation(folder).metrics.get(_ACCURACY_KEY)
+
+
+def format_summary(summary: RunSummary) -> str:
+    """Returns the summary as text for a terminal."""
+    lines = [""]
+    if summary.report:
+        lines += _format_rows(summary.report)
+        if summary.changed:
+            changes = ", ".join(f"{code} {count:,}" for code, count in summary.changed.items())
+            lines.append(f"Mended     {sum(summary.changed.values()):,}  ({changes})")
+        lines += ["", *_format_findings(summary.report)]
+        lines += _format_mild(summary)
+    lines += ["", *_format_model(summary)]
+    lines.append(f"Report     {summary.report_path or 'none: the run ended before it'}")
+    lines.append(f"Records    {summary.examples or 'none'}")
+    lines.append(f"Log        {summary.log_path}")
+    again = f", {format_count(len(summary.reused), 'step')} reused" if summary.reused else ""
+    lines.append(f"Time       {summary.seconds:.1f} s{again}")
+    return "\n".join(lines)
+
+
+def _format_rows(report: ValidationReport) -> list[str]:
+    splits = ", ".join(f"{split} {count:,}" for split, count in report.splits.items())
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in report.rejected.items())
+    return [
+        f"Rows in    {report.rows:,}",
+        f"Written    {report.written:,}  ({splits})",
+        f"Rejected   {report.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
+        f"Repeated   {report.deduplicated:,}",
+    ]
+
+
+def _format_findings(report: ValidationReport) -> list[str]:
+    lines = [f"Gate       {format_verdict(report)}"]
+    for finding in report.findings:
+        lines.append(
+            f"  {finding.policy.upper():<5}{finding.check}: {make_visible(finding.message)}"
+        )
+        shown = finding.rows[:_SHOWN_ROWS]
+        for row in shown:
+            # Both sides of a pair, each on its own line: together they are wider than a terminal.
+            lines += [f"       {side}" for side in format_row(row).split("  =  ")]
+        if finding.count > len(shown) > 0:
+            lines.append(f"       and {finding.count - len(shown):,} more")
+    return lines
+
+
+def _format_mild(summary: RunSummary) -> list[str]:
+    mild = [finding.check for finding in summary.mild_findings]
+    if not mild:
+        return []
+    flags = " ".join(f"--policy {check}=fail" for check in mild)
+    return [
+        f"  {' and '.join(mild)} would have stopped this run: here they are set to warn.",
+        f"  Elsewhere they stop a run by default; to have it so here: {flags}",
+    ]
+
+
+def _format_model(summary: RunSummary) -> list[str]:
+    if summary.accuracy is None:
+        return ["Model      none: the run was stopped before training"]
+    needed = f"needed {summary.min_accuracy:.2f}" if summary.min_accuracy else "no minimum is set"
+    lines = [f"Epoch      {format_best_epoch(*summary.epochs)}"] if summary.epochs else []
+    lines.append(f"Accuracy   {summary.accuracy:.4f} on the eval split ({needed})")
+    lines.append(f"Pushed to  {summary.pushed or 'nowhere: the model did not pass its evaluation'}")
+    return lines

@@ -1,0 +1,1 @@
+"""From a configuration to a run on a cluster."""

@@ -1,0 +1,131 @@
+"""What a run elsewhere reads besides artifacts, as seen from here, so that its cache is right.
+
+Kubeflow and Vertex look a task's outputs up by its parameters, input artifacts, command and image;
+what lies behind a path is not among them. So its state travels as a parameter, and a task whose
+files cannot be seen from here does its work anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from darkroom import storage
+from darkroom.components.parameters import MODEL_FINGERPRINT_KEY, NAMES, apply_parameters
+from darkroom.errors import UsageError, describe_os_error
+from darkroom.manifest.entries import Chunk
+from darkroom.manifest.fingerprint import read_source_state
+from darkroom.manifest.rows import ManifestOptions
+from darkroom.options.training import CONFIG_KEY
+from darkroom.pipelines.local.pinning import fingerprint_model
+from darkroom.pipelines.submission.prepared_run import PreparedRun
+
+_SOURCE_TASK, _TRAINING_TASK = "ManifestGen", "Trainer"
+_ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+
+
+class _UnseenError(Exception):
+    """Something that the run will read cannot be seen from here."""
+
+
+def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
+    """Returns a run with the state of what it reads, and with its cache on where that is right.
+
+    Args:
+        run: What is to be submitted.
+        shared_paths: Whether a local path names the same file here and in the run's containers.
+
+    Raises:
+        DataError: The source as a whole cannot be used.
+        UsageError: A parameter is wrong.
+    """
+    parameters, switches, notes = dict(run.parameters), {}, []
+    for task, name, read_state in (
+        (_SOURCE_TASK, "source_fingerprint", _read_source_state),
+        (_TRAINING_TASK, MODEL_FINGERPRINT_KEY, _read_model_state),
+    ):
+        properties = read_properties(run, task)
+        try:
+            parameters[name] = read_state(run, properties, shared_paths)
+            switches[task] = True
+        except _UnseenError as unseen:
+            switches[task] = False
+            notes.append(f"{task} does its work anew: {unseen}")
+    return dataclasses.replace(
+        run, documents=run.cache_tasks(switches), parameters=parameters, notes=tuple(notes)
+    )
+
+
+def switch_cache_off(run: PreparedRun) -> PreparedRun:
+    """Returns a run that takes nothing from earlier ones."""
+    documents = run.cache_tasks(dict.fromkeys(run.tasks, False))
+    return dataclasses.replace(run, documents=documents, notes=("All tasks do their work anew.",))
+
+
+def read_properties(run: PreparedRun, task: str) -> dict[str, Any]:
+    """Returns the execution properties of a task, as its entrypoint will have them.
+
+    Raises:
+        UsageError: A parameter is wrong.
+    """
+    inputs = run.read_inputs(task)
+    properties = {name: value for name, value in inputs.items() if name not in NAMES}
+    values = {name: value for name, value in inputs.items() if name in NAMES}
+    return apply_parameters(properties, values)
+
+
+def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_paths: bool) -> str:
+    _check_stores(run)
+    options = ManifestOptions.from_json(properties["options"])
+    for path in (
+        properties["source"],
+        options.exclude,
+        options.label_map,
+        *options.allowed_roots,
+    ):
+        if path is not None:
+            _check_path(path, shared_paths)
+
+    def check(chunk: Chunk) -> None:
+        for uri in filter(None, chunk.columns["uri"]):
+            _check_path(uri, shared_paths)
+
+    try:
+        return read_source_state(properties["source"], options, check)
+    except (OSError, UsageError) as error:
+        said = describe_os_error(error) if isinstance(error, OSError) else f"{error}"
+        raise _UnseenError(f"its source cannot be read from here: {said}") from error
+
+
+def _check_stores(run: PreparedRun) -> None:
+    """Checks that a server of S3 other than Amazon's is known here, too, if it is to the tasks."""
+    executor = run.spec["deploymentSpec"]["executors"][f"{_SOURCE_TASK}_executor"]
+    names = {each["name"] for each in executor["container"].get("env", ())}
+    known_here = any(os.environ.get(name) for name in _ENDPOINT_VARIABLES)
+    if names.intersection(_ENDPOINT_VARIABLES) and not known_here:
+        raise _UnseenError(
+            f"its {_ENDPOINT_VARIABLES[1]} is not set here; set it to where that server is "
+            "reached from here."
+        )
+
+
+def _check_path(path: str, shared_paths: bool) -> None:
+    if not storage.is_remote(path) and not shared_paths:
+        raise _UnseenError(
+            f"{path} is a path in its container, which may name another file here; "
+            "if both are on one volume, say so with --shared-paths."
+        )
+
+
+def _read_model_state(_: PreparedRun, properties: Mapping[str, Any], shared_paths: bool) -> str:
+    options = json.loads(properties["custom_config"])[CONFIG_KEY]
+    if options.get("weights"):
+        _check_path(options["weights"], shared_paths)
+    try:
+        return fingerprint_model(options["model"], options.get("weights"))
+    except OSError as error:
+        said = describe_os_error(error)
+        raise _UnseenError(f"its weights cannot be read from here: {said}") from error

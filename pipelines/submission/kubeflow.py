@@ -1,0 +1,276 @@
+"""Submits a compiled pipeline to Kubeflow Pipelines, by kfp's own client."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import tempfile
+import urllib.parse
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import kfp.client
+import kfp_server_api
+import urllib3
+from kfp.client.token_credentials_base import TokenCredentialsBase
+
+from darkroom.errors import (
+    AccessError,
+    DarkroomError,
+    StorageError,
+    TransientStorageError,
+    UsageError,
+)
+from darkroom.pipelines.submission.prepared_run import PreparedRun
+from darkroom.pipelines.submission.submitted_run import RunStatus
+from darkroom.runtime.text import make_visible
+
+# Environment variables: a token as such, and kfp's own for a file that Kubernetes keeps fresh.
+TOKEN_VARIABLE = "KF_PIPELINES_TOKEN"
+TOKEN_FILE_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
+
+_MAX_MESSAGE = 500
+# To connect, and until the next bytes of an answer; a backend may be busy with a large pipeline.
+_TIMEOUT_SECONDS = (20.0, 60.0)
+# How urllib3 begins to say which of its objects failed.
+_OBJECT = re.compile(r"<\S+ object at 0x[0-9a-f]+>: ")
+# What kfp's client takes for none given: where Kubeflow itself lives, not a user.
+_NO_NAMESPACE = "kubeflow"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubeflowOptions:
+    """Where and as what a pipeline is to run.
+
+    Attributes:
+        host: URL of Kubeflow Pipelines.
+        namespace: Of the user, where Kubeflow has several; kfp's own setting when None.
+        experiment: Name of the experiment; made when there is none.
+        run_name: Name of the run; pipeline and time when None.
+        service_account: Of Kubernetes, as which the tasks run.
+        ca_file: PEM file of the authority that signed the server's certificate.
+    """
+
+    host: str
+    namespace: str | None = None
+    experiment: str = "Default"
+    run_name: str | None = None
+    service_account: str | None = None
+    ca_file: str | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the URL.
+
+        Raises:
+            UsageError: It is none, or holds more than a place.
+        """
+        try:
+            parts = urllib.parse.urlsplit(self.host)
+            _ = parts.port
+        except ValueError:
+            parts = urllib.parse.urlsplit("")
+        if "@" in parts.netloc:
+            # Not repeated here: what is in it would stand in a log.
+            raise UsageError(
+                "--host holds a user or a password.",
+                f"Give the URL alone, and a token in {TOKEN_VARIABLE}.",
+            )
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+            raise UsageError(
+                f"--host is {self.host!r}, expected a URL.",
+                "Give where Kubeflow Pipelines answers, as in https://kubeflow.example.com/pipeline.",
+            )
+        if self.ca_file is not None and not os.path.isfile(self.ca_file):
+            raise UsageError(f"--ca-file {self.ca_file} is no file.", "Give a PEM file.")
+
+
+OPTIONS = KubeflowOptions
+
+
+def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun:
+    """Submits a run, with the pipeline spec in it, to an experiment of the name.
+
+    The token comes from the environment, see `TOKEN_VARIABLE` and `TOKEN_FILE_VARIABLE`.
+
+    Raises:
+        UsageError: The server does not take the run, or is not Kubeflow Pipelines.
+        AccessError: It does not know who asks, or does not let them.
+        TransientStorageError: It does not answer.
+    """
+    connection = _Connection(options)
+    name = options.run_name or f"{run.name} {datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S}"
+    with connection.talk() as client, tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "pipeline.yaml")
+        run.write(path)
+        experiment = client.create_experiment(options.experiment, namespace=options.namespace)
+        if not experiment.experiment_id:
+            raise AccessError(
+                f"{connection.host} does not answer as Kubeflow Pipelines does.",
+                f"It may be a page to log in: put a token into {TOKEN_VARIABLE}.",
+            )
+        created = client.run_pipeline(
+            experiment.experiment_id,
+            name,
+            path,
+            params=dict(run.parameters),
+            # Kubeflow's pages read the root in the file; its API server and driver do not.
+            pipeline_root=run.root or run.spec.get("defaultPipelineRoot"),
+            service_account=options.service_account,
+        )
+    return KubeflowRun(connection, created.run_id)
+
+
+class KubeflowRun:
+    """A run that Kubeflow Pipelines has taken; see `SubmittedRun`."""
+
+    def __init__(self, connection: _Connection, run_id: str) -> None:
+        self.id = run_id
+        self._connection = connection
+
+    @property
+    def url(self) -> str:
+        """Page that shows it."""
+        return f"{self._connection.host}/#/runs/details/{self.id}"
+
+    def read_status(self) -> RunStatus:
+        """Asks how it goes; see `SubmittedRun`."""
+        with self._connection.talk() as client:
+            found = client.get_run(self.id)
+        details = found.run_details.task_details if found.run_details else None
+        errors = {
+            task.display_name: self._connection.clean(getattr(task.error, "message", "") or "")
+            for task in details or ()
+            if task.state == "FAILED"
+        }
+        return RunStatus(found.state or "PENDING", errors)
+
+
+class _Client(kfp.client.Client):
+    """A client that does not ask first, five times over, whether the server is well."""
+
+    def get_kfp_healthz(self, sleep_duration: int = 5) -> Any:
+        return kfp_server_api.V2beta1GetHealthzResponse(multi_user=False)
+
+
+def _limit_time(api: kfp_server_api.ApiClient) -> None:
+    """Makes a client give up on a server that takes requests and never answers."""
+    request = api.request
+
+    def request_in_time(*arguments: Any, **options: Any) -> Any:
+        return request(*arguments, **{**options, "_request_timeout": _TIMEOUT_SECONDS})
+
+    api.request = request_in_time
+
+
+def _check_token(token: str, place: str) -> str:
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        # The HTTP client would refuse it, too, with all its characters in the message.
+        raise UsageError(f"{place} holds no token.", "Put the token there alone, in one line.")
+    return token
+
+
+class _TokenFile(TokenCredentialsBase):
+    """A token in a file that Kubernetes keeps fresh."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def read(self) -> str:
+        with open(self._path, encoding="utf-8") as file:
+            return _check_token(file.read().strip(), self._path)
+
+    def refresh_api_key_hook(self, config: Any) -> None:
+        config.api_key["authorization"] = self.read()
+
+
+class _Connection:
+    """A client, and what its errors mean."""
+
+    def __init__(self, options: KubeflowOptions) -> None:
+        self.host = options.host.partition("#")[0].rstrip("/")
+        self._token = _check_token(os.environ.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE)
+        path = os.environ.get(TOKEN_FILE_VARIABLE)
+        self._token_file = _TokenFile(path) if path and not self._token else None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._client = _Client(
+                self.host,
+                namespace=options.namespace or _NO_NAMESPACE,
+                existing_token=self._token or None,
+                credentials=self._token_file,
+                ssl_ca_cert=options.ca_file,
+            )
+        _limit_time(self._client._run_api.api_client)
+
+    @contextlib.contextmanager
+    def talk(self) -> Iterator[kfp.client.Client]:
+        """Lends the client for calls whose errors become ours.
+
+        Raises:
+            DarkroomError: A call failed.
+        """
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):  # the client prints links
+                yield self._client
+        except kfp_server_api.ApiException as error:
+            # Not as its cause: what it holds could be printed with a traceback.
+            raise self._explain(error) from None
+        except urllib3.exceptions.HTTPError as error:
+            raise self._explain_silence(str(getattr(error, "reason", error))) from None
+        except UnicodeError:
+            raise self._explain_silence("its answer is no text in UTF-8") from None
+        except ValueError as error:
+            raise UsageError(self.clean(f"kfp's client refuses this: {error}.")) from None
+
+    def clean(self, text: str) -> str:
+        """Returns what a server said: in short, safe to show, and without the token."""
+        tokens = [self._token]
+        if self._token_file is not None:
+            tokens.append(self._token_file.read())
+        for token in filter(None, tokens):
+            text = text.replace(token, "[token]")
+        return make_visible(" ".join(_OBJECT.sub("", text).split()), _MAX_MESSAGE)
+
+    def _explain(self, error: kfp_server_api.ApiException) -> DarkroomError:
+        said = self.clean(_read_message(error))
+        if not error.status:
+            return self._explain_silence(said)
+        message = f"Kubeflow Pipelines at {self.host} answers {error.status}: {said}"
+        kind, hint = _MEANINGS.get(error.status, (UsageError, "The server does not take this run."))
+        return (
+            TransientStorageError(message, "Try again.")
+            if error.status >= 500
+            else kind(message, hint)
+        )
+
+    def _explain_silence(self, reason: str) -> StorageError:
+        message = f"Kubeflow Pipelines at {self.host} cannot be reached: {self.clean(reason)}"
+        if "certificate" in reason.lower():
+            return AccessError(message, "Name its authority's certificate with --ca-file.")
+        hint = "Check --host; from outside of the cluster: kubectl port-forward, then its address."
+        return TransientStorageError(message, hint)
+
+
+_MEANINGS: Mapping[int, tuple[type[DarkroomError], str]] = {
+    401: (AccessError, f"Put a token that is still good into {TOKEN_VARIABLE}."),
+    403: (AccessError, "Ask for the right to run pipelines in this namespace, see --namespace."),
+    404: (UsageError, "Check --host: is this Kubeflow Pipelines, with its whole path?"),
+    429: (TransientStorageError, "Try again later."),
+}
+
+
+def _read_message(error: kfp_server_api.ApiException) -> str:
+    """Returns what the server said: its JSON's message, or its answer as it is."""
+    body = error.body or error.reason or ""
+    text = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
+    try:
+        found = json.loads(text)
+        return str(found.get("message") or found.get("error") or text)
+    except (ValueError, AttributeError):
+        return text

@@ -1,0 +1,1 @@
+"""Questions to a finished dataset: is it whole, what does it hold twice, what does it look like?"""

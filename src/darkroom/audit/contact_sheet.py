@@ -1,0 +1,159 @@
+"""A look into a dataset: a contact sheet of its first records, and their features as a CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+from PIL import Image, ImageDraw
+
+from darkroom import storage
+from darkroom.dataset import commit as datasets
+from darkroom.dataset import example
+from darkroom.dataset.splits import TRAIN
+from darkroom.dataset.tfrecord import read_records
+from darkroom.errors import UsageError
+from darkroom.images.pixels import RAW
+from darkroom.runtime.text import make_visible
+
+SHEET_FILE = "contact-sheet.png"
+CSV_FILE = "records.csv"
+_COLUMNS = 8
+_TILE_PIXELS = 128
+_CAPTION_PIXELS = 16
+_MARGIN_PIXELS = 8
+_MAX_CAPTION = 20
+# A spreadsheet would run a cell that begins with one of these.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+Features = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What an inspection wrote.
+
+    Attributes:
+        sheet: Path of the contact sheet; None when the records have no images.
+        csv: Path of the records' features, without the image bytes.
+        records: Number of records in them.
+    """
+
+    sheet: str | None
+    csv: str
+    records: int
+
+
+def inspect(
+    directory: str | os.PathLike[str],
+    split: str = TRAIN,
+    n: int = 32,
+    output_dir: str | os.PathLike[str] = "inspection",
+) -> Inspection:
+    """Writes the first records of a split as pictures and as a table.
+
+    The order of a dataset is a seeded shuffle, so its first records are a random sample.
+
+    Args:
+        directory: A dataset.
+        split: `train`, `eval` or `test`.
+        n: How many records.
+        output_dir: Folder for `contact-sheet.png` and `records.csv`; made when absent.
+
+    Returns:
+        What was written.
+
+    Raises:
+        DataError: The folder is no dataset, its shards are not those of its commit by name and
+            size, or a record is damaged.
+        UsageError: The dataset has no such split, or `n` is not positive.
+        OSError: Storage failed.
+    """
+    source, target = storage.absolute(directory), storage.absolute(output_dir)
+    dataset = datasets.read_dataset(source)
+    datasets.check_files(source, dataset)
+    if not isinstance(split, str) or split not in dataset.splits:
+        raise UsageError(
+            f"{source} has no split {split!r}.", f"Splits: {', '.join(dataset.splits)}."
+        )
+    if not isinstance(n, int) or n < 1:
+        raise UsageError(f"The number of records must be positive, got {n!r}.")
+    paths = [storage.join(source, shard.file) for shard in dataset.splits[split].shards]
+    records = chain.from_iterable(map(read_records, paths))
+    found = [example.decode_example(record) for record in islice(records, n)]
+    storage.make_folder(target)
+    csv_path = storage.join(target, CSV_FILE)
+    storage.write_bytes(csv_path, format_csv(found, list(dataset.features)).encode())
+    if example.IMAGE_ENCODED not in dataset.features:
+        return Inspection(None, csv_path, len(found))
+    sheet_path = storage.join(target, SHEET_FILE)
+    storage.write_bytes(sheet_path, draw_sheet(found))
+    return Inspection(sheet_path, csv_path, len(found))
+
+
+def format_csv(records: Sequence[Features], features: Sequence[str]) -> str:
+    """Returns the features of records as CSV, one row a record, without the image bytes."""
+    names = [name for name in features if name != example.IMAGE_ENCODED]
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(names)
+    for record in records:
+        writer.writerow([_format_cell(record.get(name, ())) for name in names])
+    return text.getvalue()
+
+
+def _format_cell(values: Sequence[Any]) -> str:
+    cell = " ".join(_as_text(value) for value in values)
+    is_text = any(isinstance(value, bytes) for value in values)
+    return f"'{cell}" if is_text and cell.startswith(_FORMULA_STARTS) else cell
+
+
+def _as_text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def draw_sheet(records: Sequence[Features]) -> bytes:
+    """Returns a PNG with the records' images in rows, each above its label."""
+    columns = max(1, min(_COLUMNS, len(records)))
+    rows = -(-len(records) // columns) or 1
+    step_x, step_y = _TILE_PIXELS + _MARGIN_PIXELS, _TILE_PIXELS + _CAPTION_PIXELS + _MARGIN_PIXELS
+    size = (columns * step_x + _MARGIN_PIXELS, rows * step_y + _MARGIN_PIXELS)
+    sheet = Image.new("RGB", size, "white")
+    draw = ImageDraw.Draw(sheet)
+    for place, (tile, caption) in enumerate(map(_make_tile, records)):
+        x = place % columns * step_x + _MARGIN_PIXELS
+        y = place // columns * step_y + _MARGIN_PIXELS
+        left, top = (_TILE_PIXELS - tile.width) // 2, (_TILE_PIXELS - tile.height) // 2
+        sheet.paste(tile, (x + left, y + top))
+        indent = max(0, round((_TILE_PIXELS - draw.textlength(caption)) / 2))
+        draw.text((x + indent, y + _TILE_PIXELS + 2), caption, fill="black")
+    buffer = io.BytesIO()
+    sheet.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _make_tile(record: Features) -> tuple[Image.Image, str]:
+    tile = _open_image(record)
+    scale = _TILE_PIXELS / max(tile.size)
+    size = (max(1, round(tile.width * scale)), max(1, round(tile.height * scale)))
+    # Tiny images are shown with hard pixels: smoothing would hide what they hold.
+    resample = Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS
+    label = next(iter(record.get(example.LABEL_TEXT, ())), b"")
+    return tile.resize(size, resample), make_visible(_as_text(label), _MAX_CAPTION)
+
+
+def _open_image(record: Features) -> Image.Image:
+    """Returns the image of a record in RGB."""
+    encoded: Any = record[example.IMAGE_ENCODED][0]
+    if record.get(example.IMAGE_FORMAT) != [RAW.encode()]:
+        with Image.open(io.BytesIO(encoded), formats=("JPEG", "PNG")) as image:
+            return image.convert("RGB")
+    names = (example.IMAGE_WIDTH, example.IMAGE_HEIGHT, example.IMAGE_CHANNELS)
+    width, height, channels = (int(record[name][0]) for name in names)
+    mode = "L" if channels == 1 else "RGB"
+    return Image.frombytes(mode, (width, height), encoded).convert("RGB")

@@ -1,0 +1,201 @@
+"""Images that a dataset holds more than once, found in its index; no image is read.
+
+Groups are of two kinds: `bytes` have the same bytes (SHA-256), `pixels` the same pixels in
+different bytes, as after a lossless change of the file. One image of a group is to be kept, and
+which one depends on nothing but the group: that of the test split, else of the eval split, else of
+train; of several there the one with the smallest key. So what a model is measured on stays what it
+was, and what leaks into training goes. Where labels differ, all are kept: which one is right is for
+a person to say, and validation goes on to report them.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from darkroom import storage
+from darkroom.dataset import commit as datasets
+from darkroom.dataset.index import list_index_files
+from darkroom.errors import DataError
+from darkroom.runtime import progress
+from darkroom.storage.database import create_view, open_database
+from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.validation.findings import format_count
+
+BYTES, PIXELS = "bytes", "pixels"
+
+# Numbers find what repeats at a fraction of the memory that texts of 64 digits take; those that are
+# equal by chance fall out later. A column without any value may come back from Parquet with another
+# type, hence the cast.
+_CANDIDATES = """
+SELECT '{kind}' AS kind, CAST({column} AS VARCHAR) AS content, key, row, uri, split, label, sha256
+FROM records
+WHERE content IS NOT NULL AND hash(content) IN (
+    SELECT hash(CAST({column} AS VARCHAR)) FROM records WHERE {column} IS NOT NULL
+    GROUP BY ALL HAVING count(*) > 1
+)
+"""
+# Sorted, each group comes in one piece: sorting goes by disk, what would compare by group does not.
+_SORTED = """
+SELECT * FROM ({candidates})
+ORDER BY kind, content, list_position(['test', 'eval', 'train'], split), key
+"""
+_COUNT_SURPLUS = "SELECT count(DISTINCT hash(key)) FROM listed WHERE NOT keep"
+
+SCHEMA = pa.schema(
+    [
+        ("group", pa.int64()),
+        ("kind", pa.string()),
+        ("key", pa.string()),
+        ("row", pa.int64()),
+        ("uri", pa.string()),
+        ("split", pa.string()),
+        ("label", pa.string()),
+        ("keep", pa.bool_()),
+        ("labels_differ", pa.bool_()),
+        ("splits_differ", pa.bool_()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """What `find_duplicates` found.
+
+    Attributes:
+        path: The Parquet file with one row an image of a group: `group`, `kind`, `key`, `row`,
+            `uri`, `split`, `label`, `keep`, `labels_differ`, `splits_differ`.
+        bytes_groups: Groups of images with the same bytes.
+        pixels_groups: Groups of images with the same pixels in different bytes.
+        surplus: Images that need not be kept; `convert(..., exclude=path)` leaves them out.
+        labels_differ: Groups whose images have different labels; all of them are kept.
+        splits_differ: Groups whose images stand in several splits.
+        has_pixels: Whether pixels could be compared, which needs checks `full`.
+    """
+
+    path: str
+    bytes_groups: int
+    pixels_groups: int
+    surplus: int
+    labels_differ: int
+    splits_differ: int
+    has_pixels: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the values by name."""
+        return asdict(self)
+
+
+def find_duplicates(
+    directory: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
+) -> Duplicates:
+    """Finds images that stand in a dataset more than once, and writes them to a Parquet file.
+
+    Args:
+        directory: A dataset; local or remote.
+        output: The file; `duplicates.parquet` in the dataset when None.
+
+    Returns:
+        What was found.
+
+    Raises:
+        DataError: There is no dataset, or its index is damaged.
+        OSError: The dataset cannot be read, or the file not be written.
+    """
+    root = storage.absolute(directory)
+    dataset = datasets.read_dataset(root)
+    paths = list_index_files(storage.join(root, datasets.INDEX_FOLDER))
+    if not paths:
+        raise DataError(f"{root} has no index.", "Convert the source again.")
+    default = storage.join(root, datasets.DUPLICATES_FILE)
+    path = default if output is None else storage.absolute(output)
+    with (
+        progress.step("Comparing"),
+        tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
+        open_database(scratch) as connection,
+    ):
+        create_view(connection, "records", paths, scratch)
+        return _write_groups(connection, path, dataset.checks == "full", scratch)
+
+
+def _write_groups(
+    connection: duckdb.DuckDBPyConnection, path: str, has_pixels: bool, scratch: str
+) -> Duplicates:
+    written = os.path.join(scratch, "duplicates.parquet")
+    counts: Counter[str] = Counter()
+    with pq.ParquetWriter(written, SCHEMA) as writer:
+        for records in _batch(_find_groups(connection, counts)):
+            writer.write_table(pa.Table.from_pylist(records, schema=SCHEMA))
+    create_view(connection, "listed", [written], scratch)
+    surplus = connection.execute(_COUNT_SURPLUS).fetchall()[0][0]
+    storage.copy_file(written, path)
+    return Duplicates(
+        path,
+        bytes_groups=counts[BYTES],
+        pixels_groups=counts[PIXELS],
+        surplus=surplus,
+        labels_differ=counts["labels_differ"],
+        splits_differ=counts["splits_differ"],
+        has_pixels=has_pixels,
+    )
+
+
+def _batch(records: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    while batch := list(islice(records, BATCH_ROWS)):
+        yield batch
+
+
+def _find_groups(
+    connection: duckdb.DuckDBPyConnection, counts: Counter[str]
+) -> Iterator[dict[str, Any]]:
+    """Yields the rows of all groups, and counts the groups."""
+    kinds = {BYTES: "sha256", PIXELS: "pixel_hash"}
+    queries = [_CANDIDATES.format(kind=kind, column=column) for kind, column in kinds.items()]
+    query = _SORTED.format(candidates=" UNION ALL ".join(queries))
+    batches = connection.sql(query).to_arrow_reader(BATCH_ROWS)
+    records = (record for batch in batches for record in batch.to_pylist())
+    for (kind, _), same in groupby(records, itemgetter("kind", "content")):
+        members = list(same)
+        if len(members) == 1 or (kind == PIXELS and not _differ(members, "sha256")):
+            continue
+        labels_differ, splits_differ = _differ(members, "label"), _differ(members, "split")
+        counts.update([kind, "groups"])
+        counts["labels_differ"] += labels_differ
+        counts["splits_differ"] += splits_differ
+        for place, member in enumerate(members):
+            yield {
+                **member,
+                "group": counts["groups"],
+                "keep": place == 0 or labels_differ,
+                "labels_differ": labels_differ,
+                "splits_differ": splits_differ,
+            }
+
+
+def _differ(members: Sequence[dict[str, Any]], name: str) -> bool:
+    # A record without label contradicts nobody.
+    return len({member[name] for member in members} - {None}) > 1
+
+
+def format_duplicates(found: Duplicates) -> str:
+    """Returns what was found as text for a person."""
+    same_pixels = format_count(found.pixels_groups, "group")
+    lines = [
+        f"Same bytes    {format_count(found.bytes_groups, 'group')}",
+        f"Same pixels   {same_pixels if found.has_pixels else 'unknown (needs checks full)'}",
+        f"In two splits {format_count(found.splits_differ, 'group')}",
+        f"Two labels    {format_count(found.labels_differ, 'group')}, of which all images are kept",
+        f"To leave out  {format_count(found.surplus, 'image')}",
+        f"List          {found.path}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,196 @@
+"""The record index of a dataset, for verification: held against its own hashes and the records."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from darkroom import storage
+from darkroom.audit.findings import (
+    EXTRA,
+    MISSING,
+    RESTORE,
+    REWRITE,
+    TABLE,
+    Finding,
+    TableError,
+    explain_error,
+    format_cause,
+)
+from darkroom.audit.shards import IndexEntry, ShardDigest
+from darkroom.conversion.sharding import index_file
+from darkroom.dataset.checksums import SUMS_FILE, read_sums
+from darkroom.dataset.commit import INDEX_FOLDER, Dataset
+from darkroom.dataset.example import IMAGE_SHA256, IMAGE_SOURCE_ID, encode_example
+from darkroom.dataset.tfrecord import GZIP_SUFFIX
+from darkroom.errors import DataError
+
+_KEY_LENGTH, _SHA256_LENGTH = 32, 64
+_COLUMNS = ("key", "sha256", "split", "label", "shard", "position")
+
+
+class IndexCheck:
+    """The record index of a dataset, checked while its shards are read.
+
+    Attributes:
+        is_here: Whether the folder holds an index; in TFX it is an artifact of its own.
+    """
+
+    def __init__(self, root: str, dataset: Dataset) -> None:
+        self._root, self._dataset = root, dataset
+        self._names = storage.list_folder(storage.join(root, INDEX_FOLDER))
+        self._places = _place_index_files(dataset)
+        self._findings: list[Finding] = []
+        self._sums = self._read_sums() if SUMS_FILE in self._names else {}
+        self.is_here = bool(self._names)
+
+    def _read_sums(self) -> dict[str, str]:
+        path = f"{INDEX_FOLDER}/{SUMS_FILE}"
+        try:
+            return read_sums(storage.join(self._root, INDEX_FOLDER))
+        except DataError:
+            self._findings.append(Finding(path, TABLE, "is damaged", REWRITE))
+        except OSError as error:
+            self._findings.append(explain_error(path, error))
+        return {}
+
+    def read_entries(self, file: str) -> list[IndexEntry] | None:
+        """Returns what the records of a shard must hold; None when nothing is known of them."""
+        place = self._places.get(file)
+        if place is None or place.file not in self._names:
+            return None
+        path = f"{INDEX_FOLDER}/{place.file}"
+        try:
+            data = storage.read_bytes(storage.join(self._root, path))
+            if self._sums.get(place.file, sha := hashlib.sha256(data).hexdigest()) != sha:
+                raise TableError(f"has not the hash that {INDEX_FOLDER}/{SUMS_FILE} says")
+            entries = parse_index_entries(data, place, self._dataset)
+        except TableError as error:
+            self._findings.append(Finding(path, TABLE, str(error), REWRITE))
+            return None
+        except OSError as error:
+            self._findings.append(explain_error(path, error))
+            return None
+        # To look into compressed records would cost more than all the rest.
+        return None if file.endswith(GZIP_SUFFIX) else entries
+
+    def find_all(
+        self, digests: Mapping[str, ShardDigest | OSError], damaged: Container[str]
+    ) -> list[Finding]:
+        """Returns what is wrong with the index, once all shards were read.
+
+        Args:
+            digests: What was read, by shard.
+            damaged: Shards that say nothing of their index.
+        """
+        if not self.is_here:
+            return []
+        findings = list(self._findings)
+        for file, place in self._places.items():
+            path, digest = f"{INDEX_FOLDER}/{place.file}", digests.get(file)
+            if place.file not in self._names:
+                findings.append(Finding(path, MISSING, "is missing", RESTORE))
+            elif isinstance(digest, ShardDigest) and digest.misfits and file not in damaged:
+                what = f"names other records than {file} has, from position {digest.misfits[0]} on"
+                findings.append(Finding(path, TABLE, what, REWRITE))
+        known = {place.file for place in self._places.values()}
+        if self._sums and set(self._sums) != known:
+            what = "does not name the index files of the dataset"
+            findings.append(Finding(f"{INDEX_FOLDER}/{SUMS_FILE}", TABLE, what, REWRITE))
+        extra = sorted(set(self._names) - known - {SUMS_FILE})
+        what = "belongs to no shard of the dataset"
+        findings += [Finding(f"{INDEX_FOLDER}/{n}", EXTRA, what, "Move it away.") for n in extra]
+        return sorted(findings, key=lambda finding: finding.path)
+
+
+class _Place(NamedTuple):
+    """Where the index of a shard lies, and what it must say in each row."""
+
+    file: str
+    split: str
+    shard: int
+    records: int
+
+
+def _place_index_files(dataset: Dataset) -> dict[str, _Place]:
+    """Returns the place of each shard's index by the shard's file."""
+    total = sum(len(split.shards) for split in dataset.splits.values())
+    places: dict[str, _Place] = {}
+    for name, split in dataset.splits.items():
+        for number, shard in enumerate(split.shards):
+            index = index_file(len(places), total)
+            places[shard.file] = _Place(index, name, number, shard.records)
+    return places
+
+
+def parse_index_entries(data: bytes, place: _Place, dataset: Dataset) -> list[IndexEntry] | None:
+    """Checks what the index of a shard says of itself, and returns what the records hold.
+
+    Args:
+        data: The index file.
+        place: The shard that it belongs to.
+        dataset: The commit.
+
+    Returns:
+        The bytes that each record must hold; None when the records have no image.
+
+    Raises:
+        TableError: It is damaged, or belongs to another shard.
+    """
+    try:
+        columns = _read_columns(data)
+    except Exception as error:
+        raise TableError(f"is damaged: {format_cause(error)}") from error
+    found, records = len(columns["key"]), place.records
+    if found != records:
+        raise TableError(f"has {found} rows, its shard {records} records")
+    _check_column("split", columns["split"], place.split)
+    _check_column("shard", columns["shard"], place.shard)
+    _check_column("position", columns["position"], np.arange(records))
+    known = {*dataset.labels} if dataset.labels else {None}
+    _check_values("label", columns["label"], lambda label: label in known)
+    if IMAGE_SOURCE_ID not in dataset.features:
+        return None
+    _check_values("key", columns["key"], lambda key: len(key or "") == _KEY_LENGTH)
+    _check_values("sha256", columns["sha256"], lambda sha: len(sha or "") == _SHA256_LENGTH)
+    return _make_entries(columns["key"], columns["sha256"])
+
+
+def _read_columns(data: bytes) -> dict[str, Any]:
+    # All columns are decoded, not only those compared: so damage in any of them may be seen.
+    table = pq.read_table(pa.BufferReader(data))
+    table.validate(full=True)
+    return {name: table[name].to_numpy() for name in _COLUMNS}
+
+
+def _check_column(name: str, found: Any, expected: Any) -> None:
+    for row in np.flatnonzero(found != expected):
+        other = np.broadcast_to(expected, len(found))[row]
+        raise TableError(f"row {row}: {name} is {found[row]!r}, expected {other!r}")
+
+
+def _check_values(name: str, found: Any, is_right: Callable[[Any], bool]) -> None:
+    for row, value in enumerate(found):
+        if not is_right(value):
+            raise TableError(f"row {row}: {name} is {value!r}, which the dataset does not have")
+
+
+def _make_entries(keys: Sequence[str], hashes: Sequence[str]) -> list[IndexEntry]:
+    """Returns the bytes that each record holds: its features SHA-256 and key as encoded."""
+    hash_head = _encode_head(IMAGE_SHA256, _SHA256_LENGTH)
+    key_head = _encode_head(IMAGE_SOURCE_ID, _KEY_LENGTH)
+    return [
+        (hash_head + sha256.encode(), key_head + key.encode())
+        for key, sha256 in zip(keys, hashes, strict=True)
+    ]
+
+
+def _encode_head(name: str, length: int) -> bytes:
+    """Returns what stands before a value of so many bytes in every record."""
+    # An example of one short feature is a tag, its length in one byte, and the feature's entry.
+    return encode_example({name: bytes(length)})[2:-length]

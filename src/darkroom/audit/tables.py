@@ -1,0 +1,106 @@
+"""What lies beside the shards, for verification: the label map and the rejects."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+import pyarrow.parquet as pq
+
+from darkroom import storage
+from darkroom.audit.findings import (
+    REWRITE,
+    TABLE,
+    Finding,
+    TableError,
+    explain_error,
+    format_cause,
+)
+from darkroom.dataset import rejects
+from darkroom.dataset.commit import DATASET_FILE
+from darkroom.dataset.labels import LABELS_FILE, format_labels
+
+_REJECTS_FILES = frozenset((rejects.PARQUET_FILE, rejects.JSONL_FILE))
+
+
+def check_labels(root: str, labels: Sequence[str]) -> Iterator[Finding]:
+    """Yields what is wrong with `labels.txt`, which must be the commit's map byte for byte."""
+    try:
+        found = storage.read_bytes(storage.join(root, LABELS_FILE))
+    except OSError as error:
+        yield explain_error(LABELS_FILE, error)
+        return
+    expected = format_labels(labels).encode()
+    if found != expected:
+        lines = zip_longest(found.split(b"\n"), expected.split(b"\n"))
+        number = next(n for n, (one, other) in enumerate(lines, 1) if one != other)
+        what = f"differs from the label map of {DATASET_FILE} in line {number}"
+        yield Finding(LABELS_FILE, TABLE, what, REWRITE)
+
+
+def has_rejects(root: str) -> bool:
+    """Tells whether the rejects lie in the folder; in TFX they are an artifact of their own."""
+    return not _REJECTS_FILES.isdisjoint(storage.list_folder(root))
+
+
+def check_rejects(root: str, expected: int) -> Iterator[Finding]:
+    """Yields what is wrong with the rejects: their number, and that both files say the same."""
+    if not has_rejects(root):
+        return
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+        try:
+            count = _rewrite_rejects(storage.join(root, rejects.PARQUET_FILE), scratch)
+            if count != expected:
+                raise TableError(f"has {count} rows, {DATASET_FILE} says {expected}")
+            _check_form(root, scratch)
+        except TableError as error:
+            yield Finding(rejects.PARQUET_FILE, TABLE, str(error), REWRITE)
+            return
+        except OSError as error:
+            yield explain_error(rejects.PARQUET_FILE, error)
+            return
+        try:
+            same = os.path.join(scratch, rejects.JSONL_FILE)
+            line = _compare_lines(storage.join(root, rejects.JSONL_FILE), same)
+        except OSError as error:
+            yield explain_error(rejects.JSONL_FILE, error)
+            return
+    if line:
+        what = f"and {rejects.PARQUET_FILE} differ in line {line}: one of them is damaged"
+        yield Finding(rejects.JSONL_FILE, TABLE, what, REWRITE)
+
+
+def _rewrite_rejects(path: str, folder: str) -> int:
+    """Writes rejects again, both files from the Parquet file; returns their number."""
+    storage.stat_file(path)
+    try:
+        return rejects.write_rejects(folder, [path])
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno:
+            raise
+        raise TableError(f"is damaged: {format_cause(error)}") from error
+
+
+def _check_form(root: str, scratch: str) -> None:
+    """Checks that the Parquet file is, byte for byte, as it was written."""
+    files = []
+    for folder in (root, scratch):
+        path = storage.join(folder, rejects.PARQUET_FILE)
+        with storage.open_read(path) as file:
+            writer = pq.read_metadata(file).created_by
+        files.append((writer, storage.hash_file(path)))
+    # Another version of pyarrow writes the same rows in other bytes.
+    (writer, found), (own_writer, expected) = files
+    if writer == own_writer and found != expected:
+        raise TableError("has the right rows, but not byte for byte as they were written")
+
+
+def _compare_lines(path: str, other: str) -> int:
+    """Returns the number, from 1, of the first line in which two files differ; 0 when in none."""
+    with storage.open_read(path) as one, storage.open_read(other) as two:
+        for number, (first, second) in enumerate(zip_longest(one, two), 1):
+            if first != second:
+                return number
+    return 0

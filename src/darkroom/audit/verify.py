@@ -1,0 +1,249 @@
+"""`darkroom.verify`: is a dataset, bit for bit, what was committed?
+
+TFRecord files know neither their number of records nor that of their shards, so a file cut between
+two records, or one that is not there, goes unseen by whoever reads them. `dataset.json` tells.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from darkroom import storage
+from darkroom.audit.findings import (
+    COMMIT,
+    HINTS,
+    UNREADABLE,
+    Finding,
+    compare_shards,
+    format_findings,
+)
+from darkroom.audit.index import IndexCheck
+from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
+from darkroom.audit.tables import check_labels, check_rejects, has_rejects
+from darkroom.dataset import commit as datasets
+from darkroom.dataset.commit import DATASET_FILE, Dataset, Shard, format_dataset
+from darkroom.errors import DataError
+from darkroom.runtime import progress
+from darkroom.runtime.text import make_visible
+from darkroom.validation.findings import format_count
+
+_MAX_LINE = 1000
+# A shorter time says nothing of the disk.
+_LEAST_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class VerificationResult:
+    """What a verification found.
+
+    Attributes:
+        directory: The dataset.
+        findings: All that is wrong; empty for a sound dataset.
+        fingerprint: Fingerprint of the commit; empty when there is no valid one.
+        records: Records that the commit names.
+        files: Number of shards that were read.
+        bytes: Their bytes.
+        seconds: How long it took.
+        has_index: Whether the record index lies in the folder, and was checked.
+        has_rejects: Whether the rejects lie in the folder, and were checked.
+    """
+
+    directory: str
+    findings: tuple[Finding, ...]
+    fingerprint: str = ""
+    records: int = 0
+    files: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    has_index: bool = False
+    has_rejects: bool = False
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether everything was read and is as it was committed."""
+        return not self.findings
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether something is known to be wrong, beyond what could not be read."""
+        return any(finding.kind != UNREADABLE for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the result as values that JSON knows."""
+        return {"sound": self.is_sound, **asdict(self)}
+
+
+def verify(
+    directory: str | os.PathLike[str], *, num_threads: int | None = None
+) -> VerificationResult:
+    """Reads a whole dataset and holds it against its commit.
+
+    Args:
+        directory: A folder that `darkroom.convert` wrote, or an Examples artifact of darkroom's.
+        num_threads: Files read at the same time; one a core when None.
+
+    Returns:
+        All that was found, not only the first fault.
+
+    Raises:
+        UsageError: `directory` is no path.
+        OSError: `dataset.json` cannot be read. What fails later is a finding `unreadable`.
+    """
+    root, started = storage.absolute(directory), time.perf_counter()
+    try:
+        dataset = datasets.read_dataset(root)
+    except DataError as error:
+        what = f"is not there, so {root} is no dataset"
+        if storage.exists(storage.join(root, DATASET_FILE)):
+            what = f"is not valid: {error.message.rstrip('.')}"
+        return VerificationResult(root, (Finding(DATASET_FILE, COMMIT, what, error.hint),))
+    index = IndexCheck(root, dataset)
+    with progress.step("Verifying"):
+        files = _list_files(root)
+        digests = _digest_files(root, dataset, files, index.read_entries, num_threads)
+        shards = compare_shards(root, _get_shards(dataset), digests)
+        beside = [
+            *check_labels(root, dataset.labels),
+            *index.find_all(digests, {finding.path for finding in shards}),
+            *check_rejects(root, dataset.rejected),
+        ]
+    read = [digest for digest in digests.values() if isinstance(digest, ShardDigest)]
+    return VerificationResult(
+        root,
+        (*_check_commit(root, dataset), *shards, *beside),
+        dataset.fingerprint,
+        dataset.written,
+        len(read),
+        sum(digest.size_bytes for digest in read),
+        time.perf_counter() - started,
+        index.is_here,
+        has_rejects(root),
+    )
+
+
+def format_result(result: VerificationResult) -> str:
+    """Returns a result as lines of text: all findings, then what was read."""
+    lines = []
+    for finding in result.findings:
+        lines += [
+            make_visible(f"{finding.kind:<10} {finding}", _MAX_LINE),
+            f"{'':<10} {finding.hint}",
+        ]
+    if not result.fingerprint:
+        return "\n".join(lines)
+    shards = format_count(result.files, "shard")
+    lines += [
+        f"Read       {shards}, {result.bytes:,} bytes in {result.seconds:.1f} s"
+        f"{_format_speed(result)}",
+        f"Records    {result.records:,}",
+        f"Index      {'checked' if result.has_index else 'not here'}",
+        f"Rejects    {'checked' if result.has_rejects else 'not here'}",
+        f"Dataset    {result.directory} is {'sound' if result.is_sound else 'DAMAGED'}",
+    ]
+    return "\n".join(lines)
+
+
+def _format_speed(result: VerificationResult) -> str:
+    """Returns how fast it was, unless most of the time went into beginning."""
+    if result.seconds < _LEAST_SECONDS:
+        return ""
+    return f" ({result.bytes / 1e6 / result.seconds:,.1f} MB/s)"
+
+
+def check_hashes(root: str, dataset: Dataset, files: Sequence[str] | None = None) -> None:
+    """Checks the SHA-256 of shards.
+
+    Args:
+        root: The dataset.
+        dataset: Its commit.
+        files: The shards, as the commit names them; all when None.
+
+    Raises:
+        DataError: A shard is not as it was committed; all such are named.
+        OSError: One cannot be read.
+    """
+    shards = _get_shards(dataset)
+    chosen = {file: shards[file] for file in (shards if files is None else files)}
+    with progress.step("Verifying"):
+        digests = _digest_files(root, dataset, list(chosen))
+        findings = compare_shards(root, chosen, digests)
+    for digest in digests.values():
+        if isinstance(digest, OSError) and not isinstance(digest, FileNotFoundError):
+            raise digest
+    if findings:
+        raise DataError(
+            f"{root} is damaged:{format_findings(findings)}",
+            "See all that is wrong with: darkroom verify.",
+        )
+
+
+def _check_commit(root: str, dataset: Dataset) -> Iterator[Finding]:
+    """Checks what the fingerprint does not: the form of the file, and the sums in it."""
+    if storage.read_bytes(storage.join(root, DATASET_FILE)) != format_dataset(dataset).encode():
+        what = "says what was committed, but not byte for byte as it was written"
+        yield Finding(DATASET_FILE, COMMIT, what, HINTS[COMMIT])
+    counts = {name: sum(s.records for s in split.shards) for name, split in dataset.splits.items()}
+    rows = dataset.written + dataset.rejected + dataset.deduplicated
+    if (
+        any(split.records != counts[name] for name, split in dataset.splits.items())
+        or sum(counts.values()) != dataset.written
+        or rows != dataset.rows
+    ):
+        what = (
+            f"does not add up: {dataset.rows} rows, {dataset.written} written, {dataset.rejected} "
+            f"rejected, {dataset.deduplicated} deduplicated; records in shards: {counts}"
+        )
+        yield Finding(DATASET_FILE, COMMIT, what, HINTS[COMMIT])
+
+
+def _get_shards(dataset: Dataset) -> dict[str, Shard]:
+    return {shard.file: shard for split in dataset.splits.values() for shard in split.shards}
+
+
+def _list_files(root: str) -> list[str]:
+    """Returns all that lies in the folders of splits, whether the commit names it or not."""
+    return [
+        f"{folder}/{name}"
+        for folder in datasets.list_split_folders(root)
+        for name in storage.list_folder(storage.join(root, folder))
+    ]
+
+
+def _digest_files(
+    root: str,
+    dataset: Dataset,
+    files: Sequence[str],
+    read_entries: Callable[[str], Sequence[IndexEntry] | None] = lambda file: None,
+    num_threads: int | None = None,
+) -> dict[str, ShardDigest | OSError]:
+    """Reads files with threads; what cannot be read gives its error."""
+    count = _Count(sum(shard.bytes for shard in _get_shards(dataset).values()))
+
+    def digest(file: str) -> ShardDigest | OSError:
+        try:
+            return digest_shard(storage.join(root, file), read_entries(file), count.add)
+        except OSError as error:
+            return error
+
+    with ThreadPoolExecutor(num_threads or os.cpu_count() or 1) as pool:
+        return dict(zip(files, pool.map(digest, files), strict=True))
+
+
+class _Count:
+    """Bytes read by all threads, for progress."""
+
+    def __init__(self, total_bytes: int) -> None:
+        self._done_bytes, self._total_bytes = 0, total_bytes
+        self._lock = threading.Lock()
+
+    def add(self, num_bytes: int) -> None:
+        with self._lock:
+            self._done_bytes += num_bytes
+        total = max(self._total_bytes, self._done_bytes)
+        progress.advance(self._done_bytes // 1_000_000, total // 1_000_000, "MB")

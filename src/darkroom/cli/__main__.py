@@ -1,0 +1,8 @@
+"""`python -m darkroom.cli`."""
+
+import sys
+
+from darkroom.cli.commands import main
+
+if __name__ == "__main__":
+    sys.exit(main())

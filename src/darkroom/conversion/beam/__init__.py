@@ -1,0 +1,1 @@
+"""Conversion by Apache Beam: its transforms, its runners, Dataflow."""

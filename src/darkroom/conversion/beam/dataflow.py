@@ -1,0 +1,236 @@
+"""Running a conversion on Dataflow: options, staging of darkroom itself, submission."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import io
+import os
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any
+
+import darkroom
+from darkroom import storage
+from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
+from darkroom.conversion.output import ownership
+from darkroom.dataset import journal
+from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders
+from darkroom.errors import StorageError, UsageError, build_missing_extra_error
+from darkroom.storage.parquet import read_batches
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+
+    from darkroom.conversion.beam.transforms import WriteDataset
+
+_TEMP, _STAGING = "temp", "staging"
+_SHOWN_IMAGES = 5
+# Layers above the core: no worker needs them, and TFX would come along.
+_NOT_STAGED = ("components", "pipelines", "__pycache__")
+
+_PYPROJECT = """\
+[build-system]
+requires = ["setuptools>=68"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "darkroom"
+version = "{version}"
+dependencies = [{dependencies}]
+
+[tool.setuptools.packages.find]
+where = ["src"]
+
+[tool.setuptools.package-data]
+"*" = ["py.typed"]
+"""
+
+
+@dataclass(frozen=True)
+class DataflowJob:
+    """A conversion as a Dataflow job.
+
+    Attributes:
+        output_dir: Where the dataset goes: `gs://`. Temporary and staging folders lie below it.
+        project: Google Cloud project that pays.
+        region: Region where workers run.
+        options: Further Beam options by name. With `sdk_container_image`, that image must hold
+            darkroom; without, darkroom stages a source package of itself.
+    """
+
+    output_dir: str
+    project: str | None
+    region: str | None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Checks what Dataflow would refuse only after minutes.
+
+        Raises:
+            UsageError: Project or region are missing, or the output is not in Cloud Storage.
+            MissingExtraError: Google's client libraries are not installed.
+        """
+        missing = [name for name in ("project", "region") if not getattr(self, name)]
+        if missing:
+            raise UsageError(
+                f"Dataflow needs {' and '.join(missing)}.",
+                "Give project='my-project', region='europe-west4' (--project, --region).",
+            )
+        if not self.output_dir.startswith("gs://"):
+            raise UsageError(
+                f"Dataflow's workers cannot write to {self.output_dir}.",
+                "Give an output folder in Cloud Storage, as in gs://my-bucket/records.",
+            )
+        check_extra()
+
+    def check_images(self, manifest_path: str) -> None:
+        """Checks that workers can reach every image.
+
+        Raises:
+            UsageError: An image is local.
+        """
+        local: list[tuple[int, str]] = []
+        for batch in read_batches(manifest_path, ["row", "uri"]):
+            rows = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+            local += [(row, uri) for row, uri in rows if uri and not storage.is_remote(uri)]
+        if local:
+            raise UsageError(
+                f"Dataflow's workers cannot read {len(local)} local images, "
+                f"as {', '.join(uri for _, uri in nsmallest(_SHOWN_IMAGES, local))}.",
+                "Copy them to Cloud Storage (gcloud storage cp -r) and name them by gs://.",
+            )
+
+    def build_options(self, scratch: str) -> Any:
+        """Returns the job's PipelineOptions.
+
+        Args:
+            scratch: Local folder for the source package that is staged.
+        """
+        folder = storage.join(self.output_dir, DATAFLOW_FOLDER)
+        options: dict[str, Any] = {
+            "project": self.project,
+            "region": self.region,
+            "temp_location": storage.join(folder, _TEMP),
+            "staging_location": storage.join(folder, _STAGING),
+            **self.options,
+        }
+        if not options.get("sdk_container_image"):
+            options["extra_packages"] = [
+                *options.get("extra_packages", []),
+                write_source_package(scratch),
+            ]
+        beam_options = build_options(DATAFLOW_RUNNER, options)
+        from apache_beam.options.pipeline_options import SetupOptions
+
+        # What workers unpickle is all in the staged package; the caller's session is not ours.
+        beam_options.view_as(SetupOptions).save_main_session = False
+        return beam_options
+
+    def build_pipeline(self, plan: WriteDataset, scratch: str) -> beam.Pipeline:
+        """Returns the job's graph, not yet submitted.
+
+        Raises:
+            UsageError: Beam refuses an option.
+        """
+        from darkroom.runtime.plain_beam import apply_transform, beam
+
+        try:
+            pipeline = beam.Pipeline(options=self.build_options(scratch))
+        except ValueError as error:
+            if isinstance(error, UsageError):
+                raise
+            raise UsageError(f"Dataflow cannot run this: {error}") from error
+        apply_transform(pipeline, "WriteDataset", plan)
+        return pipeline
+
+    def submit(self, plan: WriteDataset, scratch: str, wait: bool) -> str:
+        """Starts the job and returns its id; waits for its end if asked to.
+
+        The dataset is complete when the job is, whoever waits: the commit is its last step.
+
+        Raises:
+            StorageError: The job was waited for, and failed or was cancelled.
+        """
+        folder = storage.join(self.output_dir, DATAFLOW_FOLDER)
+        folders = Folders.of_dataset(self.output_dir)
+        # What Beam calls its files there is not known, but until now there were none.
+        inside = [storage.join(folder, name, "") for name in (_TEMP, _STAGING)]
+        journal.write_journal(folders, inside, storage.join(folder, journal.JOURNAL_FILE))
+        result = self.build_pipeline(plan, scratch).run()
+        job_id = str(result.job_id())
+        if wait:
+            _wait(result, job_id)
+            ownership.delete_named(folders, folder)
+        return job_id
+
+
+def check_extra() -> None:
+    """Checks that Google's client libraries are there, without which nothing can be submitted.
+
+    Raises:
+        MissingExtraError: They are not.
+    """
+    try:
+        importlib.import_module(
+            "darkroom.runtime.plain_beam"
+        )  # before Beam itself, which would warn
+        importlib.import_module("apache_beam.io.gcp.gcsfilesystem")
+    except ImportError as error:
+        raise build_missing_extra_error("Dataflow", "gcp") from error
+
+
+def _wait(result: Any, job_id: str) -> None:
+    from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
+    from apache_beam.runners.runner import PipelineState
+
+    hint = "See its log in the Google Cloud console."
+    try:
+        state = result.wait_until_finish()
+    except DataflowRuntimeException as error:
+        raise StorageError(f"Dataflow job {job_id} failed: {error}.", hint) from error
+    if state != PipelineState.DONE:
+        raise StorageError(f"Dataflow job {job_id} ended as {state}.", hint)
+
+
+def write_source_package(folder: str) -> str:
+    """Writes the core of darkroom, as installed here, as a source package that pip installs.
+
+    Returns:
+        Its path.
+    """
+    version = importlib.metadata.version("darkroom")
+    root = f"darkroom-{version}"
+    path = os.path.join(folder, f"{root}.tar.gz")
+    with tarfile.open(path, "w:gz") as archive:
+        dependencies = ", ".join(f"{need!r}" for need in _base_dependencies())
+        text = _PYPROJECT.format(version=version, dependencies=dependencies)
+        _add(archive, f"{root}/pyproject.toml", text.encode())
+        for file, name in _core_files():
+            with open(file, "rb") as source:
+                _add(archive, f"{root}/src/darkroom/{name}", source.read())
+    return path
+
+
+def _base_dependencies() -> list[str]:
+    needs = importlib.metadata.requires("darkroom") or []
+    return [need for need in needs if "extra ==" not in need]
+
+
+def _core_files() -> Iterator[tuple[str, str]]:
+    """Yields path and name, relative to the package, of every file of the core."""
+    package = os.path.dirname(os.path.abspath(darkroom.__file__))
+    for folder, folders, files in os.walk(package):
+        folders[:] = sorted(name for name in folders if name not in _NOT_STAGED)
+        for name in sorted(files):
+            path = os.path.join(folder, name)
+            yield path, os.path.relpath(path, package).replace(os.sep, "/")
+
+
+def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    info.mode = 0o644
+    archive.addfile(info, io.BytesIO(data))

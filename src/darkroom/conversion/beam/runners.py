@@ -1,0 +1,117 @@
+"""Beam's runners and options by name, checked before anything starts."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from darkroom.errors import UsageError
+
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+LOCAL_RUNNER = "FnApiRunner"
+DATAFLOW_RUNNER = "DataflowRunner"
+# Arguments for TFX. Without an image named it would build a source package of itself for every
+# component that uses Beam; the in-process runner never looks at the name.
+LOCAL_BEAM_ARGS = (f"--runner={LOCAL_RUNNER}", "--sdk_container_image=local")
+
+# DirectRunner, tensorflow-recorder's name for running here, would first try to download a program.
+_RUNNERS = {
+    "fnapirunner": LOCAL_RUNNER,
+    "directrunner": LOCAL_RUNNER,
+    "local": LOCAL_RUNNER,
+    "dataflowrunner": DATAFLOW_RUNNER,
+    "flinkrunner": "FlinkRunner",
+    "sparkrunner": "SparkRunner",
+    "portablerunner": "PortableRunner",
+    "prismrunner": "PrismRunner",
+}
+
+
+def parse_runner(name: str | None) -> str:
+    """Returns Beam's name of a runner, written in any letter case; the local one for None.
+
+    Raises:
+        UsageError: There is no such runner.
+    """
+    runner = _RUNNERS.get(str(name or LOCAL_RUNNER).lower())
+    if runner is None:
+        raise UsageError(
+            f"Unknown runner {name!r}.", f"Known: {', '.join(sorted(set(_RUNNERS.values())))}."
+        )
+    return runner
+
+
+def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
+    """Returns Beam's options for a runner; never reads the process's own arguments.
+
+    Args:
+        runner: Beam's name of the runner.
+        options: Values by name, as in `num_workers`, of Beam's own types. A list gives an option
+            several times, a mapping as JSON, None leaves it alone.
+
+    Raises:
+        UsageError: Beam has no such option, or refuses its value.
+    """
+    from darkroom.runtime.plain_beam import beam
+
+    if secret := next((name for name in options if name.startswith("s3_")), None):
+        raise UsageError(
+            f"Beam's option {secret!r} is not used: options are stored and shown with jobs.",
+            "Give credentials and endpoint of s3:// by the environment, as in AWS_PROFILE.",
+        )
+    flags = [f"--runner={runner}"]
+    if options:
+        actions = _read_actions()
+        for name, value in options.items():
+            flags += _format_option(name, value, actions)
+    built = beam.options.pipeline_options.PipelineOptions(flags)
+    complaint = io.StringIO()
+    try:
+        # Options are parsed when someone looks at them, and then a wrong one ends the process.
+        with contextlib.redirect_stderr(complaint):
+            built.get_all_options()
+    except SystemExit as error:
+        if not complaint.getvalue():  # not the parser's: a signal came while it was parsing
+            raise
+        problem = complaint.getvalue().strip().rpartition("error: ")[2]
+        raise UsageError(
+            f"Beam refuses an option: {problem}.", "See Beam's documentation."
+        ) from error
+    return built
+
+
+def _read_actions() -> list[argparse.Action]:
+    from darkroom.runtime.plain_beam import beam
+
+    parsers: list[argparse.ArgumentParser] = []
+    options = beam.options.pipeline_options.PipelineOptions([])
+    options.get_all_options(add_extra_args_fn=parsers.append)
+    return list(parsers[0]._actions)
+
+
+def _format_option(name: str, value: Any, actions: Sequence[argparse.Action]) -> list[str]:
+    """Returns the flags that give an option a value, by any of its names."""
+    # An option may have two flags, one that switches it on and one off.
+    found = [a for a in actions if a.dest == name or f"--{name}" in a.option_strings]
+    if not found:
+        known = {n for a in actions for n in (a.dest, *(o.lstrip("-") for o in a.option_strings))}
+        near = difflib.get_close_matches(name, known, n=3)
+        guess = f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise UsageError(f"Beam has no option {name!r}.", guess or "See Beam's documentation.")
+    exact = next((a for a in found if f"--{name}" in a.option_strings), found[0])
+    if value is None:
+        return []
+    if isinstance(value, bool) and exact.nargs == 0:
+        opposite = (a for a in actions if a.dest == exact.dest and a.const is not exact.const)
+        action = exact if value else next(opposite, None)
+        return [] if action is None else [action.option_strings[0]]
+    flag = f"--{name}" if f"--{name}" in exact.option_strings else exact.option_strings[0]
+    values = value if isinstance(value, list | tuple) else [value]
+    return [f"{flag}={json.dumps(v) if isinstance(v, dict) else v}" for v in values]

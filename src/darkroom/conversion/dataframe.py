@@ -1,0 +1,161 @@
+"""`df.tensorflow` on pandas DataFrames, whichever of pandas and darkroom is imported first."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from darkroom.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from darkroom.conversion.convert import ConversionResult
+
+ACCESSOR = "tensorflow"
+
+
+class TensorFlowAccessor:
+    """Converts the images that a DataFrame lists.
+
+    The frame has a column with image paths (`image_uri`), and usually `split` and `label`; other
+    columns become features under their own names.
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def to_tfrecord(self, output_dir: str | os.PathLike[str], **options: Any) -> ConversionResult:
+        """Converts the frame into TFRecords.
+
+        Args:
+            output_dir: Folder for the dataset, local or `gs://`.
+            **options: As `darkroom.convert` takes them.
+
+        Returns:
+            Counts, rejects and paths.
+
+        Raises:
+            DarkroomError: As `darkroom.convert` does.
+        """
+        from darkroom.conversion.convert import convert
+
+        return convert(self._frame, output_dir, **options)
+
+    def to_tfr(
+        self,
+        output_dir: str | os.PathLike[str] = "./tfrecords",
+        schema: Any = None,
+        runner: str | None = None,
+        project: str | None = None,
+        region: str | None = None,
+        tfrecorder_wheel: str | None = None,
+        dataflow_options: Mapping[str, Any] | None = None,
+        job_label: str | None = None,
+        compression: str | None = None,
+        num_shards: int = 0,
+    ) -> ConversionResult:
+        """Converts the frame, with tensorflow-recorder's arguments by their names.
+
+        Args:
+            output_dir: Folder for the dataset.
+            schema: Kind of each column by name; told from the names when None.
+            runner: Beam runner; in this process when None or `DirectRunner`.
+            project: Google Cloud project, for Dataflow.
+            region: Google Cloud region, for Dataflow.
+            tfrecorder_wheel: Not needed any more: darkroom stages itself.
+            dataflow_options: Further Beam options by name.
+            job_label: Name of the Dataflow job.
+            compression: None or `gzip`.
+            num_shards: Shards of each split; 0 takes their number from the bytes.
+
+        Returns:
+            Counts, rejects and paths.
+
+        Raises:
+            UsageError: An argument is wrong.
+            DarkroomError: As `darkroom.convert` does.
+        """
+        if tfrecorder_wheel is not None:
+            warnings.warn("tfrecorder_wheel is not needed: darkroom stages itself.", stacklevel=2)
+        options = dict(dataflow_options or {})
+        if job_label is not None and project is not None:
+            options.setdefault("job_name", job_label)
+        if num_shards < 0:
+            raise UsageError(f"num_shards must not be negative, got {num_shards}.")
+        return self.to_tfrecord(
+            output_dir,
+            schema=schema,
+            runner=runner,
+            project=project,
+            region=region,
+            compression=compression,
+            num_shards=num_shards or None,
+            **options,
+        )
+
+
+def register_when_loaded() -> None:
+    """Registers the accessor now if pandas is loaded, else as soon as it is."""
+    if "pandas" in sys.modules:
+        _register(sys.modules["pandas"])
+    elif not any(isinstance(finder, _PandasFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _PandasFinder())
+
+
+def _register(pandas: Any) -> None:
+    pandas.api.extensions.register_dataframe_accessor(ACCESSOR)(TensorFlowAccessor)
+
+
+class _PandasFinder(MetaPathFinder):
+    """Waits for the import of pandas, without causing it."""
+
+    def __init__(self) -> None:
+        self._is_searching = False
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "pandas" or self._is_searching:
+            return None
+        # The search below asks all finders again; the others find it.
+        self._is_searching = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._is_searching = False
+        # Not every search is followed by an import, so the finder stays until one is.
+        if spec is not None and spec.loader is not None:
+            spec.loader = _RegisteringLoader(spec.loader, self)
+        return spec
+
+
+class _RegisteringLoader(Loader):
+    """Loads pandas as its own loader does, then registers the accessor."""
+
+    def __init__(self, loader: Loader, finder: _PandasFinder) -> None:
+        self._loader = loader
+        self._finder = finder
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
+        _register(module)
+
+    def __getattr__(self, name: str) -> Any:
+        # Resources and metadata are asked of the loader that knows the package.
+        return getattr(self._loader, name)

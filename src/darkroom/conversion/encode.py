@@ -1,0 +1,117 @@
+"""From rows of a manifest and their images to records, rows of the index, and rejects."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from darkroom.conversion.readers import ReadImage
+from darkroom.dataset import example
+from darkroom.dataset.index import IndexRow
+from darkroom.dataset.rejects import CONVERT_STAGE, Reject
+from darkroom.dataset.tfrecord import frame_record
+from darkroom.images.prepare import ImageError, PreparedImage
+from darkroom.manifest.table import ManifestRow
+
+
+@dataclass
+class EncodedRows:
+    """What became of some rows.
+
+    Attributes:
+        num_rows: How many they were.
+        pieces: The bytes of their records, in order and not joined.
+        index_rows: A row of the index for each record.
+        rejects: The others.
+    """
+
+    num_rows: int = 0
+    pieces: list[bytes] = field(default_factory=list)
+    index_rows: list[IndexRow] = field(default_factory=list)
+    rejects: list[Reject] = field(default_factory=list)
+
+
+def encode_rows(rows: Iterable[ManifestRow], read: ReadImage | None) -> EncodedRows:
+    """Returns the records of rows.
+
+    Args:
+        rows: The rows.
+        read: Reads and prepares an image; None where rows have none.
+    """
+    encoded = EncodedRows()
+    for row in rows:
+        encoded.num_rows += 1
+        image = read(row.uri) if read else None
+        if isinstance(image, ImageError):
+            encoded.rejects.append(_make_reject(row, image))
+            continue
+        sha256 = hashlib.sha256(image.encoded).hexdigest() if image else None
+        encoded.pieces += _frame_example(row, image, sha256)
+        encoded.index_rows.append(_index_row(row, image, sha256))
+    return encoded
+
+
+def _frame_example(
+    row: ManifestRow, image: PreparedImage | None, sha256: str | None
+) -> tuple[bytes, ...]:
+    features = _input_features(row)
+    if row.label_id is not None and row.label is not None:
+        features[example.LABEL_NUMBER] = row.label_id
+        features[example.LABEL_TEXT] = row.label.encode()
+    if image is None or sha256 is None:
+        return frame_record(example.encode_example(features))
+    features |= {
+        example.IMAGE_FORMAT: image.format.encode(),
+        example.IMAGE_HEIGHT: image.height,
+        example.IMAGE_WIDTH: image.width,
+        example.IMAGE_CHANNELS: image.channels,
+        example.IMAGE_FILENAME: row.id.encode(),
+        example.IMAGE_SOURCE_ID: row.key.encode(),
+        example.IMAGE_SHA256: sha256.encode(),
+    }
+    return frame_record(example.encode_example(features, image.encoded), image.encoded)
+
+
+def _input_features(row: ManifestRow) -> dict[str, example.FeatureValue]:
+    """Returns the features of the input columns; an empty cell has none."""
+    return {
+        name: value.encode() if isinstance(value, str) else value
+        for name, value in (row.extra or {}).items()
+        if value is not None
+    }
+
+
+def _index_row(row: ManifestRow, image: PreparedImage | None, sha256: str | None) -> IndexRow:
+    found = (row.key, row.row, row.uri, row.split, row.label, row.extra)
+    if image is None:
+        return IndexRow(*found)
+    return IndexRow(
+        *found,
+        sha256,
+        image.pixel_hash,
+        image.height,
+        image.width,
+        image.channels,
+        image.format,
+        len(image.encoded),
+        image.luminance,
+        ",".join(image.changes),
+        image.source_format,
+        image.source_height,
+        image.source_width,
+    )
+
+
+def _make_reject(row: ManifestRow, error: ImageError) -> Reject:
+    return Reject(
+        row.row,
+        row.uri,
+        row.split,
+        row.label,
+        CONVERT_STAGE,
+        error.reason,
+        error.detail,
+        row.id,
+        row.extra or {},
+    )

@@ -1,0 +1,262 @@
+"""A conversion, from reading the source to the commit; what stands in the output stays safe."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from darkroom import storage
+from darkroom.conversion import plan as conversion
+from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options
+from darkroom.conversion.output import exchange, overlap, ownership
+from darkroom.conversion.output.folders import prepare_output, share_manifest
+from darkroom.conversion.plan import ConversionOptions
+from darkroom.conversion.result import (
+    ConversionResult,
+    TooManyRejectsError,
+    count_rejects,
+    describe_dataset,
+)
+from darkroom.dataset import commit as datasets
+from darkroom.dataset import index as indexes
+from darkroom.dataset.journal import is_output
+from darkroom.dataset.layout import Folders, is_reserved
+from darkroom.dataset.reasons import format_hint
+from darkroom.errors import DataError, OutputError, UsageError
+from darkroom.images.access import PROBED_IMAGES, check_access
+from darkroom.manifest import writer
+from darkroom.manifest.rows import ManifestOptions
+from darkroom.manifest.sources import AnySource
+from darkroom.manifest.table import Manifest, read_manifest_rows
+from darkroom.runtime import progress
+from darkroom.runtime.garbage import collect_less_garbage
+from darkroom.runtime.text import make_visible
+from darkroom.storage.locks import LOCK_FILE, FolderLock
+from darkroom.validation.findings import format_count
+from darkroom.validation.similar_labels import describe_lookalikes
+
+if TYPE_CHECKING:
+    from darkroom.conversion.beam.dataflow import DataflowJob
+
+_SHOWN_NAMES = 5
+
+
+@dataclass(frozen=True)
+class ConversionJob:
+    """A conversion with its arguments checked."""
+
+    source: AnySource
+    output_dir: str
+    manifest: ManifestOptions
+    conversion: ConversionOptions
+    max_rejects: float
+    overwrite: bool
+
+    def run(self, runner: str, options: Mapping[str, Any]) -> ConversionResult:
+        """Converts and waits for the end."""
+        if options:
+            build_options(runner, options)  # wrong ones are named before anything is done
+        if storage.exists(self.output_dir) and not storage.is_folder(self.output_dir):
+            raise OutputError(f"{self.output_dir} is a file.", "Choose a folder for the output.")
+        if self.output_dir == "/":
+            raise OutputError(
+                "The output is the root of the file system.", "Choose a folder in it."
+            )
+        self._check_source()
+        with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+            folders = self._folders(scratch)
+            manifest = self._write_manifest(folders)
+            # Before it is held, too: a finished dataset may lie on a disk that cannot be written.
+            if done := self._find_finished(manifest):
+                self._remove_leftovers()
+                return done
+            first = read_manifest_rows(folders.manifest, 0, PROBED_IMAGES)
+            check_access([row.uri for row in first if row.uri])
+            storage.make_folder(self.output_dir)
+            with FolderLock(self.output_dir) as held:
+                if done := self._find_finished(manifest):
+                    return done
+                self._check_output(folders)
+                if self._is_replacement():
+                    return self._replace(held, manifest, scratch, runner, options)
+                exchange.remove_beside(self.output_dir)
+                return self._convert(manifest, folders, runner, options)
+
+    def _convert(
+        self, manifest: Manifest, folders: Folders, runner: str, options: Mapping[str, Any]
+    ) -> ConversionResult:
+        if runner != LOCAL_RUNNER:
+            folders = share_manifest(folders)
+        plan = conversion.plan_conversion(folders, self.conversion, self.max_rejects)
+        prepare_output(folders, plan.tasks)
+        with progress.step("Converting"):
+            from darkroom.runtime.plain_beam import apply_transform, beam
+
+            beam_options = build_options(runner, options)
+            with collect_less_garbage(), beam.Pipeline(options=beam_options) as pipeline:
+                apply_transform(pipeline, "WriteDataset", plan)
+        return self._collect(manifest, folders.examples)
+
+    def _is_replacement(self) -> bool:
+        """Tells whether a dataset stands in the output that can change places with the new one."""
+        names = storage.list_folder(self.output_dir)
+        return (
+            datasets.DATASET_FILE in names
+            and all(is_reserved(name) for name in names if name != LOCK_FILE)
+            and exchange.can_replace(self.output_dir)
+        )
+
+    def _replace(
+        self,
+        held: FolderLock,
+        manifest: Manifest,
+        scratch: str,
+        runner: str,
+        options: Mapping[str, Any],
+    ) -> ConversionResult:
+        """Converts beside the output, and puts the result in its place once it is complete."""
+        beside = exchange.folder_beside(self.output_dir)
+        storage.make_folder(beside)
+        with FolderLock(beside) as new:
+            if result := self._describe_finished(manifest, beside):
+                # Killed between its commit and the exchange, a run leaves it complete.
+                ownership.end_attempt(self._folders(scratch, beside), committed=True)
+            else:
+                result = self._convert(manifest, self._folders(scratch, beside), runner, options)
+            exchange.replace_dataset(new, held)
+        return replace(result, output_dir=self.output_dir, already_complete=False)
+
+    def _remove_leftovers(self) -> None:
+        """Removes what is left when a run is killed after its commit."""
+        work = storage.join(self.output_dir, datasets.WORK_FOLDER)
+        beside = exchange.folder_beside(self.output_dir)
+        lock = storage.join(self.output_dir, LOCK_FILE)
+        if any(storage.exists(path) for path in (work, beside, lock)):
+            # Where nothing can be written, or somebody else is at it, nothing need be removed.
+            with suppress(OSError, OutputError), FolderLock(self.output_dir):
+                ownership.end_attempt(Folders.of_dataset(self.output_dir), committed=True)
+                exchange.remove_beside(self.output_dir)
+
+    def submit(self, dataflow: DataflowJob, wait: bool) -> ConversionResult:
+        """Starts a Dataflow job, and waits for its end if asked to."""
+        self._check_source()
+        with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+            local = self._folders(scratch)
+            manifest = self._write_manifest(local)
+            dataflow.check_images(storage.join(local.manifest, "manifest.parquet"))
+            if done := self._find_finished(manifest):
+                return done
+            self._check_output(local)
+            folders = share_manifest(local)
+            plan = conversion.plan_conversion(folders, self.conversion, self.max_rejects)
+            prepare_output(folders, plan.tasks)
+            job_id = dataflow.submit(plan, scratch, wait)
+        if not wait:
+            return ConversionResult(self.output_dir, manifest.rows, job_id=job_id)
+        return self._collect(manifest, self.output_dir)
+
+    def _folders(self, scratch: str, output_dir: str = "") -> Folders:
+        manifest = os.path.join(scratch, "manifest")
+        return Folders.of_dataset(output_dir or self.output_dir, manifest)
+
+    def _write_manifest(self, folders: Folders) -> Manifest:
+        with progress.step("Reading the source"):
+            manifest = writer.write_manifest(
+                self.source, folders.manifest, folders.manifest_rejects, self.manifest
+            )
+        if self.manifest.exclude is not None:
+            rows = format_count(manifest.excluded, "row")
+            progress.note(f"{rows} left out, as {self.manifest.exclude} says.")
+        for line in describe_lookalikes(manifest.labels):
+            progress.note(f"Warning: {line}")
+        return manifest
+
+    def _find_finished(self, manifest: Manifest) -> ConversionResult | None:
+        """Returns the result of an earlier run that did the same, unless it is to be replaced."""
+        return None if self.overwrite else self._describe_finished(manifest, self.output_dir)
+
+    def _describe_finished(self, manifest: Manifest, folder: str) -> ConversionResult | None:
+        """Returns the result of what a folder holds when it is what is asked for, and whole."""
+        if not storage.exists(storage.join(folder, datasets.DATASET_FILE)):
+            return None
+        try:
+            dataset = datasets.read_dataset(folder)
+            datasets.check_files(folder, dataset)
+        except DataError:
+            return None
+        index = storage.join(folder, datasets.INDEX_FOLDER)
+        made_from = indexes.read_source_fingerprint(index)
+        same = bool(made_from) and made_from == manifest.fingerprint
+        wanted = conversion.describe_options(manifest, self.conversion)
+        if same and dataset.options == wanted and list(dataset.labels) == manifest.labels:
+            return describe_dataset(folder, dataset, already_complete=True)
+        return None
+
+    def _check_source(self) -> None:
+        """Checks that the output is not the source.
+
+        Raises:
+            OutputError: Files that darkroom did not write are in the way, too.
+            UsageError: It is the source.
+        """
+        try:
+            overlap.check_source(self.source, self.output_dir)
+        except UsageError:
+            ownership.survey(Folders.of_dataset(self.output_dir)).check()
+            raise
+
+    def _check_output(self, folders: Folders) -> None:
+        """Checks that the dataset may be put into the output.
+
+        Raises:
+            OutputError: The folder holds something that is not ours, or a finished dataset, and
+                overwriting was not asked for.
+            UsageError: An image of the source is where the dataset goes.
+        """
+        # Whether or not overwriting was asked for: what is not ours is never deleted.
+        ownership.survey(folders).check()
+        exchange.check_beside(self.output_dir)
+        overlap.check_images(folders)
+        if self.overwrite:
+            return
+        names = [name for name in storage.list_folder(self.output_dir) if name != LOCK_FILE]
+        if datasets.DATASET_FILE in names:
+            raise OutputError(
+                f"{self.output_dir} holds another dataset.",
+                "Choose another output folder, or replace it with overwrite (--overwrite).",
+            )
+        others = [name for name in names if not is_reserved(name)]
+        if others and not is_output(self.output_dir):  # what was begun there goes on
+            shown = ", ".join(map(make_visible, others[:_SHOWN_NAMES]))
+            more = f" and {len(others) - _SHOWN_NAMES} more" if len(others) > _SHOWN_NAMES else ""
+            raise OutputError(
+                f"{self.output_dir} holds other files: {shown}{more}.",
+                "Choose another output folder, or write beside them with overwrite (--overwrite).",
+            )
+
+    def _collect(self, manifest: Manifest, folder: str) -> ConversionResult:
+        """Returns the result of a run that came to its end.
+
+        Raises:
+            DataError: It did not commit, because it refused too much.
+        """
+        if storage.exists(storage.join(folder, datasets.DATASET_FILE)):
+            return describe_dataset(folder, datasets.read_dataset(folder))
+        result = ConversionResult(
+            folder,
+            manifest.rows,
+            rejected=count_rejects(folder),
+            deduplicated=manifest.deduplicated,
+            labels=tuple(manifest.labels),
+        )
+        raise TooManyRejectsError(
+            f"{result.num_rejected} of {manifest.rows} rows were refused, more than the "
+            f"{self.max_rejects:.2%} allowed. {conversion.list_rejects(folder)}",
+            f"All are listed in {result.rejects_path}. Mend them, or allow more with max_rejects "
+            f"(--max-rejects). {format_hint(result.rejected)}".rstrip(),
+            result,
+        )

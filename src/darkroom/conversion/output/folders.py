@@ -1,0 +1,95 @@
+"""The folders that a conversion writes to: made ready, resumed, cleared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from darkroom import storage
+from darkroom.conversion import sharding
+from darkroom.conversion.output import ownership
+from darkroom.conversion.shard import REPORT_SUFFIX, ShardTask, find_report
+from darkroom.dataset import commit as datasets
+from darkroom.dataset import journal, labels, rejects
+from darkroom.dataset.checksums import SUMS_FILE
+from darkroom.dataset.layout import Folders
+
+_MANIFEST_FOLDER = "manifest"
+
+
+def share_manifest(folders: Folders) -> Folders:
+    """Copies the manifest into the output, where remote workers can read it.
+
+    Returns:
+        The folders with the copy instead.
+
+    Raises:
+        OutputError: The output holds files that darkroom did not write.
+    """
+    shared = storage.join(folders.work, _MANIFEST_FOLDER)
+    copies = {
+        storage.join(folders.manifest, name): storage.join(shared, name)
+        for name in storage.list_folder(folders.manifest)
+    }
+    found = ownership.survey(folders)
+    found.check()
+    # Of the rest, what a journal names already; what a commit names, the commit goes on to prove.
+    attempt = (path for path in found.ours if path.startswith(f"{folders.work}/"))
+    named = journal.find_named(folders, dict.fromkeys(found.ours, 0))
+    journal.write_journal(folders, {*attempt, *named, *copies.values()})
+    storage.make_folder(shared)
+    for source, copy in copies.items():
+        storage.copy_file(source, copy)
+    return replace(folders, manifest=shared, manifest_rejects=shared)
+
+
+def prepare_output(folders: Folders, tasks: Sequence[ShardTask]) -> None:
+    """Makes the folders that tasks write to, and removes what an earlier conversion left in them.
+
+    If that one had the same plan and was killed, the shards that it finished stay. Before anything
+    is deleted, the journal names both what goes and what comes; so this can end at any moment.
+
+    Raises:
+        OutputError: The folders hold files that darkroom did not write; nothing was changed.
+    """
+    found = ownership.survey(folders)
+    found.check()
+    journal.write_journal(folders, {*found.ours, *_list_planned(folders, tasks)})
+    # From here on no reader takes what is left for a dataset.
+    storage.delete_file(storage.join(folders.examples, datasets.DATASET_FILE))
+    storage.sync_folder(folders.examples)
+    ownership.delete_ours(found, kept=set(_find_kept(folders, tasks)))
+    splits = {sharding.split_folder(task.range.split) for task in tasks}
+    inside = [storage.join(folders.examples, name) for name in sorted(splits)]
+    for folder in (*inside, folders.index, folders.rejects, tasks[0].work):
+        storage.make_folder(folder)
+
+
+def _list_planned(folders: Folders, tasks: Sequence[ShardTask]) -> Iterator[str]:
+    """Yields the paths of all files that a conversion may write, unfinished ones included."""
+    for task in tasks:
+        yield from task.files
+    for name in (rejects.PARQUET_FILE, rejects.JSONL_FILE):
+        yield storage.join(folders.rejects, name)
+    for folder, name in (
+        (folders.examples, labels.LABELS_FILE),
+        (folders.examples, datasets.DATASET_FILE),
+        (folders.index, SUMS_FILE),
+    ):
+        path = storage.join(folder, name)
+        yield from (path, storage.find_part(path))
+
+
+def _find_kept(folders: Folders, tasks: Sequence[ShardTask]) -> Iterator[str]:
+    """Yields the journal, the manifest, and the files of shards that a killed run has finished."""
+    yield journal.journal_path(folders)
+    # Where workers are remote, the manifest has just been put here for them.
+    if folders.manifest.startswith(f"{folders.work}/"):
+        for name in storage.list_folder(folders.manifest):
+            yield storage.join(folders.manifest, name)
+    work = tasks[0].work
+    reported = {storage.join(work, name) for name in storage.list_folder(work)}
+    for task in tasks:
+        report = task.work_file(REPORT_SUFFIX)
+        if report in reported and find_report(task):
+            yield from (report, task.index_file, storage.join(task.examples, task.file))

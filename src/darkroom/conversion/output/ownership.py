@@ -1,0 +1,159 @@
+"""What in an output darkroom can prove it wrote: it deletes and replaces nothing else.
+
+Proof is a journal or a commit that names a file, or what is in it; see `journal` and `proofs`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from darkroom import storage
+from darkroom.conversion.output import proofs
+from darkroom.dataset import checksums, journal, labels, rejects
+from darkroom.dataset import commit as datasets
+from darkroom.dataset.layout import Folders, is_reserved, is_reserved_for_rejects
+from darkroom.errors import DataError, OutputError
+from darkroom.runtime.text import make_visible
+from darkroom.storage.locks import LOCK_FILE, is_lock
+
+_SHOWN_FILES = 10
+# What proves others goes after them, so that a run that is killed in between can go on.
+_LAST = (checksums.SUMS_FILE, datasets.DATASET_FILE, journal.JOURNAL_FILE)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was found in an output under the names that a conversion uses.
+
+    Attributes:
+        folders: The folders of the output.
+        ours: Paths of the files that darkroom can prove it wrote, in the order in which they may be
+            deleted: if that ends early, the rest can still be proven.
+        foreign: Paths of all others, sorted.
+    """
+
+    folders: Folders
+    ours: tuple[str, ...]
+    foreign: tuple[str, ...]
+
+    def check(self, output_dir: str = "") -> None:
+        """Checks that nothing here is somebody else's.
+
+        Args:
+            output_dir: What the names in the message are relative to; the dataset when empty.
+
+        Raises:
+            OutputError: Something is.
+        """
+        if not self.foreign:
+            return
+        root = output_dir or self.folders.examples
+        count = len(self.foreign)
+        shown = ", ".join(_describe(path, root) for path in self.foreign[:_SHOWN_FILES])
+        more = f" and {count - _SHOWN_FILES} more" if count > _SHOWN_FILES else ""
+        raise OutputError(
+            f"{root} holds {count} file{'s' * (count > 1)} that darkroom did not write, or that "
+            f"changed since: {shown}{more}.",
+            f"Move {'them' if count > 1 else 'it'} elsewhere, or choose another output folder.",
+        )
+
+
+def survey(folders: Folders, *, whole: bool = False) -> Survey:
+    """Looks at everything that a conversion into these folders would replace.
+
+    Args:
+        folders: The folders of an output.
+        whole: Whether all that is in the dataset's folder counts, whatever it is called, because
+            the folder as a whole is to be replaced or removed. The lock does not count.
+
+    Raises:
+        OSError: Something cannot be read.
+    """
+    found = _list_files(folders, whole)
+    ours = journal.find_named(folders, found)
+    if datasets.DATASET_FILE in storage.list_folder(folders.examples):
+        try:
+            dataset = datasets.read_dataset(folders.examples)
+        except DataError:
+            pass  # what it names cannot be known
+        else:
+            ours.update(proofs.find_committed(folders, dataset, found))
+    elif found.keys() - ours:
+        ours.update(proofs.find_uncommitted(folders, found))
+    lock = storage.join(folders.examples, LOCK_FILE)
+    foreign = found.keys() - ours - ({lock} if is_lock(lock) else set())
+    return Survey(folders, tuple(sorted(ours, key=_rank)), tuple(sorted(foreign)))
+
+
+def delete_ours(found: Survey, kept: Collection[str] = ()) -> None:
+    """Deletes the files that a survey proved to be darkroom's, then the folders that are empty."""
+    storage.delete_files(path for path in found.ours if path not in kept)
+    remove_empty_folders(found.folders)
+
+
+def remove_empty_folders(folders: Folders) -> None:
+    """Removes folders without any file from under the names that a conversion uses."""
+    for name in storage.list_folder(folders.examples):
+        if is_reserved(name) and storage.is_folder(path := storage.join(folders.examples, name)):
+            storage.remove_empty_folders(path)
+
+
+def end_attempt(folders: Folders, *, committed: bool) -> None:
+    """Deletes what an attempt has in its work folder.
+
+    The journal goes last, and stays when nothing was committed: it is the only proof then. Of what
+    people read then, and may correct, it also says the content.
+    """
+    path = journal.journal_path(folders)
+    delete_named(folders, folders.work, () if committed else (path,))
+    if not committed:
+        named = journal.find_named(folders, _list_files(folders, whole=False)) - {path}
+        for_people = [
+            storage.join(folders.examples, labels.LABELS_FILE),
+            storage.join(folders.rejects, rejects.PARQUET_FILE),
+            storage.join(folders.rejects, rejects.JSONL_FILE),
+        ]
+        hashes = {each: storage.hash_file(each) for each in for_people if each in named}
+        journal.write_journal(folders, named, hashes=hashes)
+
+
+def delete_named(folders: Folders, folder: str, kept: Collection[str] = ()) -> None:
+    """Deletes from a folder of an output what the journal in that folder names, and the journal."""
+    named = journal.find_named(folders, _list_below(folder))
+    storage.delete_files(sorted(named.difference(kept), key=_rank))
+    storage.remove_empty_folders(folder)
+
+
+def _list_files(folders: Folders, whole: bool) -> dict[str, int]:
+    """Returns the lengths of all files that count, by path."""
+    found: dict[str, int] = {}
+    for name in storage.list_folder(folders.examples):
+        if whole or is_reserved(name):
+            found |= _list_below(storage.join(folders.examples, name))
+    if not folders.index.startswith(f"{folders.examples}/"):
+        found |= _list_below(folders.index)
+    if folders.rejects != folders.examples:
+        for name in storage.list_folder(folders.rejects):
+            if is_reserved_for_rejects(name):
+                found |= _list_below(storage.join(folders.rejects, name))
+    return found
+
+
+def _list_below(path: str) -> dict[str, int]:
+    files = storage.list_files(path).items()
+    return {storage.join(path, name) if name else path: length for name, length in files}
+
+
+def _rank(path: str) -> tuple[int, str]:
+    name = path.rpartition("/")[2]
+    return _LAST.index(name) + 1 if name in _LAST else 0, path
+
+
+def _describe(path: str, root: str) -> str:
+    if path.startswith(f"{root}/"):
+        path = path[len(root) + 1 :]
+    elif not storage.is_remote(root) and os.path.dirname(root) != "/":
+        path = os.path.relpath(path, root)
+    return make_visible(path)

@@ -1,0 +1,118 @@
+"""Threads that read images and prepare them, in order and in bounded memory.
+
+A thread takes rows by the batch: handing over one image at a time would cost more than reading it.
+Reading, decoding and hashing release the interpreter's lock, so threads fill all cores.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from darkroom import storage
+from darkroom.errors import TransientStorageError
+from darkroom.images.access import describe_failure
+from darkroom.images.decoders import ImagePreparer
+from darkroom.images.prepare import MAX_IMAGE_BYTES, ImageError, ImageOptions, PreparedImage
+from darkroom.images.sandbox import DecoderStartError
+from darkroom.manifest.table import ManifestRow
+from darkroom.runtime.ordered_work import Crew, OrderedWork
+
+_REMOTE_THREADS = 32
+# A batch that is large enough to make handing it over cheap; remote images take far longer.
+_BATCH_ROWS, _REMOTE_BATCH_ROWS = 8, 1
+_BATCH_BYTES = 2 << 20
+# Batches in flight for each thread, so that one slow image keeps nobody waiting.
+_BATCHES_PER_THREAD = 2
+_MAX_BYTES_IN_FLIGHT = 64 << 20  # of each shard
+_UNKNOWN_BYTES = 1 << 20
+
+Batch = list[ManifestRow]
+ReadImage = Callable[[str], PreparedImage | ImageError]
+_Out = TypeVar("_Out")
+
+
+class ImageReaders:
+    """A pool of threads that read images, kept from shard to shard.
+
+    Args:
+        options: How images are checked and stored.
+    """
+
+    def __init__(self, options: ImageOptions) -> None:
+        self._preparer = ImagePreparer(options)
+        threads = os.cpu_count() or 1
+        self._local = Crew(threads, "darkroom-reader"), threads
+        self._remote = Crew(_REMOTE_THREADS, "darkroom-remote-reader"), _REMOTE_THREADS
+        self._stopped = threading.Event()
+
+    def map_batches(
+        self,
+        work: Callable[[Batch, ReadImage], _Out],
+        rows: Iterable[ManifestRow],
+        take: Callable[[_Out], None],
+    ) -> None:
+        """Calls `work` with every batch of rows, and `take` with its results in their order.
+
+        Both are called in the threads: `work` in several at once, `take` by one at a time. When
+        something raises, the readers are closed, and no thread is at anything any more.
+
+        Args:
+            work: Takes rows, and what reads and prepares an image by its URI.
+            rows: The rows.
+            take: Takes what `work` returned.
+        """
+        try:
+            for is_remote, images in itertools.groupby(
+                rows, lambda row: storage.is_remote(row.uri)
+            ):
+                num_rows = _REMOTE_BATCH_ROWS if is_remote else _BATCH_ROWS
+                crew, threads = self._remote if is_remote else self._local
+                crew.run(
+                    OrderedWork(
+                        cut_batches(images, num_rows),
+                        lambda batch: work(batch, self._read),
+                        take,
+                        threads * _BATCHES_PER_THREAD,
+                        _MAX_BYTES_IN_FLIGHT,
+                    )
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Stops the threads; what they have begun is given up."""
+        self._stopped.set()
+        self._preparer.close()
+        for crew, _ in (self._local, self._remote):
+            crew.close()
+
+    def _read(self, uri: str) -> PreparedImage | ImageError:
+        if self._stopped.is_set():
+            raise InterruptedError("reading was stopped")
+        try:
+            return self._preparer.prepare(storage.read_bytes(uri, MAX_IMAGE_BYTES))
+        except ImageError as error:
+            return error
+        except (TransientStorageError, DecoderStartError, InterruptedError):
+            raise  # this says nothing of the image, which must not be refused for it
+        except (OSError, ValueError) as error:
+            return describe_failure(error)
+
+
+def cut_batches(rows: Iterable[ManifestRow], num_rows: int) -> Iterator[tuple[Batch, int]]:
+    """Yields batches of rows, and the bytes of their images as far as they are known."""
+    batch: Batch = []
+    size = 0
+    for row in rows:
+        batch.append(row)
+        size += _UNKNOWN_BYTES if row.size is None and row.uri else row.size or 0
+        if len(batch) >= num_rows or size >= _BATCH_BYTES:
+            yield batch, size
+            batch, size = [], 0
+    if batch:
+        yield batch, size

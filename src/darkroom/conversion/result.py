@@ -1,0 +1,130 @@
+"""What a conversion gives back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from darkroom import storage
+from darkroom.dataset import rejects
+from darkroom.dataset.commit import INDEX_FOLDER, Dataset
+from darkroom.errors import DataError
+from darkroom.validation.findings import format_count
+
+
+@dataclass(frozen=True)
+class ConversionResult:
+    """What a conversion did.
+
+    Attributes:
+        output_dir: The dataset.
+        rows: Rows of the source: written + all rejected + deduplicated.
+        written: Records written.
+        rejected: Number of refused rows by reason code.
+        deduplicated: Rows dropped because another says the same.
+        splits: Records by split.
+        shards: Number of files of records.
+        labels: The label map.
+        fingerprint: Fingerprint of the dataset; empty while a remote job runs.
+        already_complete: Whether the output was there before, and nothing was done.
+        job_id: Id of the remote job, when it was not waited for.
+    """
+
+    output_dir: str
+    rows: int
+    written: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    deduplicated: int = 0
+    splits: Mapping[str, int] = field(default_factory=dict)
+    shards: int = 0
+    labels: tuple[str, ...] = ()
+    fingerprint: str = ""
+    already_complete: bool = False
+    job_id: str | None = None
+
+    @property
+    def num_rejected(self) -> int:
+        """Refused rows in all."""
+        return sum(self.rejected.values())
+
+    @property
+    def rejects_path(self) -> str:
+        """Path of the refused rows as a manifest that can be converted once mended."""
+        return storage.join(self.output_dir, rejects.JSONL_FILE)
+
+    @property
+    def index_dir(self) -> str:
+        """Folder of the record index."""
+        return storage.join(self.output_dir, INDEX_FOLDER)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the result as values that JSON knows."""
+        names = (field.name for field in dataclasses.fields(self) if field.name != "labels")
+        values = {name: getattr(self, name) for name in names}
+        values |= {"rejected": dict(self.rejected), "splits": dict(self.splits)}
+        return values
+
+
+def format_result(result: ConversionResult) -> str:
+    """Returns the result as text for a terminal."""
+    if result.job_id:
+        rows = format_count(result.rows, "row")
+        return f"Submitted as {result.job_id}: {rows} to {result.output_dir}."
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in result.rejected.items())
+    splits = ", ".join(f"{split} {count:,}" for split, count in result.splits.items())
+    head = "Already complete: nothing was done.\n" if result.already_complete else ""
+    lines = [
+        f"{head}Rows in    {result.rows:,}",
+        f"Written    {result.written:,}  ({splits}) in {format_count(result.shards, 'shard')}",
+        f"Rejected   {result.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
+        f"Repeated   {result.deduplicated:,}",
+        f"Labels     {len(result.labels)}",
+        f"Dataset    {result.output_dir}",
+    ]
+    if result.num_rejected:
+        lines.append(f"Rejects    {result.rejects_path}")
+    return "\n".join(lines)
+
+
+class TooManyRejectsError(DataError):
+    """A conversion refused too many rows to be committed.
+
+    Attributes:
+        result: What it did; nothing counts as written.
+    """
+
+    def __init__(self, message: str, hint: str, result: ConversionResult) -> None:
+        super().__init__(message, hint)
+        self.result = result
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keeps the result when the error is pickled."""
+        return (type(self), (self.message, self.hint, self.result))
+
+
+def describe_dataset(
+    output_dir: str, dataset: Dataset, already_complete: bool = False
+) -> ConversionResult:
+    """Returns the result that a committed dataset stands for."""
+    return ConversionResult(
+        output_dir=output_dir,
+        rows=dataset.rows,
+        written=dataset.written,
+        rejected=count_rejects(output_dir),
+        deduplicated=dataset.deduplicated,
+        splits={name: split.records for name, split in dataset.splits.items()},
+        shards=sum(len(split.shards) for split in dataset.splits.values()),
+        labels=dataset.labels,
+        fingerprint=dataset.fingerprint,
+        already_complete=already_complete,
+    )
+
+
+def count_rejects(folder: str) -> dict[str, int]:
+    """Returns the number of refused rows in a dataset's folder by reason code."""
+    path = storage.join(folder, rejects.PARQUET_FILE)
+    counts = Counter(reject.reason for reject in rejects.read_rejects(path))
+    return dict(sorted(counts.items()))

@@ -1,0 +1,187 @@
+"""One shard: its worker reads its own images, checks them, and writes the file.
+
+Threads read, decode and encode while this one writes in the manifest's order, so a shard's bytes
+do not depend on how many threads there are.
+
+A finished shard leaves its report in the work folder, so that a later run of the same plan, after
+this one was killed, need not write it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
+
+from darkroom import storage
+from darkroom.conversion.encode import EncodedRows, encode_rows
+from darkroom.conversion.readers import ImageReaders, cut_batches
+from darkroom.conversion.sharding import ShardRange, index_file, shard_file
+from darkroom.dataset.index import IndexWriter
+from darkroom.dataset.rejects import RejectsWriter
+from darkroom.dataset.tfrecord import GZIP_SUFFIX, RecordWriter
+from darkroom.images.prepare import ImageOptions
+from darkroom.manifest.table import read_manifest_rows
+
+_BATCH_ROWS = 256
+_PART, _REJECTS, REPORT_SUFFIX = ".part", ".rejects.parquet", ".json"
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """All that a worker needs to write one shard; a few hundred bytes.
+
+    Attributes:
+        range: Its rows in the manifest.
+        manifest: Folder of the manifest.
+        examples: Folder of the dataset.
+        index: Folder of the index.
+        work: Folder for what is not finished, and for the shard's rejects and report.
+        inputs: Kind of every input column by name.
+        has_images: Whether rows name images.
+        image: How images are checked and stored.
+        compressed: Whether the file is gzip.
+        total: Rows of the whole manifest, for progress.
+        source: Fingerprint of the source, kept with the index so that a rerun knows it again.
+    """
+
+    range: ShardRange
+    manifest: str
+    examples: str
+    index: str
+    work: str
+    inputs: Mapping[str, str]
+    has_images: bool
+    image: ImageOptions
+    compressed: bool
+    total: int
+    source: str
+
+    @property
+    def file(self) -> str:
+        """Path of the shard below the dataset."""
+        suffix = GZIP_SUFFIX if self.compressed else ""
+        return shard_file(self.range.split, self.range.shard, self.range.num_shards, suffix)
+
+    @property
+    def index_file(self) -> str:
+        """Path of the shard's index."""
+        return storage.join(self.index, index_file(self.range.number, self.range.total))
+
+    def work_file(self, suffix: str) -> str:
+        """Path of a file of the shard in the work folder."""
+        return storage.join(self.work, f"shard-{self.range.number:05d}{suffix}")
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of all files that its worker may write, unfinished ones included."""
+        report = self.work_file(REPORT_SUFFIX)
+        work = [self.work_file(_PART), self.work_file(_REJECTS), report, storage.find_part(report)]
+        return [storage.join(self.examples, self.file), self.index_file, *work]
+
+
+class ShardReport(NamedTuple):
+    """What became of a shard.
+
+    Attributes:
+        number: Its number within the dataset.
+        split: Its split.
+        file: Its path below the dataset.
+        records: Number of its records.
+        size_bytes: Length of the file.
+        sha256: SHA-256 of the file, hexadecimal.
+        rejects: Path of its rejects.
+        rejected: Number of its rejects.
+    """
+
+    number: int
+    split: str
+    file: str
+    records: int
+    size_bytes: int
+    sha256: str
+    rejects: str
+    rejected: int
+
+
+def write_shard(
+    task: ShardTask,
+    readers: ImageReaders | None,
+    tick: Callable[[int], None] = lambda num_rows: None,
+) -> ShardReport:
+    """Writes a shard, its index and its rejects, unless an earlier run has done it.
+
+    Args:
+        task: What to write.
+        readers: What reads images; None where rows have none.
+        tick: Called with the number of rows done since the last call.
+    """
+    if report := find_report(task):
+        tick(task.range.num_rows)
+        return report
+    rows = read_manifest_rows(task.manifest, task.range.first_row, task.range.num_rows)
+    rejects_path = task.work_file(_REJECTS)
+    with (
+        _shard_file(task) as file,
+        IndexWriter(task.index_file, task.range.shard, task.inputs, task.source) as index,
+        RejectsWriter(rejects_path) as rejects,
+    ):
+        writer = RecordWriter(file, task.compressed)
+
+        def write(encoded: EncodedRows) -> None:
+            writer.write_framed(encoded.pieces, len(encoded.index_rows))
+            index.add(encoded.index_rows)
+            for reject in encoded.rejects:
+                rejects.add(reject)
+            tick(encoded.num_rows)
+
+        if readers:
+            readers.map_batches(encode_rows, rows, write)
+        else:
+            for batch, _ in cut_batches(rows, _BATCH_ROWS):
+                write(encode_rows(batch, None))
+        writer.close()
+    report = ShardReport(
+        task.range.number,
+        task.range.split,
+        task.file,
+        writer.records,
+        writer.size_bytes,
+        writer.sha256,
+        rejects_path,
+        rejects.count,
+    )
+    report_path = task.work_file(REPORT_SUFFIX)
+    storage.write_bytes(report_path, json.dumps(report).encode(), known_part=True)
+    return report
+
+
+def find_report(task: ShardTask) -> ShardReport | None:
+    """Returns the report of a shard that an earlier run of the same plan has finished.
+
+    Not when it refused images: what was in their way may have been mended since.
+    """
+    try:
+        report = ShardReport(*json.loads(storage.read_bytes(task.work_file(REPORT_SUFFIX))))
+        size = storage.stat_file(storage.join(task.examples, report.file)).size_bytes
+        storage.stat_file(task.index_file)
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+    return report if size == report.size_bytes and not report.rejected else None
+
+
+@contextmanager
+def _shard_file(task: ShardTask) -> Iterator[BinaryIO]:
+    """Yields the file to write to; it takes its final name only when the block ends well."""
+    final = storage.join(task.examples, task.file)
+    if storage.is_remote(final):
+        with storage.open_write(final) as file:
+            yield file
+        return
+    part = task.work_file(_PART)
+    with storage.open_write(part) as file:
+        yield file
+        storage.sync_file(file)
+    storage.rename(part, final)

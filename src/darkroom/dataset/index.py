@@ -1,0 +1,194 @@
+"""The record index: one row for every written record, beside the records.
+
+Statistics, leakage, reports and reruns read the index, never the images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from darkroom import storage
+from darkroom.dataset.schema import Kind
+from darkroom.storage.parquet import BATCH_ROWS
+
+INDEX_PATTERN = "index-*.parquet"
+_SOURCE = b"darkroom.source"
+
+_COLUMNS = (
+    ("key", pa.string()),
+    ("row", pa.int64()),
+    ("uri", pa.string()),
+    ("split", pa.string()),
+    ("label", pa.string()),
+    ("sha256", pa.string()),
+    ("pixel_hash", pa.string()),
+    ("height", pa.int64()),
+    ("width", pa.int64()),
+    ("channels", pa.int64()),
+    ("format", pa.string()),
+    ("size_bytes", pa.int64()),
+    ("luminance", pa.float64()),
+    ("changes", pa.string()),
+    ("source_format", pa.string()),
+    ("source_height", pa.int64()),
+    ("source_width", pa.int64()),
+    ("shard", pa.int64()),
+    ("position", pa.int64()),
+)
+_INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
+
+
+def index_schema(inputs: Mapping[str, str]) -> pa.Schema:
+    """Returns the columns of an index.
+
+    Args:
+        inputs: Kind of every input column by name; they stand in the struct `extra`, so that no
+            name of the user's can meet one of ours.
+    """
+    fields = [pa.field(name, kind) for name, kind in _COLUMNS]
+    if inputs:
+        extra = [pa.field(name, _INPUT_TYPES[Kind(kind)]) for name, kind in inputs.items()]
+        fields.append(pa.field("extra", pa.struct(extra)))
+    return pa.schema(fields)
+
+
+class IndexRow(NamedTuple):
+    """What the index says of a record, besides its place; see `PreparedImage`.
+
+    Attributes:
+        key: Key of the example.
+        row: Its number in the source.
+        uri: URI of its image.
+        split: Its split.
+        label: Its label.
+        extra: Its input columns by name.
+        sha256: SHA-256 of the image as written, hexadecimal.
+        pixel_hash: Hash of the pixels.
+        height: Height as written, in pixels.
+        width: Width as written, in pixels.
+        channels: 1 or 3.
+        format: `jpeg`, `png` or `RAW`.
+        size_bytes: Bytes of the image as written.
+        luminance: Mean luminance, 0 to 255.
+        changes: Codes of what was changed, joined by commas.
+        source_format: Format of the file.
+        source_height: Height in the file.
+        source_width: Width in the file.
+    """
+
+    key: str
+    row: int
+    uri: str
+    split: str
+    label: str | None
+    extra: Mapping[str, Any] | None = None
+    sha256: str | None = None
+    pixel_hash: str | None = None
+    height: int | None = None
+    width: int | None = None
+    channels: int | None = None
+    format: str | None = None
+    size_bytes: int | None = None
+    luminance: float | None = None
+    changes: str | None = None
+    source_format: str | None = None
+    source_height: int | None = None
+    source_width: int | None = None
+
+
+class IndexWriter:
+    """Writes the index of a shard in bounded memory; a context manager.
+
+    Args:
+        path: The file.
+        shard: Number of the shard within its split.
+        inputs: Kind of every input column by name.
+        source: Fingerprint of the source, kept in the file's metadata, so that a rerun knows it.
+    """
+
+    def __init__(self, path: str, shard: int, inputs: Mapping[str, str], source: str) -> None:
+        self._schema = index_schema(inputs).with_metadata({_SOURCE: source.encode()})
+        self._file = storage.open_write(path)
+        self._writer = pq.ParquetWriter(self._file, self._schema)
+        self._shard = shard
+        self._position = 0
+        self._rows: list[IndexRow] = []
+
+    def __enter__(self) -> IndexWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        if kind is None:
+            self._flush()
+        self._writer.close()
+        if kind is None:
+            storage.sync_file(self._file)
+        # On an error, what would be half a file does not appear in a remote store.
+        self._file.__exit__(kind, *rest)
+
+    def add(self, rows: Iterable[IndexRow]) -> None:
+        """Adds rows in the order of their records."""
+        self._rows.extend(rows)
+        if len(self._rows) >= BATCH_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        count = len(self._rows)
+        if not count:
+            return
+        columns: dict[str, Any] = dict(
+            zip(IndexRow._fields, zip(*self._rows, strict=True), strict=True)
+        )
+        columns["shard"] = [self._shard] * count
+        columns["position"] = range(self._position, self._position + count)
+        arrays = [pa.array(columns[field.name], field.type) for field in self._schema]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._position += count
+        self._rows = []
+
+
+def list_index_files(folder: str) -> list[str]:
+    """Returns the paths of a folder's index files in order."""
+    return storage.match_pattern(storage.join(folder, INDEX_PATTERN))
+
+
+def read_source_fingerprint(folder: str) -> str:
+    """Returns the fingerprint of the source that an index was made from; empty when unknown."""
+    for path in list_index_files(folder)[:1]:
+        with storage.open_read(path) as file:
+            metadata = pq.read_schema(file).metadata or {}
+            return str(metadata.get(_SOURCE, b"").decode())
+    return ""
+
+
+def is_index_file(path: str) -> bool:
+    """Tells whether a Parquet file was written as an index.
+
+    Raises:
+        ArrowException: It is not a Parquet file.
+    """
+    with storage.open_read(path) as file:
+        schema = pq.read_schema(file)
+    return _SOURCE in (schema.metadata or {}) and {name for name, _ in _COLUMNS} <= set(
+        schema.names
+    )
+
+
+def read_index(folder: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Reads a whole index.
+
+    Raises:
+        FileNotFoundError: The folder has no index files.
+    """
+    paths = list_index_files(folder)
+    if not paths:
+        raise FileNotFoundError(f"{folder} has no {INDEX_PATTERN}")
+    tables = []
+    for path in paths:
+        with storage.open_read(path) as file:
+            tables.append(pq.read_table(file, columns=columns))
+    return pa.concat_tables(tables)

@@ -1,0 +1,162 @@
+"""The journal of an attempt: all files that it will write, listed before it writes the first.
+
+Nothing foreign has one of these names when the journal is written, so whatever has one later is
+darkroom's, however the attempt ends. Names are relative to the folder that they are in, so that a
+journal moves with its output.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from darkroom import storage
+from darkroom.dataset import commit as datasets
+from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders, is_reserved
+
+JOURNAL_FILE = "journal.json"
+
+_FORMAT_VERSION = 1
+_HEADER = f'{{\n "darkroom_journal": {_FORMAT_VERSION},\n'
+_MAX_BYTES = 1 << 28
+# The name of a plan's folder, by which attempts of version 0.1.0 are known: they had no journal.
+PLAN_FOLDER = re.compile(r"[0-9a-f]{16}")
+_MARKS = (datasets.DATASET_FILE, datasets.WORK_FOLDER)
+
+
+def journal_path(folders: Folders) -> str:
+    """Returns the path of the journal of an output."""
+    return storage.join(folders.work, JOURNAL_FILE)
+
+
+def write_journal(
+    folders: Folders,
+    paths: Iterable[str],
+    path: str = "",
+    hashes: Mapping[str, str] | None = None,
+) -> None:
+    """Writes a journal atomically; after this it survives a crash.
+
+    Args:
+        folders: The folders of the output.
+        paths: The files; one that ends in `/` stands for all that is below it.
+        path: The journal; that of the attempt when empty.
+        hashes: The SHA-256 of files, by path; each is named only as long as it has this content.
+    """
+    path = path or journal_path(folders)
+    folder = path.rpartition("/")[0]
+    storage.make_folder(folder)
+    names: dict[str, list[str]] = {role: [] for role in _list_roles(folders)}
+    for each in sorted(set(paths)):
+        role, name = _split(folders, each)
+        names[role].append(name)
+    sums = {"/".join(_split(folders, each)): sha256 for each, sha256 in (hashes or {}).items()}
+    journal = {"darkroom_journal": _FORMAT_VERSION, **names, "sha256": sums}
+    text = json.dumps(journal, indent=1) + "\n"
+    storage.write_bytes(path, text.encode(), known_part=True)
+    storage.sync_folder(folders.examples)
+
+
+def find_named(folders: Folders, found: Mapping[str, int]) -> set[str]:
+    """Returns those of the files in an output that a journal in it names, and the journals.
+
+    Args:
+        folders: The folders of the output.
+        found: The lengths of the files in it, by path.
+    """
+    ours: set[str] = set()
+    dataflow = storage.join(folders.examples, DATAFLOW_FOLDER, JOURNAL_FILE)
+    for path in (journal_path(folders), dataflow):
+        if path in found and (named := _read(folders, path)) is not None:
+            below = tuple(name for name in named if name.endswith("/"))
+            ours |= {path, *(n for n in found if n.startswith(below) or _is_named(n, named))}
+        if (part := storage.find_part(path)) in found and _is_part(part):
+            ours.add(part)
+    return ours
+
+
+def is_output(folder: str) -> bool:
+    """Tells whether darkroom has written, or begun to write, a dataset into a folder.
+
+    Raises:
+        OSError: The folder cannot be read.
+    """
+    if datasets.is_commit(storage.join(folder, datasets.DATASET_FILE)):
+        return True
+    folders = Folders.of_dataset(folder)
+    names = storage.list_folder(folders.work)
+    if JOURNAL_FILE in names and _read(folders, journal_path(folders)) is not None:
+        return True
+    return any(PLAN_FOLDER.fullmatch(name) for name in names)
+
+
+def find_outputs(folder: str) -> tuple[list[str], list[str]]:
+    """Returns the files below a folder without those of darkroom's outputs, and these outputs.
+
+    Left out is what a conversion writes into an output: images beside that are still images.
+
+    Returns:
+        Both as paths relative to the folder.
+
+    Raises:
+        OSError: A folder cannot be read.
+    """
+    outputs: dict[str, bool] = {}
+
+    def is_left_out(inside: str, name: str) -> bool:
+        if inside not in outputs:
+            outputs[inside] = is_output(storage.join(folder, inside))
+        return outputs[inside] and is_reserved(name)
+
+    files = list(storage.walk_files(folder, _MARKS, is_left_out))
+    return files, [inside for inside, found in outputs.items() if found]
+
+
+def _list_roles(folders: Folders) -> dict[str, str]:
+    # The index first: in a dataset with everything in it, it is inside the folder of the examples.
+    return {"index": folders.index, "examples": folders.examples, "rejects": folders.rejects}
+
+
+def _split(folders: Folders, path: str) -> tuple[str, str]:
+    """Returns the role of the folder that a file is in, and its name there."""
+    for role, folder in _list_roles(folders).items():
+        if path.startswith(f"{folder}/"):
+            return role, path[len(folder) + 1 :]
+    raise ValueError(f"{path} is not in the output {folders.examples}")
+
+
+def _is_named(path: str, named: Mapping[str, str]) -> bool:
+    """Tells whether a journal names a file, and with what is in it where it says that."""
+    sha256 = named.get(path)
+    return sha256 == "" or (sha256 is not None and sha256 == storage.hash_file(path))
+
+
+def _read(folders: Folders, path: str) -> dict[str, str] | None:
+    """Returns the files that a journal names, with their SHA-256 where it has that.
+
+    None when the file is not a journal.
+    """
+    try:
+        listed = json.loads(storage.read_bytes(path, _MAX_BYTES))
+        if listed["darkroom_journal"] != _FORMAT_VERSION:
+            return None
+        return dict(_join_names(folders, listed))
+    except (*storage.UNUSABLE, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _join_names(folders: Folders, listed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for role, folder in _list_roles(folders).items():
+        for name in listed[role]:
+            yield storage.join(folder, name), str(listed["sha256"].get(f"{role}/{name}", ""))
+
+
+def _is_part(path: str) -> bool:
+    """Tells whether a file is a journal that was not finished."""
+    try:
+        begun = storage.read_bytes(path, _MAX_BYTES)[: len(_HEADER)]
+    except storage.UNUSABLE:
+        return False
+    return _HEADER.encode().startswith(begun)

@@ -1,0 +1,71 @@
+"""Why an image file cannot be read, as a reason code; and whether any can be read at all."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from darkroom import storage
+from darkroom.errors import AccessError, StorageError, TransientStorageError
+from darkroom.images.headers import ImageError
+from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.storage import FileTooLargeError, NotAFileError
+
+PROBED_IMAGES = 16
+
+
+def describe_failure(error: OSError | ValueError) -> ImageError:
+    """Returns the reason why an image file could not be read.
+
+    Args:
+        error: What `storage.read_bytes` raised. Not a `TransientStorageError`: that says nothing of
+            the image, and must not cost its row.
+    """
+    if isinstance(error, FileNotFoundError):
+        return ImageError("missing", "there is no such file")
+    if isinstance(error, AccessError):
+        return ImageError("permission_denied", error.message)
+    if isinstance(error, PermissionError):
+        return ImageError("permission_denied", "the file, or a folder above it, may not be read")
+    # A socket cannot even be opened.
+    is_socket = isinstance(error, OSError) and error.errno == errno.ENXIO
+    if is_socket or isinstance(error, NotAFileError | IsADirectoryError | NotADirectoryError):
+        return ImageError("not_a_file", "it is a folder, a device, a pipe or a socket")
+    if isinstance(error, FileTooLargeError):
+        return ImageError("too_large", f"it has more than {MAX_IMAGE_BYTES:,} bytes")
+    if isinstance(error, OSError) and error.errno == errno.ELOOP:
+        return ImageError("link_loop", "it is a symbolic link that leads back to itself")
+    return ImageError("unreadable", str(error))
+
+
+def check_access(uris: Sequence[str]) -> None:
+    """Tries to read some images, so that wrong permissions do not turn every row into a reject.
+
+    Args:
+        uris: Images of a dataset, as many as should be tried.
+
+    Raises:
+        StorageError: All of them exist, and none may be read; or their store is out of order.
+    """
+    with ThreadPoolExecutor(PROBED_IMAGES) as pool:
+        errors = list(pool.map(_try_to_read, uris))
+    if errors and all(errors):
+        many = f"None of the first {len(errors)} images" if len(errors) > 1 else "The only image"
+        raise StorageError(
+            f"{many} may be read: {uris[0]} ({errors[0]}).",
+            "Grant this user, or the service account that it stands for, the right to read them.",
+        )
+
+
+def _try_to_read(uri: str) -> PermissionError | None:
+    try:
+        # Opened, and found too large to be read.
+        storage.read_bytes(uri, limit_bytes=0)
+    except PermissionError as error:
+        return error
+    except TransientStorageError:
+        raise
+    except (OSError, ValueError):
+        return None  # conversion will say what it is
+    return None

@@ -1,0 +1,72 @@
+"""Prepares images for conversion: plain ones here, all others in processes with limits."""
+
+from __future__ import annotations
+
+import os
+from queue import LifoQueue
+
+from darkroom.images.memory import BUDGET, TRIM_BYTES, MemoryBudget, MemoryNeededError, Need
+from darkroom.images.prepare import ImageOptions, PreparedImage, prepare_plain
+from darkroom.images.sandbox import DEADLINE_SECONDS, DecoderProcess
+
+# What every process may take without asking, so that most images are sent once.
+_FIRST = Need(TRIM_BYTES, TRIM_BYTES)
+
+
+class ImagePreparer:
+    """Prepares images, in any number of threads.
+
+    An image whose decoder crashes, hangs or asks for too much memory is refused; others notice
+    nothing. At most one process a core is started, when first needed. Large images wait for each
+    other, so that memory stays bounded whatever they are.
+
+    Args:
+        options: How images are checked and stored.
+        deadline_seconds: Time that an image in another process may take.
+        budget: Memory for all images at once.
+    """
+
+    def __init__(
+        self,
+        options: ImageOptions,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        budget: MemoryBudget = BUDGET,
+    ) -> None:
+        self._options = options
+        self._budget = budget
+        count = os.cpu_count() or 1
+        self._processes = [DecoderProcess(options, deadline_seconds) for _ in range(count)]
+        # Last in, first out: one that runs already is taken before one that would have to start.
+        self._idle: LifoQueue[DecoderProcess] = LifoQueue()
+        for process in self._processes:
+            self._idle.put(process)
+
+    def prepare(self, data: bytes) -> PreparedImage:
+        """Returns what is written for the bytes of an image file.
+
+        Raises:
+            ImageError: The bytes are no image, damaged, of an unsupported kind or too large; or
+                they made the decoder crash, hang or run out of memory.
+            DecoderStartError: The process for decoding cannot be started.
+            InterruptedError: `close` was called.
+        """
+        prepared = prepare_plain(data, self._options, self._budget.reserve)
+        return prepared or self._prepare_apart(data)
+
+    def _prepare_apart(self, data: bytes) -> PreparedImage:
+        process = self._idle.get()
+        try:
+            try:
+                with self._budget.reserve(_FIRST):
+                    return process.prepare(data, _FIRST.num_bytes)
+            except MemoryNeededError as error:
+                need = error.need
+            with self._budget.reserve(need):
+                return process.prepare(data, need.num_bytes)
+        finally:
+            self._idle.put(process)
+
+    def close(self) -> None:
+        """Ends the processes; threads that still prepare an image get `InterruptedError`."""
+        for process in self._processes:
+            process.close()

@@ -1,0 +1,138 @@
+"""How much memory an image takes while it is prepared, and who may take how much at once."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import NamedTuple
+
+from darkroom.images.headers import JPEG, PNG, ImageError
+
+# A JPEG of this many pixels takes 192 MiB as RGB.
+MAX_PIXELS = 1 << 26
+
+# Made of next to nothing: such a file may take little memory only, and so be no bomb.
+_BOMB_RATIO = 100
+_BOMB_BYTES = 96 << 20
+
+# The C library keeps much of what so large an image has left.
+TRIM_BYTES = 32 << 20
+
+# The most that decoding, converting and encoding were seen to take for a pixel, in bytes.
+_BYTES_PER_PIXEL = {JPEG: 13, PNG: 12, "gif": 8, "bmp": 10, "tiff": 12, "webp": 22}
+_BYTES_PER_PIXEL |= {"avif": 20, "heic": 18}
+
+
+class Need(NamedTuple):
+    """What an image takes while it is prepared.
+
+    Attributes:
+        num_bytes: Memory.
+        held_bytes: What it counts for when images share the memory that there is.
+    """
+
+    num_bytes: int
+    held_bytes: int
+
+
+class MemoryNeededError(Exception):
+    """An image takes more memory than was granted: its `need`."""
+
+    def __init__(self, need: Need) -> None:
+        super().__init__(need)
+        self.need = need
+
+
+Reserve = Callable[[Need], AbstractContextManager[None]]
+
+
+def reserve_nothing(need: Need) -> AbstractContextManager[None]:
+    """Reserves no memory: for callers that prepare one image at a time."""
+    return nullcontext()
+
+
+def check_num_pixels(height: int, width: int) -> None:
+    """Checks that an image may be decoded.
+
+    Raises:
+        ImageError: It has too many pixels.
+    """
+    if height * width > MAX_PIXELS:
+        raise ImageError(
+            "too_large", f"{width} x {height} pixels are more than {MAX_PIXELS:,} together"
+        )
+
+
+def count_plain_jpeg_bytes(num_pixels: int, channels: int, num_scans: int, stays: bool) -> int:
+    """Returns the bytes that a JPEG takes which libjpeg-turbo decodes, and encodes if need be."""
+    pixels = num_pixels * channels
+    coefficients = 2 * pixels if num_scans > 1 else 0
+    return max(pixels + coefficients, 0 if stays else num_pixels * _BYTES_PER_PIXEL[JPEG])
+
+
+def count_bytes(num_pixels: int, source_format: str, is_gray: bool = False) -> int:
+    """Returns the bytes that any other image takes, at the most."""
+    num_bytes = num_pixels * _BYTES_PER_PIXEL[source_format]
+    # An eighth of a byte a pixel, or two, become one; elsewhere gray is decoded as colour.
+    return num_bytes // 2 if is_gray and source_format in (PNG, "tiff", "bmp") else num_bytes
+
+
+def check_need(num_pixels: int, num_bytes: int, size_bytes: int) -> Need:
+    """Checks that an image which takes much memory is not made of next to nothing.
+
+    Args:
+        num_pixels: Number of its pixels.
+        num_bytes: Memory that preparing it takes.
+        size_bytes: Length of its file.
+
+    Raises:
+        ImageError: It is a decompression bomb.
+    """
+    if 3 * num_pixels <= _BOMB_RATIO * size_bytes:
+        return Need(num_bytes, num_bytes)
+    if num_bytes > _BOMB_BYTES:
+        text = (
+            f"{num_pixels:,} pixels in {size_bytes:,} bytes look like a decompression bomb: files "
+            f"that decompress more than 1 : {_BOMB_RATIO} get {_BOMB_BYTES >> 20} MiB of memory, "
+            f"and it takes {num_bytes >> 20:,}"
+        )
+        raise ImageError("too_large", text)
+    return Need(num_bytes, 2 * num_bytes)
+
+
+def trim_memory() -> None:
+    """Gives memory that was freed back to the system, where the C library can be told to."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+class MemoryBudget:
+    """Memory that several threads share; who needs more than there is has it all, alone."""
+
+    def __init__(self, total_bytes: int) -> None:
+        self._total_bytes = total_bytes
+        self._free_bytes = total_bytes
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def reserve(self, need: Need) -> Iterator[None]:
+        """Waits until there is enough, and holds it for the length of the block."""
+        held_bytes = min(need.held_bytes, self._total_bytes)
+        with self._changed:
+            self._changed.wait_for(lambda: self._free_bytes >= held_bytes)
+            self._free_bytes -= held_bytes
+        try:
+            yield
+        finally:
+            if need.num_bytes > TRIM_BYTES:
+                trim_memory()
+            with self._changed:
+                self._free_bytes += held_bytes
+                self._changed.notify_all()
+
+
+# Of suspected bombs one at a time on two cores, so that a conversion stays below 400 MiB with them.
+BUDGET = MemoryBudget(_BOMB_BYTES * max(2, os.cpu_count() or 1))

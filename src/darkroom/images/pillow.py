@@ -1,0 +1,176 @@
+"""Decoding with Pillow: everything that is not a plain JPEG."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from PIL import Image, UnidentifiedImageError
+
+from darkroom.images.headers import JPEG, PNG, ImageError, parse_webp_size
+from darkroom.images.memory import (
+    MemoryNeededError,
+    Reserve,
+    check_need,
+    check_num_pixels,
+    count_bytes,
+    reserve_nothing,
+)
+from darkroom.images.pixels import Pixels, convert_to_rgb, turn_upright
+
+# Pillow opens nothing else, each by the one reader that is named here: its rarer readers are where
+# its faults are found.
+_READERS = {
+    JPEG: ("JPEG", "PIL.JpegImagePlugin"),
+    PNG: ("PNG", "PIL.PngImagePlugin"),
+    "gif": ("GIF", "PIL.GifImagePlugin"),
+    "bmp": ("BMP", "PIL.BmpImagePlugin"),
+    "webp": ("WEBP", "PIL.WebPImagePlugin"),
+    "tiff": ("TIFF", "PIL.TiffImagePlugin"),
+    "avif": ("AVIF", "PIL.AvifImagePlugin"),
+    "heic": ("HEIF", "pillow_heif.HeifImagePlugin"),
+}
+_ORIENTATION_TAG, _BITS_TAG = 0x0112, 0x0102
+
+_NO_READER = "this Pillow was built without {}"
+_MISSING = {
+    "avif": "this Pillow reads no AVIF; its wheels do from version 11.3 on",
+    "heic": "HEIC images need the extra 'heic' (pillow-heif), which is not installed",
+}
+
+# Pillow warns of what is checked here. A filter around each call would not do: threads share them.
+warnings.filterwarnings("ignore", module=r"PIL\.")
+
+
+class Header(NamedTuple):
+    """What an image file says of itself.
+
+    Attributes:
+        height: Its height in pixels, as stored.
+        width: Its width in pixels, as stored.
+        channels: Number of its channels.
+        profile: Its embedded ICC profile; None when it has none.
+    """
+
+    height: int
+    width: int
+    channels: int
+    profile: bytes | None
+
+
+class Decoded(NamedTuple):
+    """A decoded image, upright and in 8 bits.
+
+    Attributes:
+        pixels: uint8 [height, width], or [height, width, 3] RGB.
+        changes: Codes of what that took; empty when the file holds just these pixels.
+        profile: ICC profile of RGB pixels that are not known to be sRGB.
+    """
+
+    pixels: Pixels
+    changes: list[str]
+    profile: bytes | None = None
+
+
+def read_header(data: bytes, source_format: str) -> Header:
+    """Returns what an image file says of itself, undecoded.
+
+    Raises:
+        ImageError: The file is damaged.
+    """
+    with _open(data, source_format) as image:
+        channels = len(image.getbands())
+        return Header(image.height, image.width, channels, image.info.get("icc_profile"))
+
+
+def decode(data: bytes, source_format: str, reserve: Reserve = reserve_nothing) -> Decoded:
+    """Decodes an image, or the first one of several, completely.
+
+    Args:
+        data: The file.
+        source_format: Its format.
+        reserve: Called with the memory that it takes, before it takes it.
+
+    Raises:
+        ImageError: The file is damaged, of an unsupported kind or too large.
+    """
+    changes = [] if source_format in (JPEG, PNG) else [f"format:{source_format}"]
+    if source_format == "webp":  # opening one takes the memory for its canvas already
+        _reserve(data, source_format, parse_webp_size(data), reserve)
+    with _open(data, source_format) as image:
+        _reserve(data, source_format, (image.height, image.width), reserve, image.mode)
+        return _load(image, changes)
+
+
+def _reserve(
+    data: bytes, source_format: str, size: tuple[int, int], reserve: Reserve, mode: str = ""
+) -> None:
+    """Checks that an image may be decoded, and that there is memory for it."""
+    check_num_pixels(*size)
+    num_pixels = size[0] * size[1]
+    num_bytes = count_bytes(num_pixels, source_format, mode.startswith(("1", "L", "I;16")))
+    with reserve(check_need(num_pixels, num_bytes, len(data))):
+        return
+
+
+def _load(image: Any, changes: list[str]) -> Decoded:
+    if getattr(image, "is_animated", False):
+        changes.append("first_frame")
+    if image.format == "TIFF" and max(image.tag_v2.get(_BITS_TAG, (8,))) > 8:
+        changes.append("bit_depth")
+    # Pillow turns a TIFF while it loads, and finds EXIF data behind a PNG's pixels only then.
+    orientation = _read_orientation(image)
+    image.load()
+    is_rgb = image.mode in ("RGB", "RGBA", "P", "PA")
+    profile = image.info.get("icc_profile") if is_rgb else None
+    left = _read_orientation(image)
+    if max(orientation, left) > 1:
+        changes.append("orientation")
+    pixels = convert_to_rgb(image, changes)
+    return Decoded(turn_upright(pixels, left), changes, profile)
+
+
+def _read_orientation(image: Any) -> int:
+    """Returns the EXIF orientation of an image, 1 to 8; other metadata does not count."""
+    if image.format != "TIFF" and "exif" not in image.info:
+        return 1
+    value = image.getexif().get(_ORIENTATION_TAG, 1)
+    return value if value in range(2, 9) else 1
+
+
+@contextmanager
+def _open(data: bytes, source_format: str) -> Iterator[Any]:
+    """Opens an image; whatever a damaged one makes Pillow raise becomes its refusal."""
+    reader = _load_reader(source_format)
+    try:
+        with Image.open(io.BytesIO(data), formats=[reader]) as image:
+            yield image
+    except (ImageError, MemoryNeededError):
+        raise
+    except MemoryError as error:
+        raise ImageError("decoder_memory", "it takes more memory than its size asks for") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise ImageError("too_large", str(error)) from None
+    except UnidentifiedImageError:
+        text = f"its header is not one of {reader}, or is damaged"
+        raise ImageError("undecodable", text) from None
+    except Exception as error:  # noqa: BLE001  there is no telling what it raises
+        text = f"{type(error).__name__}: {error}"
+        reason = "truncated" if "truncated" in text.lower() else "undecodable"
+        raise ImageError(reason, text) from None
+
+
+def _load_reader(source_format: str) -> str:
+    """Loads Pillow's reader of a format; returns the name that Pillow has for it."""
+    name, module = _READERS[source_format]
+    try:
+        is_supported = getattr(import_module(module), "SUPPORTED", True)
+    except ImportError:
+        is_supported = False
+    if is_supported and name in Image.OPEN:
+        return name
+    raise ImageError("unsupported_format", _MISSING.get(source_format, _NO_READER).format(name))

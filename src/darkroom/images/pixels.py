@@ -1,0 +1,207 @@
+"""Pixels in memory: upright, 8 bits, gray or sRGB; their hash, their brightness, their encoding."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import simplejpeg
+import xxhash
+from PIL import Image, ImageCms
+
+from darkroom.images.headers import JPEG, ImageError
+
+# `image/format` of pixels as they are; no file has this format.
+RAW = "RAW"
+# Little is lost of an image that cannot keep its bytes.
+JPEG_QUALITY = 95
+# From this quality on a JPEG has its colours in full: below, what that takes is lost elsewhere.
+_FULL_COLOUR_QUALITY = 95
+_LUMINANCE_SIDE = 64
+_REC601 = np.array([0.299, 0.587, 0.114])
+_STRIP_PIXELS = 1 << 20
+_COLOUR_MODES = ("CMYK", "YCbCr", "LAB")
+_ALPHA_MODES = ("PA", "LA", "RGBA", "RGBa", "La")
+
+Pixels = npt.NDArray[np.uint8]
+
+
+def turn_upright(pixels: Pixels, orientation: int) -> Pixels:
+    """Undoes an EXIF orientation, 1 to 8."""
+    if orientation >= 5:
+        pixels = pixels.swapaxes(0, 1)
+    if orientation in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    if orientation in (3, 4, 7, 8):
+        pixels = pixels[::-1]
+    return np.ascontiguousarray(pixels)
+
+
+def convert_to_rgb(image: Any, changes: list[str]) -> Pixels:
+    """Returns a Pillow image in gray or RGB, and adds the codes of what that took.
+
+    Transparency is laid on white. Of 16 bits the upper eight stay. Colours other than RGB follow
+    the image's profile; those of an RGB image with a profile are left for `convert_profile`.
+
+    Raises:
+        ImageError: The pixels are of a kind that is not supported.
+    """
+    changes += [code for code in _name_conversion(image) if code not in changes]
+    return _map_strips(image, _convert)
+
+
+def _name_conversion(image: Any) -> Iterator[str]:
+    """Yields the codes of what turns an image into gray or RGB of 8 bits."""
+    mode, is_transparent = image.mode, "transparency" in image.info
+    if _has_16_bits(image) or mode == "1":
+        yield "bit_depth"
+    if mode in _ALPHA_MODES or is_transparent:
+        yield "alpha"
+    elif mode == "P":
+        yield "palette"
+    elif mode in _COLOUR_MODES:
+        yield mode.lower()
+    elif mode not in ("1", "L", "RGB", "RGBX") and not _has_16_bits(image):
+        what = f"pixels of mode {mode} "
+        what += (
+            "(32 bits) have no known range: store them with 8 or 16 bits"
+            if mode in ("I", "F")
+            else "are not supported"
+        )
+        raise ImageError("unsupported_format", what)
+
+
+def _has_16_bits(image: Any) -> bool:
+    # Older Pillow opens a PNG with 16 bits of gray as I.
+    return bool(image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"))
+
+
+def _convert(image: Any) -> Any:
+    """Returns an image in mode `L` or `RGB`."""
+    if image.mode.startswith("I"):
+        return _reduce_depth(image)
+    if image.mode in _ALPHA_MODES or "transparency" in image.info:
+        return _flatten(image)
+    if image.mode in _COLOUR_MODES:
+        return _apply_profile(image, image.info.get("icc_profile")) or image.convert("RGB")
+    if image.mode in ("L", "RGB"):
+        return image
+    return image.convert("L" if image.mode == "1" else "RGB")
+
+
+def _map_strips(image: Any, convert: Callable[[Any], Any]) -> Pixels:
+    """Converts an image strip by strip, so that a large one is never in memory three times."""
+    width, height = image.size
+    rows = max(1, _STRIP_PIXELS // max(width, 1))
+    if rows >= height:
+        return np.asarray(convert(image))
+    pixels: Pixels | None = None
+    for top in range(0, height, rows):
+        strip = np.asarray(convert(image.crop((0, top, width, min(top + rows, height)))))
+        if pixels is None:
+            pixels = np.empty((height, *strip.shape[1:]), np.uint8)
+        pixels[top : top + rows] = strip
+    return pixels  # type: ignore[return-value]
+
+
+def _reduce_depth(image: Any) -> Any:
+    values = np.asarray(image)
+    gray = (values >> 8).astype(np.uint8)
+    if "transparency" in image.info:
+        gray[values == image.info["transparency"]] = 255
+    return Image.fromarray(gray)
+
+
+def _flatten(image: Any) -> Any:
+    """Returns a transparent image on white; gray stays gray."""
+    gray = image.mode in ("1", "L", "LA", "La")
+    rgba = image.convert("RGBA")
+    canvas = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
+    return Image.alpha_composite(canvas, rgba).convert("L" if gray else "RGB")
+
+
+def convert_profile(pixels: Pixels, profile: bytes | None) -> Pixels:
+    """Returns RGB pixels in sRGB; the same ones when they have no profile, or its own."""
+    if not profile or pixels.shape[2:] != (3,):
+        return pixels
+    height, width = pixels.shape[:2]
+    rows = max(1, _STRIP_PIXELS // max(width, 1))
+    converted = np.empty_like(pixels)
+    for top in range(0, height, rows):
+        strip = _apply_profile(Image.fromarray(pixels[top : top + rows]), profile)
+        if strip is None:
+            return pixels
+        converted[top : top + rows] = np.asarray(strip)
+    return converted
+
+
+def _apply_profile(image: Any, profile: bytes | None) -> Any:
+    """Returns an image in sRGB; None when it has no usable profile, or is in sRGB already."""
+    if not profile:
+        return None
+    try:
+        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        if "sRGB" in ImageCms.getProfileDescription(source):
+            return None
+        target = ImageCms.createProfile("sRGB")
+        return ImageCms.profileToProfile(image, source, target, outputMode="RGB")
+    except (ImageCms.PyCMSError, OSError, ValueError):
+        return None  # a damaged profile: the plain values are the best that is left
+
+
+def shrink(pixels: Pixels, short_side: int) -> Pixels:
+    """Returns pixels with their short side reduced to `short_side`, by the area filter."""
+    height, width = pixels.shape[:2]
+    scale = short_side / min(height, width)
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    return np.asarray(_as_image(pixels).resize(size, Image.Resampling.BOX))
+
+
+def encode(pixels: Pixels, target: str, jpeg_quality: int = JPEG_QUALITY) -> bytes:
+    """Returns pixels as a JPEG, a PNG or raw bytes, without any metadata.
+
+    A JPEG's colours have its full resolution (4:4:4) from quality 95 on, else half of it (4:2:0).
+    """
+    if target == RAW:
+        return pixels.tobytes()
+    if target == JPEG:
+        gray = count_channels(pixels) == 1
+        stacked = np.ascontiguousarray(pixels[..., None] if pixels.ndim == 2 else pixels)
+        colours = "444" if jpeg_quality >= _FULL_COLOUR_QUALITY else "420"
+        colorspace, subsampling = ("GRAY", "Gray") if gray else ("RGB", colours)
+        encoded: bytes = simplejpeg.encode_jpeg(stacked, jpeg_quality, colorspace, subsampling)
+        return encoded
+    buffer = io.BytesIO()
+    _as_image(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _as_image(pixels: Pixels) -> Image.Image:
+    return Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
+
+
+def count_channels(pixels: Pixels) -> int:
+    """Returns the number of channels of [height, width] or [height, width, channels]."""
+    return 1 if pixels.ndim == 2 else pixels.shape[2]
+
+
+def hash_pixels(pixels: Pixels) -> str:
+    """Returns xxh3-128 of shape and pixels: uint8 [height, width] or [height, width, channels]."""
+    digest = xxhash.xxh3_128(struct.pack("<3I", *pixels.shape[:2], count_channels(pixels)))
+    digest.update(np.ascontiguousarray(pixels).data)
+    return digest.hexdigest()
+
+
+def measure_luminance(pixels: Pixels) -> float:
+    """Returns the mean luminance (Rec. 601), 0 to 255, of every n-th row and column."""
+    height, width = pixels.shape[:2]
+    rows, columns = max(1, height // _LUMINANCE_SIDE), max(1, width // _LUMINANCE_SIDE)
+    sample = pixels[::rows, ::columns].reshape(-(-height // rows), -(-width // columns), -1)
+    # Channel by channel: over three at once numpy takes ten times as long.
+    sums = [int(sample[..., channel].sum(dtype=np.int64)) for channel in range(sample.shape[2])]
+    means = np.array(sums) / (sample.shape[0] * sample.shape[1])
+    return round(float(means[0] if len(means) == 1 else means @ _REC601), 4)

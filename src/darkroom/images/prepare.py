@@ -1,0 +1,290 @@
+"""From the bytes of a file to the bytes that the trainer decodes.
+
+The user's own bytes stay untouched when they are an upright RGB or grayscale JPEG or PNG of 8 bits.
+Anything else is encoded again, once: upright, in sRGB, on white where it was transparent, the first
+frame where it had several; JPEG sources as JPEG (quality 95, 4:4:4; less where they are reduced),
+all others as PNG. An embedded profile is applied when an RGB image is encoded again; gray keeps its
+values. With the encoding `raw` every image is decoded, and its pixels themselves are stored.
+
+With checks `full`, a file is refused when TensorFlow's decoder would refuse it (cut anywhere, a
+wrong checksum in a PNG), or when a JPEG decoder had to make up pixels. Of a JPEG that breaks the
+rules and yet decodes, superfluous bytes at or behind the end are left alone; one with odd segments
+before its pixels is encoded again (`repaired`), for no decoder can vouch for all others.
+
+Plain images need no decoder but libjpeg-turbo (`prepare_plain`). Everything else meets decoders
+with a longer list of faults, so conversion hands it to another process (`image_preparer`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from darkroom.images import pillow
+from darkroom.images.headers import (
+    JPEG,
+    PNG,
+    ImageError,
+    describe_bytes,
+    find_png_damage,
+    is_plain_png,
+    parse_jpeg_traits,
+    parse_png_size,
+    sniff_format,
+)
+from darkroom.images.jpeg import decode_sound_jpeg, read_plain_header
+from darkroom.images.memory import (
+    MAX_PIXELS,
+    Reserve,
+    check_need,
+    check_num_pixels,
+    count_plain_jpeg_bytes,
+    reserve_nothing,
+)
+from darkroom.images.pillow import Decoded
+from darkroom.images.pixels import (
+    JPEG_QUALITY,
+    RAW,
+    convert_profile,
+    count_channels,
+    encode,
+    hash_pixels,
+    measure_luminance,
+    shrink,
+    turn_upright,
+)
+from darkroom.options.image import (
+    CHECKS,
+    CHECKS_FULL,
+    CHECKS_HEADER,
+    DEFAULT_JPEG_QUALITY,
+    ENCODINGS,
+    KEEP_ENCODING,
+    RAW_ENCODING,
+    ImageOptions,
+)
+
+__all__ = [
+    "CHECKS",
+    "CHECKS_FULL",
+    "CHECKS_HEADER",
+    "DEFAULT_JPEG_QUALITY",
+    "ENCODINGS",
+    "KEEP_ENCODING",
+    "MAX_IMAGE_BYTES",
+    "MAX_PIXELS",
+    "RAW_ENCODING",
+    "ImageError",
+    "ImageOptions",
+    "PreparedImage",
+    "hash_pixels",
+    "measure_luminance",
+    "prepare_image",
+    "prepare_plain",
+]
+
+MAX_IMAGE_BYTES = 64 << 20
+_PNG_PALETTE = 3
+# A picture has about ten; some hundreds keep a decoder busy for minutes.
+_MAX_PLAIN_SCANS = 100
+
+
+class PreparedImage(NamedTuple):
+    """An image ready to be written.
+
+    Attributes:
+        encoded: The bytes that the trainer decodes.
+        format: `jpeg`, `png` or `RAW`.
+        height: Its height in pixels.
+        width: Its width in pixels.
+        channels: 1 (grayscale) or 3 (RGB).
+        changes: Codes of what was changed, and so why it was encoded again; empty when untouched.
+        source_format: Format of the file.
+        source_height: Height in the file, upright, before any resizing.
+        source_width: Width in the file, likewise.
+        pixel_hash: xxh3-128 of shape and pixels, upright and before any resizing; None when the
+            image was not decoded.
+        luminance: Mean luminance 0 to 255 of a fixed subsample; None when not decoded.
+    """
+
+    encoded: bytes
+    format: str
+    height: int
+    width: int
+    channels: int
+    changes: tuple[str, ...]
+    source_format: str
+    source_height: int
+    source_width: int
+    pixel_hash: str | None
+    luminance: float | None
+
+
+def prepare_image(
+    data: bytes, options: ImageOptions, reserve: Reserve = reserve_nothing
+) -> PreparedImage:
+    """Returns what is written for the bytes of an image file.
+
+    Args:
+        data: The file.
+        options: How it is checked and stored.
+        reserve: A context for the memory that it takes, entered before it takes it.
+
+    Raises:
+        ImageError: The bytes are no image, damaged, of an unsupported kind or too large.
+    """
+    source_format = _sniff(data)
+    if source_format == JPEG:
+        return _prepare_jpeg(data, options, reserve)
+    if source_format == PNG:
+        return _prepare_png(data, options, reserve)
+    decoded = pillow.decode(data, source_format, reserve)
+    return _finish(None, PNG, decoded, source_format, options)
+
+
+def prepare_plain(
+    data: bytes, options: ImageOptions, reserve: Reserve = reserve_nothing
+) -> PreparedImage | None:
+    """Prepares an image as `prepare_image` does if no decoder but libjpeg-turbo has to touch it.
+
+    That is a sound JPEG, gray or in colour, of few scans, without a profile that would have to be
+    applied; with checks `header`, a PNG that stays as it is, too.
+
+    Returns:
+        What is written; None when the image takes more than that.
+
+    Raises:
+        ImageError: As by `prepare_image`.
+    """
+    source_format = _sniff(data)
+    if source_format == JPEG:
+        header = read_plain_header(data)
+        return header and _prepare_sound_jpeg(data, header, options, reserve, plain=True)
+    return _keep_plain_png(data, options) if source_format == PNG else None
+
+
+def _sniff(data: bytes) -> str:
+    if not data:
+        raise ImageError("empty", "the file has no bytes")
+    source_format = sniff_format(data)
+    if source_format is None:
+        raise ImageError("not_an_image", describe_bytes(data))
+    return source_format
+
+
+def _prepare_jpeg(data: bytes, options: ImageOptions, reserve: Reserve) -> PreparedImage:
+    # Pillow takes the odd headers, as TensorFlow does.
+    header = read_plain_header(data) or pillow.read_header(data, JPEG)[:3]
+    if header[2] in (1, 3):
+        prepared = _prepare_sound_jpeg(data, header, options, reserve, plain=False)
+        if prepared is not None:
+            return prepared
+    decoded = pillow.decode(data, JPEG, reserve)
+    if header[2] in (1, 3):
+        decoded.changes.insert(0, "repaired")
+    return _finish(None, JPEG, decoded, JPEG, options)
+
+
+def _prepare_sound_jpeg(
+    data: bytes,
+    header: tuple[int, int, int],
+    options: ImageOptions,
+    reserve: Reserve,
+    plain: bool,
+) -> PreparedImage | None:
+    """Prepares a JPEG with libjpeg-turbo; None when it cannot, or with `plain` should not."""
+    height, width, channels = header
+    check_num_pixels(height, width)
+    traits = parse_jpeg_traits(data)
+    stays = traits.orientation == 1 and not _must_change(height, width, options)
+    if stays and options.checks == CHECKS_HEADER:
+        return _keep(data, JPEG, height, width, channels)
+    if plain and (traits.num_scans > _MAX_PLAIN_SCANS or (traits.has_profile and not stays)):
+        return None
+    num_bytes = count_plain_jpeg_bytes(height * width, channels, traits.num_scans, stays)
+    with reserve(check_need(height * width, num_bytes, len(data))):
+        pixels = decode_sound_jpeg(data, channels)
+        if pixels is None:
+            return None
+        if stays:
+            return _finish(data, JPEG, Decoded(pixels, []), JPEG, options)
+        changes = ["orientation"] if traits.orientation != 1 else []
+        has_profile = traits.has_profile and channels == 3
+        profile = pillow.read_header(data, JPEG).profile if has_profile else None
+        decoded = Decoded(turn_upright(pixels, traits.orientation), changes, profile)
+        return _finish(None, JPEG, decoded, JPEG, options)
+
+
+def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> PreparedImage:
+    check_num_pixels(*parse_png_size(data))
+    if options.checks == CHECKS_FULL:
+        if damage := find_png_damage(data):
+            raise ImageError("truncated" if "early" in damage else "undecodable", damage)
+    elif kept := _keep_plain_png(data, options):
+        return kept
+    decoded = pillow.decode(data, PNG, reserve)
+    depth, colour = data[24], data[25]
+    if depth != 8 and colour != _PNG_PALETTE and "bit_depth" not in decoded.changes:
+        decoded.changes.append("bit_depth")
+    return _finish(None if decoded.changes else data, PNG, decoded, PNG, options)
+
+
+def _keep_plain_png(data: bytes, options: ImageOptions) -> PreparedImage | None:
+    """Returns a PNG that is written as it is, undecoded; None when it must be decoded."""
+    height, width = parse_png_size(data)
+    check_num_pixels(height, width)
+    is_kept = options.checks == CHECKS_HEADER and not _must_change(height, width, options)
+    if not is_kept or not is_plain_png(data):
+        return None
+    return _keep(data, PNG, height, width, 1 if data[25] == 0 else 3)
+
+
+def _keep(data: bytes, format: str, height: int, width: int, channels: int) -> PreparedImage:
+    """Returns an image that is written as it is, undecoded."""
+    return PreparedImage(
+        data, format, height, width, channels, (), format, height, width, None, None
+    )
+
+
+def _finish(
+    data: bytes | None,
+    target: str,
+    decoded: Decoded,
+    source_format: str,
+    options: ImageOptions,
+) -> PreparedImage:
+    """Measures pixels, shrinks them if asked, and encodes them unless the bytes can stay."""
+    pixels, changes, quality = decoded.pixels, decoded.changes, JPEG_QUALITY
+    source_height, source_width = pixels.shape[:2]
+    pixel_hash, luminance = hash_pixels(pixels), measure_luminance(pixels)
+    if _must_shrink(source_height, source_width, options):
+        pixels, data = shrink(pixels, options.resize_short_side or 1), None
+        changes, quality = [*changes, "resize"], options.jpeg_quality
+    if options.is_raw:
+        changes, data, target = [*changes, "raw"], None, RAW
+    if data is None:
+        converted = convert_profile(pixels, decoded.profile)
+        changes = changes if converted is pixels else [*changes, "profile"]
+        pixels, data = converted, encode(converted, target, quality)
+    height, width = pixels.shape[:2]
+    return PreparedImage(
+        encoded=data,
+        format=target,
+        height=height,
+        width=width,
+        channels=count_channels(pixels),
+        changes=tuple(changes),
+        source_format=source_format,
+        source_height=source_height,
+        source_width=source_width,
+        pixel_hash=pixel_hash,
+        luminance=luminance,
+    )
+
+
+def _must_change(height: int, width: int, options: ImageOptions) -> bool:
+    """Tells whether an image is stored otherwise than it is whatever it holds."""
+    return options.is_raw or _must_shrink(height, width, options)
+
+
+def _must_shrink(height: int, width: int, options: ImageOptions) -> bool:
+    return options.resize_short_side is not None and min(height, width) > options.resize_short_side

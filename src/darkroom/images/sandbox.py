@@ -1,0 +1,205 @@
+"""A process that decodes images for this one, and may die of it: only that image is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+import darkroom
+from darkroom.errors import DarkroomError
+from darkroom.images.headers import ImageError
+from darkroom.images.memory import TRIM_BYTES, MemoryNeededError, Need
+from darkroom.images.prepare import ImageOptions, PreparedImage
+from darkroom.images.sandbox_child import ANSWER, REQUEST, decode_image, read_exactly
+
+DEADLINE_SECONDS = 30.0
+_START_SECONDS = 60.0
+_END_SECONDS = 2.0
+_MAX_ANSWER_BYTES = 1 << 20
+_MAX_ENCODED_BYTES = 1 << 30
+
+# Nothing else goes over: a decoder needs no credentials.
+_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG", "TMPDIR")
+# The C library would give the memory of each image back and ask for it again: a fifth of the time.
+_SETTINGS = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(TRIM_BYTES // 2),
+    "MALLOC_TRIM_THRESHOLD_": str(TRIM_BYTES),
+    "MALLOC_TOP_PAD_": str(1 << 20),
+}
+
+# The other process imports what this one has imported, wherever that came from.
+_PROGRAM = """
+import json, sys
+settings = json.loads(sys.argv[1])
+sys.path[:] = settings["path"]
+import darkroom
+if darkroom.__file__ != settings["file"]:
+    sys.exit(f"it imports darkroom from {darkroom.__file__} instead of {settings['file']}")
+from darkroom.images.sandbox_child import serve
+from darkroom.images.prepare import ImageOptions
+serve(ImageOptions(**settings["options"]), settings["cpu_seconds"])
+"""
+
+
+class DecoderStartError(DarkroomError):
+    """The process for decoding cannot be started here."""
+
+    exit_code = 3
+    code = "environment"
+
+
+class DecoderProcess:
+    """A process that prepares images. It starts with the first one, and anew after a fault.
+
+    One image at a time: threads that share it wait for each other.
+
+    Args:
+        options: How images are checked and stored.
+        deadline_seconds: Time that an image may take.
+    """
+
+    def __init__(self, options: ImageOptions, deadline_seconds: float = DEADLINE_SECONDS) -> None:
+        self._options = options
+        self._deadline_seconds = deadline_seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: socket.socket | None = None
+        self._is_closed = False
+        self._lock = threading.Lock()
+
+    def prepare(self, data: bytes, granted_bytes: int) -> PreparedImage:
+        """Prepares an image as `prepare_image` does, in the other process.
+
+        Args:
+            data: The file.
+            granted_bytes: Memory that it may take.
+
+        Raises:
+            ImageError: As by `prepare_image`; or `decoder_crash`, `decoder_timeout`,
+                `decoder_memory`: what the image did to its decoder.
+            MemoryNeededError: It takes more memory than that.
+            DecoderStartError: There is no other process to be had.
+            InterruptedError: `close` was called.
+        """
+        with self._lock:
+            is_fresh = self._process is None
+            try:
+                return self._prepare_once(data, granted_bytes)
+            except ImageError as error:
+                if is_fresh or error.reason not in ("decoder_crash", "decoder_memory"):
+                    raise
+            # It may have been the images before this one: no verdict depends on those.
+            self._stop()
+            return self._prepare_once(data, granted_bytes)
+
+    def close(self) -> None:
+        """Ends the process, from whatever thread; an image on its way is given up."""
+        self._is_closed = True
+        if process := self._process:
+            process.kill()
+        with self._lock:
+            self._stop()
+
+    def _prepare_once(self, data: bytes, granted_bytes: int) -> PreparedImage:
+        try:
+            answer, encoded = self._exchange(data, granted_bytes)
+            if "need" in answer:
+                raise MemoryNeededError(Need(*map(int, answer["need"])))
+            if "error" in answer:
+                raise ImageError(*map(str, answer["error"]))
+            return decode_image(answer, encoded, data)
+        except TimeoutError:
+            self._stop()
+            text = f"decoding it took more than {self._deadline_seconds:g} s and was stopped"
+            raise ImageError("decoder_timeout", text) from None
+        except (EOFError, OSError, LookupError, TypeError, ValueError):
+            how = self._stop(_END_SECONDS)
+            if self._is_closed:
+                raise InterruptedError("decoding was stopped") from None
+            raise ImageError("decoder_crash", f"its decoder {how}") from None
+
+    def _exchange(self, data: bytes, granted_bytes: int) -> tuple[dict[str, Any], bytes]:
+        connection = self._connection or self._start()
+        connection.settimeout(self._deadline_seconds)
+        connection.sendall(REQUEST.pack(granted_bytes, len(data)))
+        connection.sendall(data)
+        length, num_bytes = ANSWER.unpack(read_exactly(connection, ANSWER.size))
+        if length > _MAX_ANSWER_BYTES or num_bytes > _MAX_ENCODED_BYTES:
+            raise ValueError("no answer is that long")
+        answer = json.loads(read_exactly(connection, length))
+        return answer, bytes(read_exactly(connection, num_bytes))
+
+    def _start(self) -> socket.socket:
+        if self._is_closed:
+            raise InterruptedError("decoding was stopped")
+        settings = {
+            "path": sys.path,
+            "file": darkroom.__file__,
+            "options": asdict(self._options),
+            "cpu_seconds": round(self._deadline_seconds) + 5,
+        }
+        ours, theirs = socket.socketpair()
+        with tempfile.TemporaryFile() as errors, theirs:
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-B", "-c", _PROGRAM, json.dumps(settings)],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+                    | _SETTINGS,
+                )
+                theirs.close()
+                ours.settimeout(_START_SECONDS)
+                read_exactly(ours, ANSWER.size)
+            except (EOFError, OSError) as error:
+                ours.close()
+                how = self._stop(_END_SECONDS) if self._process else str(error)
+                if self._is_closed:
+                    raise InterruptedError("decoding was stopped") from None
+                errors.seek(0)
+                raise _build_start_error(how, errors.read().decode(errors="replace")) from error
+        self._connection = ours
+        return ours
+
+    def _stop(self, patience_seconds: float = 0) -> str:
+        """Ends the process; returns how it ended by itself, if it does within some time."""
+        process, connection = self._process, self._connection
+        self._process = self._connection = None
+        if connection:
+            connection.close()
+        if process is None:
+            return "was not running"
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience_seconds)
+        process.kill()
+        return _describe_end(process.wait())
+
+
+def _describe_end(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    with suppress(ValueError):
+        return f"died of {signal.Signals(-code).name}"
+    return f"died of signal {-code}"
+
+
+def _build_start_error(how: str, errors: str) -> DecoderStartError:
+    last = (errors.strip().splitlines() or ["it said nothing"])[-1]
+    python = sys.executable or "Python, whose path is not known,"
+    return DecoderStartError(
+        f"Images other than plain JPEGs are decoded in a process of their own, and {python} {how} "
+        f"when started as one: {last}.",
+        "Run darkroom with a Python interpreter of its own, where sys.executable names it.",
+    )

@@ -1,0 +1,164 @@
+"""The other process, in which decoders may crash, hang or ask for memory without end.
+
+It reads an image from its standard input, a socket, and answers with what `prepare_image` made of
+it; then the next one. Its parent is `decoder_process`. What goes over the socket is plain: fixed
+numbers, JSON and the bytes of images; nothing in it can be executed.
+
+    request   memory that may be taken (8 bytes), length (8 bytes), image
+    answer    length of the text (4 bytes), length of the image (8 bytes), JSON text, image
+
+The text of an answer is `{"image": ...}`, `{"error": [reason, detail]}`, or `{"need": ...}` when
+an image takes more memory than granted. The bytes of one that stays as it is are not sent.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import socket
+import struct
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from PIL import Image
+
+from darkroom.images.headers import ImageError
+from darkroom.images.memory import MAX_PIXELS, TRIM_BYTES, MemoryNeededError, Need, trim_memory
+from darkroom.images.prepare import ImageOptions, PreparedImage, prepare_image
+
+REQUEST = struct.Struct("<QQ")
+ANSWER = struct.Struct("<IQ")
+
+_PLAIN_FIELDS = tuple(name for name in PreparedImage._fields if name != "encoded")
+# What Python and the decoders take beside the pixels.
+_SLACK_BYTES = 32 << 20
+# No core file, nothing written, few files open.
+_LIMITS = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": 0, "RLIMIT_NOFILE": 32}
+_PR_SET_NO_NEW_PRIVS = 38
+
+
+def read_exactly(connection: socket.socket, num_bytes: int) -> bytearray:
+    """Reads so many bytes.
+
+    Raises:
+        EOFError: The other side is gone.
+    """
+    data = bytearray(num_bytes)
+    view, place = memoryview(data), 0
+    while place < num_bytes:
+        received = connection.recv_into(view[place:])
+        if received == 0:
+            raise EOFError
+        place += received
+    return data
+
+
+def encode_image(image: PreparedImage, data: bytes) -> tuple[bytes, bytes]:
+    """Returns the text and the bytes of the answer for an image that was prepared from `data`."""
+    values = {name: getattr(image, name) for name in _PLAIN_FIELDS}
+    is_same = image.encoded is data
+    text = json.dumps({"image": values, "is_same": is_same})
+    return text.encode(), b"" if is_same else image.encoded
+
+
+def decode_image(answer: dict[str, Any], encoded: bytes, data: bytes) -> PreparedImage:
+    """Returns the image of an answer to the request for `data`.
+
+    Raises:
+        KeyError, TypeError: It is none.
+    """
+    values = answer["image"]
+    values["changes"] = tuple(values["changes"])
+    return PreparedImage(encoded=data if answer["is_same"] else encoded, **values)
+
+
+def serve(options: ImageOptions, cpu_seconds: int) -> None:
+    """Prepares images until the other side is gone.
+
+    Args:
+        options: How images are checked and stored.
+        cpu_seconds: Most time that one image may keep the processor busy. The parent gives up
+            sooner; this is for when it is gone.
+    """
+    with socket.socket(fileno=0) as connection:
+        base_bytes = _confine()
+        connection.sendall(ANSWER.pack(0, 0))
+        with suppress(EOFError, OSError):
+            while True:
+                granted, length = REQUEST.unpack(read_exactly(connection, REQUEST.size))
+                data = bytes(read_exactly(connection, length))
+                _limit("RLIMIT_CPU", int(time.process_time()) + cpu_seconds)
+                if base_bytes:
+                    _limit("RLIMIT_AS", base_bytes + 2 * length + granted + _SLACK_BYTES)
+                text, encoded = _answer(data, options, granted)
+                connection.sendall(ANSWER.pack(len(text), len(encoded)) + text)
+                connection.sendall(encoded)
+                if granted > TRIM_BYTES:
+                    trim_memory()
+
+
+def _answer(data: bytes, options: ImageOptions, granted: int) -> tuple[bytes, bytes]:
+    @contextmanager
+    def check_grant(need: Need) -> Iterator[None]:
+        if need.num_bytes > granted:
+            raise MemoryNeededError(need)
+        yield
+
+    try:
+        return encode_image(prepare_image(data, options, check_grant), data)
+    except MemoryNeededError as error:
+        return json.dumps({"need": error.need}).encode(), b""
+    except ImageError as error:
+        return json.dumps({"error": [error.reason, error.detail]}).encode(), b""
+    except MemoryError:
+        text = "it takes more memory than its size asks for"
+        return json.dumps({"error": ["decoder_memory", text]}).encode(), b""
+    except Exception as error:  # noqa: BLE001  one image must not end the others
+        text = f"its decoder raised {type(error).__name__}: {error}"
+        return json.dumps({"error": ["decoder_crash", text]}).encode(), b""
+
+
+def _confine() -> int:
+    """Gives up what decoding does not need; returns the bytes of address space in use, or 0."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the parent decides when to end
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    warnings.simplefilter("error", Image.DecompressionBombWarning)
+    Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+    _load_readers()
+    for name, value in _LIMITS.items():
+        _limit(name, value)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+    return 0
+
+
+def _load_readers() -> None:
+    """Loads the readers that start threads by themselves, and keeps them from it."""
+    Image.preinit()
+    with suppress(ImportError):
+        from PIL import AvifImagePlugin
+
+        AvifImagePlugin.DEFAULT_MAX_THREADS = 1
+    with suppress(ImportError):
+        from pillow_heif import options
+
+        options.DECODE_THREADS = 1
+
+
+def _limit(name: str, value: int) -> None:
+    """Sets a limit of this process as far as the system has it, and lets it."""
+    with suppress(AttributeError, OSError, ValueError):
+        kind = getattr(resource, name)
+        _, hard = resource.getrlimit(kind)
+        resource.setrlimit(kind, (value if hard < 0 else min(value, hard), hard))

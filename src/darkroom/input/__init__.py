@@ -1,0 +1,33 @@
+"""tf.data batches from datasets and from lists of images.
+
+Importing the package loads no TensorFlow: each name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from darkroom.runtime import lazy_names as _lazy_names
+
+if TYPE_CHECKING:
+    from darkroom.input.api import input_fn
+    from darkroom.input.files import open_manifest as open_images
+    from darkroom.input.loading import load
+    from darkroom.input.tables.csv import make_csv_dataset
+
+__all__ = ["input_fn", "load", "make_csv_dataset", "open_images"]
+
+_HOMES = {
+    "input_fn": "darkroom.input.api",
+    "load": "darkroom.input.loading",
+    "make_csv_dataset": "darkroom.input.tables.csv",
+    "open_images": "darkroom.input.files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    return _lazy_names.load_name("darkroom.input", name, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,151 @@
+"""A local copy of a remote dataset, for readers that know local files only, as TensorFlow does.
+
+CACHE/<fingerprint>/dataset.json, Split-train/...: the same fingerprint is the same bytes, so copies
+need no clock and no name of where they came from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from darkroom import storage
+from darkroom.conversion.sharding import split_folder
+from darkroom.dataset import commit as datasets
+from darkroom.dataset.commit import Dataset, Shard
+from darkroom.errors import DarkroomError, DataError, StorageError
+from darkroom.runtime import progress
+
+CACHE_VARIABLE = "DARKROOM_CACHE"
+_LOCK_FILE = ".lock"
+_PARTS_FOLDER = ".parts"
+_THREADS = 8
+_CHUNK_BYTES = 4 << 20
+# A transfer can damage what the store has whole; twice the same damage is the store's.
+_ATTEMPTS = 2
+
+
+def stage_dataset(
+    folder: str, dataset: Dataset, cache_dir: str | os.PathLike[str] | None = None
+) -> str:
+    """Copies what is missing of a remote dataset into the cache; a local one stays where it is.
+
+    Users at the same time are safe: the second waits for the first and finds what it copied. A
+    file is in the cache only after its size and SHA-256 were those of the commit.
+
+    Args:
+        folder: The dataset.
+        dataset: Its commit.
+        cache_dir: The cache; else the folder that DARKROOM_CACHE names, else `darkroom` in
+            XDG_CACHE_HOME, else `~/.cache/darkroom`.
+
+    Returns:
+        The folder to read it from.
+
+    Raises:
+        DataError: A shard is missing or differs from the commit.
+        StorageError: The cache cannot be written, or the store fails.
+    """
+    if not storage.is_remote(folder):
+        return folder
+    target = os.path.join(find_cache(cache_dir), dataset.fingerprint)
+    try:
+        os.makedirs(target, exist_ok=True)
+        with _hold(target):
+            _fill(folder, target, dataset)
+    except OSError as error:
+        if isinstance(error, DarkroomError):
+            raise
+        raise StorageError(
+            f"The cache {target} cannot be written: {error}.",
+            f"Make room, or name another folder with cache_dir or {CACHE_VARIABLE}.",
+        ) from error
+    return target
+
+
+def find_cache(cache_dir: str | os.PathLike[str] | None = None) -> str:
+    """Returns the folder of the cache.
+
+    Raises:
+        StorageError: There is no home folder, and no other was named.
+    """
+    if cache_dir is not None or os.environ.get(CACHE_VARIABLE):
+        return storage.absolute(cache_dir or os.environ[CACHE_VARIABLE])
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if not os.path.isabs(base):
+        raise StorageError(
+            "There is no folder for copies of remote datasets: this user has no home.",
+            f"Name one with cache_dir or {CACHE_VARIABLE}.",
+        )
+    return os.path.join(base, "darkroom")
+
+
+@contextlib.contextmanager
+def _hold(target: str) -> Iterator[None]:
+    """Waits until no other process copies this dataset; ends with the process however that ends."""
+    with open(os.path.join(target, _LOCK_FILE), "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _fill(source: str, target: str, dataset: Dataset) -> None:
+    # What a killed process left: whoever holds the lock is alone.
+    parts = os.path.join(target, _PARTS_FOLDER)
+    shutil.rmtree(parts, ignore_errors=True)
+    for name in dataset.splits:
+        os.makedirs(os.path.join(target, split_folder(name)), exist_ok=True)
+    shards = [shard for split in dataset.splits.values() for shard in split.shards]
+    missing = [shard for shard in shards if not _is_there(target, shard)]
+    if missing:
+        os.mkdir(parts)
+        with progress.step("Copying the dataset"), ThreadPoolExecutor(_THREADS) as pool:
+            # As a list, so that the first error is raised here.
+            list(pool.map(lambda shard: _copy_shard(source, target, shard), missing))
+        os.rmdir(parts)
+    if not os.path.exists(os.path.join(target, datasets.DATASET_FILE)):
+        datasets.write_dataset(target, dataset)
+
+
+def _is_there(target: str, shard: Shard) -> bool:
+    try:
+        return os.path.getsize(os.path.join(target, shard.file)) == shard.bytes
+    except FileNotFoundError:
+        return False
+
+
+def _copy_shard(source: str, target: str, shard: Shard) -> None:
+    path = storage.join(source, shard.file)
+    part = os.path.join(target, _PARTS_FOLDER, shard.file.replace("/", "-"))
+    for _ in range(_ATTEMPTS):
+        try:
+            size_bytes, sha256 = _download(path, part)
+        except FileNotFoundError as error:
+            raise DataError(
+                f"{path} is missing.", "Restore it, or convert the source again."
+            ) from error
+        if (size_bytes, sha256) == (shard.bytes, shard.sha256):
+            os.replace(part, os.path.join(target, shard.file))
+            return
+    raise DataError(
+        f"{path} is damaged: {size_bytes} bytes with SHA-256 {sha256}, expected {shard.bytes} "
+        f"bytes with {shard.sha256}.",
+        "Restore it, or convert the source again.",
+    )
+
+
+def _download(path: str, part: str) -> tuple[int, str]:
+    """Copies a remote file into a local one; returns its length and SHA-256."""
+    digest = hashlib.sha256()
+    size_bytes = 0
+    with storage.open_read(path) as reader, open(part, "wb", buffering=0) as file:
+        while chunk := reader.read(_CHUNK_BYTES):
+            file.write(chunk)
+            digest.update(chunk)
+            size_bytes += len(chunk)
+        os.fsync(file.fileno())
+    return size_bytes, digest.hexdigest()

@@ -1,0 +1,229 @@
+"""Pixels of training images changed at random: mirrored, tinted, turned, covered, mixed.
+
+Every image has its own random numbers. They are a hash of its row of seeds and of what they are
+for, so they do not depend on the images beside it, on their number, or on what else is switched
+on. Mirroring takes one image, the rest takes batches: whichever is faster, measured by
+`benchmarks/augmentation.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+
+from darkroom.errors import UsageError
+from darkroom.options.augmentation import Augmentation
+
+# What a random number is for; a new one goes to the end, or equal seeds give other images.
+_FLIP, _BRIGHTNESS, _CONTRAST, _SATURATION, _ANGLE, _ROW, _COLUMN, _SHARE, _TURN = range(1, 10)
+_GRAY = 128
+# Shares of red, green and blue in luminance, by ITU-R BT.601.
+_LUMINANCE = (0.299, 0.587, 0.114)
+# The mean luminance is taken of a grid of at least so many rows and columns: of all pixels it would
+# cost more than all else that is done to colors.
+_MEAN_SIDE = 32
+# Coefficients of colors are multiples of 1 / 4096. Products and sums with bytes then fit into the
+# 24 bits of a float32, so that no order in which a kernel adds them changes a pixel.
+_COLOR_STEPS = 4096
+
+
+def flip_image(image: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    """Mirrors an image left to right, or not, with equal probability.
+
+    Args:
+        image: uint8 [H, W, 3].
+        seed: int64 [2].
+
+    Returns:
+        uint8 [H, W, 3].
+    """
+    is_mirrored = _draw(seed, _FLIP) < 0.5
+    return tf.cond(is_mirrored, lambda: tf.reverse(image, (1,)), lambda: image)
+
+
+def augment_batch(
+    images: tf.Tensor,
+    labels: tf.Tensor,
+    seeds: tf.Tensor,
+    augmentation: Augmentation,
+    num_classes: int | None = None,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Changes colors, turns, covers and mixes images, in this order.
+
+    `augmentation.crop` and `flip` are not looked at: they are done to single images, before, by
+    `darkroom.input.graph.decode` and `flip_image`.
+
+    Args:
+        images: uint8 [B, H, W, 3], RGB; H and W are known when the graph is made.
+        labels: int64 [B].
+        seeds: int64 [B, 2]. An image depends on its own row alone; only mixup adds the image
+            before it in the batch, to the first image the last one.
+        augmentation: What to do; steps of strength 0 are left out.
+        num_classes: C, the number of labels; needed for mixup.
+
+    Returns:
+        The changed images, uint8 [B, H, W, 3]; labels as they came, or with mixup their mixed
+        one-hot vectors, float32 [B, C], each with the sum 1.
+
+    Raises:
+        UsageError: There is mixup, but no number of classes.
+    """
+    if augmentation.color:
+        images = _change_colors(images, seeds, augmentation.color)
+    if augmentation.rotate:
+        images = _rotate(images, _spread(seeds, _ANGLE, augmentation.rotate))
+    if augmentation.cutout:
+        images = _cut_out(images, seeds, augmentation.cutout)
+    if augmentation.mixup:
+        num_classes = check_num_classes(num_classes)
+        shares = _draw_beta(seeds, augmentation.mixup)
+        images = _mix_images(images, shares)
+        labels = _mix_labels(labels, shares, num_classes)
+    return images, labels
+
+
+def _change_colors(images: tf.Tensor, seeds: tf.Tensor, strength: float) -> tf.Tensor:
+    """Multiplies brightness, contrast and saturation by random factors, in this order.
+
+    Contrast is the distance from the image's mean luminance, saturation that from the pixel's. The
+    three together are one linear map of (red, green, blue), so that a batch is read once; pixels
+    are held within 0 to 255 once, at the end.
+    """
+    brightness = 1 + _spread(seeds, _BRIGHTNESS, strength)
+    contrast = 1 + _spread(seeds, _CONTRAST, strength)
+    saturation = 1 + _spread(seeds, _SATURATION, strength)
+    offset = brightness * (1 - contrast) * _measure_luminance(images) + 0.5  # The cast cuts off.
+    own = (brightness * contrast * saturation)[:, None, None]
+    gray = (brightness * contrast * (1 - saturation))[:, None, None]
+    luminance = tf.constant(_LUMINANCE, tf.float64)[:, None]
+    matrix = own * tf.eye(3, dtype=tf.float64) + gray * luminance
+    pixels = tf.cast(tf.reshape(images, (tf.shape(images)[0], -1, 3)), tf.float32)
+    changed = tf.matmul(pixels, _to_steps(matrix)) + _to_steps(offset)[:, None, None]
+    return _reshape_like(tf.saturate_cast(changed, tf.uint8), images)
+
+
+def _measure_luminance(images: tf.Tensor) -> tf.Tensor:
+    """Returns the mean luminance of a grid of pixels of each image, float64 [B]."""
+    step = max(1, min(images.shape[1:3]) // _MEAN_SIDE)
+    grid = tf.cast(images[:, ::step, ::step], tf.int32)
+    means = tf.reduce_sum(grid, (1, 2)) / (grid.shape[1] * grid.shape[2])
+    return tf.reduce_sum(means * tf.constant(_LUMINANCE, tf.float64), 1)
+
+
+def _to_steps(values: tf.Tensor) -> tf.Tensor:
+    return tf.cast(tf.round(values * _COLOR_STEPS) / _COLOR_STEPS, tf.float32)
+
+
+def _rotate(images: tf.Tensor, degrees: tf.Tensor) -> tf.Tensor:
+    """Turns images counterclockwise about their centers; float64 [B]. Edges are reflected."""
+    _, height, width, _ = images.shape
+    cosine, sine = tf.cos(degrees * math.pi / 180), tf.sin(degrees * math.pi / 180)
+    x, y = (width - 1) / 2, (height - 1) / 2
+    zero = tf.zeros_like(cosine)
+    # From where a pixel comes: (a x + b y + c, d x + e y + f) for rows (a, b, c, d, e, f, 0, 0).
+    rows = (cosine, -sine, x - cosine * x + sine * y, sine, cosine, y - sine * x - cosine * y)
+    return tf.raw_ops.ImageProjectiveTransformV3(
+        images=images,
+        transforms=tf.cast(tf.stack((*rows, zero, zero), axis=1), tf.float32),
+        output_shape=(height, width),
+        interpolation="BILINEAR",
+        fill_mode="REFLECT",
+        fill_value=0.0,
+    )
+
+
+def _cut_out(images: tf.Tensor, seeds: tf.Tensor, share: float) -> tf.Tensor:
+    """Lays a gray square over each image; its center is anywhere, what lies outside is cut off."""
+    _, height, width, _ = images.shape
+    side = round(share * min(height, width))
+    in_row = _cover(seeds, _ROW, height, side)
+    in_column = tf.repeat(_cover(seeds, _COLUMN, width, side), 3, axis=1)
+    # Only the rows of pixels that a square meets are read and written.
+    places = tf.where(in_row)
+    lines = tf.reshape(images, (-1, height, width * 3))
+    gray = tf.constant(_GRAY, tf.uint8)
+    covered = tf.where(tf.gather(in_column, places[:, 0]), gray, tf.gather_nd(lines, places))
+    return _reshape_like(tf.tensor_scatter_nd_update(lines, places, covered), images)
+
+
+def _cover(seeds: tf.Tensor, purpose: int, length: int, side: int) -> tf.Tensor:
+    """Returns which of `length` pixels a stretch of `side` covers, bool [B, length]."""
+    center = tf.cast(tf.floor(_draw(seeds, purpose) * length), tf.int32)
+    distance = tf.range(length) - (center - side // 2)[:, None]
+    return (distance >= 0) & (distance < side)
+
+
+def _mix_images(images: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
+    own = shares[:, None, None, None]
+    others = tf.cast(tf.roll(images, 1, 0), tf.float32) * (1 - own)
+    return tf.cast(tf.cast(images, tf.float32) * own + (others + 0.5), tf.uint8)
+
+
+def check_num_classes(num_classes: int | None) -> int:
+    """Returns the number of labels, which labels that are mixed cannot do without.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if num_classes is None:
+        raise UsageError("mixup needs num_classes, the number of labels.")
+    return num_classes
+
+
+def _mix_labels(labels: tf.Tensor, shares: tf.Tensor, num_classes: int) -> tf.Tensor:
+    own = tf.one_hot(labels, num_classes)
+    return own * shares[:, None] + tf.roll(own, 1, 0) * (1 - shares)[:, None]
+
+
+def _draw_beta(seeds: tf.Tensor, alpha: float) -> tf.Tensor:
+    """Draws from Beta(alpha, alpha), float32 [B].
+
+    With uniform u and v, t**2 = n * (u**(-2 / n) - 1) * cos(2 pi v)**2 is the square of Student's t
+    with n degrees of freedom (Bailey, "Polar generation of random variates with the
+    t-distribution", 1994), and (1 + t / sqrt(n + t**2)) / 2 has the distribution Beta(n/2, n/2).
+    """
+    cosine = tf.cos(2 * math.pi * _draw(seeds, _TURN))
+    # 1 - u is never 0. Both may overflow or vanish, and the quotient is still 0 or 1.
+    ratio = ((1 - _draw(seeds, _SHARE)) ** (-1 / alpha) - 1) * cosine**2
+    return tf.cast((1 + tf.sign(cosine) / tf.sqrt(1 + 1 / ratio)) / 2, tf.float32)
+
+
+def _spread(seeds: tf.Tensor, purpose: int, width: float) -> tf.Tensor:
+    """Returns uniform random numbers from -width to width, float64."""
+    return (2 * _draw(seeds, purpose) - 1) * width
+
+
+def _draw(seeds: tf.Tensor, purpose: int) -> tf.Tensor:
+    """Hashes seeds into uniform random numbers of [0, 1).
+
+    They are float64, like all that is computed from them for a whole image: kernels round the last
+    bit of a cosine differently at different places of a batch, which float32 pixels would show.
+
+    Args:
+        seeds: int64 [..., 2].
+        purpose: What the numbers are for; other purposes get independent ones.
+
+    Returns:
+        float64 [...].
+    """
+    first, second = tf.unstack(tf.bitcast(seeds, tf.uint64), axis=-1)
+    state = first * _bits(0xD1342543DE82EF95)
+    # SplitMix64 (Steele, Lea and Flood, 2014): a start, steps of an odd number, the finalizer.
+    state = (state ^ _shift(state, 32)) + second * _bits(0x9E3779B97F4A7C15)
+    state += _bits(purpose * 0xDA942042E4DD58B5 % (1 << 64))
+    state = (state ^ _shift(state, 30)) * _bits(0xBF58476D1CE4E5B9)
+    state = (state ^ _shift(state, 27)) * _bits(0x94D049BB133111EB)
+    return tf.cast(_shift(state ^ _shift(state, 31), 11), tf.float64) / (1 << 53)
+
+
+def _shift(state: tf.Tensor, count: int) -> tf.Tensor:
+    return tf.bitwise.right_shift(state, _bits(count))
+
+
+def _bits(value: int) -> tf.Tensor:
+    return tf.constant(value, tf.uint64)
+
+
+def _reshape_like(values: tf.Tensor, images: tf.Tensor) -> tf.Tensor:
+    return tf.ensure_shape(tf.reshape(values, tf.shape(images)), images.shape)

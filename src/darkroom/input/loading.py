@@ -1,0 +1,118 @@
+"""`darkroom.load`: datasets or lists of images to batches; TensorFlow is imported by the call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from darkroom import storage
+from darkroom.errors import UsageError, find_missing_extra
+from darkroom.manifest.sources import AnySource
+from darkroom.options.augmentation import DEFAULT_AUGMENTATION
+from darkroom.options.manifest import ManifestOptions
+from darkroom.options.training import STRETCH, InputOptions
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from darkroom.input.source import ImageSource
+
+
+def load(
+    source: AnySource,
+    *,
+    image_size: tuple[int, int],
+    batch_size: int = 32,
+    training: bool = False,
+    augment: str = DEFAULT_AUGMENTATION,
+    resize: str = STRETCH,
+    shuffle_records: int = 2048,
+    deterministic: bool = True,
+    seed: int = 0,
+    verify: bool = False,
+    stage: bool = True,
+    cache_dir: str | os.PathLike[str] | None = None,
+    manifest: ManifestOptions | None = None,
+    **options: Any,
+) -> dict[str, tf.data.Dataset]:
+    """Opens a converted dataset, or the images that a list or a folder names, where they lie.
+
+    Every shard of a dataset must be there with the size that was committed.
+
+    Args:
+        source: A folder that `darkroom.convert` wrote, or what it takes: the path of a CSV, JSONL
+            or Parquet file, a pattern of such, a folder of images, a DataFrame; see
+            `darkroom.input.files`.
+        image_size: (height, width) in pixels.
+        batch_size: Images in a batch.
+        training: Shuffle the train split, and augment it as `augment` says.
+        augment: What training does to images, as "flip" or "crop,flip,color=0.4"; see
+            `darkroom.options.augmentation.parse_augmentation`.
+        resize: How whole images become `image_size`: "stretch" or "center_crop".
+        shuffle_records: Records held in memory to shuffle the train split.
+        deterministic: The same training batches in every run.
+        seed: Seed of everything random.
+        verify: Read every shard first and check its SHA-256, which finds damage of any kind.
+        stage: Copy a remote dataset to a local cache and read that; else TensorFlow must be able to
+            read the store.
+        cache_dir: The cache; see `darkroom.input.cache`.
+        manifest: How the rows of such a source are read; see `ManifestOptions.parse`.
+        options: Further ones of `InputOptions`, by name. Splits that are not trained on may have
+            few files, and are shared by record whatever `shard_by` says.
+
+    Returns:
+        A dataset for each split that has records (train, eval, test), whose number of batches is
+        known, but for training by a tf.data service. Its batches are
+        (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; with mixup
+        float32 [B, C] instead, shares of the C labels, in all splits.
+
+    Raises:
+        DataError: There is no valid `dataset.json`, a shard is missing or has another size or hash,
+            or the records hold no image or no label.
+        UsageError: An option is wrong.
+        MissingExtraError: TensorFlow is not installed.
+        OSError: There is nothing at the path, or it cannot be read.
+    """
+    _check_tensorflow()
+    from darkroom.input.files import is_converted, open_manifest
+    from darkroom.input.pipeline import make_eval_dataset, make_train_dataset, set_length
+    from darkroom.input.records import open_dataset
+
+    converted = is_converted(source)
+    if converted and manifest is not None:
+        raise UsageError(f"{source} is converted: options of a manifest do not apply to it.")
+    if not converted and verify:
+        raise UsageError("verify is for converted datasets: files have no committed SHA-256.")
+    sources: Mapping[str, ImageSource]
+    if converted:
+        labels, sources = open_dataset(storage.absolute(source), verify, stage, cache_dir)
+    else:
+        labels, sources = open_manifest(source, manifest)
+    input_options = InputOptions(
+        image_size,
+        batch_size=batch_size,
+        augment=augment,
+        resize=resize,
+        shuffle_records=shuffle_records,
+        deterministic=deterministic,
+        seed=seed,
+        **{"num_classes": len(labels), **options},
+    )
+    loaded = {}
+    for name, images in sources.items():
+        trains = training and name == "train"
+        own = input_options if trains else replace(input_options, shard_by="record")
+        batches = (make_train_dataset if trains else make_eval_dataset)(images, own)
+        loaded[name] = set_length(batches, images, own, trains)
+    return loaded
+
+
+def _check_tensorflow() -> None:
+    try:
+        import tensorflow  # noqa: F401
+    except ModuleNotFoundError as error:
+        if missing := find_missing_extra(error):
+            raise missing from error
+        raise

@@ -1,0 +1,67 @@
+"""TFRecord files as tf.data reads them: one, or several in turns within a budget of memory."""
+
+from __future__ import annotations
+
+import statistics
+
+import tensorflow as tf
+
+from darkroom.options.training import InputOptions
+
+_READ_BUFFER_BYTES = 1 << 20
+# Of the memory that reading may take, for files that are read at the same time.
+_READ_SHARE = 0.25
+_OPEN_FILES = 3
+# Records looked at for their mean size, where no commit tells.
+_SAMPLED_RECORDS = 64
+
+
+def interleave_records(
+    paths: tf.data.Dataset, options: InputOptions, record_bytes: float
+) -> tf.data.Dataset:
+    """Returns the records of several files in turns, string [] each.
+
+    Args:
+        paths: Paths of the files, string [] each.
+        options: How to read.
+        record_bytes: Mean size of a record.
+    """
+    cycle_length, block_length = bound_reading(options, record_bytes)
+    return paths.interleave(
+        tf.autograph.experimental.do_not_convert(read_records),
+        cycle_length=cycle_length,
+        block_length=block_length,
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=options.deterministic,
+    )
+
+
+def bound_reading(options: InputOptions, record_bytes: float) -> tuple[int, int]:
+    """Returns the cycle and block length with which what is read ahead fits into its share.
+
+    TensorFlow opens twice as many files more than it reads in turns, and takes two blocks and a
+    record from each; none of it counts for its own budget.
+    """
+    most_bytes = options.ram_budget_bytes * _READ_SHARE / _OPEN_FILES
+    file_bytes = most_bytes / options.cycle_length - _READ_BUFFER_BYTES
+    block_length = max(1, min(options.block_length, int(file_bytes / record_bytes - 1) // 2))
+    file_bytes = _READ_BUFFER_BYTES + (2 * block_length + 1) * record_bytes
+    return max(1, min(options.cycle_length, int(most_bytes / file_bytes))), block_length
+
+
+def measure_records(file: str) -> float:
+    """Returns the mean size of a file's first records."""
+    records = read_records(tf.constant(file)).take(_SAMPLED_RECORDS)
+    return statistics.fmean(len(record) for record in records.as_numpy_iterator())
+
+
+def count_records(file: str) -> int:
+    """Returns the number of a file's records, all of which are read for it."""
+    return int(read_records(tf.constant(file)).reduce(0, lambda count, _: count + 1))
+
+
+def read_records(file: tf.Tensor) -> tf.data.Dataset:
+    """Returns the records of a file, gzip-compressed when its path, string [], ends in `.gz`."""
+    is_gzip = tf.strings.regex_full_match(file, r".*\.gz")
+    compression = tf.where(is_gzip, "GZIP", "")
+    return tf.data.TFRecordDataset(file, compression, buffer_size=_READ_BUFFER_BYTES)

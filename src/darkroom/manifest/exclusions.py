@@ -1,0 +1,104 @@
+"""Lists of images to leave out: what `darkroom duplicates` wrote, or a list of one's own.
+
+A name in a list is a key, a URI, or an image's path as the source gives it, relative to its folder.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from darkroom import storage
+from darkroom.errors import DataError
+from darkroom.storage.parquet import BATCH_ROWS, read_batches
+
+# Columns with names of images. Where there is a column `keep`, too, rows in which it is true stay.
+NAME_COLUMNS = ("key", "uri", "image_uri", "id")
+KEEP_COLUMN = "keep"
+_SCHEMA = pa.schema([("name", pa.string())])
+_HINT = "Give a Parquet file, a CSV or a text file with the keys or paths of images."
+
+
+def hash_exclusions(path: str) -> str:
+    """Returns the BLAKE2b-128 of the bytes of a list, 32 hexadecimal digits.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    with storage.open_read(path) as file:
+        while data := file.read(1 << 20):
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def write_names(path: str, table: str) -> None:
+    """Writes the names of a list to a local Parquet file with the column `name`.
+
+    Raises:
+        DataError: The list cannot be understood.
+        OSError: It cannot be read.
+    """
+    with pq.ParquetWriter(table, _SCHEMA) as writer:
+        for names in _read_names(path):
+            writer.write_table(pa.table([pa.array(names, pa.string())], schema=_SCHEMA))
+
+
+def _read_names(path: str) -> Iterator[list[str]]:
+    """Yields the names in lists of bounded length."""
+    ending = os.path.splitext(path)[1].lower()
+    try:
+        yield from _read_parquet(path) if ending == ".parquet" else _read_text(path, ending)
+    except (pa.ArrowInvalid, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"The list {path} cannot be read: {error}.", _HINT) from error
+
+
+def _read_parquet(path: str) -> Iterator[list[str]]:
+    with storage.open_read(path) as file:
+        names = pq.ParquetFile(file).schema_arrow.names
+    columns = [name for name in names if name in (*NAME_COLUMNS, KEEP_COLUMN)]
+    _check_columns(path, names)
+    for batch in read_batches(path, columns):
+        yield list(_find_names(batch.to_pylist()))
+
+
+def _read_text(path: str, ending: str) -> Iterator[list[str]]:
+    with storage.open_read(path) as binary:
+        lines = io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
+        records: Iterable[list[str]] = csv.reader(lines, strict=True)
+        if ending != ".csv":
+            records = ([line.strip()] for line in lines)
+        header: Sequence[str] | None = None
+        rows: list[dict[str, Any]] = []
+        for cells in filter(any, records):
+            if header is None:
+                is_header = any(cell.strip() in NAME_COLUMNS for cell in cells)
+                header = [cell.strip() for cell in cells] if is_header else NAME_COLUMNS[:1]
+                if is_header:
+                    continue
+            # What stands behind the last column is not looked at.
+            rows.append(dict(zip(header, cells, strict=False)))
+            if len(rows) == BATCH_ROWS:
+                yield list(_find_names(rows))
+                rows = []
+        yield list(_find_names(rows))
+
+
+def _check_columns(path: str, names: Sequence[str]) -> None:
+    if not any(name in NAME_COLUMNS for name in names):
+        raise DataError(
+            f"The list {path} has the columns {list(names)}, expected one of {NAME_COLUMNS}.", _HINT
+        )
+
+
+def _find_names(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        if str(row.get(KEEP_COLUMN, False)).strip().lower() != "true":
+            yield from (str(row[name]) for name in NAME_COLUMNS if row.get(name))

@@ -1,0 +1,133 @@
+"""A source's fingerprint: it changes when a row does, or an image that a row names.
+
+A changed image at the same path would otherwise be served from a cache: pipelines see properties
+and artifacts, not the files behind a path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from darkroom import __version__, storage
+from darkroom.errors import StorageError, describe_os_error
+from darkroom.manifest.entries import Chunk, make_chunk, read_chunks
+from darkroom.manifest.exclusions import hash_exclusions
+from darkroom.manifest.rows import ManifestOptions, parse_rows
+from darkroom.manifest.sources import AnySource, open_sources
+
+_THREADS = 32
+# The id is in the key; the order follows from the key and the seed.
+_TEXTS = ("key", "uri", "split", "declared")
+_OTHERS = ("label", "size", "mtime", "extra")
+
+
+class Fingerprint:
+    """BLAKE2b-128 over the rows of a source and the state of their images, in order.
+
+    Args:
+        options: How rows become entries; a list of exclusions and a file with the labels count with
+            what is in them.
+    """
+
+    def __init__(self, options: ManifestOptions) -> None:
+        self._digest = hashlib.blake2b(digest_size=16, key=str(options.seed).encode())
+        if options.exclude is not None:
+            self._digest.update(hash_exclusions(options.exclude).encode())
+        if options.label_map is not None:
+            self._digest.update(repr(options.with_labels().labels).encode())
+
+    def update(self, chunk: Chunk) -> None:
+        """Adds rows, with their images' sizes and versions as far as they have them.
+
+        By columns, as everything that is done row by row counts when there are millions.
+        """
+        columns = chunk.columns
+        parts = ["\0".join(columns[name]) for name in _TEXTS]  # NUL is refused on reading
+        parts += [repr(columns[name]) for name in _OTHERS]
+        parts += [repr(tuple(reject)) for reject in chunk.rejects]
+        self._digest.update("\0\0".join(parts).encode(errors="backslashreplace"))
+
+    def hexdigest(self) -> str:
+        """Returns the fingerprint, 32 hexadecimal digits."""
+        return self._digest.hexdigest()
+
+
+def fingerprint_source(
+    source: AnySource,
+    options: ManifestOptions | None = None,
+    check: Callable[[Chunk], None] | None = None,
+) -> str:
+    """Returns the fingerprint of a source and of all images that it names.
+
+    Remote images are looked up one by one, 32 at a time.
+
+    Args:
+        source: Path, pattern, folder or DataFrame.
+        options: How its rows are read.
+        check: Looks at all rows with the state of their images, and raises what it likes.
+
+    Raises:
+        DataError: The source as a whole cannot be used.
+        OSError: It cannot be read.
+    """
+    options = options or ManifestOptions()
+    sources = open_sources(source, options.schema, options.encoding)
+    rows = parse_rows(sources, options.with_labels())
+    fingerprint = Fingerprint(options)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for items in read_chunks(rows):
+            chunk = make_chunk(items, pool)
+            if check is not None:
+                check(chunk)
+            fingerprint.update(chunk)
+    return fingerprint.hexdigest()
+
+
+def read_source_state(
+    source: AnySource,
+    options: ManifestOptions | None = None,
+    check: Callable[[Chunk], None] | None = None,
+) -> str:
+    """Returns a text that changes whenever ManifestGen would do something else.
+
+    It is the fingerprint of the source with darkroom's version, for another version may do the same
+    work otherwise. Unlike `fingerprint_source` it insists on seeing everything: an image that is
+    missing is a known state, an image that may not be looked at is not.
+
+    Args:
+        source: Path, pattern, folder or DataFrame.
+        options: How its rows are read.
+        check: Looks at all rows with the state of their images, and raises what it likes.
+
+    Raises:
+        DataError: The source as a whole cannot be used.
+        OSError: It, or the state of one of its images, cannot be read.
+    """
+
+    def check_all(chunk: Chunk) -> None:
+        if check is not None:
+            check(chunk)
+        _check_states(chunk)
+
+    return f"{__version__}-{fingerprint_source(source, options, check_all)}"
+
+
+def _check_states(chunk: Chunk) -> None:
+    """Checks that images of unknown state are missing, rather than hidden from us."""
+    columns = zip(chunk.columns["uri"], chunk.columns["size"], strict=True)
+    unknown = [uri for uri, size in columns if uri and size is None]
+    if unknown:
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(_check_missing, unknown))
+
+
+def _check_missing(uri: str) -> None:
+    try:
+        storage.stat_file(uri)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        said = describe_os_error(error) if isinstance(error, OSError) else f"{error}."
+        raise StorageError(f"The state of {uri} is unknown: {said}") from error

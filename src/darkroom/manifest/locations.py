@@ -1,0 +1,73 @@
+"""Where images may lie: paths of another system, and folders that must not be left."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+
+from darkroom import storage
+from darkroom.dataset import keys
+from darkroom.errors import UsageError
+from darkroom.manifest.cells import RowError
+
+_WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+
+
+def check_form(cell: str, uri: str) -> None:
+    r"""Checks that a cell does not hold a path of Windows, or an image instead of a path.
+
+    Args:
+        cell: The cell.
+        uri: What it was resolved to. A file of that very name is right, even with a `\` in it.
+
+    Raises:
+        RowError: It does.
+    """
+    if (":" not in cell and "\\" not in cell) or keys.is_remote(cell):
+        return
+    if cell.startswith("data:"):
+        raise RowError("unsupported_scheme", "the cell holds data, not the path of a file")
+    # In a store a name may hold any character, and looking it up is a request.
+    is_remote = storage.is_remote(uri)
+    is_foreign = _WINDOWS_DRIVE.match(cell) or ("\\" in cell and not is_remote)
+    if is_foreign and (is_remote or not storage.exists(uri)):
+        raise RowError("windows_path", "this is a path of Windows, which means nothing here")
+
+
+def resolve_roots(roots: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """Returns folders as `check_inside` takes them: absolute, without links.
+
+    Raises:
+        UsageError: A local one is no folder.
+    """
+    resolved = []
+    for root in roots:
+        path = storage.absolute(root)
+        if not storage.is_remote(path):
+            path = os.path.realpath(path)
+            if not os.path.isdir(path):
+                raise UsageError(
+                    f"The allowed root {path} is no folder.", "Name a folder that is there."
+                )
+        resolved.append(path)
+    return tuple(resolved)
+
+
+def check_inside(uri: str, roots: Iterable[str]) -> None:
+    """Checks that an image lies below one of the allowed folders, wherever links lead.
+
+    Args:
+        uri: Absolute URI of the image.
+        roots: What `resolve_roots` returned; none allows everything.
+
+    Raises:
+        RowError: It does not.
+    """
+    roots = tuple(roots)
+    if not roots:
+        return
+    real = keys.resolve_uri(uri) if storage.is_remote(uri) else os.path.realpath(uri)
+    if not any(real.startswith(f"{root.rstrip('/')}/") for root in roots):
+        where = "" if real == uri else f" (it leads to {real})"
+        raise RowError("outside_root", f"it lies outside the allowed folders{where}")

@@ -1,0 +1,254 @@
+"""From a row of a source to an entry of the manifest, or to a reject."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from darkroom import storage
+from darkroom.dataset import keys, labels, splits
+from darkroom.dataset.rejects import MANIFEST_STAGE, Reject
+from darkroom.dataset.schema import Schema
+from darkroom.errors import DataError
+from darkroom.manifest.cells import (
+    RowError,
+    as_text,
+    check_unicode,
+    parse_integer_label,
+    parse_label,
+    parse_value,
+)
+from darkroom.manifest.entries import Entry
+from darkroom.manifest.locations import check_form, check_inside, resolve_roots
+from darkroom.manifest.sources import Source
+from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.options.manifest import ManifestOptions
+
+__all__ = ["ManifestOptions", "build_label_map", "parse_rows"]
+
+# Everything else (http:// above all) is refused: a manifest must not make workers call hosts.
+ALLOWED_SCHEMES = ("gs", "s3")
+_NO_EXTRA: dict[str, Any] = {}
+# Labels are few and repeat; those of a source where they do not must not fill memory.
+_MAX_PARSED_LABELS = 65_536
+
+
+def parse_rows(sources: Sequence[Source], options: ManifestOptions) -> Iterator[Entry | Reject]:
+    """Yields one entry or reject for every row of the sources, numbered through from 1.
+
+    Raises:
+        DataError: A source as a whole cannot be used, as when a split is unknown, or no source
+            has a row.
+        UsageError: An allowed root is no folder.
+    """
+    first_row = 0
+    occurrences: Counter[str] = Counter()
+    for source in sources:
+        parser = _RowParser(source, options, occurrences)
+        yield from parser.parse_all(source.rows(), first_row)
+        first_row += parser.num_rows
+    if not first_row:
+        more = f" Nor has any of {len(sources) - 1} further files." if len(sources) > 1 else ""
+        raise DataError(f"{sources[0].name} has no rows.{more}", "Give it one row an image.")
+
+
+class _RowParser:
+    """Parses the rows of one source.
+
+    Args:
+        source: What is read.
+        options: How rows become entries.
+        occurrences: How often each row without image was seen, by its content, in all sources.
+    """
+
+    def __init__(self, source: Source, options: ManifestOptions, occurrences: Counter[str]) -> None:
+        self._source = source
+        self._options = options
+        self._occurrences = occurrences
+        names = [name for name, _ in source.schema.columns]
+        self._places = {name: place for place, name in enumerate(names)}
+        schema = source.schema
+        self._split, self._image = self._place(schema.split), self._place(schema.image)
+        self._label, self._id = self._place(schema.label), self._place(schema.id)
+        self._inputs = [(name, kind, self._places[name]) for name, kind in schema.inputs]
+        self._base = keys.normalise_uri(source.identity_base)
+        self._allowed_roots = resolve_roots(options.allowed_roots)
+        self._prefix = None if options.allowed_roots else _find_plain_prefix(source)
+        self._known_labels = frozenset(map(labels.normalise_label, options.labels or ()))
+        self._parsed_labels: dict[str, str] = {}
+        self._declared: dict[str, str] = {}
+        self.num_rows = 0
+        self._hash_order = keys.make_order_hash(options.seed)
+
+    def _place(self, name: str | None) -> int | None:
+        return None if name is None else self._places[name]
+
+    def parse_all(self, items: Iterable[Row | BadRow], first_row: int) -> Iterator[Entry | Reject]:
+        """Yields what becomes of each row; `first_row` rows stand in earlier sources."""
+        number = 0
+        has_plain = self._prefix is not None
+        for item in items:
+            number = item.row
+            entry = None
+            if has_plain and isinstance(item, Row):
+                entry = self._parse_plain(item.values, first_row + number)
+            yield entry or self._parse_any(item, first_row)
+        self.num_rows = number
+
+    def _parse_plain(self, values: list[Any], row: int) -> Entry | None:
+        """Parses a row as nearly all are, in a third of the time; None for any other row.
+
+        Its image has a plain path, its split and label were seen before, it has no id of its own.
+        `_parse_any` would make the same of it.
+        """
+        path = values[self._image]  # type: ignore[index]
+        declared = "" if self._split is None else self._declared.get(values[self._split])
+        label = None if self._label is None else self._parsed_labels.get(values[self._label])
+        if declared is None or (label is None and self._label is not None):
+            return None
+        if not keys.is_plain_path(path):
+            return None
+        try:
+            extra = self._parse_inputs(values) if self._inputs else _NO_EXTRA
+        except RowError:
+            return None
+        if path.startswith("/"):
+            uri, identity = path, keys.relative_identity(path, self._base)
+        else:
+            uri, identity = f"{self._prefix}{path}", path
+        key = keys.make_key(identity)
+        split = declared or self._assign(declared, key)
+        order = self._hash_order(key)
+        return Entry(key, identity, uri, split, declared, label, row, order, None, None, extra)
+
+    def _parse_any(self, item: Row | BadRow, first_row: int) -> Entry | Reject:
+        row = first_row + item.row
+        values: list[Any] = item.values
+        uri, identity, declared, key, extra = "", "", "", "", {}
+        try:
+            if values:
+                declared = self._parse_split(values, item)
+                uri, identity = self._parse_image(values)
+                identity = self._parse_identity(values, identity, declared)
+                check_unicode(identity)
+                check_unicode(uri)
+                key = keys.make_key(identity)
+                extra = self._parse_inputs(values)
+            if isinstance(item, BadRow):
+                raise RowError(item.reason, item.detail)
+            label = self._parse_label(values)
+        except RowError as error:
+            uri = uri or self._show(values, self._image) or ""
+            label = self._show(values, self._label)
+            extra = extra or {name: values[place] for name, _, place in self._inputs if values}
+            split = self._assign(declared, key) if key else declared
+            return Reject(
+                row, uri, split, label, MANIFEST_STAGE, error.reason, error.detail, identity, extra
+            )
+        split = self._assign(declared, key)
+        order = self._hash_order(key)
+        return Entry(key, identity, uri, split, declared, label, row, order, None, None, extra)
+
+    def _assign(self, declared: str, key: str) -> str:
+        options = self._options
+        return declared or splits.assign_split(key, options.seed, options.split_ratios)
+
+    def _parse_split(self, values: list[Any], item: Row | BadRow) -> str:
+        text = "" if self._split is None else as_text(values[self._split])
+        if text not in self._declared:
+            parsed = splits.parse_split(text)
+            if parsed is None:
+                if isinstance(item, BadRow):
+                    return splits.UNASSIGNED  # the row is refused for another reason anyway
+                raise self._unknown_split(text, item.row)
+            self._declared[text] = parsed
+        return self._declared[text]
+
+    def _unknown_split(self, text: str, row: int) -> DataError:
+        near = difflib.get_close_matches(text.lower(), ("train", "validation", "test"), n=1)
+        guess = f" Did you mean {near[0].upper()}?" if near else ""
+        return DataError(
+            f"{self._source.name}, row {row}: unknown split {text!r}.{guess}",
+            f"Known: {splits.known_names()}.",
+        )
+
+    def _parse_image(self, values: list[Any]) -> tuple[str, str]:
+        """Returns the absolute URI of the image and the text that identifies it."""
+        if self._image is None:
+            return "", ""
+        cell = storage.local_path(as_text(values[self._image]).strip())
+        if not cell:
+            raise RowError("no_image", "the image cell is empty")
+        if keys.is_remote(cell):
+            scheme = cell.partition("://")[0]
+            if scheme not in ALLOWED_SCHEMES:
+                raise RowError("unsupported_scheme", f"{scheme}:// is none of {ALLOWED_SCHEMES}")
+        elif not cell.startswith("/"):
+            if not self._base:
+                # A frame has no folder: its relative paths identify its images as they stand.
+                uri = self._check_place(cell, f"{self._source.base}/{cell}")
+                return uri, keys.normalise_uri(cell)
+            uri = self._check_place(cell, f"{self._source.base}/{cell}")
+            return uri, keys.relative_identity(keys.normalise_uri(uri), self._base)
+        uri = self._check_place(cell, cell)
+        return uri, keys.relative_identity(keys.normalise_uri(uri), self._base)
+
+    def _check_place(self, cell: str, path: str) -> str:
+        uri = keys.resolve_uri(path)
+        check_form(cell, uri)
+        check_inside(uri, self._allowed_roots)
+        return uri
+
+    def _parse_identity(self, values: list[Any], identity: str, declared: str) -> str:
+        if self._id is not None and (given := as_text(values[self._id])):
+            return given
+        if self._image is not None:
+            return identity
+        cells = [declared, *map(repr, values)]
+        content = keys.make_key(keys.row_identity(cells, 0))
+        self._occurrences[content] += 1
+        return keys.make_key(keys.row_identity(cells, self._occurrences[content]))
+
+    def _parse_inputs(self, values: list[Any]) -> dict[str, Any]:
+        return {name: parse_value(name, values[place], kind) for name, kind, place in self._inputs}
+
+    def _parse_label(self, values: list[Any]) -> str | None:
+        if self._label is None:
+            return None
+        text = as_text(values[self._label])
+        label = self._parsed_labels.get(text)
+        if label is None:
+            label = parse_label(text)
+            if self._source.schema.has_integer_labels:
+                label = parse_integer_label(label)
+            elif self._known_labels and label not in self._known_labels:
+                raise RowError("unknown_label", f"the label map does not have {label!r}")
+            if len(self._parsed_labels) < _MAX_PARSED_LABELS:
+                self._parsed_labels[text] = label
+        return label
+
+    def _show(self, values: list[Any], place: int | None) -> str | None:
+        """Returns a cell of a refused row as it stands, good or bad; None where there is none."""
+        if place is None or not values:
+            return None
+        value = values[place]
+        return "" if value is None else str(value)
+
+
+def _find_plain_prefix(source: Source) -> str | None:
+    """Returns what turns a plain path of a source into a URI; None when nothing is plain in it."""
+    schema, base = source.schema, source.base
+    is_plain = base.startswith("/") and base != "/" and keys.resolve_uri(base) == base
+    return f"{base}/" if is_plain and schema.image and not schema.id else None
+
+
+def build_label_map(found: Iterable[str], schema: Schema, given: Sequence[str] | None) -> list[str]:
+    """Returns the label map of the labels found in a source.
+
+    Integer labels number themselves, so their map runs from 0 to the largest.
+    """
+    if schema.has_integer_labels:
+        return [str(number) for number in range(max(map(int, found), default=-1) + 1)]
+    return labels.build_label_map(found, given)

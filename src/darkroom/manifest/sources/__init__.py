@@ -1,0 +1,112 @@
+"""Readers of everything that lists images: CSV, JSONL, Parquet, DataFrames and folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Union
+
+from darkroom import storage
+from darkroom.dataset.schema import Kind, Schema
+from darkroom.errors import DataError, UsageError
+from darkroom.manifest.sources.base import BadRow, Row, Source
+from darkroom.manifest.sources.csv import CsvSource
+from darkroom.manifest.sources.dataframe import DataFrameSource, is_dataframe
+from darkroom.manifest.sources.folder import FolderSource
+from darkroom.manifest.sources.jsonl import JsonlSource
+from darkroom.manifest.sources.parquet import ParquetSource
+from darkroom.manifest.sources.text import DEFAULT_ENCODING, parse_encoding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["LIST_ENDINGS", "AnySource", "BadRow", "Row", "Source", "find_sources", "open_sources"]
+
+AnySource = Union[str, "os.PathLike[str]", "pd.DataFrame"]
+
+_WRITTEN_ROLES = (Kind.IMAGE, Kind.STRING_LABEL, Kind.INTEGER_LABEL)
+_TEXT_READERS: dict[str, Callable[[str, Schema | None, str], Source]] = {
+    ".csv": CsvSource,
+    ".jsonl": JsonlSource,
+    ".ndjson": JsonlSource,
+}
+LIST_ENDINGS = (*_TEXT_READERS, ".parquet")
+
+
+def open_sources(
+    source: AnySource, schema: Schema | None = None, encoding: str = DEFAULT_ENCODING
+) -> list[Source]:
+    """Returns the reader of a source, or one reader a file when `source` is a pattern.
+
+    Args:
+        source: Path of a CSV, JSONL or Parquet file, a pattern of such files, a folder of images,
+            or a DataFrame.
+        schema: Kinds of the columns; inferred from their names when None.
+        encoding: How a CSV or JSONL file is encoded.
+
+    Raises:
+        UsageError: The kind of source or the encoding is unknown.
+        DataError: The pattern names no file, or the columns do not fit.
+        OSError: The source cannot be read.
+    """
+    if is_dataframe(source):
+        return [DataFrameSource(source, schema)]
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(
+            f"The source is a {type(source).__name__}, expected a path or a DataFrame.",
+            "Give the path of a CSV, JSONL or Parquet file, or of a folder of images.",
+        )
+    encoding = parse_encoding(encoding)
+    sources = [_open(path, schema, encoding) for path in find_sources(source)]
+    _check_alike(sources)
+    return sources
+
+
+def find_sources(source: str | os.PathLike[str]) -> list[str]:
+    """Returns the absolute path of a source, or those of the files that a pattern names.
+
+    Raises:
+        DataError: The pattern names no file.
+        UsageError: The source is no path.
+        OSError: It does not exist, or cannot be seen.
+    """
+    path = storage.absolute(source)
+    if storage.exists(path):
+        return [path]
+    if not storage.is_pattern(path):
+        raise FileNotFoundError(f"The source {path} does not exist.")
+    if paths := storage.match_pattern(path):
+        return paths
+    raise DataError(f"No file matches {path}.", "Check the pattern, and quote it.")
+
+
+def _check_alike(sources: Sequence[Source]) -> None:
+    """Checks that all files of a pattern have columns of the same kinds, in any order."""
+    first, *others = sources
+    for source in others:
+        if set(_written_columns(source)) != set(_written_columns(first)):
+            raise DataError(
+                f"{source.name} has other columns than {first.name}: "
+                f"{source.schema.to_json()}, not {first.schema.to_json()}.",
+                "Give the files the same columns, or a schema with those that all have.",
+            )
+
+
+def _written_columns(source: Source) -> list[tuple[str, Kind]]:
+    # Images and labels may be called differently: their features have names of their own.
+    roles = [(kind.value, kind) for _, kind in source.schema.columns if kind in _WRITTEN_ROLES]
+    return [*source.schema.inputs, *roles]
+
+
+def _open(path: str, schema: Schema | None, encoding: str) -> Source:
+    ending = os.path.splitext(path)[1].lower()
+    if reader := _TEXT_READERS.get(ending):
+        return reader(path, schema, encoding)
+    if ending == ".parquet":
+        return ParquetSource(path, schema)
+    if storage.is_folder(path):
+        return FolderSource(path, schema)
+    raise UsageError(
+        f"The source {path} is of no known kind.",
+        f"Known: {', '.join(LIST_ENDINGS)}, a folder of images, or a DataFrame.",
+    )

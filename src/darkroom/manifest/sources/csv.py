@@ -1,0 +1,164 @@
+"""CSV, with or without header, read strictly: one number a record, every cell text."""
+
+from __future__ import annotations
+
+import csv
+import posixpath
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from darkroom.dataset import schema as schemas
+from darkroom.dataset.schema import Schema
+from darkroom.errors import DataError
+from darkroom.manifest.sources import headers
+from darkroom.manifest.sources.base import BadRow, Row, Value
+from darkroom.manifest.sources.text import DEFAULT_ENCODING, MAX_LINE_CHARACTERS, TextFile
+
+_SAMPLE_RECORDS = 100
+# Python 3.10's csv refuses NUL, later ones take it: a noncharacter stands in for it in both.
+_NUL = "\ufdd0"
+
+
+class CsvSource:
+    """Reads a CSV file; see `Source`.
+
+    A first record that names known columns is a header. Without one, the columns are told by what
+    they hold, or named in order by the schema.
+    """
+
+    def __init__(self, path: str, schema: Schema | None, encoding: str = DEFAULT_ENCODING) -> None:
+        self.name = path
+        self.base = self.identity_base = posixpath.dirname(path)
+        self._file = TextFile(path, encoding)
+        records = [record for _, record in islice(self._records(), _SAMPLE_RECORDS)]
+        if not records:
+            raise DataError(f"{path} is empty.", "Expected a header or rows like split,uri,label.")
+        self._check_delimiter(records[0])
+        self._names, self._has_header = _find_names(records, schema)
+        # AutoML's rows end where their labels do, so their length says how many there are.
+        self._is_open = not self._has_header and schema is None
+        named = [name for name in self._names if name]
+        self.schema = schema or schemas.infer_schema(named, {})
+        schemas.check_columns(self.schema, named)
+        self._places = [self._names.index(name) for name, _ in self.schema.columns]
+        self._label = self._names.index(self.schema.label) if self.schema.label else None
+        self._unnamed = [
+            place
+            for place, name in enumerate(self._names)
+            if not name and self._label is not None and place > self._label
+        ]
+
+    def rows(self) -> Iterator[Row | BadRow]:
+        """Yields the records after the header."""
+        records = self._records()
+        header = next(records)[1] if self._has_header else None
+        width = len(self._names)
+        is_simple = self._places == list(range(width))
+        for row, (line, cells) in enumerate(records, start=1):
+            if is_simple and len(cells) == width and cells != header and _NUL not in "".join(cells):
+                yield Row(row, cells)  # type: ignore[arg-type]
+                continue
+            if cells == header:
+                yield BadRow(row, "repeated_header", f"line {line} repeats the header", [])
+                continue
+            fault = None if len(cells) == width else self._find_ragged(line, cells)
+            padded = cells + [""] * (width - len(cells))
+            values: list[Value] = [padded[place] for place in self._places]
+            if _NUL in "".join(cells):
+                shown = [str(value).replace(_NUL, "\ufffd") for value in values]
+                yield BadRow(row, "nul_byte", f"line {line} holds a NUL byte", [*shown])
+            elif fault := fault or self._find_labels(padded):
+                yield BadRow(row, *fault, values)
+            else:
+                yield Row(row, values)
+
+    def _find_ragged(self, line: int, cells: list[str]) -> tuple[str, str] | None:
+        expected = len(self._names)
+        more = [cell for cell in cells[expected:] if cell]
+        if self._is_open and (not more or self._label is not None):
+            return self._find_labels(cells) if more else None
+        which = "header" if self._has_header else "schema" if not self._is_open else "first row"
+        return "ragged_row", f"line {line} has {len(cells)} cells, the {which} {expected}"
+
+    def _find_labels(self, cells: list[str]) -> tuple[str, str] | None:
+        """Returns what is wrong when columns without name hold further labels."""
+        further = [cells[place] for place in self._unnamed if cells[place]]
+        further += [cell for cell in cells[len(self._names) :] if cell]
+        if self._label is None or not further:
+            return None
+        found = [cell for cell in (cells[self._label], *further) if cell]
+        return "multi_label", f"{len(found)} labels: {found}"
+
+    def _check_delimiter(self, first: list[str]) -> None:
+        if len(first) > 1:
+            return
+        for delimiter in (";", "\t", "|"):
+            if delimiter in first[0]:
+                raise DataError(
+                    f"{self.name} seems to be separated by {delimiter!r}, expected ','.",
+                    "Save it with commas.",
+                )
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yields the line on which each record that is not blank ends, and its cells."""
+        reader = csv.reader(self._lines(), strict=True)
+        # The limit is the process's, and by default too low for a cell of text; it only grows.
+        csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_CHARACTERS))
+        end = 0
+        try:
+            for cells in reader:
+                end = reader.line_num
+                if cells:
+                    yield end, cells
+        except csv.Error as error:
+            opening = find_open_quote(islice(self._file.lines(), end, None), end + 1)
+            raise DataError(
+                f"{self.name}: the quoted cell that opens in line {opening} does not end as it "
+                f"should: {error}.",
+                "Check the quotes there: a quoted cell must end, and quotes in it be doubled.",
+            ) from error
+
+    def _lines(self) -> Iterator[str]:
+        for line in self._file.lines():
+            yield line.replace("\0", _NUL) if "\0" in line else line
+
+
+def find_open_quote(lines: Iterable[str], first: int) -> int:
+    """Returns the number of the line in which the last quoted cell of a broken record opens.
+
+    Args:
+        lines: The lines from the beginning of the record on.
+        first: Number of the first of them.
+    """
+    opening, is_open = first, False
+    for number, line in enumerate(lines, start=first):
+        place = 0
+        while place < len(line):
+            end = line.find('"' if is_open else ",", place)
+            if not is_open and line[place] == '"':
+                opening, is_open, end = number, True, place
+            elif end < 0:
+                break
+            elif is_open and line[end + 1 : end + 2] == '"':
+                end += 1
+            elif is_open and line[end + 1 : end + 2] not in (",", "\r", "\n"):
+                return opening
+            elif is_open:
+                is_open, end = False, end + 1
+            place = end + 1
+        if not is_open:
+            break
+    return opening
+
+
+def _find_names(records: list[list[str]], schema: Schema | None) -> tuple[list[str], bool]:
+    """Returns the names of the columns, and whether the first record gives them."""
+    first = [cell.strip() for cell in records[0]]
+    if schema is None:
+        if headers.is_header(first):
+            return first, True
+        return headers.infer_roles(records), False
+    names = [name for name, _ in schema.columns]
+    # With a name in common it is a header, and `check_columns` tells what it lacks.
+    has_header = len(names) != len(first) or not set(names).isdisjoint(first)
+    return (first, True) if has_header else (names, False)

@@ -1,0 +1,61 @@
+"""pandas DataFrames, without importing pandas."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from darkroom.dataset import schema as schemas
+from darkroom.dataset.schema import Kind, Schema
+from darkroom.errors import DataError
+from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.parquet import make_row
+
+
+def is_dataframe(source: object) -> bool:
+    """Tells whether `source` is a pandas DataFrame."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(source, pandas.DataFrame)
+
+
+class DataFrameSource:
+    """Reads a DataFrame; see `Source`. Its index is left out.
+
+    Relative image paths are resolved against the working folder; a frame has no folder of its
+    own, so the paths as given are what the keys are made of.
+    """
+
+    def __init__(self, frame: Any, schema: Schema | None) -> None:
+        self.name = "the DataFrame"
+        self.base = os.getcwd()
+        self.identity_base = ""
+        self._frame = frame
+        names = [str(name) for name in frame.columns]
+        if not len(frame):
+            raise DataError("The DataFrame has no rows.", "Give one row an image.")
+        kinds = {
+            str(name): _KINDS.get(dtype.kind, Kind.STRING) for name, dtype in frame.dtypes.items()
+        }
+        self.schema = schema or schemas.infer_schema(names, kinds)
+        schemas.check_columns(self.schema, names)
+        self._places = [names.index(name) for name, _ in self.schema.columns]
+
+    def rows(self) -> Iterator[Row | BadRow]:
+        """Yields every row of the frame."""
+        columns = [self._frame.iloc[:, place].tolist() for place in self._places]
+        for row, values in enumerate(zip(*columns, strict=True), start=1):
+            yield make_row(row, [_as_python(value) for value in values], self.schema)
+
+
+# Kinds by numpy's letters; pandas' own nullable integers and floats answer to the same letters.
+_KINDS = {"i": Kind.INTEGER, "u": Kind.INTEGER, "b": Kind.INTEGER, "f": Kind.FLOAT}
+
+
+def _as_python(value: Any) -> Any:
+    """Returns an element of a column as Python's own type; a column of objects holds any."""
+    # pandas.NA has no truth value and equals nothing; its type is its only mark.
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    return value.tolist() if hasattr(value, "tolist") else value

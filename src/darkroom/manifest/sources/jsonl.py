@@ -1,0 +1,113 @@
+"""JSON Lines with flat objects: `{"split": "TRAIN", "image_uri": "a.jpg", "label": "cat"}`."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterator
+from typing import Any
+
+from darkroom.dataset import schema as schemas
+from darkroom.dataset.rejects import REJECT_FIELDS
+from darkroom.dataset.schema import Kind, Schema
+from darkroom.errors import DataError
+from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.text import DEFAULT_ENCODING, TextFile
+from darkroom.manifest.sources.typed import as_value, check_type, find_label_fault, infer_kind
+
+_SAMPLE_LINES = 100
+
+
+class JsonlSource:
+    """Reads a JSON Lines file; see `Source`.
+
+    A file of rejects that darkroom wrote is read as a manifest: its diagnosis is left out, its
+    further columns are unpacked, its ids keep every image's key.
+    """
+
+    def __init__(self, path: str, schema: Schema | None, encoding: str = DEFAULT_ENCODING) -> None:
+        self.name = path
+        self.base = self.identity_base = posixpath.dirname(path)
+        self._file = TextFile(path, encoding, newline="\n")
+        samples: list[dict[str, Any]] = []
+        for _, found in self._objects():
+            if isinstance(found, dict):
+                samples.append(found)
+            if len(samples) == _SAMPLE_LINES:
+                break
+        if not samples:
+            raise DataError(
+                f"{path} has no JSON object.",
+                'Expected one a line, as in {"split": "TRAIN", "image_uri": "a.jpg", ...}.',
+            )
+        self._holds_rejects = set(REJECT_FIELDS) <= samples[0].keys()
+        samples = [self._unpack(sample) for sample in samples]
+        names = list(dict.fromkeys(name for sample in samples for name in sample))
+        if schema is None:
+            kinds = {name: infer_kind(sample.get(name) for sample in samples) for name in names}
+            schema = schemas.infer_schema(names, kinds)
+        if self._holds_rejects:
+            schema = _rename_roles(schema)
+        else:
+            schemas.check_columns(schema, names)
+        self.schema = schema
+
+    def rows(self) -> Iterator[Row | BadRow]:
+        """Yields one row a line that is not blank."""
+        names = [name for name, _ in self.schema.columns]
+        kinds = dict(self.schema.columns)
+        for row, (line, found) in enumerate(self._objects(), start=1):
+            if not isinstance(found, dict):
+                yield BadRow(row, "bad_value", f"line {line}: expected an object: {found}", [])
+                continue
+            found = self._unpack(found)
+            values = [as_value(found.get(name), kinds[name]) for name in names]
+            if reason := self._find_fault(found, kinds):
+                yield BadRow(row, *reason, values)
+            else:
+                yield Row(row, values)
+
+    def _find_fault(self, found: dict[str, Any], kinds: dict[str, Kind]) -> tuple[str, str] | None:
+        for name, value in found.items():
+            kind = kinds.get(name, Kind.IGNORED)
+            if name == self.schema.label and isinstance(value, list):
+                if fault := find_label_fault(value):
+                    return fault
+            elif problem := check_type(value, kind):
+                return "bad_value", f"column {name!r}: {problem}"
+        return None
+
+    def _unpack(self, found: dict[str, Any]) -> dict[str, Any]:
+        if not self._holds_rejects:
+            return found
+        kept = {k: v for k, v in found.items() if k not in REJECT_FIELDS or k == "id"}
+        extra = kept.pop("extra", None)
+        return {**kept, **(extra if isinstance(extra, dict) else {})}
+
+    def _objects(self) -> Iterator[tuple[int, Any]]:
+        """Yields the number of every line that is not blank, and what it holds.
+
+        A line that is not JSON is yielded as the text that says so, which is no object.
+        """
+        for line, text in enumerate(self._file.lines(), start=1):
+            if text.strip():
+                yield line, _parse(text)
+
+
+def _rename_roles(schema: Schema) -> Schema:
+    """Returns a schema with the names that rejects have for split, image, label and id."""
+    names = {
+        Kind.SPLIT: "split",
+        Kind.IMAGE: "image_uri",
+        Kind.STRING_LABEL: "label",
+        Kind.INTEGER_LABEL: "label",
+    }
+    columns = {names.get(kind, name): kind for name, kind in schema.columns}
+    return Schema(tuple({**columns, "split": Kind.SPLIT, "id": Kind.ID}.items()))
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return f"{error}"

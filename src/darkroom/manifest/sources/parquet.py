@@ -1,0 +1,88 @@
+"""Parquet files: typed columns, read in batches."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from darkroom import storage
+from darkroom.dataset import schema as schemas
+from darkroom.dataset.schema import Kind, Schema
+from darkroom.errors import DarkroomError, DataError
+from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.manifest.sources.state import SourceState
+from darkroom.manifest.sources.typed import as_value, find_label_fault
+from darkroom.storage.parquet import read_batches
+
+# What pandas calls the column of an index without name.
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+
+
+class ParquetSource:
+    """Reads a Parquet file; see `Source`."""
+
+    def __init__(self, path: str, schema: Schema | None) -> None:
+        self.name = path
+        self.base = self.identity_base = posixpath.dirname(path)
+        self._state = SourceState(path)
+        with _refuse_damage(path), storage.open_read(path) as file:
+            arrow = pq.ParquetFile(file).schema_arrow
+        names = [name for name in arrow.names if not _PANDAS_INDEX.fullmatch(name)]
+        self.schema = schema or schemas.infer_schema(names, arrow_kinds(arrow))
+        schemas.check_columns(self.schema, names)
+
+    def rows(self) -> Iterator[Row | BadRow]:
+        """Yields every row."""
+        columns = [name for name, _ in self.schema.columns]
+        row = 0
+        with _refuse_damage(self.name):
+            for batch in read_batches(self.name, columns):
+                cells = (batch.column(name).to_pylist() for name in columns)
+                for values in zip(*cells, strict=True):
+                    row += 1
+                    yield make_row(row, values, self.schema)
+        self._state.check()
+
+
+@contextmanager
+def _refuse_damage(path: str) -> Iterator[None]:
+    """Turns whatever a damaged file makes pyarrow raise into an error of the data."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, OverflowError, ValueError) as error:
+        # The operating system's errors have a number, our own are told; pyarrow's have neither.
+        if isinstance(error, DarkroomError) or getattr(error, "errno", None) is not None:
+            raise
+        raise DataError(
+            f"{path} is not a Parquet file, or a damaged one: {error}.", "Check how it was written."
+        ) from error
+
+
+def arrow_kinds(schema: pa.Schema) -> dict[str, Kind]:
+    """Returns the kind of every column of an Arrow schema; what is no number becomes text."""
+    kinds = {}
+    for field in schema:
+        if pa.types.is_integer(field.type) or pa.types.is_boolean(field.type):
+            kinds[field.name] = Kind.INTEGER
+        elif pa.types.is_floating(field.type):
+            kinds[field.name] = Kind.FLOAT
+        else:
+            kinds[field.name] = Kind.STRING
+    return kinds
+
+
+def make_row(row: int, values: Sequence[Any], schema: Schema) -> Row | BadRow:
+    """Returns a row of typed values; a label's cell without exactly one makes it a bad one."""
+    fault = None
+    cells = []
+    for (name, kind), value in zip(schema.columns, values, strict=True):
+        cells.append(as_value(value, kind))
+        if name == schema.label:
+            fault = find_label_fault(value)
+    return BadRow(row, *fault, cells) if fault else Row(row, cells)

@@ -1,0 +1,151 @@
+"""Text files read line by line in bounded memory; what is wrong is named by line and byte."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from darkroom import storage
+from darkroom.errors import DataError, UsageError
+from darkroom.manifest.sources.state import SourceState
+
+MAX_LINE_CHARACTERS = 1 << 20
+DEFAULT_ENCODING = "utf-8"
+
+_CHUNK_BYTES = 1 << 20
+_SHOWN_BYTES = 40
+# What two bytes look like that are one letter in UTF-16, and what a file may begin with in it.
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
+
+
+def parse_encoding(name: str) -> str:
+    """Returns the name of an encoding as Python spells it.
+
+    Raises:
+        UsageError: There is no such encoding of text.
+    """
+    try:
+        "".encode(name)
+        return codecs.lookup(name).name
+    except (LookupError, TypeError, ValueError):
+        raise UsageError(
+            f"There is no encoding {name!r}.", "Known are utf-8, utf-16, windows-1252 and the like."
+        ) from None
+
+
+class TextFile:
+    """A file of lines.
+
+    Args:
+        path: Where it is.
+        encoding: How it is encoded; a byte order mark is left out.
+        newline: As for `open`: the empty text splits at any line break and keeps it.
+
+    Raises:
+        DataError: It is UTF-16 and not said to be.
+        OSError: It cannot be read.
+    """
+
+    def __init__(self, path: str, encoding: str = DEFAULT_ENCODING, newline: str = "") -> None:
+        self._path = path
+        self._encoding = encoding
+        self._newline = newline
+        self._state = SourceState(path)
+        if encoding == DEFAULT_ENCODING:
+            self._check_utf16()
+
+    def lines(self) -> Iterator[str]:
+        """Yields every line with its line break.
+
+        Raises:
+            DataError: A line is too long or not in the encoding, or the file changed since this
+                object was made.
+        """
+        codec = "utf-8-sig" if self._encoding == DEFAULT_ENCODING else self._encoding
+        with storage.open_read(self._path) as binary:
+            text = io.TextIOWrapper(binary, encoding=codec, newline=self._newline)
+            try:
+                # One more than allowed: what is longer is never read into memory as a whole.
+                read = partial(text.readline, MAX_LINE_CHARACTERS + 1)
+                for number, line in enumerate(iter(read, ""), start=1):
+                    if len(line) > MAX_LINE_CHARACTERS:
+                        raise self._too_long(number)
+                    yield line
+            except UnicodeDecodeError as error:
+                raise self._not_decodable(error) from error
+        self._state.check()
+
+    def _too_long(self, number: int) -> DataError:
+        return DataError(
+            f"{self._path}, line {number}: longer than {MAX_LINE_CHARACTERS:,} characters.",
+            "Check the line breaks, and keep what is no cell of a table in files of its own.",
+        )
+
+    def _check_utf16(self) -> None:
+        with storage.open_read(self._path) as file:
+            start = file.read(2)
+        if start in _UTF16_MARKS:
+            name = "utf-16"
+        elif b"\0" in start:
+            name = "utf-16-be" if start.startswith(b"\0") else "utf-16-le"
+        else:
+            return
+        raise DataError(
+            f"{self._path} is UTF-16.",
+            f"Say so (--source-encoding {name}), or save it as UTF-8: iconv -f UTF-16 -t UTF-8.",
+        )
+
+    def _not_decodable(self, error: UnicodeDecodeError) -> DataError:
+        """Finds the first byte that is not in the encoding; the reader's own error has no place."""
+        decoder = codecs.getincrementaldecoder(self._encoding)()
+        line, offset = 1, 0
+        with storage.open_read(self._path) as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                try:
+                    decoder.decode(chunk)
+                except UnicodeDecodeError as found:
+                    # The decoder has kept the first bytes of a character from the chunk before.
+                    kept = len(found.object) - len(chunk)
+                    line += found.object.count(b"\n", kept, found.start)
+                    where = f"line {line}, byte {offset - kept + found.start:,}: "
+                    return self._describe(where, found.object, found.start)
+                line += chunk.count(b"\n")
+                offset += len(chunk)
+        return self._describe(f"its end, byte {offset:,}: ", error.object, error.start)
+
+    def _describe(self, where: str, data: bytes, place: int) -> DataError:
+        start = max(data.rfind(b"\n", 0, place) + 1, place - _SHOWN_BYTES)
+        shown = data[start : place + _SHOWN_BYTES].splitlines()[0]
+        if self._encoding != DEFAULT_ENCODING:
+            hint = "Give the encoding in which the file was saved."
+        elif guess := guess_encoding(shown):
+            hint = f"It looks like {guess}: give --source-encoding {guess}, or save it as UTF-8."
+        else:
+            hint = (
+                "Save it as UTF-8, or name its encoding: "
+                "--source-encoding shift_jis, gb18030, koi8-r, ..."
+            )
+        return DataError(
+            f"{self._path} is not {self._encoding.upper()}, {where}{shown!r}.",
+            hint,
+        )
+
+
+def guess_encoding(text: bytes) -> str | None:
+    """Returns the likely encoding of text that is not UTF-8; None when there is no telling.
+
+    Western European text has single letters beyond ASCII, here and there. Other scripts have whole
+    words of them, in one of many encodings.
+    """
+    runs = _HIGH_BYTES.findall(text)
+    if not runs or sum(map(len, runs)) > 1.5 * len(runs):
+        return None
+    try:
+        text.decode("windows-1252")
+    except UnicodeDecodeError:
+        return None
+    return "windows-1252"

@@ -1,0 +1,76 @@
+"""Kinds of columns whose values come with a type: from JSON, Parquet and DataFrames."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from darkroom.dataset.schema import Kind
+from darkroom.manifest.sources.base import Value
+
+_TYPES: dict[Kind, tuple[type, ...]] = {
+    Kind.INTEGER: (int,),
+    Kind.FLOAT: (int, float),
+    Kind.STRING: (str, int, float),
+    Kind.IGNORED: (object,),
+}
+# A path, a split or an id is text; a label may be a number, which becomes its text.
+_TEXT = (str, int)
+_NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.INTEGER_LABEL)
+_WHOLE = (Kind.INTEGER, Kind.INTEGER_LABEL, Kind.STRING_LABEL, Kind.ID)
+
+
+def infer_kind(values: Iterable[Any]) -> Kind:
+    """Returns the narrowest kind that holds all values."""
+    types = {type(value) for value in values if value is not None}
+    if types and types <= {int, bool}:
+        return Kind.INTEGER
+    return Kind.FLOAT if types and types <= {int, bool, float} else Kind.STRING
+
+
+def check_type(value: Any, kind: Kind) -> str | None:
+    """Returns what is wrong with a value of a column of `kind`, or None."""
+    if value is None or isinstance(value, _TYPES.get(kind, _TEXT)):
+        return None
+    return f"expected {kind.value}, got {type(value).__name__} {value!r:.80}"
+
+
+def find_label_fault(value: Any) -> tuple[str, str] | None:
+    """Returns reason code and detail when a label's cell holds a list of none or several."""
+    if not isinstance(value, list | tuple) or len(value) == 1:
+        return None
+    if not value:
+        return "empty_label", "the list of labels is empty"
+    return "multi_label", f"{len(value)} labels: {list(value)}"
+
+
+def as_value(value: Any, kind: Kind) -> Value:
+    """Returns a typed cell as one of a row's values; a list of one stands for its element."""
+    if isinstance(value, list | tuple) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, bool):
+        return int(value) if kind in _NUMBERS else str(value)
+    if isinstance(value, float):
+        return _as_number(value, kind)
+    if value is None or isinstance(value, str | int):
+        return value
+    return _as_json(value) if isinstance(value, list | tuple | dict) else _as_text(value)
+
+
+def _as_text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _as_json(value: Any) -> str:
+    try:
+        return json.dumps(value, default=_as_text)
+    except (TypeError, ValueError):
+        return str(value)  # keys that are no text, or a list that holds itself
+
+
+def _as_number(value: float, kind: Kind) -> int | float | None:
+    if value != value:
+        return None  # pandas writes what is missing as NaN
+    # A column of whole numbers becomes one of floats as soon as pandas misses a value in it.
+    return int(value) if kind in _WHOLE and value.is_integer() else value

@@ -1,0 +1,126 @@
+"""Rows of a source written to local disk as they are parsed, before they are compared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from darkroom import storage
+from darkroom.dataset.rejects import Reject, RejectsWriter
+from darkroom.dataset.schema import Kind, Schema
+from darkroom.manifest.entries import Chunk, Entry, make_chunk, read_chunks
+from darkroom.manifest.fingerprint import Fingerprint
+from darkroom.manifest.rows import ManifestOptions, parse_rows
+from darkroom.manifest.sources import Source
+from darkroom.runtime.garbage import collect_less_garbage
+
+_ARROW = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
+
+
+@dataclass(frozen=True)
+class StagedRows:
+    """Rows of all sources on local disk.
+
+    Attributes:
+        path: Parquet file of the entries, with a column for each of `Entry`'s names.
+        rows: Number of rows, refused ones included.
+        rejects: Parquet file of the rejects.
+        fingerprint: See `Manifest.fingerprint`.
+    """
+
+    path: str
+    rows: int
+    rejects: str
+    fingerprint: str
+
+
+def stage_rows(sources: Sequence[Source], options: ManifestOptions, scratch: str) -> StagedRows:
+    """Parses all rows and writes them to `scratch`, with the state of their local images.
+
+    Raises:
+        DataError: A source as a whole cannot be used.
+        OSError: A source cannot be read, or `scratch` not be written.
+    """
+    with (
+        collect_less_garbage(),
+        _Stage(scratch, sources[0].schema, options) as stage,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        # While one chunk is parsed, the images of the one before are looked up, which takes half
+        # as long and does not need the interpreter.
+        pending: Future[None] = Future()
+        pending.set_result(None)
+        for items in read_chunks(parse_rows(sources, options)):
+            pending.result()
+            pending = pool.submit(stage.add, items)
+        pending.result()
+    return stage.finish()
+
+
+class _Stage:
+    """Writes chunks of rows; a context manager."""
+
+    def __init__(self, scratch: str, schema: Schema, options: ManifestOptions) -> None:
+        self._path = os.path.join(scratch, "entries.parquet")
+        self._rejects_path = os.path.join(scratch, "bad.parquet")
+        self._arrow = _arrow_schema(schema)
+        # To look for repetitions in keys and paths costs time and finds none.
+        few = ["split", "declared", "label"]
+        self._good = pq.ParquetWriter(self._path, self._arrow, use_dictionary=few)
+        self._bad = RejectsWriter(self._rejects_path)
+        self._fingerprint = Fingerprint(options)
+        # Remote images are not looked up here, so nothing is known of whether they have changed.
+        self._is_known = True
+        self._rows = 0
+
+    def __enter__(self) -> _Stage:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        self._good.close()
+        self._bad.__exit__(kind, *rest)
+
+    def add(self, items: Sequence[Entry | Reject]) -> None:
+        chunk = make_chunk(items)
+        self._rows += chunk.num_rows
+        self._fingerprint.update(chunk)
+        for reject in chunk.rejects:
+            self._bad.add(reject)
+            self._is_known = self._is_known and not storage.is_remote(reject.uri)
+        # A local URI has no `//`: all in one text are searched faster than one by one.
+        self._is_known = self._is_known and "://" not in "\0".join(chunk.columns["uri"])
+        self._good.write_table(_as_table(chunk, self._arrow))
+
+    def finish(self) -> StagedRows:
+        fingerprint = self._fingerprint.hexdigest() if self._is_known else ""
+        return StagedRows(self._path, self._rows, self._rejects_path, fingerprint)
+
+
+def _as_table(chunk: Chunk, arrow: pa.Schema) -> pa.Table:
+    columns = [pa.array(chunk.columns[field.name], field.type) for field in arrow]
+    return pa.table(columns, schema=arrow)
+
+
+def _arrow_schema(schema: Schema) -> pa.Schema:
+    fields: list[tuple[str, Any]] = [
+        ("key", pa.string()),
+        ("id", pa.string()),
+        ("uri", pa.string()),
+        ("split", pa.string()),
+        ("declared", pa.string()),
+        ("label", pa.string()),
+        ("row", pa.int64()),
+        ("order", pa.int64()),
+        ("size", pa.int64()),
+        ("mtime", pa.string()),
+    ]
+    if schema.inputs:
+        inputs = [pa.field(name, _ARROW[kind]) for name, kind in schema.inputs]
+        fields.append(("extra", pa.struct(inputs)))
+    return pa.schema(fields)

@@ -1,0 +1,164 @@
+"""The manifest: the rows of a source in the order of their shards.
+
+    FOLDER/
+      manifest.parquet   one row an example, ordered by (split, hash(seed, key), key)
+      labels.txt         one label a line, in the order of their numbers
+      manifest.json      counts, and what the columns are
+
+A contiguous range of rows is a shard and a random sample of its split.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+from darkroom import storage
+from darkroom.dataset import labels
+from darkroom.dataset.splits import SPLITS
+from darkroom.errors import DataError
+
+MANIFEST_FILE = "manifest.parquet"
+MANIFEST_INFO_FILE = "manifest.json"
+FORMAT_VERSION = 1
+MAX_ROW_GROUP_ROWS = 8_192
+
+
+@dataclass(frozen=True)
+class SplitSize:
+    """Size of a split before conversion.
+
+    Attributes:
+        rows: Number of its rows.
+        image_bytes: Bytes of its images, estimated where not all are known.
+    """
+
+    rows: int
+    image_bytes: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What is known of a manifest without reading its rows.
+
+    Attributes:
+        rows: Rows of the source.
+        deduplicated: Rows dropped because another says the same, or because they are excluded.
+        rejected: Rows refused.
+        splits: Size of each split that has rows, in the order train, eval, test.
+        labels: The label map; empty when the examples have no labels.
+        inputs: Kind (`integer`, `float`, `string`) of every input column by name.
+        has_images: Whether rows name images.
+        has_labels: Whether rows have labels.
+        seed: Seed of the order and of the assignment to splits.
+        ignored: Files of a source folder that are no images: their number.
+        fingerprint: Changes when a row of the source does, an image that it names, or the list of
+            excluded ones; empty when images are remote, where that is not known.
+        excluded: Those among the deduplicated that a list excludes.
+    """
+
+    rows: int
+    deduplicated: int
+    rejected: int
+    splits: dict[str, SplitSize]
+    labels: list[str]
+    inputs: dict[str, str]
+    has_images: bool
+    has_labels: bool
+    seed: int = 0
+    ignored: int = 0
+    fingerprint: str = ""
+    excluded: int = 0
+    format_version: int = field(default=FORMAT_VERSION)
+
+    @property
+    def num_examples(self) -> int:
+        """Rows that go on to conversion."""
+        return sum(size.rows for size in self.splits.values())
+
+    def first_row(self, split: str) -> int:
+        """Returns the place in `manifest.parquet` where a split begins."""
+        before = SPLITS[: SPLITS.index(split)]
+        return sum(self.splits[name].rows for name in before if name in self.splits)
+
+
+def write_manifest_info(folder: str, manifest: Manifest) -> None:
+    """Writes `manifest.json` and `labels.txt`."""
+    labels_text = labels.format_labels(manifest.labels)
+    storage.write_bytes(storage.join(folder, labels.LABELS_FILE), labels_text.encode())
+    info = {key: value for key, value in asdict(manifest).items() if key != "labels"}
+    text = json.dumps(info, indent=2) + "\n"
+    storage.write_bytes(storage.join(folder, MANIFEST_INFO_FILE), text.encode())
+
+
+def read_manifest(folder: str) -> Manifest:
+    """Reads what is known of a manifest.
+
+    Raises:
+        DataError: The folder holds no manifest, or one of another format.
+    """
+    path = storage.join(folder, MANIFEST_INFO_FILE)
+    try:
+        info = json.loads(storage.read_bytes(path))
+        info["splits"] = {name: SplitSize(**size) for name, size in info["splits"].items()}
+        info["labels"] = labels.read_labels(storage.join(folder, labels.LABELS_FILE))
+        manifest = Manifest(**info)
+    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DataError(
+            f"{folder} holds no manifest: {error}.",
+            "Run ManifestGen; if its output comes from a cache, run once with caching off.",
+        ) from error
+    if manifest.format_version != FORMAT_VERSION:
+        raise DataError(
+            f"{path} has format {manifest.format_version}, expected {FORMAT_VERSION}.",
+            "Make the manifest again.",
+        )
+    return manifest
+
+
+class ManifestRow(NamedTuple):
+    """A row of a manifest.
+
+    Attributes:
+        key: Key of the example, 32 hexadecimal digits.
+        id: The text whose hash the key is.
+        uri: URI of its image; empty when it has none.
+        split: `train`, `eval` or `test`.
+        label: Its label; None when the source has none.
+        label_id: The label's number; None likewise.
+        row: Its number in the source.
+        size: Bytes of its image when that is known.
+        mtime: Version of its image when that is known.
+        extra: Its input columns by name.
+    """
+
+    key: str
+    id: str
+    uri: str
+    split: str
+    label: str | None
+    label_id: int | None
+    row: int
+    size: int | None
+    mtime: str | None
+    extra: dict[str, Any] | None = None
+
+
+def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[ManifestRow]:
+    """Yields rows `first` to `first + count` of a manifest, reading only their row groups."""
+    with storage.open_read(storage.join(folder, MANIFEST_FILE)) as file:
+        parquet = pq.ParquetFile(file)
+        start = 0
+        for group in range(parquet.num_row_groups):
+            rows = parquet.metadata.row_group(group).num_rows
+            low, high = max(first - start, 0), min(first + count - start, rows)
+            if low < high:
+                table = parquet.read_row_group(group).slice(low, high - low)
+                names = [name for name in ManifestRow._fields if name in table.column_names]
+                # Column by column: row by row pyarrow takes several times as long.
+                yield from map(ManifestRow, *(table[name].to_pylist() for name in names))
+            start += rows

@@ -1,0 +1,267 @@
+"""Writes a manifest: rows are parsed in one pass, then checked, ordered and written out of core."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from darkroom import storage
+from darkroom.dataset.rejects import MANIFEST_STAGE, Reject, RejectsWriter, write_rejects
+from darkroom.dataset.schema import Schema
+from darkroom.dataset.splits import SPLITS
+from darkroom.manifest import table as manifests
+from darkroom.manifest.entries import stat_image
+from darkroom.manifest.exclusions import write_names
+from darkroom.manifest.rows import ManifestOptions, build_label_map
+from darkroom.manifest.sources import AnySource, open_sources
+from darkroom.manifest.sources.folder import FolderSource
+from darkroom.manifest.staging import stage_rows
+from darkroom.manifest.table import Manifest, SplitSize
+from darkroom.storage.database import create_view, open_database
+
+_BATCH_ROWS = 8_192
+_REMOTE_SAMPLE = 32
+# As many rows are sorted at once: far fewer than what makes DuckDB sort on disk, for which it may
+# want more memory than it may have.
+_SORTED_ROWS = 250_000
+
+# Excluded rows go before all others are compared, so they are in conflict with nobody.
+_EXCLUDED = """
+CREATE TEMP TABLE excluded AS
+SELECT row FROM staged SEMI JOIN names ON staged.key = names.name
+UNION SELECT row FROM staged SEMI JOIN names ON staged.uri = names.name
+UNION SELECT row FROM staged SEMI JOIN names ON staged.id = names.name
+"""
+_ENTRIES = "CREATE TEMP VIEW entries AS SELECT * FROM staged ANTI JOIN excluded USING (row)"
+# Groups of entries that share a key, or an image. In a group all entries must say the same. Numbers
+# find them at a fraction of the memory that keys take: equal keys have an equal order. Those of
+# which only the numbers are equal form no group further on.
+_REPEATED_ORDERS = """
+CREATE TEMP TABLE repeated_orders AS
+SELECT "order" FROM entries GROUP BY ALL HAVING count(*) > 1
+"""
+_REPEATED_URIS = """
+CREATE TEMP TABLE repeated_uris AS
+SELECT hash(uri) AS number FROM entries WHERE uri <> '' GROUP BY ALL HAVING count(*) > 1
+"""
+_SUSPECTS = """
+CREATE TEMP TABLE suspects AS
+SELECT row, key, coalesce(nullif(uri, ''), key) AS image, {extra} AS extra,
+  declared || chr(31) || coalesce(label, '') AS says
+FROM entries
+WHERE "order" IN (SELECT "order" FROM repeated_orders)
+   OR hash(uri) IN (SELECT number FROM repeated_uris)
+"""
+_COMPARED = """
+CREATE TEMP TABLE compared AS
+SELECT *,
+  min(says) OVER same_image <> max(says) OVER same_image
+    OR min(says) OVER same_key <> max(says) OVER same_key
+    OR min(image) OVER same_key <> max(image) OVER same_key AS is_conflict,
+  min(row) OVER same_image AS first_row, max(row) OVER same_image AS last_row
+FROM suspects
+WINDOW same_image AS (PARTITION BY image), same_key AS (PARTITION BY key)
+"""
+# Which of several equal rows is kept must not depend on the order of the source: its number is
+# the last thing that decides.
+_VERDICTS = """
+CREATE TEMP TABLE verdicts AS
+SELECT row, first_row, last_row, CASE
+    WHEN is_conflict THEN 'conflict'
+    WHEN row_number() OVER (PARTITION BY is_conflict, image ORDER BY key, extra, row) > 1
+    THEN 'duplicate'
+    ELSE 'keep' END AS verdict
+FROM compared
+"""
+_CONFLICTS = """
+SELECT e.*, v.first_row, v.last_row FROM entries e JOIN verdicts v USING (row)
+WHERE v.verdict = 'conflict' ORDER BY row
+"""
+_KEPT = """
+CREATE TEMP VIEW kept AS
+SELECT * FROM entries ANTI JOIN (SELECT row FROM verdicts WHERE verdict <> 'keep') USING (row)
+"""
+_ORDERED = """
+SELECT k.key, k.id, k.uri, k.split, k.label, l.label_id, k.row, k.size, k.mtime{extra}
+FROM kept k LEFT JOIN label_map l ON k.label = l.label
+WHERE k.split = '{split}' AND k."order" BETWEEN {first} AND {last}
+ORDER BY k."order", k.key
+"""
+
+
+def write_manifest(
+    source: AnySource,
+    folder: str,
+    rejects_folder: str,
+    options: ManifestOptions | None = None,
+) -> Manifest:
+    """Reads a source and writes its manifest and its rejects.
+
+    Args:
+        source: Path of a CSV, JSONL or Parquet file, a pattern of such files, a folder of images,
+            or a DataFrame.
+        folder: Where the manifest goes; made when absent.
+        rejects_folder: Where `rejects.parquet` and `rejects.jsonl` go; made when absent.
+        options: How rows become entries.
+
+    Returns:
+        What the manifest holds.
+
+    Raises:
+        DataError: The source as a whole cannot be used.
+        UsageError: The source is of no known kind, or an option does not fit it.
+        OSError: The source cannot be read, or the output not be written.
+    """
+    options = (options or ManifestOptions()).with_labels()
+    sources = open_sources(source, options.schema, options.encoding)
+    storage.make_folder(folder)
+    storage.make_folder(rejects_folder)
+    schema = sources[0].schema
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+        staged = stage_rows(sources, options, scratch)
+        conflicts = os.path.join(scratch, "conflicts.parquet")
+        with open_database(scratch) as connection:
+            create_view(connection, "staged", [staged.path], scratch)
+            excluded = _exclude(connection, options, scratch)
+            _reject_conflicts(connection, schema, conflicts)
+            label_table = os.path.join(scratch, "labels.parquet")
+            label_map = _make_label_table(connection, schema, options, label_table)
+            split_sizes = _measure_splits(connection)
+            path = storage.join(folder, manifests.MANIFEST_FILE)
+            _write_ordered(connection, schema, split_sizes, path)
+        rejected = write_rejects(rejects_folder, [staged.rejects, conflicts])
+    kept = sum(size.rows for size in split_sizes.values())
+    manifest = Manifest(
+        rows=staged.rows,
+        deduplicated=staged.rows - kept - rejected,
+        excluded=excluded,
+        rejected=rejected,
+        splits=split_sizes,
+        labels=label_map,
+        inputs={name: kind.value for name, kind in schema.inputs},
+        has_images=schema.image is not None,
+        has_labels=schema.label is not None,
+        seed=options.seed,
+        ignored=sum(len(s.ignored) for s in sources if isinstance(s, FolderSource)),
+        fingerprint=staged.fingerprint,
+    )
+    manifests.write_manifest_info(folder, manifest)
+    return manifest
+
+
+def _exclude(connection: duckdb.DuckDBPyConnection, options: ManifestOptions, scratch: str) -> int:
+    """Makes the view `entries` of what is not excluded; returns how many rows are."""
+    if options.exclude is None:
+        connection.execute("CREATE TEMP VIEW entries AS SELECT * FROM staged")
+        return 0
+    table = os.path.join(scratch, "names.parquet")
+    write_names(options.exclude, table)
+    create_view(connection, "names", [table], scratch)
+    connection.execute(_EXCLUDED)
+    connection.execute(_ENTRIES)
+    return int(connection.execute("SELECT count(*) FROM excluded").fetchall()[0][0])
+
+
+def _reject_conflicts(connection: duckdb.DuckDBPyConnection, schema: Schema, path: str) -> None:
+    """Finds entries that repeat or contradict each other; writes the latter as rejects."""
+    suspects = _SUSPECTS.format(extra="extra::VARCHAR" if schema.inputs else "''")
+    for statement in (_REPEATED_ORDERS, _REPEATED_URIS, suspects, _COMPARED, _VERDICTS, _KEPT):
+        connection.execute(statement)
+    with RejectsWriter(path) as rejects:
+        for batch in connection.sql(_CONFLICTS).to_arrow_reader(_BATCH_ROWS):
+            for entry in batch.to_pylist():
+                rejects.add(_as_conflict(entry))
+
+
+def _as_conflict(entry: dict[str, Any]) -> Reject:
+    other = entry["first_row"] if entry["first_row"] != entry["row"] else entry["last_row"]
+    detail = f"row {other} gives the same image another split or label"
+    if other == entry["row"]:
+        detail = f"another row has the id {entry['id']!r}"
+    return Reject(
+        entry["row"],
+        entry["uri"],
+        entry["split"],
+        entry["label"],
+        MANIFEST_STAGE,
+        "conflict",
+        detail,
+        entry["id"],
+        entry.get("extra") or {},
+    )
+
+
+def _make_label_table(
+    connection: duckdb.DuckDBPyConnection, schema: Schema, options: ManifestOptions, path: str
+) -> list[str]:
+    found = [
+        row[0]
+        for row in connection.execute(
+            "SELECT DISTINCT label FROM kept WHERE label IS NOT NULL"
+        ).fetchall()
+    ]
+    label_map = build_label_map(found, schema, options.labels) if schema.label else []
+    numbers = pa.array(range(len(label_map)), pa.int64())
+    table = pa.table({"label": pa.array(label_map, pa.string()), "label_id": numbers})
+    # By way of a file: DuckDB does not scan the tables of the pyarrow that TFX 1.16 brings.
+    pq.write_table(table, path)
+    connection.read_parquet(path).create_view("label_map")
+    return label_map
+
+
+def _write_ordered(
+    connection: duckdb.DuckDBPyConnection, schema: Schema, sizes: Mapping[str, SplitSize], path: str
+) -> None:
+    extra = ", k.extra" if schema.inputs else ""
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(storage.open_write(path))
+        writer = None
+        for split, first, last in _find_ranges(sizes):
+            query = _ORDERED.format(extra=extra, split=split, first=first, last=last)
+            reader = connection.sql(query).to_arrow_reader(manifests.MAX_ROW_GROUP_ROWS)
+            writer = writer or stack.enter_context(pq.ParquetWriter(file, reader.schema))
+            for batch in reader:
+                writer.write_batch(batch)
+
+
+def _find_ranges(sizes: Mapping[str, SplitSize]) -> Iterator[tuple[str, int, int]]:
+    """Yields split, first and last place of ranges of the order; one when there is no row."""
+    counts = {split: size.rows for split, size in sizes.items()} or {SPLITS[0]: 1}
+    for split, rows in counts.items():
+        parts = -(-rows // _SORTED_ROWS)
+        width = -(-(1 << 63) // parts)
+        for part in range(parts):
+            yield split, part * width, min((part + 1) * width, 1 << 63) - 1
+
+
+def _measure_splits(connection: duckdb.DuckDBPyConnection) -> dict[str, SplitSize]:
+    """Returns rows and bytes of each split; unknown sizes count as the mean of a sample."""
+    mean = _mean_size(connection)
+    rows = connection.execute(
+        "SELECT split, count(*), sum(coalesce(size, $mean))::BIGINT FROM kept GROUP BY split",
+        {"mean": mean},
+    ).fetchall()
+    sizes = {split: SplitSize(count, size) for split, count, size in rows}
+    return {split: sizes[split] for split in SPLITS if split in sizes}
+
+
+def _mean_size(connection: duckdb.DuckDBPyConnection) -> int:
+    """Returns the mean size of the images whose size is not known, from a sample of them."""
+    sample = connection.execute(
+        """SELECT uri FROM kept WHERE size IS NULL AND contains(uri, '://')
+        ORDER BY "order" LIMIT $limit""",
+        {"limit": _REMOTE_SAMPLE},
+    ).fetchall()
+    # All at once: where they cannot be reached, each takes its time to say so.
+    with ThreadPoolExecutor(_REMOTE_SAMPLE) as pool:
+        sizes = [size for size, _ in pool.map(stat_image, (uri for (uri,) in sample))]
+    known = [size for size in sizes if size is not None]
+    return sum(known) // len(known) if known else 0

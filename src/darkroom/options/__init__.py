@@ -1,0 +1,32 @@
+"""The options of each stage, as frozen dataclasses that check themselves.
+
+Importing the package loads nothing heavy: each name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from darkroom.runtime import lazy_names as _lazy_names
+
+if TYPE_CHECKING:
+    from darkroom.options.image import ImageOptions
+    from darkroom.options.manifest import ManifestOptions
+    from darkroom.options.training import InputOptions, TrainingOptions
+
+__all__ = ["ImageOptions", "InputOptions", "ManifestOptions", "TrainingOptions"]
+
+_HOMES = {
+    "ImageOptions": "darkroom.options.image",
+    "InputOptions": "darkroom.options.training",
+    "ManifestOptions": "darkroom.options.manifest",
+    "TrainingOptions": "darkroom.options.training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    return _lazy_names.load_name("darkroom.options", name, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

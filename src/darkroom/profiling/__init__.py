@@ -1,0 +1,1 @@
+"""What input costs, what limits it, and what other storage would bring."""

@@ -1,0 +1,1 @@
+"""`darkroom benchmark input`: ways to read a dataset, measured and compared."""

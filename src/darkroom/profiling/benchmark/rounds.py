@@ -1,0 +1,259 @@
+"""`darkroom benchmark input`: ways to read a dataset for training, compared on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from darkroom import storage
+from darkroom.errors import StorageError, UsageError
+from darkroom.options.training import InputOptions, check_count, choose_short_side
+from darkroom.profiling.benchmark.comparison import (
+    InputComparison,
+    WayResult,
+    check_output,
+    find_caution,
+    format_comparison,
+    write_comparison,
+)
+from darkroom.profiling.benchmark.sample import InputSample, open_sample
+from darkroom.profiling.benchmark.ways import WAYS, Batches, Way
+from darkroom.runtime import progress
+
+_ROUNDS = 3
+_PASSES = 8
+# The first batches hold what was made while nobody asked.
+_WARM_BATCHES = 2
+_LEAST_SECONDS, _MOST_SECONDS = 0.5, 3.0
+_IDLE_SECONDS = 0.8
+# A way whose batches take so long is not asked again.
+_SLOW_SECONDS = 8.0
+# What the emulated accelerator needs, of what the fastest way gives.
+_NEEDED_SHARE = 0.9
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkOptions:
+    """What is compared; checked when made.
+
+    Attributes:
+        image_size: (height, width) of the views in pixels.
+        batch_size: Images in a batch.
+        images: Images in the sample, at most.
+        step_seconds: Length of the emulated accelerator's step; None: such that it needs nine
+            tenths of what the fastest way gives.
+    """
+
+    image_size: tuple[int, int] = (224, 224)
+    batch_size: int = 64
+    images: int = 1024
+    step_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+            UsageError: A value is out of its range.
+        """
+        object.__setattr__(self, "image_size", self.input_options.image_size)
+        check_count("images", self.images, 1)
+        step = self.step_seconds
+        if step is not None and (type(step) not in (int, float) or not 0 < step < 60):
+            raise UsageError(f"step_seconds is {step!r}, expected a number from 0 to 60.")
+
+    @property
+    def input_options(self) -> InputOptions:
+        """How images become batches: random windows, and nothing else that some ways lack."""
+        return InputOptions(self.image_size, batch_size=self.batch_size, augment="crop")
+
+
+@dataclass
+class _Entrant:
+    """A way, and what was measured of it so far."""
+
+    way: Way
+    batches: Batches = ()
+    skipped: str = ""
+    prepare_seconds: float | None = None
+    rates: list[float] = field(default_factory=list)
+    idle_shares: list[float] = field(default_factory=list)
+    is_slow: bool = False
+
+
+def run_benchmark(values: Mapping[str, Any], *, as_json: bool) -> int:
+    """Compares, writes picture and tables, and prints what was found.
+
+    Args:
+        values: `directory`, `output_dir`, and options of `BenchmarkOptions` by name.
+        as_json: Print one JSON object instead of a table.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        StorageError: Nothing can be written to `output_dir`; told before anything is measured.
+    """
+    values = dict(values)
+    directory, output_dir = values.pop("directory"), values.pop("output_dir")
+    options = BenchmarkOptions(**values)
+    check_output(output_dir)
+    with progress.use(progress.make_sink(sys.stderr)):
+        comparison = compare_input(directory, options)
+    try:
+        paths = write_comparison(comparison, output_dir)
+    except OSError as error:
+        # What took minutes to measure is not lost with the folder.
+        if not as_json:
+            print(format_comparison(comparison))
+            raise
+        print(json.dumps({**comparison.to_dict(), "message": str(error)}))
+        return StorageError.exit_code
+    table = "\n".join([*paths, "", format_comparison(comparison)])
+    print(json.dumps(comparison.to_dict()) if as_json else table)
+    return 0
+
+
+def compare_input(
+    directory: str | os.PathLike[str], options: BenchmarkOptions | None = None
+) -> InputComparison:
+    """Compares ways to read a dataset for training, in rounds in which each has its turn.
+
+    Args:
+        directory: A dataset with images as files, JPEG or PNG.
+        options: What is compared.
+
+    Returns:
+        What was measured; images lie in the cache of files.
+
+    Raises:
+        DataError: There is no dataset, or none of images with labels.
+        OSError: Storage failed.
+    """
+    options = options or BenchmarkOptions()
+    inputs = options.input_options
+    with open_sample(directory, options.images, inputs, passes=_PASSES) as sample:
+        if caution := find_caution(len(sample.paths), options.batch_size):
+            progress.note(caution)
+        entrants = [_prepare(way, sample) for way in WAYS]
+        running = [entrant for entrant in entrants if not entrant.skipped]
+        _run_rounds("Free", running, lambda each: _add_rate(each, len(sample.paths)))
+        best = max(statistics.median(entrant.rates) for entrant in running)
+        step_seconds = options.step_seconds or options.batch_size / (_NEEDED_SHARE * best)
+        _run_rounds("Accelerator", running, lambda each: _add_idle(each, step_seconds))
+        return InputComparison(
+            directory=storage.absolute(directory),
+            images=len(sample.paths),
+            mean_bytes=sample.num_bytes / len(sample.paths),
+            image_size=options.image_size,
+            batch_size=options.batch_size,
+            cores=len(os.sched_getaffinity(0)),
+            step_seconds=step_seconds,
+            results=tuple(_conclude(entrant, inputs) for entrant in entrants),
+        )
+
+
+def measure_rate(batches: Batches, num_images: int, *, clock: Clock = time.perf_counter) -> float:
+    """Returns images a second when batches are taken as fast as they come.
+
+    Args:
+        batches: They are begun again when they end.
+        num_images: How many images to take at least, if that does not take more than seconds.
+        clock: Tells seconds.
+    """
+    iterator = _repeat(batches)
+    for _ in range(_WARM_BATCHES):
+        next(iterator)
+    started, count = clock(), 0
+    while True:
+        count += len(next(iterator)[0])
+        seconds = clock() - started
+        is_enough = count >= num_images and seconds >= _LEAST_SECONDS
+        if is_enough or seconds >= _MOST_SECONDS:
+            return count / seconds
+
+
+def measure_idle(
+    batches: Batches,
+    step_seconds: float,
+    *,
+    clock: Clock = time.perf_counter,
+    sleep: Callable[[float], object] = time.sleep,
+) -> float:
+    """Returns the share of the time in which an accelerator waits for batches.
+
+    Args:
+        batches: They are begun again when they end.
+        step_seconds: Time that the accelerator works on a batch; emulated by sleep.
+        clock: Tells seconds.
+        sleep: Waits for seconds.
+    """
+    iterator = _repeat(batches)
+    for _ in range(_WARM_BATCHES):
+        next(iterator)
+        sleep(step_seconds)
+    started, waited = clock(), 0.0
+    while (begun := clock()) - started < _IDLE_SECONDS:
+        next(iterator)
+        waited += clock() - begun
+        sleep(step_seconds)
+    return waited / (begun - started)
+
+
+def _repeat(batches: Batches) -> Iterator[tuple[Any, Any]]:
+    while True:
+        yield from batches
+
+
+def _prepare(way: Way, sample: InputSample) -> _Entrant:
+    if obstacle := way.find_obstacle(sample):
+        return _Entrant(way, skipped=obstacle)
+    started = time.perf_counter()
+    with progress.step(f"Open {_name(way, sample.options)}"):
+        batches = way.open(sample)
+    return _Entrant(way, batches, prepare_seconds=time.perf_counter() - started)
+
+
+def _run_rounds(what: str, entrants: list[_Entrant], measure: Callable[[_Entrant], None]) -> None:
+    """Measures all in turn, several times, so that what else the machine does meets all alike."""
+    for number in range(1, _ROUNDS + 1):
+        with progress.step(what, number, _ROUNDS):
+            for done, entrant in enumerate(entrants, 1):
+                if number == 1 or not entrant.is_slow:
+                    started = time.perf_counter()
+                    measure(entrant)
+                    entrant.is_slow |= time.perf_counter() - started > _SLOW_SECONDS
+                progress.advance(done, len(entrants), "ways")
+
+
+def _add_rate(entrant: _Entrant, num_images: int) -> None:
+    entrant.rates.append(measure_rate(entrant.batches, num_images))
+
+
+def _add_idle(entrant: _Entrant, step_seconds: float) -> None:
+    entrant.idle_shares.append(measure_idle(entrant.batches, step_seconds))
+
+
+def _conclude(entrant: _Entrant, options: InputOptions) -> WayResult:
+    way = entrant.way
+    return WayResult(
+        name=_name(way, options),
+        advice=way.advice.format(short_side=choose_short_side(options.image_size)),
+        is_stored=way.is_stored,
+        images_per_second=statistics.median(entrant.rates) if entrant.rates else None,
+        idle_share=statistics.median(entrant.idle_shares) if entrant.idle_shares else None,
+        prepare_seconds=entrant.prepare_seconds,
+        rounds=tuple(entrant.rates),
+        skipped=entrant.skipped,
+    )
+
+
+def _name(way: Way, options: InputOptions) -> str:
+    return way.name.format(short_side=choose_short_side(options.image_size))

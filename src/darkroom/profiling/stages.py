@@ -1,0 +1,91 @@
+"""What each stage of an input pipeline costs: reading, parsing, decoding, resizing and the rest."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import tensorflow as tf
+
+from darkroom.input.pipeline import decode_view, make_train_dataset, map_images
+from darkroom.input.source import EpochOrder, ImageSource
+from darkroom.options.training import InputOptions
+from darkroom.profiling.verdict import StageCosts
+
+_SAMPLED_IMAGES = 1024
+_ROUNDS = 3
+
+
+def measure_stages(
+    source: ImageSource, options: InputOptions, num_images: int = _SAMPLED_IMAGES
+) -> StageCosts:
+    """Runs pipelines that end after each stage, on the first images of an epoch, in turn.
+
+    A stage costs what the pipeline that ends with it takes longer than the one that ends before it,
+    by the fastest of three rounds, with all threads of `options` at work and nothing beside them.
+
+    Args:
+        source: Where images come from.
+        options: How they become batches.
+        num_images: Images to measure with; fewer when there are fewer.
+    """
+    options = dataclasses.replace(options, shard=(0, 1), repeat=1)
+    count = min(num_images, source.count_images())
+    ends = _make_ends(source, options, count)
+    fastest = time_in_turn({name: partial(_time_all, end) for name, end in ends.items()})
+    costs, before = {}, 0.0
+    for name, seconds in fastest.items():
+        until = seconds / count
+        costs[name], before = max(0.0, until - before), max(until, before)
+    return StageCosts(costs)
+
+
+def time_in_turn(runs: Mapping[str, Callable[[], float]]) -> dict[str, float]:
+    """Runs each in turn, so that what else the machine does meets all; returns their fastest."""
+    fastest = dict.fromkeys(runs, math.inf)
+    for _ in range(_ROUNDS):
+        for name, run in runs.items():
+            fastest[name] = min(fastest[name], run())
+    return fastest
+
+
+def _time_all(elements: tf.data.Dataset) -> float:
+    started = time.perf_counter()
+    elements.reduce(tf.constant(0, tf.int64), lambda total, *_: total + 1).numpy()
+    return time.perf_counter() - started
+
+
+def _make_ends(
+    source: ImageSource, options: InputOptions, count: int
+) -> dict[str, tf.data.Dataset]:
+    """Returns pipelines over the same images by the stage that they end with."""
+    order = EpochOrder(options.seed, 0)
+    elements = source.make_elements(options, order).take(count)
+
+    def parse(element: tf.Tensor) -> tf.Tensor:
+        return source.parse(element).label
+
+    def decode(number: tf.Tensor, element: tf.Tensor) -> tf.Tensor:
+        seeds = order.make_seeds(number)
+        return decode_view(source.parse(element), options, seeds, resized=False)
+
+    def resize(number: tf.Tensor, element: tf.Tensor) -> tf.Tensor:
+        return decode_view(source.parse(element), options, order.make_seeds(number))
+
+    num_batches = math.ceil(count / options.batch_size)
+    plain = "crop" if options.augmentation.crop else "none"
+    batches, augmented = (
+        make_train_dataset(source, dataclasses.replace(options, augment=text), epoch=0)
+        for text in (plain, options.augment)
+    )
+    return {
+        "read": elements,
+        "parse": map_images(elements, parse, options),
+        "decode": map_images(order.number(elements), decode, options),
+        "resize": map_images(order.number(elements), resize, options),
+        "batch": batches.take(num_batches),
+        "augment": augmented.take(num_batches),
+    }

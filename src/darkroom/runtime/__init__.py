@@ -1,0 +1,1 @@
+"""What runs while darkroom works: progress, logs, ordered threads, text for people."""

@@ -1,0 +1,218 @@
+"""Two ways to show progress: live on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
+
+from darkroom.runtime.text import make_visible
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+PLAIN_INTERVAL_SECONDS = 2.0
+RICH_INTERVAL_SECONDS = 0.1
+# What would be shown as 0.0.
+_LEAST_RATE = 0.05
+
+
+@dataclass
+class _Step:
+    label: str
+    started: float
+    shown: float
+    count_started: float
+    done: int = 0
+    total: int | None = None
+    remark: str = ""
+    unit: str = ""
+    handle: Any = None
+
+    def count(self, done: int, total: int | None, unit: str, now: float) -> None:
+        if unit != self.unit:  # Something else is counted now: its rate starts afresh.
+            self.done, self.unit, self.count_started = 0, unit, now if self.unit else self.started
+        self.done, self.total = max(self.done, done), total  # Threads may report out of order.
+
+    def format_amount(self, now: float, *, final: bool = False) -> str:
+        if final and self.remark:
+            return self.remark
+        if not self.done:
+            return ""
+        amount, last = f"{self.done:,}", self.done
+        if self.total is not None and not (final and self.done == self.total):
+            amount, last = f"{amount}/{self.total:,}", self.total
+        unit = self.unit.removesuffix("s") if last == 1 else self.unit
+        seconds = now - self.count_started
+        rate = self.done / seconds if seconds > 0 else 0.0
+        shown = f" {rate:,.{0 if rate >= 10 else 1}f}/s" if rate >= _LEAST_RATE else ""
+        return f"{amount} {unit}".rstrip() + shown
+
+
+class _StepSink:
+    """Keeps the running steps, and decides when something is shown."""
+
+    def __init__(
+        self, stream: TextIO, interval_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream = stream
+        self._interval_seconds = interval_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._steps: list[_Step] = []
+
+    def open(self) -> None:
+        """Starts to show something."""
+
+    def close(self) -> None:
+        """Stops showing."""
+
+    def start_step(self, label: str) -> None:
+        """Begins a step; its label names the steps around it."""
+        with self._lock:
+            outer = f"{self._steps[-1].label}: " if self._steps else ""
+            now = self._clock()
+            self._steps.append(_Step(outer + make_visible(label), now, now, now))
+            self._show_start(self._steps[-1])
+
+    def advance(self, done: int, total: int | None, unit: str) -> None:
+        """Counts, and shows the count when the last showing is long enough ago."""
+        with self._lock:
+            if not self._steps:
+                return
+            current, now = self._steps[-1], self._clock()
+            current.count(done, total, unit, now)
+            if now - current.shown >= self._interval_seconds:
+                current.shown = now
+                self._show(current, now)
+
+    def remark(self, text: str) -> None:
+        """Keeps `text` for the end of the innermost step."""
+        with self._lock:
+            if self._steps:
+                self._steps[-1].remark = make_visible(text)
+
+    def finish_step(self, *, failed: bool) -> None:
+        """Ends the innermost step and shows how long it took."""
+        with self._lock:
+            if self._steps:
+                self._show_end(self._steps.pop(), self._clock(), failed=failed)
+
+    def note(self, text: str) -> None:
+        """Shows `text` as one line."""
+        with self._lock:
+            self._print(make_visible(text, max_characters=2000))
+
+    def _show_start(self, current: _Step) -> None:
+        pass
+
+    def _show(self, current: _Step, now: float) -> None:
+        raise NotImplementedError
+
+    def _show_end(self, finished: _Step, now: float, *, failed: bool) -> None:
+        raise NotImplementedError
+
+    def _print(self, line: str) -> None:
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+
+class PlainProgress(_StepSink):
+    """Lines for logs and pipes: one each two seconds at most, and one at each step's end."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        interval_seconds: float = PLAIN_INTERVAL_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(stream, interval_seconds, clock)
+
+    def _show(self, current: _Step, now: float) -> None:
+        self._print(f"{current.label} {current.format_amount(now)}")
+
+    def _show_end(self, finished: _Step, now: float, *, failed: bool) -> None:
+        verb = "failed after" if failed else "done in"
+        amount = finished.format_amount(now, final=True)
+        seconds = _format_seconds(now - finished.started)
+        self._print(f"{finished.label} {verb} {seconds}" + (f", {amount}" if amount else ""))
+
+
+class RichProgress(_StepSink):
+    """A live display for terminals: finished steps with a tick, the running one with a bar."""
+
+    def __init__(self, stream: TextIO, interval_seconds: float = RICH_INTERVAL_SECONDS) -> None:
+        super().__init__(stream, interval_seconds)
+        self._progress: Progress | None = None
+
+    def open(self) -> None:
+        """Starts the live display; imports rich."""
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        self._progress = Progress(
+            SpinnerColumn(style="cyan"),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=28),
+            TextColumn("{task.fields[amount]}", markup=False, style="dim"),
+            TimeElapsedColumn(),
+            console=Console(file=self._stream, highlight=False),
+            transient=True,
+            # The caller decides where the file descriptors go; rich must not wrap sys.stdout.
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._progress.start()
+
+    def close(self) -> None:
+        """Stops the live display."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+    def _show_start(self, current: _Step) -> None:
+        if self._progress is not None:
+            for outer in self._steps[:-1]:
+                self._progress.update(outer.handle, visible=False)
+            current.handle = self._progress.add_task(current.label, total=None, amount="")
+
+    def _show(self, current: _Step, now: float) -> None:
+        if self._progress is not None:
+            handle: TaskID = current.handle
+            amount = current.format_amount(now)
+            self._progress.update(
+                handle, completed=current.done, total=current.total, amount=amount
+            )
+
+    def _show_end(self, finished: _Step, now: float, *, failed: bool) -> None:
+        if self._progress is None:
+            return
+        self._progress.remove_task(finished.handle)
+        if self._steps:
+            self._progress.update(self._steps[-1].handle, visible=True)
+        is_utf8 = (getattr(self._stream, "encoding", None) or "").lower().startswith("utf")
+        good, bad = ("✓", "✗") if is_utf8 else ("ok", "failed")
+        seconds = _format_seconds(now - finished.started)
+        amount = finished.format_amount(now, final=True)
+        line = f"{bad if failed else good} {finished.label}  {seconds}  {amount}".rstrip()
+        style = "bold red" if failed else "green"
+        self._progress.console.print(line, soft_wrap=True, markup=False, emoji=False, style=style)
+
+    def _print(self, line: str) -> None:
+        if self._progress is not None:
+            self._progress.console.print(line, soft_wrap=True, markup=False, emoji=False)
+
+
+def _format_seconds(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:,} min {rest} s"

@@ -1,0 +1,110 @@
+"""Progress of a run: what runs, how far, how fast.
+
+Code that works reports by `step`, `advance` and `note`, and never asks who listens: without a sink
+the calls cost next to nothing. Who wants to see something installs one sink for the process:
+
+    with progress.use(progress.make_sink(sys.stdout)):
+        with progress.step("ImageToTFRecord", 3, 10):
+            progress.advance(1200, 1801, "images")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol, TextIO
+
+
+class Sink(Protocol):
+    """What listens to progress; all methods may be called from any thread."""
+
+    def open(self) -> None:
+        """Starts to show something."""
+
+    def close(self) -> None:
+        """Stops, and leaves the stream as it was found."""
+
+    def start_step(self, label: str) -> None:
+        """A step begins, inside the one that runs if there is one."""
+
+    def advance(self, done: int, total: int | None, unit: str) -> None:
+        """The innermost step has done `done` of `total` units."""
+
+    def remark(self, text: str) -> None:
+        """The innermost step has something to say at its end."""
+
+    def finish_step(self, *, failed: bool) -> None:
+        """The innermost step ends."""
+
+    def note(self, text: str) -> None:
+        """Something worth a line of its own."""
+
+
+_sink: Sink | None = None
+
+
+@contextmanager
+def use(sink: Sink) -> Iterator[Sink]:
+    """Makes `sink` the process's sink for as long as the block runs."""
+    global _sink
+    previous = _sink
+    sink.open()
+    _sink = sink
+    try:
+        yield sink
+    finally:
+        _sink = previous
+        sink.close()
+
+
+@contextmanager
+def step(name: str, number: int | None = None, of: int | None = None) -> Iterator[None]:
+    """Marks the block as a step, shown as `name [number/of]`.
+
+    Args:
+        name: What runs.
+        number: Its number, from 1, when the steps are counted.
+        of: How many steps there are.
+    """
+    sink = _sink
+    if sink is None:
+        yield
+        return
+    sink.start_step(f"{name} [{number}/{of}]" if number and of else name)
+    failed = True
+    try:
+        yield
+        failed = False
+    finally:
+        sink.finish_step(failed=failed)
+
+
+def advance(done: int, total: int | None = None, unit: str = "") -> None:
+    """Says how far the running step is; call it as often as you like, from any thread.
+
+    Args:
+        done: Units done since the step began (not since the last call).
+        total: Units to do, when known.
+        unit: What is counted, in the plural: "images", "epochs".
+    """
+    if _sink is not None:
+        _sink.advance(done, total, unit)
+
+
+def remark(text: str) -> None:
+    """Says something of the running step, to be shown at its end instead of its count."""
+    if _sink is not None:
+        _sink.remark(text)
+
+
+def note(text: str) -> None:
+    """Shows one line of text."""
+    if _sink is not None:
+        _sink.note(text)
+
+
+def make_sink(stream: TextIO) -> Sink:
+    """Returns the sink that suits `stream`: live on a terminal, plain lines otherwise."""
+    from darkroom.runtime.display import PlainProgress, RichProgress
+
+    return RichProgress(stream) if stream.isatty() else PlainProgress(stream)

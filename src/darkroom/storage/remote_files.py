@@ -1,0 +1,125 @@
+"""Objects of remote stores as files: read by ranges of one version, written when closed."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from types import TracebackType
+from typing import Any
+
+from darkroom.storage import remote
+from darkroom.storage.stores import Object, Sink, Store
+
+BUFFER_BYTES = 4 << 20
+
+
+def open_read(path: str) -> io.BufferedReader:
+    """Opens an object for reading by ranges; all come from the version that it has now.
+
+    Raises:
+        OSError: It is missing, refused, or the store fails.
+    """
+    found = remote.stat(path)
+    # Beyond the end of a small object there is nothing to make room for.
+    buffer_bytes = max(1, min(found.size_bytes, BUFFER_BYTES))
+    return io.BufferedReader(_Reader(path, found), buffer_bytes)
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, path: str, found: Object) -> None:
+        self._path = path
+        self._bucket = remote.split_path(path)[1]
+        self._found = found
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._found.size_bytes}
+        self._position = max(0, start[whence] + offset)
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._position + len(buffer), self._found.size_bytes)
+        size_bytes = end - self._position
+        if size_bytes <= 0:
+            return 0
+        first = self._position
+
+        def attempt(store: Store) -> bytearray:
+            sink = Sink()
+            store.read_range(self._bucket, self._found, first, end - 1, sink)
+            remote.check_length(len(sink.data), size_bytes)
+            return sink.data
+
+        buffer[:size_bytes] = remote.call(self._path, "Reading", attempt, size_bytes)
+        self._position = end
+        return size_bytes
+
+
+def open_write(path: str) -> io.BufferedIOBase:
+    """Opens an object for writing; it appears, complete, when the file is closed without an error.
+
+    What is written waits in a temporary file, so that an upload can be made again.
+    """
+    remote.split_path(path)
+    return _Writer(path)
+
+
+class _Writer(io.BufferedIOBase):
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = tempfile.NamedTemporaryFile(prefix="darkroom-")  # noqa: SIM115
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def flush(self) -> None:
+        if not self._file.closed:
+            self._file.flush()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            self._file.flush()
+            _upload(self._path, self._file.name, self._file.tell())
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Closes the file, and no object appears."""
+        self._file.close()
+        if not self.closed:
+            super().close()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        # A file that nobody closed is one that something went wrong with.
+        self.discard()
+
+
+def _upload(path: str, file: str, size_bytes: int) -> None:
+    _, bucket, name = remote.split_path(path)
+    remote.call(path, "Writing", lambda store: store.upload(bucket, name, file), size_bytes)

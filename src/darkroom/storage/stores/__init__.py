@@ -1,0 +1,144 @@
+"""What a remote store can do, in single attempts; `darkroom.storage.remote` makes them again.
+
+A client of a store turns off the retries of its library, says what its errors mean, and bounds
+every wait for a byte.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+CONNECT_SECONDS = 10
+# Without a byte for so long, an attempt has failed.
+READ_SECONDS = 20
+MAX_CONNECTIONS = 64
+# What one request to delete may name.
+MAX_DELETED = 1000
+_TRANSIENT_STATUS = frozenset({408, 429, 500, 502, 503, 504})
+
+
+class Problem(Enum):
+    """What an error of a store means for who called."""
+
+    MISSING = "missing"
+    DENIED = "denied"
+    CHANGED = "changed"
+    TRANSIENT = "transient"
+    OTHER = "other"
+
+
+class Object(NamedTuple):
+    """An object of a store.
+
+    Attributes:
+        name: Its name within the bucket.
+        size_bytes: Its length.
+        version: Text that changes with its content: an ETag or a generation.
+    """
+
+    name: str
+    size_bytes: int
+    version: str
+
+
+class Page(NamedTuple):
+    """A part of a listing.
+
+    Attributes:
+        objects: What lies here.
+        folders: Prefixes that end in `/`, when the listing was asked to stop there.
+        token: Where the next part starts; None after the last one.
+    """
+
+    objects: list[Object]
+    folders: list[str]
+    token: str | None
+
+
+class Sink:
+    """Takes the bytes of a download.
+
+    Attributes:
+        data: What has come.
+    """
+
+    def __init__(self, limit_bytes: int | None = None) -> None:
+        self.data = bytearray()
+        self._limit_bytes = limit_bytes
+
+    def expect(self, size_bytes: int) -> None:
+        """Says how much will come, before it does.
+
+        Raises:
+            TooLongError: It is more than the limit.
+        """
+        if self._limit_bytes is not None and size_bytes > self._limit_bytes:
+            raise TooLongError
+
+    def write(self, chunk: bytes) -> int:
+        """Takes a chunk.
+
+        Raises:
+            TooLongError: With it, it is more than the limit.
+        """
+        self.expect(len(self.data) + len(chunk))
+        self.data += chunk
+        return len(chunk)
+
+
+class TooLongError(Exception):
+    """The object has more bytes than the caller takes."""
+
+
+class Store(Protocol):
+    """A client of one kind of store; one attempt each, shared by threads."""
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What the client raises."""
+
+    @property
+    def hint(self) -> str:
+        """What to do when access is refused."""
+
+    def judge(self, error: Exception) -> Problem:
+        """Tells what one of `errors` means."""
+
+    def list_page(
+        self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
+    ) -> Page:
+        """Lists what begins with a prefix, up to the delimiter, from behind a name.
+
+        A delimiter or a name that is empty is none. A store may begin with that name itself, or
+        with names before it.
+        """
+
+    def stat(self, bucket: str, name: str) -> Object:
+        """Looks an object up."""
+
+    def read(self, bucket: str, name: str, sink: Sink) -> int | None:
+        """Reads an object; returns its length when the store said it."""
+
+    def read_range(self, bucket: str, found: Object, first: int, last: int, sink: Sink) -> None:
+        """Reads bytes `first` to `last` of an object that must not have changed."""
+
+    def upload(self, bucket: str, name: str, file: str) -> None:
+        """Writes an object from a local file."""
+
+    def copy(self, bucket: str, name: str, to_bucket: str, to_name: str) -> None:
+        """Copies an object within the store."""
+
+    def delete(self, bucket: str, names: list[str]) -> None:
+        """Deletes up to `MAX_DELETED` objects, whether or not they are there."""
+
+
+def judge_status(status: int | None) -> Problem:
+    """Tells what an HTTP status means."""
+    if status == 404:
+        return Problem.MISSING
+    if status in (401, 403):
+        return Problem.DENIED
+    if status == 412:
+        return Problem.CHANGED
+    return Problem.TRANSIENT if status in _TRANSIENT_STATUS else Problem.OTHER

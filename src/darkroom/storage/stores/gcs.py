@@ -1,0 +1,171 @@
+"""gs:// by Google's client library; credentials are the application default ones."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+from typing import Any
+
+import google.auth
+import requests
+import urllib3.exceptions
+from google.api_core.exceptions import GoogleAPICallError, NotFound
+from google.auth.credentials import AnonymousCredentials
+from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
+from google.auth.transport.requests import AuthorizedSession
+from google.cloud import storage
+
+from darkroom.errors import AccessError
+from darkroom.storage.stores import (
+    CONNECT_SECONDS,
+    MAX_CONNECTIONS,
+    READ_SECONDS,
+    Object,
+    Page,
+    Problem,
+    Sink,
+    judge_status,
+)
+
+try:
+    from google.cloud.storage.exceptions import DataCorruption
+except ImportError:
+    # google-cloud-storage 2, of TFX 1.16.
+    from google.resumable_media import DataCorruption
+
+_SCOPES = ("https://www.googleapis.com/auth/devstorage.read_write",)
+# Both must be said at every call: the library's own are minutes long.
+_ONCE: dict[str, Any] = {"retry": None, "timeout": (CONNECT_SECONDS, READ_SECONDS)}
+_EMULATOR = "STORAGE_EMULATOR_HOST"
+_KEY_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
+_NETWORK = (
+    DataCorruption,
+    TransportError,
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+    requests.exceptions.ContentDecodingError,
+    http.client.HTTPException,
+    urllib3.exceptions.HTTPError,
+    ConnectionError,
+    TimeoutError,
+)
+
+
+class GcsStore:
+    """A client of Google Cloud Storage, or of an emulator that STORAGE_EMULATOR_HOST names."""
+
+    errors = (GoogleAPICallError, GoogleAuthError, requests.RequestException, *_NETWORK)
+
+    def __init__(self) -> None:
+        # Its newest versions ask for the bucket behind our back, to describe it in traces.
+        os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+        credentials = _find_credentials()
+        self._is_anonymous = isinstance(credentials, AnonymousCredentials)
+        session = AuthorizedSession(credentials)
+        adapter = requests.adapters.HTTPAdapter(pool_maxsize=MAX_CONNECTIONS)
+        for scheme in ("https://", "http://"):
+            session.mount(scheme, adapter)
+        # A project is needed to make buckets only.
+        self._client: Any = storage.Client(project="none", credentials=credentials, _http=session)
+
+    @property
+    def hint(self) -> str:
+        """What to do when access is refused."""
+        if self._is_anonymous:
+            return (
+                "No Google credentials were found: run 'gcloud auth application-default login', "
+                "or let GOOGLE_APPLICATION_CREDENTIALS name a key file."
+            )
+        return "Check the Google credentials, and that they may read, write and list the bucket."
+
+    def judge(self, error: Exception) -> Problem:
+        """Tells what one of `errors` means."""
+        if isinstance(error, GoogleAPICallError):
+            return judge_status(error.code)
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return Problem.OTHER
+        if isinstance(error, _NETWORK):
+            return Problem.TRANSIENT
+        return Problem.DENIED if isinstance(error, GoogleAuthError) else Problem.OTHER
+
+    def list_page(
+        self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
+    ) -> Page:
+        """Lists what begins with a prefix, up to the delimiter, from behind a name."""
+        listing = self._client.list_blobs(
+            bucket,
+            prefix=prefix,
+            delimiter=delimiter or None,
+            page_token=token,
+            start_offset=after or None,
+            **_ONCE,
+        )
+        objects = [_describe(blob) for blob in next(listing.pages, ())]
+        return Page(objects, sorted(listing.prefixes), listing.next_page_token)
+
+    def stat(self, bucket: str, name: str) -> Object:
+        """Looks an object up."""
+        blob = self._client.bucket(bucket).blob(name)
+        blob.reload(**_ONCE)
+        return _describe(blob)
+
+    def read(self, bucket: str, name: str, sink: Sink) -> int | None:
+        """Reads an object; the library compares its checksum."""
+        blob = self._client.bucket(bucket).blob(name)
+        blob.download_to_file(sink, raw_download=True, checksum="crc32c", **_ONCE)
+        return None
+
+    def read_range(self, bucket: str, found: Object, first: int, last: int, sink: Sink) -> None:
+        """Reads bytes `first` to `last` of an object that must not have changed."""
+        blob = self._client.bucket(bucket).blob(found.name)
+        blob.download_to_file(
+            sink,
+            start=first,
+            end=last,
+            raw_download=True,
+            checksum=None,
+            if_generation_match=int(found.version),
+            **_ONCE,
+        )
+
+    def upload(self, bucket: str, name: str, file: str) -> None:
+        """Writes an object from a local file."""
+        blob = self._client.bucket(bucket).blob(name)
+        blob.upload_from_filename(
+            file, content_type="application/octet-stream", checksum="crc32c", **_ONCE
+        )
+
+    def copy(self, bucket: str, name: str, to_bucket: str, to_name: str) -> None:
+        """Copies an object within the store."""
+        source = self._client.bucket(bucket).blob(name)
+        target = self._client.bucket(to_bucket).blob(to_name)
+        token, *_ = target.rewrite(source, **_ONCE)
+        while token:
+            token, *_ = target.rewrite(source, token=token, **_ONCE)
+
+    def delete(self, bucket: str, names: list[str]) -> None:
+        """Deletes objects, whether or not they are there."""
+        for name in names:
+            with contextlib.suppress(NotFound):
+                self._client.bucket(bucket).delete_blob(name, **_ONCE)
+
+
+def _describe(blob: Any) -> Object:
+    return Object(blob.name, blob.size, str(blob.generation))
+
+
+def _find_credentials() -> Any:
+    if os.environ.get(_EMULATOR):
+        return AnonymousCredentials()
+    try:
+        return google.auth.default(scopes=_SCOPES)[0]
+    except DefaultCredentialsError as error:
+        if named := os.environ.get(_KEY_FILE):
+            raise AccessError(
+                f"The credentials that {_KEY_FILE} names ({named}) cannot be used: {error}",
+                "Mend or unset it.",
+            ) from error
+        # Public buckets can be read so; for others the refusal says that there were none.
+        return AnonymousCredentials()

@@ -1,0 +1,170 @@
+"""s3:// by boto3; settings and credentials are those of AWS's own environment and files."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import boto3
+import botocore.exceptions as exceptions
+from boto3.s3.transfer import TransferConfig
+from botocore import UNSIGNED
+from botocore.config import Config
+
+from darkroom.errors import StorageError
+from darkroom.storage.stores import (
+    CONNECT_SECONDS,
+    MAX_CONNECTIONS,
+    READ_SECONDS,
+    Object,
+    Page,
+    Problem,
+    Sink,
+    judge_status,
+)
+
+_CHUNK_BYTES = 1 << 20
+# Above it, an upload goes in parts, one after the other; a single request ends at 5 GB.
+_PART_BYTES = 256 << 20
+_DENIED = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})
+_TRANSIENT = frozenset({"RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable"})
+_CREDENTIALS = (
+    exceptions.CredentialRetrievalError,
+    exceptions.NoCredentialsError,
+    exceptions.PartialCredentialsError,
+    exceptions.TokenRetrievalError,
+)
+_NETWORK = (
+    exceptions.ConnectionError,
+    exceptions.HTTPClientError,
+    exceptions.IncompleteReadError,
+    exceptions.FlexibleChecksumError,
+    ConnectionError,
+    TimeoutError,
+)
+
+
+class S3Store:
+    """A client of Amazon S3, or of another store that speaks its protocol."""
+
+    errors = (
+        boto3.exceptions.Boto3Error,
+        exceptions.BotoCoreError,
+        exceptions.ClientError,
+        *_NETWORK,
+    )
+
+    def __init__(self) -> None:
+        try:
+            session = boto3.session.Session()
+            # Without credentials requests go unsigned, which is what public buckets want.
+            self._is_anonymous = session.get_credentials() is None
+            self._client: Any = session.client("s3", config=_configure(self._is_anonymous))
+        except (exceptions.BotoCoreError, ValueError) as error:
+            raise StorageError(
+                f"s3:// cannot be used: {error}",
+                "Check AWS_PROFILE, AWS_ENDPOINT_URL and the files of AWS's configuration.",
+            ) from error
+
+    @property
+    def hint(self) -> str:
+        """What to do when access is refused."""
+        if self._is_anonymous:
+            return (
+                "No AWS credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+                "or AWS_PROFILE."
+            )
+        return "Check the AWS credentials, and that they may read, write and list the bucket."
+
+    def judge(self, error: Exception) -> Problem:
+        """Tells what one of `errors` means."""
+        if isinstance(error, boto3.exceptions.Boto3Error):
+            # The managed upload hides the answer that it got.
+            cause = error.__context__
+            return self.judge(cause) if isinstance(cause, self.errors) else Problem.OTHER
+        if isinstance(error, exceptions.ClientError):
+            code = str(error.response.get("Error", {}).get("Code"))
+            if code in _DENIED:
+                return Problem.DENIED
+            if code in _TRANSIENT:
+                return Problem.TRANSIENT
+            return judge_status(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
+        if isinstance(error, _CREDENTIALS):
+            return Problem.DENIED
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return Problem.OTHER
+        return Problem.TRANSIENT if isinstance(error, _NETWORK) else Problem.OTHER
+
+    def list_page(
+        self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
+    ) -> Page:
+        """Lists what begins with a prefix, up to the delimiter, from behind a name."""
+        more = {"ContinuationToken": token} if token else {"StartAfter": after} if after else {}
+        found = self._client.list_objects_v2(
+            Bucket=bucket, Prefix=prefix, Delimiter=delimiter, **more
+        )
+        objects = [Object(o["Key"], o["Size"], o["ETag"]) for o in found.get("Contents", ())]
+        folders = [folder["Prefix"] for folder in found.get("CommonPrefixes", ())]
+        return Page(objects, folders, found.get("NextContinuationToken"))
+
+    def stat(self, bucket: str, name: str) -> Object:
+        """Looks an object up."""
+        found = self._client.head_object(Bucket=bucket, Key=name)
+        return Object(name, found["ContentLength"], found["ETag"])
+
+    def read(self, bucket: str, name: str, sink: Sink) -> int | None:
+        """Reads an object; returns its length."""
+        response = self._client.get_object(Bucket=bucket, Key=name)
+        size_bytes: int = response["ContentLength"]
+        with contextlib.closing(response["Body"]) as body:
+            sink.expect(size_bytes)
+            _copy(body, sink)
+        return size_bytes
+
+    def read_range(self, bucket: str, found: Object, first: int, last: int, sink: Sink) -> None:
+        """Reads bytes `first` to `last` of an object that must not have changed."""
+        response = self._client.get_object(
+            Bucket=bucket, Key=found.name, Range=f"bytes={first}-{last}", IfMatch=found.version
+        )
+        with contextlib.closing(response["Body"]) as body:
+            _copy(body, sink)
+
+    def upload(self, bucket: str, name: str, file: str) -> None:
+        """Writes an object from a local file."""
+        config = TransferConfig(
+            multipart_threshold=_PART_BYTES, multipart_chunksize=_PART_BYTES, use_threads=False
+        )
+        self._client.upload_file(file, bucket, name, Config=config)
+
+    def copy(self, bucket: str, name: str, to_bucket: str, to_name: str) -> None:
+        """Copies an object within the store."""
+        config = TransferConfig(use_threads=False)
+        self._client.copy({"Bucket": bucket, "Key": name}, to_bucket, to_name, Config=config)
+
+    def delete(self, bucket: str, names: list[str]) -> None:
+        """Deletes objects, whether or not they are there."""
+        objects = [{"Key": name} for name in names]
+        answer = self._client.delete_objects(
+            Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
+        )
+        for failed in answer.get("Errors", ()):
+            # Each name has an answer of its own; the first that failed stands for all.
+            status = 403 if failed["Code"] == "AccessDenied" else None
+            raise exceptions.ClientError(
+                {"Error": failed, "ResponseMetadata": {"HTTPStatusCode": status}}, "DeleteObjects"
+            )
+
+
+def _configure(is_anonymous: bool) -> Config:
+    return Config(
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        max_pool_connections=MAX_CONNECTIONS,
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        signature_version=UNSIGNED if is_anonymous else None,
+    )
+
+
+def _copy(body: Any, sink: Sink) -> None:
+    for chunk in body.iter_chunks(_CHUNK_BYTES):
+        sink.write(chunk)

@@ -1,0 +1,25 @@
+"""From datasets to a trained model: `run_fn`, checkpoints, export.
+
+Importing the package loads no TensorFlow: each name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from darkroom.runtime import lazy_names as _lazy_names
+
+if TYPE_CHECKING:
+    from darkroom.training.run import run_fn
+
+__all__ = ["run_fn"]
+
+_HOMES = {"run_fn": "darkroom.training.run"}
+
+
+def __getattr__(name: str) -> Any:
+    return _lazy_names.load_name("darkroom.training", name, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

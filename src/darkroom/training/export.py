@@ -1,0 +1,122 @@
+"""Export of a trained model as a SavedModel that answers encoded image bytes with labels."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from darkroom import storage
+from darkroom.dataset import labels as label_maps
+from darkroom.dataset.example import (
+    IMAGE_CHANNELS,
+    IMAGE_ENCODED,
+    IMAGE_FORMAT,
+    IMAGE_HEIGHT,
+    IMAGE_WIDTH,
+)
+from darkroom.images.pixels import RAW
+from darkroom.input.graph.decode import decode_image
+from darkroom.options.training import STRETCH
+
+EXAMPLES_SIGNATURE = "serving_examples"
+PROBABILITIES_KEY = "probabilities"
+# Records of others need have no more than the image.
+_FEATURES = {
+    IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string),
+    IMAGE_FORMAT: tf.io.FixedLenFeature([], tf.string, default_value=""),
+    IMAGE_HEIGHT: tf.io.FixedLenFeature([], tf.int64, default_value=0),
+    IMAGE_WIDTH: tf.io.FixedLenFeature([], tf.int64, default_value=0),
+    IMAGE_CHANNELS: tf.io.FixedLenFeature([], tf.int64, default_value=0),
+}
+
+
+def export_model(
+    model: Any,
+    labels: Sequence[str],
+    image_size: tuple[int, int],
+    directory: str,
+    *,
+    resize: str = STRETCH,
+) -> None:
+    """Writes a SavedModel with two signatures; both decode as evaluation does.
+
+    `serving_default` takes `image_bytes`, string [N]: encoded images. It returns `label`, string
+    [N]: the likeliest label; `score`, float32 [N]: its probability; `scores`, float32 [N, C]: all
+    probabilities in the order of the label map, which is the asset `labels.txt`.
+    `serving_examples`, for TFMA, takes `examples`, string [N]: serialised tf.train.Example. It
+    returns `probabilities`, float32 [N, C].
+
+    Args:
+        model: A Keras model, uint8 [N, height, width, 3] to probabilities [N, C].
+        labels: The C labels in the order of their numbers.
+        image_size: (height, width) in pixels.
+        directory: Where the SavedModel is written.
+        resize: How images become `image_size`, as in the `InputOptions` of evaluation.
+    """
+    module = tf.Module()
+    # The variables alone: tracking the Keras model too would add its optimizer and its layers.
+    module.model_variables = [variable.value for variable in model.variables]
+
+    def predict(images: Any, decode: Any) -> tf.Tensor:
+        # On the CPU also where the model is not: the pixels must be those of the input pipeline.
+        with tf.device("/CPU:0"):
+            pixels = tf.map_fn(
+                lambda image: decode(image, image_size, resize),
+                images,
+                fn_output_signature=tf.TensorSpec((*image_size, 3), tf.uint8),
+            )
+        return tf.cast(model(pixels, training=False), tf.float32)
+
+    def serve_images(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
+        scores = predict(image_bytes, decode_image)
+        label = module.label_table.lookup(tf.argmax(scores, axis=-1))
+        return {"label": label, "score": tf.reduce_max(scores, axis=-1), "scores": scores}
+
+    def serve_examples(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        parsed = tf.io.parse_example(examples, _FEATURES)
+        return {PROBABILITIES_KEY: predict(parsed, _decode_features)}
+
+    with tempfile.TemporaryDirectory() as folder:
+        module.label_table = _make_label_table(labels, folder)
+        signatures = {
+            "serving_default": _make_signature(serve_images, "image_bytes"),
+            EXAMPLES_SIGNATURE: _make_signature(serve_examples, "examples"),
+        }
+        tf.saved_model.save(module, directory, signatures=signatures)
+
+
+def _decode_features(
+    features: dict[str, tf.Tensor], image_size: tuple[int, int], resize: str
+) -> tf.Tensor:
+    """Returns the image of a record, which may be stored as pixels."""
+    encoded = features[IMAGE_ENCODED]
+    shape = tf.cast(tf.stack((features[IMAGE_HEIGHT], features[IMAGE_WIDTH])), tf.int32)
+    channels = features[IMAGE_CHANNELS]
+    return tf.cond(
+        tf.equal(features[IMAGE_FORMAT], RAW),
+        lambda: decode_image(encoded, image_size, resize, shape=shape, channels=channels),
+        lambda: decode_image(encoded, image_size, resize),
+    )
+
+
+def _make_signature(function: Any, name: str) -> Any:
+    spec = tf.TensorSpec([None], tf.string, name=name)
+    return tf.function(function, input_signature=[spec], autograph=False)
+
+
+def _make_label_table(labels: Sequence[str], folder: str) -> tf.lookup.StaticHashTable:
+    """Returns a table from number to label whose file becomes an asset of the SavedModel."""
+    path = os.path.join(folder, label_maps.LABELS_FILE)
+    storage.write_bytes(path, label_maps.format_labels(labels).encode())
+    lines = tf.lookup.TextFileInitializer(
+        path,
+        key_dtype=tf.int64,
+        key_index=tf.lookup.TextFileIndex.LINE_NUMBER,
+        value_dtype=tf.string,
+        value_index=tf.lookup.TextFileIndex.WHOLE_LINE,
+    )
+    return tf.lookup.StaticHashTable(lines, default_value="")

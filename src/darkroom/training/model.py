@@ -1,0 +1,79 @@
+"""The model of a training: built, compiled, with all of its variables made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import numpy as np
+
+from darkroom.errors import UsageError
+from darkroom.options.training import TrainingOptions
+from darkroom.training.models import build_model
+
+
+def make_model(options: TrainingOptions, num_classes: int) -> Any:
+    """Builds and compiles the model, and all variables that a checkpoint is restored into.
+
+    Args:
+        options: What is trained and how.
+        num_classes: C, the number of labels.
+
+    Returns:
+        A compiled Keras model, uint8 [B, height, width, 3] to probabilities [B, C]. Its loss takes
+        labels int64 [B]; with mixup float32 [B, C].
+
+    Raises:
+        UsageError: The model cannot be built, or comes compiled for labels that are numbers while
+            mixup makes them vectors.
+    """
+    keras.utils.set_random_seed(options.seed)
+    model = build_model(options.model, num_classes, options.image_size, options.weights)
+    _compile(model, options)
+    image, label = np.zeros((1, *options.image_size, 3), np.uint8), np.zeros(1, np.int64)
+    if options.input_options.augmentation.mixup:
+        _check_takes_vectors(model, options.model)
+        label = np.eye(1, num_classes, dtype=np.float32)
+    scores = model(image, training=False)
+    model.optimizer.build(model.trainable_variables)
+    model.compute_loss(x=image, y=label, y_pred=scores, training=False)
+    model.compute_metrics(image, label, scores, sample_weight=None)
+    return model
+
+
+def _compile(model: Any, options: TrainingOptions) -> None:
+    if not model.compiled:
+        has_vectors = options.input_options.augmentation.mixup
+        model.compile(
+            optimizer=keras.optimizers.Adam(options.learning_rate),
+            loss=f"{'' if has_vectors else 'sparse_'}categorical_crossentropy",
+            # Keras takes the one that goes with the labels.
+            metrics=["accuracy"],
+            steps_per_execution=options.steps_per_execution,
+        )
+
+
+def _check_takes_vectors(model: Any, name: str) -> None:
+    """Checks loss and metrics of a model; a sparse metric would take a vector without a word."""
+    config = model.get_compile_config()
+    used = [config.get(part) for part in ("loss", "metrics", "weighted_metrics")]
+    if "sparse" in json.dumps(used, default=str).lower():
+        raise UsageError(
+            f"The model {name} comes compiled with a sparse loss or metric, and mixup makes labels "
+            "vectors.",
+            "Compile it with categorical_crossentropy and 'accuracy', or augment without mixup.",
+        )
+
+
+@contextmanager
+def use_precision(precision: str) -> Iterator[None]:
+    """Sets Keras's policy for layers that are made within, those of a user's function included."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(precision)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)

@@ -1,0 +1,200 @@
+"""Keras models by name: a small network of our own, Keras Applications, or the user's function.
+
+Every model takes pixels of 0 to 255, [B, height, width, 3], and returns probabilities, [B, C]:
+scaling and preprocessing belong to the model, so that no caller can forget them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import math
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from darkroom.errors import UsageError
+from darkroom.options.model_names import APPLICATIONS_PREFIX, SMALL_CNN, check_model_name
+
+
+def build_model(
+    spec: str, num_classes: int, image_size: tuple[int, int], weights: str | None = None
+) -> Any:
+    """Builds the Keras model that `spec` names.
+
+    Args:
+        spec: `small_cnn`; `keras.applications:NAME`, with its own preprocessing and a new head; or
+            `package.module:function`, called with (num_classes, image_size).
+        num_classes: C, the number of labels.
+        image_size: (height, width) in pixels.
+        weights: Path of a file that Keras's `load_weights` reads, or None: of the network without
+            its head for `keras.applications`, else of the whole model.
+
+    Returns:
+        A Keras model: uint8 [B, height, width, 3] to probabilities float32 [B, C]. It is compiled
+        only when the user's function has compiled it.
+
+    Raises:
+        UsageError: `spec` names nothing, the weights cannot be loaded, or the model does not return
+            C probabilities for an image.
+    """
+    check_model(spec, weights)
+    if spec.startswith(APPLICATIONS_PREFIX):
+        name = spec.removeprefix(APPLICATIONS_PREFIX)
+        return _build_application(name, num_classes, image_size, weights)
+    if spec == SMALL_CNN:
+        model = _build_small_cnn(num_classes, image_size)
+    else:
+        model = _build_custom(spec, num_classes, image_size)
+    if weights is not None:
+        _load_weights(model, weights)
+    return model
+
+
+def list_applications() -> list[str]:
+    """Returns the names that may follow `keras.applications:`."""
+    return sorted(
+        name
+        for name, value in vars(keras.applications).items()
+        if name[0].isupper() and callable(value)
+    )
+
+
+def _build_small_cnn(num_classes: int, image_size: tuple[int, int]) -> Any:
+    """Convolutions that each halve the image, until two pixels are left or five are done."""
+    layers = keras.layers
+    inputs = keras.Input((*image_size, 3), dtype="uint8")
+    x = layers.Rescaling(1 / 127.5, offset=-1.0)(inputs)
+    for filters in (32, 64, 128, 256, 256)[: max(1, min(image_size).bit_length() - 2)]:
+        x = layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
+        x = layers.BatchNormalization(momentum=0.9)(x)
+        x = layers.Activation("relu")(x)
+        x = layers.MaxPooling2D(2, padding="same")(x)
+    x = layers.GlobalAveragePooling2D()(x)
+    return keras.Model(inputs, _add_head(x, num_classes), name=SMALL_CNN)
+
+
+def _add_head(features: Any, num_classes: int) -> Any:
+    x = keras.layers.Dropout(0.2)(features)
+    # float32 also under mixed precision: half-precision probabilities would not add up to one.
+    return keras.layers.Dense(num_classes, activation="softmax", dtype="float32")(x)
+
+
+def _check_application(name: str) -> None:
+    names = list_applications()
+    if name not in names:
+        raise UsageError(
+            f"Keras has no application {name!r}.",
+            _suggest(name, names) or f"Names: {', '.join(names)}.",
+        )
+
+
+def _build_application(
+    name: str, num_classes: int, image_size: tuple[int, int], weights: str | None
+) -> Any:
+    build = getattr(keras.applications, name)
+    try:
+        network = build(
+            include_top=False, weights=None, input_shape=(*image_size, 3), pooling="avg"
+        )
+    except ValueError as error:
+        raise UsageError(f"keras.applications:{name} cannot be built: {error}") from error
+    if weights is not None:
+        _load_weights(network, weights)
+    inputs = keras.Input((*image_size, 3), dtype="uint8")
+    pixels = keras.layers.Rescaling(1.0)(inputs)
+    # The public submodules do not list every application; the module that defines one does.
+    preprocess = sys.modules[build.__module__].preprocess_input
+    features = network(preprocess(pixels))
+    return keras.Model(inputs, _add_head(features, num_classes), name=name.lower())
+
+
+def check_model(spec: str, weights: str | None = None) -> None:
+    """Checks that `build_model` will find what `spec` and `weights` name; builds nothing.
+
+    Raises:
+        UsageError: It will not.
+    """
+    check_model_name(spec)
+    if weights is not None:
+        _check_weights(weights)
+    if spec.startswith(APPLICATIONS_PREFIX):
+        _check_application(spec.removeprefix(APPLICATIONS_PREFIX))
+    elif spec != SMALL_CNN:
+        _find_function(spec)
+
+
+def _build_custom(spec: str, num_classes: int, image_size: tuple[int, int]) -> Any:
+    model = _call(_find_function(spec), spec, num_classes, image_size)
+    _check_custom(model, spec, num_classes, image_size)
+    return model
+
+
+def _call(function: Any, spec: str, num_classes: int, image_size: tuple[int, int]) -> Any:
+    try:
+        return function(num_classes, image_size)
+    except Exception as error:
+        # It is not ours, so it may raise anything; where it did is what its author needs.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise UsageError(
+            f"{spec} failed: {type(error).__name__}: {error} ({place.filename}:{place.lineno})."
+        ) from error
+
+
+def _find_function(spec: str) -> Any:
+    module_name, _, function_name = spec.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"model is {spec!r}, but {error.msg[0].lower()}{error.msg[1:]}.",
+            "Install the package, or put its folder on PYTHONPATH.",
+        ) from error
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        names = [key for key, value in vars(module).items() if callable(value)]
+        raise UsageError(
+            f"model is {spec!r}, but {module_name} has no function {function_name!r}.",
+            _suggest(function_name, names),
+        )
+    return function
+
+
+def _check_custom(model: object, spec: str, num_classes: int, image_size: tuple[int, int]) -> None:
+    """Checks what the user's function returned, on one black image."""
+    if not isinstance(model, keras.Model):
+        raise UsageError(f"{spec} returned {type(model).__name__}, expected a Keras model.")
+    scores = np.asarray(model(np.zeros((1, *image_size, 3), np.uint8), training=False))
+    if scores.shape != (1, num_classes):
+        raise UsageError(
+            f"{spec} gives {list(scores.shape)} for one image, expected [1, {num_classes}]."
+        )
+    if not math.isclose(float(scores.sum()), 1.0, abs_tol=1e-2) or scores.min() < 0:
+        raise UsageError(
+            f"{spec} does not give probabilities: {scores[0, :5].tolist()}... for a black image.",
+            "End the model with a softmax.",
+        )
+
+
+def _check_weights(weights: str) -> None:
+    if not os.path.isfile(weights):
+        raise UsageError(f"weights is {weights!r}, which is no file.", "Give the path of a file.")
+
+
+def _load_weights(model: Any, weights: str) -> None:
+    try:
+        model.load_weights(weights)
+    except (ValueError, OSError) as error:
+        # Keras goes on to list every layer of the model.
+        reason = str(error).splitlines()[0][:300]
+        raise UsageError(f"The weights {weights} do not fit {model.name}: {reason}") from error
+
+
+def _suggest(name: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=3)
+    return f"Did you mean {' or '.join(close)}?" if close else ""

@@ -1,0 +1,137 @@
+"""Devices that train together: TensorFlow's strategies, and how batches are split among them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from darkroom.errors import DataError, UsageError
+from darkroom.options.training import InputOptions
+from darkroom.training.cluster import Cluster, read_cluster
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a training runs.
+
+    Attributes:
+        strategy: TensorFlow's strategy; the default one for one device.
+        cluster: This process among those that train together.
+    """
+
+    strategy: Any
+    cluster: Cluster
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether batches are split among devices."""
+        return isinstance(
+            self.strategy,
+            tf.distribute.MirroredStrategy | tf.distribute.MultiWorkerMirroredStrategy,
+        )
+
+    @property
+    def num_local(self) -> int:
+        """Replicas in this process."""
+        return int(self.strategy.num_replicas_in_sync) // self.cluster.num_workers
+
+    def share_input(self, options: InputOptions) -> InputOptions:
+        """Returns the options of this process's share of the training data.
+
+        Raises:
+            UsageError: Batches cannot be split evenly.
+        """
+        if not self.is_distributed:
+            return options
+        replicas = int(self.strategy.num_replicas_in_sync)
+        if options.batch_size % replicas:
+            raise UsageError(
+                f"batch_size is {options.batch_size}, which {replicas} devices cannot share.",
+                f"Give a multiple of {replicas}.",
+            )
+        workers = self.cluster.num_workers
+        return dataclasses.replace(
+            options,
+            batch_size=options.batch_size // workers,
+            shard=(self.cluster.worker, workers),
+            # Each device's share counts the same, so a smaller last batch would count too much.
+            drop_remainder=True,
+        )
+
+    def count_steps(self, num_records: int, batch_size: int) -> int:
+        """Returns the batches of an epoch; those that are not full count on one device only.
+
+        Args:
+            num_records: Records of the train split.
+            batch_size: Records in a batch of all devices and processes together.
+
+        Raises:
+            DataError: There is no full batch for several devices.
+        """
+        if not self.is_distributed:
+            return math.ceil(num_records / batch_size)
+        if num_records < batch_size:
+            raise DataError(
+                f"The train split has {num_records} records, fewer than a batch of {batch_size}, "
+                "and several devices train on full batches only.",
+                "Give a smaller batch_size, or the strategy 'one'.",
+            )
+        return num_records // batch_size
+
+    def distribute(self, batches: tf.data.Dataset, batch_size: int) -> Any:
+        """Splits this process's batches among its devices.
+
+        One that is not full leaves the last devices less, or nothing. All processes must have as
+        many batches.
+
+        Args:
+            batches: (uint8 [B, height, width, 3], labels [B] or [B, C]).
+            batch_size: B, a multiple of the number of local devices.
+        """
+        if not self.is_distributed:
+            return batches
+        size = batch_size // self.num_local
+
+        def split(images: tf.Tensor, labels: tf.Tensor) -> tf.data.Dataset:
+            starts = tf.data.Dataset.range(0, batch_size, size)
+            return starts.map(lambda at: (images[at : at + size], labels[at : at + size]))
+
+        parts = batches.flat_map(split).prefetch(tf.data.AUTOTUNE)
+        return self.strategy.distribute_datasets_from_function(lambda _: parts)
+
+
+def make_placement(strategy: str) -> Placement:
+    """Makes the strategy of a training; with several workers, waits until all have started.
+
+    TensorFlow wants to know of other workers before it does anything else in a process.
+
+    Args:
+        strategy: As in `TrainingOptions`.
+
+    Raises:
+        UsageError: TF_CONFIG is wrong, or missing for "multi_worker".
+    """
+    cluster = read_cluster()
+    if strategy == "auto":
+        strategy = _choose_strategy(cluster)
+    if strategy == "multi_worker":
+        if cluster.num_workers == 1:
+            raise UsageError(
+                "strategy is 'multi_worker', but the environment variable TF_CONFIG names no other "
+                "worker.",
+                "Set it in every process, or use the strategy 'auto'.",
+            )
+        return Placement(tf.distribute.MultiWorkerMirroredStrategy(), cluster)
+    if strategy == "mirrored":
+        return Placement(tf.distribute.MirroredStrategy(), Cluster())
+    return Placement(tf.distribute.get_strategy(), Cluster())
+
+
+def _choose_strategy(cluster: Cluster) -> str:
+    if cluster.num_workers > 1:
+        return "multi_worker"
+    return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "one"

@@ -1,0 +1,300 @@
+"""Training: one body for TFX's Trainer and for everyone else, able to go on where it stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from darkroom import storage
+from darkroom.dataset import commit as datasets
+from darkroom.dataset import labels as label_maps
+from darkroom.errors import DataError, StorageError, UsageError
+from darkroom.input.pipeline import make_train_dataset
+from darkroom.input.source import ImageSource
+from darkroom.options.training import (
+    CHECKPOINT_DIR_KEY,
+    CONFIG_KEY,
+    InputOptions,
+    TrainingOptions,
+)
+from darkroom.profiling.meter import InputMeter, InputTiming
+from darkroom.profiling.stages import measure_stages
+from darkroom.profiling.stored_forms import measure_forms
+from darkroom.profiling.verdict import BOUND_SHARE, DECODE, Verdict, judge_input, write_verdict
+from darkroom.storage import copies
+from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.data import (
+    explain_damage,
+    make_evaluation_part,
+    open_split,
+    use_cache_folder,
+)
+from darkroom.training.export import export_model
+from darkroom.training.history import History
+from darkroom.training.loops import FitLoop, Loop, TapeLoop
+from darkroom.training.model import make_model, use_precision
+from darkroom.training.placement import Placement, make_placement
+from darkroom.training.resumption import describe_options
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """What training made.
+
+    Attributes:
+        model: The Keras model with the weights of the best epoch.
+        best_epoch: The epoch, from 1, with the lowest loss on the eval split.
+        history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
+        verdict: Whether and by what input held the training back, since it was last started; None
+            when nothing was left to train.
+    """
+
+    model: Any
+    best_epoch: int
+    history: History
+    verdict: Verdict | None
+
+
+def run_fn(fn_args: Any) -> None:
+    """Trains and exports a model; the entry point of TFX's Trainer.
+
+    Args:
+        fn_args: TFX's FnArgs. `custom_config["darkroom"]` holds `TrainingOptions.to_dict()`;
+            the whole may be JSON text, as on Kubeflow. `custom_config["checkpoint_dir"]`, if
+            there is one, names a folder where checkpoints stay until the training is done.
+            `labels.txt` is read from the root of the Examples artifact.
+
+    Raises:
+        DataError: A split has no records, the label map is missing, or shards are damaged.
+        UsageError: An option is wrong.
+    """
+    config = _parse_custom_config(fn_args.custom_config)
+    options = TrainingOptions.from_dict(config[CONFIG_KEY])
+    labels = read_example_labels([*fn_args.train_files, *fn_args.eval_files])
+    run_dir = fn_args.model_run_dir
+    if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
+        # TFX gives every execution a new folder; a run that goes on has to find the old one.
+        run_dir = storage.join(checkpoint_dir, _identify_run(config, fn_args))
+    trained = train(
+        options,
+        train_files=fn_args.train_files,
+        eval_files=fn_args.eval_files,
+        num_classes=len(labels),
+        run_dir=run_dir,
+    )
+    export_model(
+        trained.model,
+        labels,
+        options.image_size,
+        fn_args.serving_model_dir,
+        resize=options.resize,
+    )
+    if run_dir != fn_args.model_run_dir:
+        copies.move_folder(run_dir, fn_args.model_run_dir)
+
+
+def train(
+    options: TrainingOptions,
+    *,
+    train_files: str | Sequence[str] | ImageSource,
+    eval_files: str | Sequence[str] | ImageSource,
+    num_classes: int,
+    run_dir: str,
+) -> TrainedModel:
+    """Trains a model, going on from the last checkpoint in `run_dir` if there is one.
+
+    Args:
+        options: What is trained and how.
+        train_files: Paths or patterns of the train split's TFRecords, or where else its images come
+            from.
+        eval_files: The same of the eval split, used after each epoch: the one with the lowest
+            loss on it is the best.
+        num_classes: C, the number of labels.
+        run_dir: Gets checkpoints, TensorBoard's event files and `history.json`.
+
+    Raises:
+        DataError: A split has no records, an image of a list cannot be decoded, there are fewer
+            than two labels, or no epoch has a finite loss on the eval split.
+        OutputError: `run_dir` holds the checkpoint of another training.
+        UsageError: The model cannot be built.
+    """
+    if num_classes < 2:
+        raise DataError(f"The label map has {num_classes} labels, expected at least 2.")
+    placement = make_placement(options.strategy)
+    input_options = dataclasses.replace(options.input_options, num_classes=num_classes)
+    training = open_split("train", train_files, verify=options.verify)
+    evaluation = open_split("eval", eval_files, verify=options.verify)
+    num_steps = placement.count_steps(training.count_images(), options.batch_size)
+    with use_precision(options.precision):
+        with placement.strategy.scope():
+            model = make_model(options, num_classes)
+        run = TrainingRun(
+            model,
+            run_dir,
+            epochs=options.epochs,
+            early_stopping_patience=options.early_stopping_patience,
+            checkpoint_steps=options.checkpoint_steps,
+            data=training.identify(),
+            eval_data=evaluation.identify(),
+            **describe_options(options),
+            is_chief=placement.cluster.is_chief,
+        )
+        verdict = None
+        if not run.is_finished:
+            loop = _make_loop(model, options, placement)
+            shared = placement.share_input(input_options)
+            with use_cache_folder(shared) as shared, _explain_lost_workers(placement):
+                data = _Data(placement, shared, training, evaluation, InputMeter())
+                with explain_damage(train=training, eval=evaluation):
+                    timing = _train_epochs(model, loop, run, data, num_steps)
+            verdict = _judge(timing, options, shared, training)
+            if placement.cluster.is_chief:
+                write_verdict(run_dir, verdict)
+        run.restore_best()
+        if placement.is_distributed:
+            # Whoever takes the model need not know on how many devices it was trained.
+            model, trained = make_model(options, num_classes), model
+            model.set_weights(trained.get_weights())
+    return TrainedModel(model, run.best_epoch, run.history, verdict)
+
+
+def read_example_labels(file_patterns: Sequence[str]) -> list[str]:
+    """Reads the label map at the root of the Examples artifacts, and checks their shards.
+
+    Args:
+        file_patterns: Patterns like `ROOT/Split-train/*`.
+
+    Raises:
+        DataError: A root is no finished dataset of darkroom's, two label maps differ, or the label
+            map or shards are damaged.
+    """
+    roots = list(dict.fromkeys(pattern.rsplit("/", 2)[0] for pattern in file_patterns))
+    maps = {root: _read_root_labels(root) for root in roots}
+    first = roots[0]
+    for root in roots[1:]:
+        if maps[root] != maps[first]:
+            raise DataError(
+                f"The label maps of {first} and {root} differ.",
+                "Convert both with one label map.",
+            )
+    return maps[first]
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Makes batches for the devices of this process."""
+
+    placement: Placement
+    options: InputOptions
+    training: ImageSource
+    evaluation: ImageSource
+    meter: InputMeter
+
+    def make_training(self, epoch: int, step: int) -> Any:
+        batches = make_train_dataset(self.training, self.options, epoch=epoch, skip_batches=step)
+        batches = self.meter.watch(batches)
+        return self.placement.distribute(batches, self.options.batch_size)
+
+    def make_evaluation(self) -> Any:
+        batches = make_evaluation_part(self.evaluation, self.options)
+        return self.placement.distribute(batches, self.options.batch_size)
+
+
+def _train_epochs(
+    model: Any, loop: Loop, run: TrainingRun, data: _Data, num_steps: int
+) -> InputTiming:
+    evaluation, total = data.make_evaluation(), InputTiming()
+    while not run.is_finished:
+        if run.step == 0:
+            model.reset_metrics()
+        batches = data.make_training(len(run.history), run.step)
+        loop.train_epoch(batches, run.step, num_steps, run.step_hook)
+        timing = data.meter.take()
+        logs = dict(model.get_metrics_result())
+        found = loop.evaluate(evaluation)
+        run.end_epoch(
+            {**logs, **{f"val_{name}": value for name, value in found.items()}},
+            {
+                "input_waiting_share": timing.waiting_share,
+                "images_per_second": timing.images_per_second,
+            },
+        )
+        total += timing
+    return total
+
+
+def _judge(
+    timing: InputTiming, options: TrainingOptions, shared: InputOptions, source: ImageSource
+) -> Verdict:
+    share, rate = timing.waiting_share, timing.images_per_second
+    if not options.profile_input:
+        return judge_input(share, rate)
+    costs = measure_stages(source, shared)
+    waits_for_decoding = share >= BOUND_SHARE and costs.slowest == DECODE
+    forms = measure_forms(source, shared) if waits_for_decoding else ()
+    return judge_input(share, rate, costs, forms)
+
+
+def _make_loop(model: Any, options: TrainingOptions, placement: Placement) -> Loop:
+    # Keras 3 cannot fit with several processes: it takes what they hold for a plain tensor.
+    if options.loop == "custom" or placement.cluster.num_workers > 1:
+        return TapeLoop(model, placement.strategy, options.steps_per_execution)
+    return FitLoop(model, placement.strategy)
+
+
+@contextmanager
+def _explain_lost_workers(placement: Placement) -> Iterator[None]:
+    """Says what to do when another process is gone; TensorFlow ends a step that waits for it."""
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
+        if placement.cluster.num_workers == 1:
+            raise
+        raise StorageError(
+            f"One of {placement.cluster.num_workers} workers is gone ({type(error).__name__}).",
+            "Start all of them again: they go on from the last checkpoint.",
+        ) from error
+
+
+def _read_root_labels(root: str) -> list[str]:
+    dataset = datasets.find_dataset(root)
+    if dataset is None:
+        raise DataError(
+            f"There is no {datasets.DATASET_FILE} in {root}.",
+            "darkroom's Trainer needs Examples that darkroom made; for others, write a run_fn "
+            "with darkroom.input.input_fn.",
+        )
+    datasets.check_files(root, dataset)
+    path = storage.join(root, label_maps.LABELS_FILE)
+    labels = label_maps.read_labels(path)
+    if labels != list(dataset.labels):
+        raise DataError(
+            f"{path} is damaged: it differs from the label map of {datasets.DATASET_FILE}.",
+            "See all that is wrong with: darkroom verify.",
+        )
+    return labels
+
+
+def _identify_run(config: Mapping[str, Any], fn_args: Any) -> str:
+    """Returns a name that two executions share when they train the same on the same data."""
+    roots = {pattern.rsplit("/", 2)[0] for pattern in [*fn_args.train_files, *fn_args.eval_files]}
+    data = [datasets.read_dataset(root).fingerprint for root in sorted(roots)]
+    text = json.dumps([dict(config), data], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _parse_custom_config(config: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    values = json.loads(config) if isinstance(config, str) else config
+    if not isinstance(values, Mapping) or CONFIG_KEY not in values:
+        raise UsageError(
+            f"The Trainer's custom_config is {config!r}, expected a dict with {CONFIG_KEY!r}.",
+            "Pass {'darkroom': TrainingOptions(...).to_dict()}.",
+        )
+    return values

@@ -1,0 +1,1 @@
+"""Judges a dataset from its index, and writes the report."""

@@ -1,0 +1,229 @@
+"""The checks of validation: each yields what it found, and nothing in the data makes it raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from darkroom.dataset.reasons import format_hint
+from darkroom.validation.content import check_duplicates, check_label_conflicts, check_leakage
+from darkroom.validation.counts import DatasetCounts, fetch_number, fetch_rejects, fetch_rows
+from darkroom.validation.findings import (
+    FAIL,
+    MAX_LISTED_ROWS,
+    WARN,
+    Anomaly,
+    Finding,
+    Row,
+    format_count,
+)
+from darkroom.validation.similar_labels import check_similar_labels
+
+if TYPE_CHECKING:
+    from darkroom.validation.validate import ValidationOptions
+
+CheckFunction = Callable[
+    [duckdb.DuckDBPyConnection, DatasetCounts, tuple[Anomaly, ...], "ValidationOptions"],
+    Iterator[Finding],
+]
+
+
+def check_accounting(
+    connection: duckdb.DuckDBPyConnection, counts: DatasetCounts
+) -> Iterator[Finding]:
+    """Finds rows of the source that are neither written nor rejected nor deduplicated, or twice."""
+    total = counts.written + counts.num_rejected + counts.deduplicated
+    num_stray = fetch_number(connection, _COUNT_STRAY)
+    if total == counts.rows and not num_stray:
+        return
+    yield Finding(
+        "accounting",
+        FAIL,
+        num_stray or abs(counts.rows - total),
+        f"The source has {format_count(counts.rows, 'row')}, but {counts.written:,} written + "
+        f"{counts.num_rejected:,} rejected + {counts.deduplicated:,} deduplicated = {total:,}; "
+        f"{format_count(num_stray, 'row')} lost or counted twice.",
+        "The parts of this dataset do not belong together, or darkroom has a defect: convert again "
+        "into an empty folder, and report it when it stays.",
+        fetch_rows(connection, _FIRST_STRAY, [MAX_LISTED_ROWS]),
+    )
+
+
+def _check_rejects(
+    connection: duckdb.DuckDBPyConnection,
+    counts: DatasetCounts,
+    _: tuple[Anomaly, ...],
+    options: ValidationOptions,
+) -> Iterator[Finding]:
+    share = counts.num_rejected / max(counts.rows, 1)
+    if share <= options.max_reject_fraction:
+        return
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts.rejected.items())
+    yield Finding(
+        "rejects",
+        options.policies["rejects"],
+        counts.num_rejected,
+        f"{counts.num_rejected:,} of {format_count(counts.rows, 'row')} were rejected "
+        f"({share:.2%}, allowed {options.max_reject_fraction:.2%}): {reasons}.",
+        "Mend the rows of rejects.jsonl, or allow a larger share of rejected rows. "
+        f"{format_hint(counts.rejected)}".rstrip(),
+        fetch_rejects(connection),
+    )
+
+
+def _check_missing_splits(
+    connection: duckdb.DuckDBPyConnection,
+    counts: DatasetCounts,
+    _: tuple[Anomaly, ...],
+    options: ValidationOptions,
+) -> Iterator[Finding]:
+    # A split whose rows were all rejected was meant to be there, too.
+    declared = [row[0] for row in connection.execute(_REJECTED_SPLITS).fetchall()]
+    wanted = dict.fromkeys((*options.required_splits, *declared))
+    missing = [split for split in wanted if not counts.splits.get(split)]
+    if missing:
+        yield Finding(
+            "missing_splits",
+            options.policies["missing_splits"],
+            len(missing),
+            f"{format_count(len(missing), 'split')} without any record: {', '.join(missing)}.",
+            "Give rows to this split, or leave the split column empty to have rows assigned.",
+            tuple({"split": split} for split in missing),
+        )
+
+
+def _check_missing_classes(
+    _connection: duckdb.DuckDBPyConnection,
+    counts: DatasetCounts,
+    _: tuple[Anomaly, ...],
+    options: ValidationOptions,
+) -> Iterator[Finding]:
+    labels = dict.fromkeys((*counts.labels, *(options.expected_labels or ())))
+    missing: list[Row] = [
+        {"split": split, "label": label}
+        for split, present in counts.classes.items()
+        for label in labels
+        if not present.get(label)
+    ]
+    if missing:
+        verb = "class is" if len(missing) == 1 else "classes are"
+        yield Finding(
+            "missing_classes",
+            options.policies["missing_classes"],
+            len(missing),
+            f"{len(missing):,} {verb} absent from a split.",
+            "A class that is not in train cannot be learnt, one not in eval is not measured: add "
+            "images of it.",
+            tuple(missing[:MAX_LISTED_ROWS]),
+        )
+
+
+def _check_small_classes(
+    _connection: duckdb.DuckDBPyConnection,
+    counts: DatasetCounts,
+    _: tuple[Anomaly, ...],
+    options: ValidationOptions,
+) -> Iterator[Finding]:
+    train = counts.classes.get("train", {})
+    small: list[Row] = [
+        {"split": "train", "label": label, "records": train[label]}
+        for label in counts.labels
+        if 0 < train.get(label, 0) < options.min_class_images
+    ]
+    if small:
+        verb = "class has" if len(small) == 1 else "classes have"
+        yield Finding(
+            "small_classes",
+            options.policies["small_classes"],
+            len(small),
+            f"{len(small):,} {verb} fewer than {options.min_class_images:,} records in train.",
+            "Add images of it, or merge it with another class.",
+            tuple(small[:MAX_LISTED_ROWS]),
+        )
+
+
+def _check_unknown_labels(
+    connection: duckdb.DuckDBPyConnection,
+    counts: DatasetCounts,
+    _: tuple[Anomaly, ...],
+    options: ValidationOptions,
+) -> Iterator[Finding]:
+    expected = set(counts.labels if options.expected_labels is None else options.expected_labels)
+    known = sorted(expected & set(counts.labels))
+    count = fetch_number(connection, _COUNT_UNKNOWN, [known])
+    if count:
+        where = "label map" if options.expected_labels is None else "expected labels"
+        verb = "record has a label" if count == 1 else "records have labels"
+        yield Finding(
+            "unknown_labels",
+            options.policies["unknown_labels"],
+            count,
+            f"{count:,} {verb} outside the {where}.",
+            "Correct the label in the source, or add it to the labels.",
+            fetch_rows(connection, _FIRST_UNKNOWN, [known, MAX_LISTED_ROWS]),
+        )
+
+
+def _check_anomalies(
+    _connection: duckdb.DuckDBPyConnection,
+    _counts: DatasetCounts,
+    anomalies: tuple[Anomaly, ...],
+    options: ValidationOptions,
+) -> Iterator[Finding]:
+    # TFDV itself tells errors from warnings; what it calls a warning never stops a run.
+    for policy, is_warning in ((options.policies["anomalies"], False), (WARN, True)):
+        found = [each for each in anomalies if (each.severity.upper() == "WARNING") == is_warning]
+        if found:
+            names = sorted({each.feature for each in found})
+            verb = "anomaly" if len(found) == 1 else "anomalies"
+            yield Finding(
+                "anomalies",
+                policy,
+                len(found),
+                f"{len(found):,} {verb} against the schema, in {', '.join(names[:5])}"
+                f"{' and others' if len(names) > 5 else ''}.",
+                "Correct the data, or change the schema when the data is right.",
+                tuple(vars(each) for each in found[:MAX_LISTED_ROWS]),
+            )
+
+
+CHECK_FUNCTIONS: dict[str, CheckFunction] = {
+    "rejects": _check_rejects,
+    "leakage": check_leakage,
+    "label_conflicts": check_label_conflicts,
+    "duplicates": check_duplicates,
+    "missing_splits": _check_missing_splits,
+    "missing_classes": _check_missing_classes,
+    "small_classes": _check_small_classes,
+    "unknown_labels": _check_unknown_labels,
+    "similar_labels": check_similar_labels,
+    "anomalies": _check_anomalies,
+}
+
+# A row of the manifest must be written or rejected, once. Rejects of the manifest's own stage are
+# not among its rows.
+_STRAY = """
+FROM (
+    SELECT row, any_value(uri) AS uri, any_value(split) AS split, any_value(label) AS label,
+        count(*) FILTER (NOT is_manifest) AS times
+    FROM (
+        SELECT row, uri, split, label, true AS is_manifest FROM manifest
+        UNION ALL SELECT row, uri, split, label, false FROM records
+        UNION ALL SELECT row, uri, split, label, false FROM rejects
+    )
+    GROUP BY row
+)
+WHERE times <> 1
+"""
+_COUNT_STRAY = f"SELECT count(*) {_STRAY}"
+_FIRST_STRAY = f"""
+SELECT row, uri, split, label, CASE times WHEN 0 THEN 'neither written nor rejected'
+    ELSE 'written or rejected ' || times || ' times' END AS problem
+{_STRAY} ORDER BY row LIMIT ?
+"""
+_REJECTED_SPLITS = "SELECT DISTINCT split FROM rejects WHERE split <> '' ORDER BY split"
+_UNKNOWN = "FROM records WHERE label NOT IN (SELECT unnest(?::VARCHAR[]))"
+_COUNT_UNKNOWN = f"SELECT count(*) {_UNKNOWN}"
+_FIRST_UNKNOWN = f"SELECT row, uri, split, label {_UNKNOWN} ORDER BY row LIMIT ?"

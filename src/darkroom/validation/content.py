@@ -1,0 +1,155 @@
+"""Finds records with the same content: the same pixels, or the same bytes where pixels are unknown.
+
+A pair of records falls under exactly one heading, with one exception that is meant: in the same
+split with the same label it is a duplicate, in the same split with two labels a label conflict, in
+two splits a leak; in two splits with two labels it is both, because mending one does not mend the
+other. Each finding counts images, and lists one pair of records for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+import duckdb
+
+from darkroom.validation.counts import DatasetCounts, fetch_number, fetch_rows
+from darkroom.validation.findings import MAX_LISTED_ROWS, Anomaly, Finding, Row, format_count
+
+if TYPE_CHECKING:
+    from darkroom.validation.validate import ValidationOptions
+
+
+def check_leakage(
+    connection: duckdb.DuckDBPyConnection,
+    _counts: DatasetCounts,
+    _: tuple[Anomaly, ...],
+    options: ValidationOptions,
+) -> Iterator[Finding]:
+    """Finds images that stand in more than one split."""
+    count, rows = _fetch_twins(connection, "split")
+    if count:
+        verb = "image stands" if count == 1 else "images stand"
+        yield Finding(
+            "leakage",
+            options.policies["leakage"],
+            count,
+            f"{count:,} {verb} in more than one split, so scores on eval or test are too good.",
+            "Keep each image in one split: delete the row of one side.",
+            rows,
+        )
+
+
+def check_label_conflicts(
+    connection: duckdb.DuckDBPyConnection,
+    _counts: DatasetCounts,
+    _: tuple[Anomaly, ...],
+    options: ValidationOptions,
+) -> Iterator[Finding]:
+    """Finds images that have more than one label."""
+    count, rows = _fetch_twins(connection, "label")
+    if count:
+        verb = "image has" if count == 1 else "images have"
+        num_leaks = fetch_number(connection, _COUNT_LEAKING_CONFLICTS)
+        also = f" {num_leaks:,} of them in more than one split (see leakage)." if num_leaks else ""
+        yield Finding(
+            "label_conflicts",
+            options.policies["label_conflicts"],
+            count,
+            f"{count:,} {verb} more than one label.{also}",
+            "Look at the image, keep the row with the right label, delete the other.",
+            rows,
+        )
+
+
+def check_duplicates(
+    connection: duckdb.DuckDBPyConnection,
+    _counts: DatasetCounts,
+    _: tuple[Anomaly, ...],
+    options: ValidationOptions,
+) -> Iterator[Finding]:
+    """Finds images that stand several times in one split with the same label."""
+    _create_twins(connection)
+    count = fetch_number(connection, _COUNT_DUPLICATES)
+    if count:
+        surplus = fetch_number(connection, _COUNT_SURPLUS)
+        verb = "image stands" if count == 1 else "images stand"
+        yield Finding(
+            "duplicates",
+            options.policies["duplicates"],
+            count,
+            f"{count:,} {verb} in one split several times with the same label: "
+            f"{format_count(surplus, 'record')} too many.",
+            "They count several times in training or in the scores; delete the copies.",
+            fetch_rows(connection, _FIRST_DUPLICATES, [MAX_LISTED_ROWS]),
+        )
+
+
+def _create_twins(connection: duckdb.DuckDBPyConnection) -> None:
+    """Makes the table of all records whose content occurs more than once; usually a small one."""
+    connection.execute(_CREATE_TWINS)
+
+
+def _fetch_twins(
+    connection: duckdb.DuckDBPyConnection, differing: Literal["split", "label"]
+) -> tuple[int, tuple[Row, ...]]:
+    """Returns how many images differ in that column, and for the first ten two of the records."""
+    _create_twins(connection)
+    count = fetch_number(connection, _COUNT_DIFFERING.format(differing=differing))
+    sql = _FIRST_DIFFERING.format(differing=differing)
+    return count, fetch_rows(connection, sql, [MAX_LISTED_ROWS]) if count else ()
+
+
+_CREATE_TWINS = """
+CREATE TEMP TABLE IF NOT EXISTS twins AS
+SELECT row, uri, split, label, coalesce(pixel_hash, sha256) AS content FROM records
+WHERE content IN (
+    SELECT coalesce(pixel_hash, sha256) AS content FROM records WHERE content IS NOT NULL
+    GROUP BY ALL HAVING count(*) > 1
+)
+"""
+_TWO_SIDES = """
+    one.row AS row, one.uri AS uri, one.split AS split, one.label AS label,
+    other.row AS other_row, other.uri AS other_uri, other.split AS other_split,
+    other.label AS other_label, records
+"""
+# A record without a label contradicts nobody: count(DISTINCT) and <> leave nulls out.
+_COUNT_DIFFERING = """
+SELECT count(*) FROM (
+    SELECT content FROM twins GROUP BY content HAVING count(DISTINCT {differing}) > 1
+)
+"""
+_FIRST_DIFFERING = (
+    """
+WITH firsts AS (
+    SELECT content, min_by({{'row': row, 'uri': uri, 'split': split, 'label': label}}, row) AS one,
+        count(*) AS records
+    FROM twins WHERE {differing} IS NOT NULL
+    GROUP BY content HAVING count(DISTINCT {differing}) > 1
+), pairs AS (
+    SELECT one, any_value(records) AS records,
+        min_by({{'row': row, 'uri': uri, 'split': split, 'label': label}}, row) AS other
+    FROM twins JOIN firsts USING (content) WHERE {differing} <> one.{differing}
+    GROUP BY content, one
+)
+SELECT"""
+    + _TWO_SIDES
+    + "FROM pairs ORDER BY row LIMIT ?"
+)
+_COUNT_LEAKING_CONFLICTS = """
+SELECT count(*) FROM (
+    SELECT content FROM twins GROUP BY content
+    HAVING count(DISTINCT label) > 1 AND count(DISTINCT split) > 1
+)
+"""
+_DUPLICATES = """
+    SELECT content, split, label, count(*) AS records,
+        min({'row': row, 'uri': uri, 'split': split, 'label': label}, 2) AS sides
+    FROM twins GROUP BY content, split, label HAVING count(*) > 1
+"""
+_COUNT_DUPLICATES = f"SELECT count(*) FROM ({_DUPLICATES})"
+_COUNT_SURPLUS = f"SELECT sum(records - 1) FROM ({_DUPLICATES})"
+_FIRST_DUPLICATES = f"""
+WITH pairs AS (SELECT sides[1] AS one, sides[2] AS other, records FROM ({_DUPLICATES}))
+SELECT {_TWO_SIDES} FROM pairs ORDER BY row LIMIT ?
+"""

@@ -1,0 +1,135 @@
+"""Counts and examples of a dataset, by SQL over the views that validation opens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from darkroom.dataset.splits import SPLITS
+from darkroom.manifest.table import Manifest
+from darkroom.validation.findings import MAX_LISTED_ROWS, Histogram, Row
+
+MAX_SAMPLES = 40
+NUM_BINS = 20
+
+
+@dataclass(frozen=True)
+class DatasetCounts:
+    """What was counted; the attributes are those of `ValidationReport`."""
+
+    rows: int
+    deduplicated: int
+    labels: tuple[str, ...]
+    written: int
+    rejected: Mapping[str, int]
+    splits: Mapping[str, int]
+    classes: Mapping[str, Mapping[str, int]]
+    num_header_only: int
+
+    @property
+    def num_rejected(self) -> int:
+        """Rejected rows, whatever the reason."""
+        return sum(self.rejected.values())
+
+
+def count_dataset(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> DatasetCounts:
+    """Counts records by split and label, and rejects by reason.
+
+    Args:
+        connection: Has the views `records` and `rejects`.
+        manifest: Has the rows of the source, the deduplicated rows, and the label map.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for split, label, count in connection.execute(_COUNT_CLASSES).fetchall():
+        found.setdefault(split, {})[label] = count
+    order = {label: number for number, label in enumerate(manifest.labels)}
+    classes = {
+        split: dict(sorted(found[split].items(), key=lambda item: _rank(item[0], order)))
+        for split in SPLITS
+        if split in found
+    }
+    splits = {split: sum(counts.values()) for split, counts in classes.items()}
+    return DatasetCounts(
+        rows=manifest.rows,
+        deduplicated=manifest.deduplicated,
+        labels=tuple(manifest.labels),
+        written=sum(splits.values()),
+        rejected=dict(connection.execute(_COUNT_REJECTS).fetchall()),
+        splits=splits,
+        classes=classes,
+        num_header_only=fetch_number(connection, _COUNT_HEADER_ONLY),
+    )
+
+
+def _rank(label: str, order: Mapping[str, int]) -> tuple[int, str]:
+    return order.get(label, len(order)), label
+
+
+def fetch_rows(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()
+) -> tuple[Row, ...]:
+    """Runs a constant query and returns its rows as dicts by column name."""
+    cursor = connection.execute(sql, list(parameters))
+    names = [column[0] for column in cursor.description or ()]
+    return tuple(dict(zip(names, row, strict=True)) for row in cursor.fetchall())
+
+
+def fetch_number(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()
+) -> int:
+    """Runs a constant query that answers with one number."""
+    row = connection.execute(sql, list(parameters)).fetchone()
+    return int(row[0]) if row and row[0] is not None else 0
+
+
+def fetch_rejects(connection: duckdb.DuckDBPyConnection) -> tuple[Row, ...]:
+    """Returns the first ten rejected rows, in the order of the source."""
+    return fetch_rows(connection, _FIRST_REJECTS, [MAX_LISTED_ROWS])
+
+
+def fetch_samples(connection: duckdb.DuckDBPyConnection) -> tuple[Row, ...]:
+    """Returns one record of each class, the one with the smallest key, at most forty."""
+    return fetch_rows(connection, _SAMPLES, [MAX_SAMPLES])
+
+
+def fetch_histograms(connection: duckdb.DuckDBPyConnection) -> dict[str, Histogram]:
+    """Returns the histograms of height, width and luminance; those without a value are absent."""
+    histograms = {}
+    for column in ("height", "width", "luminance"):
+        edges = connection.execute(_EDGES.format(column=column)).fetchone()
+        if edges is None or edges[0] is None:
+            continue
+        low, high = float(edges[0]), float(edges[1])
+        num_bins = NUM_BINS if high > low else 1
+        counts = [0] * num_bins
+        sql = _BINS.format(column=column)
+        parameters = [num_bins - 1, low, (high - low) / num_bins or 1.0]
+        for number, count in connection.execute(sql, parameters).fetchall():
+            counts[number] = count
+        histograms[column] = Histogram(low, high, tuple(counts))
+    return histograms
+
+
+_COUNT_CLASSES = """
+SELECT split, coalesce(label, '') AS class, count(*) FROM records GROUP BY 1, 2
+"""
+_COUNT_HEADER_ONLY = """
+SELECT count(*) FROM records WHERE pixel_hash IS NULL AND sha256 IS NOT NULL
+"""
+_COUNT_REJECTS = """
+SELECT reason, count(*) FROM rejects GROUP BY reason ORDER BY count(*) DESC, reason
+"""
+_FIRST_REJECTS = """
+SELECT row, uri, split, label, reason, detail FROM rejects ORDER BY row LIMIT ?
+"""
+_SAMPLES = """
+SELECT min_by(row, key) AS row, min_by(uri, key) AS uri, min_by(split, key) AS split, label
+FROM records WHERE uri IS NOT NULL GROUP BY label ORDER BY label LIMIT ?
+"""
+_EDGES = "SELECT min({column}), max({column}) FROM records WHERE isfinite({column}::DOUBLE)"
+_BINS = """
+SELECT least(?, floor(({column} - ?) / ?))::INTEGER AS bin, count(*)
+FROM records WHERE isfinite({column}::DOUBLE) GROUP BY bin
+"""

@@ -1,0 +1,1 @@
+"""The report on a dataset: report.json, report.md, report.html."""

@@ -1,0 +1,281 @@
+"""The report as one HTML page: no script, nothing loaded, every foreign text escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from darkroom.validation.findings import (
+    CHECK_TITLES,
+    OFF,
+    Finding,
+    Histogram,
+    Row,
+    ValidationReport,
+    format_count,
+    format_verdict,
+)
+from darkroom.validation.report.markup import Html, element, join_html
+from darkroom.validation.report.style import STYLE
+
+MAX_CLASSES = 200
+_CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_HISTOGRAM_TITLES = {
+    "height": "Height in pixels",
+    "width": "Width in pixels",
+    "luminance": "Mean luminance, 0 to 255",
+}
+_LONG_COLUMNS = frozenset({"uri", "detail", "long"})
+_NO_PICTURE = element("span", "no picture", class_="thumb none")
+
+
+def encode_html(report: ValidationReport, thumbnails: Mapping[str, str]) -> str:
+    """Returns the page.
+
+    Args:
+        report: What it shows.
+        thumbnails: `data:image/jpeg` URIs by the URI of the source image; a placeholder stands for
+            what is not in it.
+    """
+    sections = (
+        _make_header(report),
+        _make_findings(report, thumbnails),
+        _make_classes(report),
+        _make_rejects(report),
+        _make_histograms(report.histograms),
+        _make_samples(report.samples, thumbnails),
+        _make_checks(report),
+    )
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_CONTENT_POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", f"Validation: {report.verdict}"),
+        element("style", Html(STYLE)),
+    )
+    body = element("body", element("main", *sections))
+    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _make_header(report: ValidationReport) -> Html:
+    tone = {"passed": "good", "stopped": "bad"}.get(report.verdict, "fair")
+    header_only = None
+    if report.num_header_only:
+        records = format_count(report.num_header_only, "record")
+        text = f"{records} checked by header only: a damaged image may still be among them."
+        header_only = element("p", text, class_="note")
+    numbers = (
+        ("rows in the source", report.rows),
+        ("written", report.written),
+        ("rejected", report.num_rejected),
+        ("deduplicated", report.deduplicated),
+    )
+    tiles = (
+        element("div", element("b", f"{number:,}"), element("span", name), class_="tile")
+        for name, number in numbers
+    )
+    return element(
+        "header",
+        element("p", "darkroom · validation report", class_="kicker"),
+        element("h1", format_verdict(report), class_=f"verdict {tone}"),
+        element("div", *tiles, class_="tiles"),
+        header_only,
+    )
+
+
+def _make_findings(report: ValidationReport, thumbnails: Mapping[str, str]) -> Html | None:
+    if not report.findings:
+        return None
+    cards = (_make_finding(finding, thumbnails) for finding in report.findings)
+    return element("section", element("h2", "Findings"), *cards)
+
+
+def _make_finding(finding: Finding, thumbnails: Mapping[str, str]) -> Html:
+    head = element(
+        "h3",
+        element("span", finding.policy, class_=f"pill {finding.policy}"),
+        CHECK_TITLES.get(finding.check, finding.check),
+        element("code", finding.check),
+    )
+    more = finding.count - len(finding.rows)
+    return element(
+        "article",
+        head,
+        element("p", finding.message),
+        element("p", element("b", "What to do: "), finding.hint) if finding.hint else None,
+        _make_rows(finding.rows, thumbnails) if finding.rows else None,
+        element("p", f"and {more:,} more", class_="more") if more > 0 and finding.rows else None,
+        class_=f"finding {finding.policy}",
+    )
+
+
+def _make_rows(rows: Sequence[Row], thumbnails: Mapping[str, str]) -> Html:
+    if "other_row" in rows[0]:
+        header = ["", "one record", "", "the other"]
+        body = [_make_pair(row, thumbnails) for row in rows]
+    else:
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        has_pictures = any(row.get("uri") in thumbnails for row in rows)
+        header = ([""] if has_pictures else []) + names
+        body = [
+            ([_make_picture(row, "uri", thumbnails)] if has_pictures else [])
+            + [_make_cell(name, row.get(name)) for name in names]
+            for row in rows
+        ]
+    return _make_table(header, body)
+
+
+def _make_pair(row: Row, thumbnails: Mapping[str, str]) -> list[str]:
+    records = row.get("records") or 2
+    more = element("span", f"{records:,} records in all", class_="more") if records > 2 else None
+    return [
+        _make_picture(row, "uri", thumbnails),
+        _make_side(row, ""),
+        _make_picture(row, "other_uri", thumbnails),
+        join_html(_make_side(row, "other_"), more),
+    ]
+
+
+def _make_side(row: Row, prefix: str) -> Html:
+    tags = (row[f"{prefix}{name}"] for name in ("split", "label"))
+    return element(
+        "div",
+        element("span", f"row {row[f'{prefix}row']:,}", class_="row"),
+        *(element("span", str(tag), class_="tag") for tag in tags if tag is not None),
+        element("span", row[f"{prefix}uri"], class_="uri"),
+        class_="side",
+    )
+
+
+def _make_picture(row: Row, name: str, thumbnails: Mapping[str, str]) -> Html:
+    uri = str(row.get(name))
+    if uri not in thumbnails:
+        return _NO_PICTURE
+    return element("img", src=thumbnails[uri], alt=uri, class_="thumb")
+
+
+def _make_cell(name: str, value: object) -> str:
+    if value is None:
+        return ""
+    text = f"{value:,}" if isinstance(value, int) else str(value)
+    return element("div", text, class_="long") if name in _LONG_COLUMNS else text
+
+
+def _make_table(header: Sequence[str], rows: Sequence[Sequence[str]], class_: str = "") -> Html:
+    head = element("tr", *(element("th", name) for name in header))
+    body = (element("tr", *(element("td", cell) for cell in row)) for row in rows)
+    table = element("table", element("thead", head), element("tbody", *body), class_=class_)
+    return element("div", table, class_="scroll")
+
+
+def _make_classes(report: ValidationReport) -> Html:
+    labels = report.list_classes()
+    splits = list(report.splits)
+    largest = {split: max(report.classes[split].values(), default=1) for split in splits}
+    rows = [["all", *(element("b", f"{count:,}") for count in report.splits.values())]]
+    for label in labels[:MAX_CLASSES]:
+        counts = [report.classes[split].get(label, 0) for split in splits]
+        bars = (
+            _make_bar(count, largest[split]) for count, split in zip(counts, splits, strict=True)
+        )
+        rows.append([label or "(no label)", *bars])
+    more = len(labels) - MAX_CLASSES
+    return element(
+        "section",
+        element("h2", "Splits and classes"),
+        _make_table(["class", *splits], rows, "bars"),
+        element("p", f"and {more:,} more, all in report.json", class_="more") if more > 0 else None,
+    )
+
+
+def _make_bar(count: int, largest: int, tone: str = "") -> Html:
+    percent = 100 * count / max(largest, 1)
+    bar = element("b", element("i", style=f"width:{percent:.1f}%", class_=tone))
+    return element("div", element("span", f"{count:,}"), bar, class_="bar" if count else "bar zero")
+
+
+def _make_rejects(report: ValidationReport) -> Html | None:
+    if not report.rejected:
+        return None
+    largest = max(report.rejected.values())
+    is_listed = any(finding.check == "rejects" for finding in report.findings)
+    reasons = [[reason, _make_bar(n, largest, "bad")] for reason, n in report.rejected.items()]
+    share = report.num_rejected / max(report.rows, 1)
+    return element(
+        "section",
+        element("h2", "Rejected rows"),
+        element("p", f"{format_count(report.num_rejected, 'row')}, {share:.2%} of the source."),
+        _make_table(["reason", "rows"], reasons, "bars"),
+        None if is_listed else _make_rows(report.rejects, {}),
+    )
+
+
+def _make_histograms(histograms: Mapping[str, Histogram]) -> Html | None:
+    if not histograms:
+        return None
+    figures = (_make_histogram(name, each) for name, each in histograms.items())
+    return element(
+        "section", element("h2", "Size and brightness"), element("div", *figures, class_="figures")
+    )
+
+
+def _make_histogram(name: str, histogram: Histogram) -> Html:
+    title = element("figcaption", _HISTOGRAM_TITLES.get(name, name))
+    edges = [f"{edge:,.0f}" for edge in (histogram.low, histogram.high)]
+    if len(histogram.counts) == 1:
+        return element("figure", title, element("p", f"always {edges[0]}", class_="always"))
+    largest = max(*histogram.counts, 1)
+    width = 200 / len(histogram.counts)
+    bars = (
+        element(
+            "rect",
+            x=f"{number * width + 0.5:.2f}",
+            y=f"{60 - 60 * count / largest:.2f}",
+            width=f"{width - 1:.2f}",
+            height=f"{60 * count / largest:.2f}",
+        )
+        for number, count in enumerate(histogram.counts)
+    )
+    label = "records by bin: " + ", ".join(f"{count:,}" for count in histogram.counts)
+    fit = {"viewBox": "0 0 200 60", "preserveAspectRatio": "none"}
+    picture = element("svg", *bars, role="img", aria_label=label, **fit)
+    axis = element("div", *(element("span", edge) for edge in edges), class_="axis")
+    return element("figure", title, picture, axis)
+
+
+def _make_samples(samples: Sequence[Row], thumbnails: Mapping[str, str]) -> Html | None:
+    shown = [sample for sample in samples if sample.get("uri") in thumbnails]
+    if not shown:
+        return None
+    figures = (
+        element(
+            "figure",
+            _make_picture(sample, "uri", thumbnails),
+            element("figcaption", str(sample["label"] or "(no label)")),
+        )
+        for sample in shown
+    )
+    heading = element("h2", "One image of each class")
+    return element("section", heading, element("div", *figures, class_="samples"))
+
+
+def _make_checks(report: ValidationReport) -> Html:
+    return element(
+        "section",
+        element("h2", "Checks"),
+        _make_table(["check", "", "policy", "result"], list(_list_checks(report))),
+    )
+
+
+def _list_checks(report: ValidationReport) -> Iterator[list[str]]:
+    # The stopping ones come first, and of two findings of one check the first counts here.
+    found = {finding.check: finding for finding in reversed(report.findings)}
+    for check, policy in report.policies.items():
+        result = element("span", "passed", class_="result good")
+        if policy == OFF:
+            result = element("span", "not checked", class_="result")
+        elif check in found:
+            finding = found[check]
+            tone = "bad" if finding.policy == "fail" else "fair"
+            result = element("span", f"found {finding.count:,}", class_=f"result {tone}")
+        yield [element("code", check), CHECK_TITLES.get(check, ""), policy, result]

@@ -1,0 +1,148 @@
+"""Writes a validation report for programs (JSON), for a repository (Markdown), for people (HTML).
+
+The three hold no time, host or path of this machine, so equal datasets give equal reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from darkroom import storage
+from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.validation.findings import (
+    CHECK_TITLES,
+    Finding,
+    Row,
+    ValidationReport,
+    format_accounting,
+    format_count,
+    format_verdict,
+)
+from darkroom.validation.report.html import MAX_CLASSES, encode_html
+from darkroom.validation.report.markup import escape_markdown
+from darkroom.validation.report.thumbnails import read_thumbnails
+
+REPORT_JSON = "report.json"
+REPORT_MARKDOWN = "report.md"
+REPORT_HTML = "report.html"
+MAX_THUMBNAILS = 40
+
+
+def read_source_image(uri: str) -> bytes:
+    """Reads the image at `uri` for a thumbnail; at most 64 MiB."""
+    return storage.read_bytes(uri, limit_bytes=MAX_IMAGE_BYTES)
+
+
+def write_report(
+    report: ValidationReport,
+    folder: str,
+    read_image_bytes: Callable[[str], bytes] = read_source_image,
+) -> None:
+    """Writes `report.json`, `report.md` and `report.html`.
+
+    Args:
+        report: What is reported.
+        folder: Where to; it is made when it does not exist.
+        read_image_bytes: Reads an image by its URI, for at most forty thumbnails. What it raises
+            costs that thumbnail only.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    thumbnails = read_thumbnails(_list_pictured(report), read_image_bytes, MAX_THUMBNAILS)
+    storage.make_folder(folder)
+    for name, text in (
+        (REPORT_JSON, report.to_json()),
+        (REPORT_MARKDOWN, encode_markdown(report)),
+        (REPORT_HTML, encode_html(report, thumbnails)),
+    ):
+        storage.write_bytes(storage.join(folder, name), text.encode())
+
+
+def _list_pictured(report: ValidationReport) -> Iterator[str]:
+    """Yields the URIs of the records that findings name, then of the samples."""
+    rows = [row for finding in report.findings for row in finding.rows]
+    for row in (*rows, *report.samples):
+        # Rows of rejects and of bad accounting name files that may be no images at all.
+        if "reason" not in row and "problem" not in row:
+            yield from (row[name] for name in ("uri", "other_uri") if row.get(name))
+
+
+def encode_markdown(report: ValidationReport) -> str:
+    """Returns the report as Markdown, with every foreign text escaped."""
+    parts = [
+        f"# Validation: {report.verdict}",
+        f"**{format_verdict(report)}** {format_accounting(report)}",
+        _encode_header_only(report),
+        "## Findings" if report.findings else "",
+        *(_encode_finding(finding) for finding in report.findings),
+        "## Splits and classes",
+        _encode_classes(report),
+        *_encode_rejects(report),
+        "## Checks",
+        _encode_checks(report),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _encode_header_only(report: ValidationReport) -> str:
+    if not report.num_header_only:
+        return ""
+    records = format_count(report.num_header_only, "record")
+    return f"{records} checked by header only: a damaged image may still be among them."
+
+
+def _encode_finding(finding: Finding) -> str:
+    title = f"### {finding.policy.upper()}: {CHECK_TITLES.get(finding.check, finding.check)}"
+    parts = [title, escape_markdown(finding.message)]
+    if finding.hint:
+        parts.append(f"What to do: {escape_markdown(finding.hint)}")
+    parts.append(_encode_rows(finding.rows))
+    if finding.count > len(finding.rows) > 0:
+        parts.append(f"… and {finding.count - len(finding.rows):,} more.")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _encode_rows(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return _encode_table(
+        [name.replace("_", " ") for name in names],
+        ([row.get(name) for name in names] for row in rows),
+    )
+
+
+def _encode_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [header, ["---"] * len(header)]
+    cells = [["" if cell is None else escape_markdown(str(cell)) for cell in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [*lines, *cells])
+
+
+def _encode_classes(report: ValidationReport) -> str:
+    splits = list(report.splits)
+    labels = report.list_classes()
+    rows = [["all", *(f"{count:,}" for count in report.splits.values())]]
+    for label in labels[:MAX_CLASSES]:
+        counts = (report.classes[split].get(label, 0) for split in splits)
+        rows.append([label or "(no label)", *(f"{count:,}" for count in counts)])
+    table = _encode_table(["class", *splits], rows)
+    more = len(labels) - MAX_CLASSES
+    return table if more <= 0 else f"{table}\n\n… and {more:,} more, all in {REPORT_JSON}."
+
+
+def _encode_rejects(report: ValidationReport) -> Iterator[str]:
+    if report.rejected:
+        yield "## Rejected rows"
+        yield _encode_table(["reason", "rows"], report.rejected.items())
+        if not any(finding.check == "rejects" for finding in report.findings):
+            yield _encode_rows(report.rejects)
+
+
+def _encode_checks(report: ValidationReport) -> str:
+    found = {finding.check: finding for finding in reversed(report.findings)}
+    rows = []
+    for check, policy in report.policies.items():
+        result = f"found {found[check].count:,}" if check in found else "passed"
+        rows.append([check, policy, "not checked" if policy == "off" else result])
+    return _encode_table(["check", "policy", "result"], rows)
