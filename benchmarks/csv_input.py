@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from darkroom.input.tables.csv import CsvOptions, make_csv_dataset
+from darkroom.input.tables.csv import make_csv_dataset
+from darkroom.input.tables.csv_table import CsvOptions
 
 NUM_FILES, FILE_ROWS, NUM_FEATURES, BATCH_SIZE, RUNS = 4, 50_000, 19, 256, 5
 

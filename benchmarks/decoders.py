@@ -19,7 +19,8 @@ import numpy as np
 from PIL import Image, features
 
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.prepare import ImageOptions, prepare_image
+from darkroom.images.prepare import prepare_image
+from darkroom.options.image import ImageOptions
 
 _HEIGHT, _WIDTH = 300, 400
 _ORIGINALS = 20

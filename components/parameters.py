@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from darkroom.conversion.plan import ConversionOptions
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.manifest.rows import ManifestOptions
+from darkroom.options.conversion import ConversionOptions
+from darkroom.options.manifest import ManifestOptions
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOptions
-from darkroom.validation.validate import ValidationOptions
+from darkroom.options.validation import ValidationOptions
 
 MODEL_FINGERPRINT_KEY = "model_fingerprint"
 _LOWER_BOUND = ("metrics_specs", 0, "metrics", 1, "threshold", "value_threshold", "lower_bound")

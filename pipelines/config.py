@@ -12,32 +12,21 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.conversion.beam.runners import LOCAL_BEAM_ARGS
-from darkroom.conversion.plan import DEFAULT_MAX_REJECTS, ConversionOptions
-from darkroom.conversion.sharding import parse_shard_counts
-from darkroom.dataset import keys
 from darkroom.dataset.labels import read_labels
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.images.prepare import (
-    CHECKS_FULL,
-    DEFAULT_JPEG_QUALITY,
-    KEEP_ENCODING,
-    ImageOptions,
-)
-from darkroom.manifest.rows import ManifestOptions
-from darkroom.manifest.sources.text import DEFAULT_ENCODING, parse_encoding
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION
-from darkroom.options.training import (
-    MEMORY_CACHE,
-    NO_CACHE,
-    STRETCH,
-    TrainingOptions,
-    pick_fields,
-)
+from darkroom.options.checks import pick_fields
+from darkroom.options.conversion import DEFAULT_MAX_REJECTS, ConversionOptions, parse_shard_counts
+from darkroom.options.image import CHECKS_FULL, DEFAULT_JPEG_QUALITY, KEEP_ENCODING, ImageOptions
+from darkroom.options.input import MEMORY_CACHE, NO_CACHE, STRETCH
+from darkroom.options.manifest import DEFAULT_ENCODING, ManifestOptions, parse_encoding
+from darkroom.options.training import TrainingOptions
+from darkroom.options.validation import ValidationOptions
 from darkroom.pipelines.compilation.resources import Resources, parse_resources
 from darkroom.pipelines.field_types import check_types
-from darkroom.validation.validate import ValidationOptions
+from darkroom.storage import uris
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -74,7 +63,7 @@ class PipelineConfig:
         schema: Path of a TFDV schema (text format) to check against; made from the training split
             when None.
         policies: `fail`, `warn` or `off` by check; see
-            `darkroom.validation.validate.DEFAULT_POLICIES`.
+            `darkroom.options.validation.DEFAULT_POLICIES`.
         max_rejects: Share of refused rows that the gate lets pass.
         min_class_images: Training images that a class needs.
         model: `small_cnn`, `keras.applications:NAME` or `package.module:function`.
@@ -306,4 +295,4 @@ def read_config_file(path: str) -> dict[str, Any]:
 
 def _is_relative(path: str) -> bool:
     # An empty path would become that of the folder, which nobody means.
-    return bool(path) and not keys.is_remote(path)
+    return bool(path) and not uris.is_remote(path)

@@ -14,7 +14,7 @@ import tensorflow as tf
 from darkroom.conversion.convert import convert
 from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
 from darkroom.input.records import RecordSource
-from darkroom.options.training import InputOptions
+from darkroom.options.input import InputOptions
 from input_rows.accelerator import Accelerator, run_fit, run_loop
 from input_rows.contract import (
     BATCH,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from darkroom.options.training import InputOptions
+from darkroom.options.input import InputOptions
 
 SIZE, SHORT_SIDE, BATCH = 224, 256, 64
 AREA, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)

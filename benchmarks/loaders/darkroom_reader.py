@@ -10,7 +10,7 @@ import numpy as np
 
 from darkroom.conversion.convert import convert
 from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
-from darkroom.options.training import InputOptions
+from darkroom.options.input import InputOptions
 
 
 def write(photographs: Path, target: Path) -> None:

@@ -10,14 +10,8 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
 from darkroom.components.image_to_tfrecord import executor
-from darkroom.conversion.plan import ConversionOptions
-from darkroom.conversion.sharding import parse_shard_counts
-from darkroom.images.prepare import (
-    CHECKS_FULL,
-    DEFAULT_JPEG_QUALITY,
-    KEEP_ENCODING,
-    ImageOptions,
-)
+from darkroom.options.conversion import ConversionOptions, parse_shard_counts
+from darkroom.options.image import CHECKS_FULL, DEFAULT_JPEG_QUALITY, KEEP_ENCODING, ImageOptions
 
 MANIFEST_KEY = executor.MANIFEST_KEY
 MANIFEST_REJECTS_KEY = executor.MANIFEST_REJECTS_KEY

@@ -11,13 +11,14 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.components.manifest_gen.executor import warn_of_rejects
-from darkroom.conversion import plan as conversion
 from darkroom.conversion.output import overlap, ownership
 from darkroom.conversion.output.folders import prepare_output
-from darkroom.conversion.plan import ConversionOptions
-from darkroom.dataset import commit
+from darkroom.conversion.plan import plan_conversion
+from darkroom.dataset import commit, layout
 from darkroom.dataset.layout import Folders
+from darkroom.dataset.rejects import list_rejects
 from darkroom.errors import DataError
+from darkroom.options.conversion import ConversionOptions
 from darkroom.runtime.plain_beam import apply_transform
 
 MANIFEST_KEY = "manifest"
@@ -61,13 +62,13 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         options = ConversionOptions.from_json(exec_properties[OPTIONS_KEY])
         ownership.survey(folders).check()
         overlap.check_images(folders)
-        plan = conversion.plan_conversion(folders, options)
+        plan = plan_conversion(folders, options)
         prepare_output(folders, plan.tasks)
         with self._make_beam_pipeline() as pipeline:
             apply_transform(pipeline, "WriteDataset", plan)
-        if not storage.exists(storage.join(folders.examples, commit.DATASET_FILE)):
+        if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
             raise DataError(
-                f"No image could be written. {conversion.list_rejects(folders.rejects)}",
+                f"No image could be written. {list_rejects(folders.rejects)}",
                 "Mend the images, or the paths in the source.",
             )
         written = commit.read_dataset(folders.examples)

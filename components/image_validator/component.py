@@ -9,7 +9,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects, ValidationReport
 from darkroom.components.image_validator import executor
 from darkroom.components.system_artifacts import HTML, Markdown
-from darkroom.validation.validate import ValidationOptions
+from darkroom.options.validation import ValidationOptions
 
 INDEX_KEY = executor.INDEX_KEY
 REJECTS_KEY = executor.REJECTS_KEY

@@ -10,10 +10,11 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.dataset import rejects
+from darkroom.dataset import layout
+from darkroom.options.validation import ValidationOptions
 from darkroom.validation.findings import Anomaly
 from darkroom.validation.report.write import REPORT_HTML, REPORT_MARKDOWN, write_report
-from darkroom.validation.validate import ValidationInputs, ValidationOptions, validate
+from darkroom.validation.validate import ValidationInputs, validate
 
 INDEX_KEY = "index"
 REJECTS_KEY = "rejects"
@@ -49,7 +50,7 @@ class Executor(base_executor.BaseExecutor):
         rejects_uri = artifact_utils.get_single_uri(input_dict[REJECTS_KEY])
         inputs = ValidationInputs(
             index_dir=artifact_utils.get_single_uri(input_dict[INDEX_KEY]),
-            rejects_path=storage.join(rejects_uri, rejects.PARQUET_FILE),
+            rejects_path=storage.join(rejects_uri, layout.REJECTS_FILE),
             manifest_dir=artifact_utils.get_single_uri(input_dict[MANIFEST_KEY]),
             anomalies=tuple(read_anomalies(anomalies)),
         )

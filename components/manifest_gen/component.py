@@ -15,8 +15,7 @@ from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.manifest_gen import driver, executor
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
-from darkroom.manifest.rows import ManifestOptions
-from darkroom.manifest.sources.text import DEFAULT_ENCODING, parse_encoding
+from darkroom.options.manifest import DEFAULT_ENCODING, ManifestOptions, parse_encoding
 
 SOURCE_KEY = executor.SOURCE_KEY
 OPTIONS_KEY = executor.OPTIONS_KEY

@@ -26,7 +26,7 @@ from darkroom.components.manifest_gen.executor import (
 )
 from darkroom.errors import DarkroomError, DataError, UsageError, describe_os_error
 from darkroom.manifest.fingerprint import read_source_state
-from darkroom.manifest.rows import ManifestOptions
+from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
 
 

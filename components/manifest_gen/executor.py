@@ -9,9 +9,9 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.dataset.rejects import JSONL_FILE
-from darkroom.manifest.rows import ManifestOptions
+from darkroom.dataset.layout import REJECTS_LIST_FILE
 from darkroom.manifest.writer import write_manifest
+from darkroom.options.manifest import ManifestOptions
 
 SOURCE_KEY = "source"
 OPTIONS_KEY = "options"
@@ -70,5 +70,5 @@ def warn_of_rejects(rejected: int, rows: int, folder: str) -> None:
             "%d of %d rows were rejected; %s lists them.",
             rejected,
             rows,
-            storage.join(folder, JSONL_FILE),
+            storage.join(folder, REJECTS_LIST_FILE),
         )

@@ -15,7 +15,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 
 from darkroom import storage
 from darkroom.errors import UsageError, describe_os_error
-from darkroom.options.model_names import APPLICATIONS_PREFIX
+from darkroom.options.training import APPLICATIONS_PREFIX
 from darkroom.pipelines.config import PipelineConfig
 
 _INPUTS_FOLDER = "inputs"

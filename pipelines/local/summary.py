@@ -10,21 +10,13 @@ from typing import Any
 from darkroom import storage
 from darkroom.components.model_report.evaluation import read_evaluation
 from darkroom.dataset.index import read_index
+from darkroom.options.validation import DEFAULT_POLICIES, FAIL, WARN
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local.lineage import NodeRun, read_latest_run
-from darkroom.runtime.text import make_visible
+from darkroom.runtime.text import format_count, make_visible
 from darkroom.training.history import format_best_epoch, read_best_epoch
-from darkroom.validation.findings import (
-    FAIL,
-    WARN,
-    Finding,
-    ValidationReport,
-    format_count,
-    format_row,
-    format_verdict,
-)
+from darkroom.validation.findings import Finding, ValidationReport, format_row, format_verdict
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
-from darkroom.validation.validate import DEFAULT_POLICIES
 
 _ACCURACY_KEY = "sparse_categorical_accuracy"
 _SHOWN_ROWS = 2

@@ -18,7 +18,7 @@ from darkroom.components.parameters import MODEL_FINGERPRINT_KEY, NAMES, apply_p
 from darkroom.errors import UsageError, describe_os_error
 from darkroom.manifest.entries import Chunk
 from darkroom.manifest.fingerprint import read_source_state
-from darkroom.manifest.rows import ManifestOptions
+from darkroom.options.manifest import ManifestOptions
 from darkroom.options.training import CONFIG_KEY
 from darkroom.pipelines.local.pinning import fingerprint_model
 from darkroom.pipelines.submission.prepared_run import PreparedRun

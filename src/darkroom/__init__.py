@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion import dataframe as _accessor
 from darkroom.runtime import lazy_names as _lazy_names
+from darkroom.version import __version__
 
 if TYPE_CHECKING:
     from darkroom.audit.contact_sheet import inspect
@@ -27,11 +28,10 @@ if TYPE_CHECKING:
         Rejects,
         ValidationReport,
     )
-    from darkroom.conversion.convert import ConversionResult, convert
+    from darkroom.conversion.convert import convert
+    from darkroom.conversion.result import ConversionResult
     from darkroom.errors import DarkroomError
     from darkroom.input.loading import load
-
-__version__ = "0.1.0"
 
 # All that an installation has: `import *`, `dir` and `help` load each of them.
 __all__ = [
@@ -51,7 +51,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
 
 # Kubeflow and Vertex look an artifact's class up by its type name, `darkroom.<Class>`.
 _HOMES = {
-    "ConversionResult": "darkroom.conversion.convert",
+    "ConversionResult": "darkroom.conversion.result",
     "DarkroomError": "darkroom.errors",
     "Duplicates": "darkroom.audit.duplicates",
     "ImageManifest": "darkroom.components.artifacts",

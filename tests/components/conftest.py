@@ -87,8 +87,8 @@ def convert_source(
     from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
     from darkroom.components.image_to_tfrecord import executor as convert
     from darkroom.components.manifest_gen import executor as manifest
-    from darkroom.conversion.plan import ConversionOptions
-    from darkroom.manifest.rows import ManifestOptions
+    from darkroom.options.conversion import ConversionOptions
+    from darkroom.options.manifest import ManifestOptions
 
     made = {
         "manifest": new_artifact(ImageManifest),

@@ -10,7 +10,6 @@ import pytest
 from darkroom.audit.verify import verify
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.image_to_tfrecord.executor import Executor
-from darkroom.conversion.plan import ConversionOptions
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
@@ -19,6 +18,7 @@ from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.manifest.writer import write_manifest
+from darkroom.options.conversion import ConversionOptions
 
 from .conftest import convert_source
 

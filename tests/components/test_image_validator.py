@@ -13,8 +13,8 @@ from darkroom.components.image_validator.executor import Executor, read_anomalie
 from darkroom.components.system_artifacts import HTML, Markdown
 from darkroom.components.validation_gate.executor import Executor as GateExecutor
 from darkroom.components.validation_gate.executor import GateError
+from darkroom.options.validation import ValidationOptions
 from darkroom.validation.findings import Anomaly
-from darkroom.validation.validate import ValidationOptions
 
 from .conftest import convert_source, read_csv, write_csv
 

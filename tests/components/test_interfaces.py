@@ -29,7 +29,7 @@ from darkroom.components.system_artifacts import (
 )
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.validation.validate import ValidationOptions
+from darkroom.options.validation import ValidationOptions
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from absl import logging
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.manifest_gen.executor import Executor
 from darkroom.errors import DataError
-from darkroom.manifest.rows import ManifestOptions
+from darkroom.options.manifest import ManifestOptions
 
 
 def _run(source: str, new_artifact, options: ManifestOptions):

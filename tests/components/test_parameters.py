@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from darkroom.components.parameters import PARAMETERS, apply_parameters, encode_value
-from darkroom.conversion.plan import ConversionOptions
 from darkroom.errors import UsageError
-from darkroom.manifest.rows import ManifestOptions
+from darkroom.options.conversion import ConversionOptions
+from darkroom.options.manifest import ManifestOptions
 from darkroom.options.training import TrainingOptions
+from darkroom.options.validation import ValidationOptions
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.pipeline import create_pipeline
-from darkroom.validation.validate import ValidationOptions
 
 MANIFEST = {
     "source": "gs://b/a.csv",

@@ -7,7 +7,8 @@ import pytest
 from darkroom.cli.commands import main
 from darkroom.errors import UsageError
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION, Augmentation, parse_augmentation
-from darkroom.options.training import InputOptions, TrainingOptions
+from darkroom.options.input import InputOptions
+from darkroom.options.training import TrainingOptions
 
 
 @pytest.mark.parametrize(

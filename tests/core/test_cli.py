@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from darkroom.cli.commands import _quiet_libraries, main
-from darkroom.conversion.convert import TooManyRejectsError, convert
+from darkroom.conversion.convert import convert
+from darkroom.conversion.result import TooManyRejectsError
 from darkroom.errors import UsageError
 from darkroom.storage.locks import FolderLock
 

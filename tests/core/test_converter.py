@@ -22,9 +22,9 @@ from apache_beam.pipeline import PipelineVisitor
 from PIL import Image
 
 from darkroom.conversion import plan as conversion
-from darkroom.conversion.convert import ConversionResult, TooManyRejectsError, convert
+from darkroom.conversion.convert import convert
 from darkroom.conversion.output.folders import prepare_output
-from darkroom.conversion.plan import ConversionOptions
+from darkroom.conversion.result import ConversionResult, TooManyRejectsError
 from darkroom.dataset import commit as datasets
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
@@ -33,6 +33,7 @@ from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.manifest.writer import write_manifest
+from darkroom.options.conversion import ConversionOptions
 from darkroom.storage.locks import FolderLock
 
 

@@ -21,10 +21,10 @@ from darkroom.conversion.beam.dataflow import DataflowJob, write_source_package
 from darkroom.conversion.beam.transforms import WriteShardFn
 from darkroom.conversion.output import ownership
 from darkroom.conversion.output.folders import prepare_output, share_manifest
-from darkroom.conversion.plan import ConversionOptions
 from darkroom.dataset.layout import Folders
 from darkroom.errors import MissingExtraError, StorageError, UsageError
 from darkroom.manifest.writer import write_manifest
+from darkroom.options.conversion import ConversionOptions
 
 OUTPUT = "gs://my-bucket/out"
 LARGEST_PAYLOAD_BYTES = 64 << 10

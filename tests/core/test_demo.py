@@ -8,7 +8,9 @@ import pytest
 from PIL import Image, ImageOps
 
 from darkroom.errors import MissingExtraError
-from darkroom.images.prepare import ImageError, ImageOptions, prepare_image
+from darkroom.images.headers import ImageError
+from darkroom.images.prepare import prepare_image
+from darkroom.options.image import ImageOptions
 from darkroom.pipelines.local.demo import (
     FAULTS,
     LEAKED,

@@ -7,8 +7,8 @@ from darkroom import storage
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import DataError, StorageError
 from darkroom.manifest.fingerprint import fingerprint_source, read_source_state
-from darkroom.manifest.rows import ManifestOptions
 from darkroom.manifest.writer import write_manifest
+from darkroom.options.manifest import ManifestOptions
 
 TEXT = "split,image_uri,label\nTRAIN,a.jpg,cat\n,b.jpg,dog\nTEST,c.jpg,\n"
 

@@ -3,7 +3,7 @@ import errno
 import pytest
 
 from darkroom import storage
-from darkroom.dataset.reasons import HINTS
+from darkroom.dataset.rejects import HINTS
 from darkroom.errors import AccessError, StorageError, TransientStorageError
 from darkroom.images.access import check_access, describe_failure
 

@@ -20,9 +20,11 @@ from PIL import Image
 
 from darkroom.images import decoders, sandbox
 from darkroom.images.decoders import ImagePreparer
+from darkroom.images.headers import ImageError
 from darkroom.images.memory import MemoryBudget, MemoryNeededError, Need
-from darkroom.images.prepare import ImageError, ImageOptions, prepare_image, prepare_plain
+from darkroom.images.prepare import prepare_image, prepare_plain
 from darkroom.images.sandbox import DecoderProcess, DecoderStartError
+from darkroom.options.image import ImageOptions
 
 OPTIONS = ImageOptions()
 BOMBS = Path(__file__).parent / "bad_input" / "bombs.py"

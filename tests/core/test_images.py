@@ -13,14 +13,11 @@ import simplejpeg
 from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 
 from darkroom.errors import UsageError
-from darkroom.images.prepare import (
-    MAX_PIXELS,
-    ImageError,
-    ImageOptions,
-    hash_pixels,
-    measure_luminance,
-    prepare_image,
-)
+from darkroom.images.headers import ImageError
+from darkroom.images.memory import MAX_PIXELS
+from darkroom.images.pixels import hash_pixels, measure_luminance
+from darkroom.images.prepare import prepare_image
+from darkroom.options.image import ImageOptions
 
 FULL, HEADER = ImageOptions(), ImageOptions("header")
 

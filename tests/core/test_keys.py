@@ -2,16 +2,8 @@ import unicodedata
 
 import pytest
 
-from darkroom.dataset.keys import (
-    hash_order,
-    hash_split,
-    is_remote,
-    make_key,
-    normalise_uri,
-    relative_identity,
-    resolve_uri,
-    row_identity,
-)
+from darkroom.dataset.keys import hash_order, hash_split, make_key, row_identity
+from darkroom.storage.uris import is_remote, normalise_uri, relative_identity, resolve_uri
 
 
 def test_a_key_is_128_bits_of_blake2b_and_never_changes():

@@ -14,7 +14,7 @@ from darkroom.dataset.rejects import read_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS, SplitRatios
 from darkroom.errors import DataError
-from darkroom.manifest.rows import ManifestOptions, parse_rows
+from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources import open_sources
 from darkroom.manifest.table import (
     MAX_ROW_GROUP_ROWS,
@@ -23,6 +23,7 @@ from darkroom.manifest.table import (
     read_manifest_rows,
 )
 from darkroom.manifest.writer import write_manifest
+from darkroom.options.manifest import ManifestOptions
 
 HEADER = "split,image_uri,label\n"
 

@@ -17,10 +17,11 @@ from PIL import Image
 from darkroom.audit import duplicates
 from darkroom.audit.verify import verify
 from darkroom.cli.commands import main
-from darkroom.conversion import plan
-from darkroom.conversion.convert import TooManyRejectsError, convert
+from darkroom.conversion import commit
+from darkroom.conversion.convert import convert
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.output import exchange, ownership
+from darkroom.conversion.result import TooManyRejectsError
 from darkroom.dataset import journal
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.layout import Folders
@@ -77,7 +78,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert os.listdir(root / "failed" / ".attempt") == [journal.JOURNAL_FILE]
     shutil.rmtree(root / "failed" / ".attempt")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan.Commit, "__call__", _die)
+        patch.setattr(commit.Commit, "__call__", _die)
         with pytest.raises(StorageError, match="killed"):
             convert(bad, root / "killed", num_shards=SHARDS)
     (root / "killed" / ".attempt" / journal.JOURNAL_FILE).unlink()

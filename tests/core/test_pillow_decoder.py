@@ -15,7 +15,8 @@ from darkroom.images.headers import ImageError
 from darkroom.images.memory import MemoryNeededError
 from darkroom.images.pillow import decode, read_header
 from darkroom.images.pixels import turn_upright
-from darkroom.images.prepare import ImageOptions, prepare_image
+from darkroom.images.prepare import prepare_image
+from darkroom.options.image import ImageOptions
 
 KINDS = ("GIF", "BMP", "WEBP", "TIFF")
 

@@ -5,8 +5,8 @@ import pytest
 
 from darkroom.dataset.rejects import Reject, RejectsWriter, read_rejects, write_rejects
 from darkroom.dataset.schema import Schema
-from darkroom.manifest.rows import ManifestOptions
 from darkroom.manifest.writer import write_manifest
+from darkroom.options.manifest import ManifestOptions
 
 REJECT = Reject(7, "/d/ä.jpg", "train", "007", "convert", "truncated", "cut", "ä.jpg", {"n": 1})
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.prepare import ImageOptions
+from darkroom.options.image import ImageOptions
 from darkroom.runtime.text import make_visible
 from darkroom.validation.findings import Finding, Histogram, ValidationReport
 from darkroom.validation.report.html import encode_html

@@ -8,8 +8,10 @@ from darkroom.dataset.rejects import Reject
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import DataError, UsageError
-from darkroom.manifest.rows import Entry, ManifestOptions, build_label_map, parse_rows
+from darkroom.manifest.entries import Entry
+from darkroom.manifest.rows import build_label_map, parse_rows
 from darkroom.manifest.sources import open_sources
+from darkroom.options.manifest import ManifestOptions
 
 
 @pytest.fixture

@@ -4,16 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.conversion.sharding import (
-    count_shards,
-    cut_range,
-    index_file,
-    parse_shard_counts,
-    plan_shards,
-    shard_file,
-)
+from darkroom.conversion.plan import count_shards, cut_range, plan_shards
+from darkroom.dataset.layout import index_file, shard_file
 from darkroom.errors import UsageError
 from darkroom.manifest.table import Manifest, SplitSize
+from darkroom.options.conversion import parse_shard_counts
 
 MIB = 1 << 20
 

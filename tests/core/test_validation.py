@@ -8,8 +8,9 @@ import pytest
 from darkroom.dataset.rejects import Reject, RejectsWriter
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.manifest.table import Manifest, write_manifest_info
+from darkroom.options.validation import CHECKS, ValidationOptions
 from darkroom.validation.findings import Anomaly, Finding, ValidationReport, format_table
-from darkroom.validation.validate import CHECKS, ValidationInputs, ValidationOptions, validate
+from darkroom.validation.validate import ValidationInputs, validate
 
 FEW = {"min_class_images": 1}
 MANIFEST_SCHEMA = pa.schema(

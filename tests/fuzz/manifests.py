@@ -10,12 +10,13 @@ import atheris
 
 with atheris.instrument_imports(include=["darkroom"]):
     from darkroom.dataset.example import encode_example
-    from darkroom.dataset.keys import is_remote
     from darkroom.dataset.rejects import Reject, read_rejects
     from darkroom.errors import DataError, UsageError
-    from darkroom.manifest.rows import ManifestOptions, parse_rows
+    from darkroom.manifest.rows import parse_rows
     from darkroom.manifest.sources import open_sources
     from darkroom.manifest.writer import write_manifest
+    from darkroom.options.manifest import ManifestOptions
+    from darkroom.storage.uris import is_remote
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="fuzz-")
 _INT64 = range(-(1 << 63), 1 << 63)

@@ -26,7 +26,7 @@ from darkroom.dataset.example import decode_example
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, StorageError
 from darkroom.manifest.fingerprint import fingerprint_source
-from darkroom.manifest.rows import ManifestOptions
+from darkroom.options.manifest import ManifestOptions
 from darkroom.pipelines.local.lineage import NodeRun, make_connection_config, read_latest_run
 
 from .service_cache import ServiceCache

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from darkroom.options.validation import FAIL
 from darkroom.pipelines.local.summary import RunSummary, format_summary
-from darkroom.validation.findings import FAIL, Finding, ValidationReport
+from darkroom.validation.findings import Finding, ValidationReport
 
 
 @pytest.mark.parametrize(("count", "more"), [(2, []), (3, ["       and 1 more"])])

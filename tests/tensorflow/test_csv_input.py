@@ -13,7 +13,8 @@ import tensorflow as tf
 
 from darkroom.errors import DataError, UsageError
 from darkroom.input.tables import csv
-from darkroom.input.tables.csv import CsvOptions, make_csv_dataset
+from darkroom.input.tables.csv import make_csv_dataset
+from darkroom.input.tables.csv_table import CsvOptions
 
 
 def _write(path: Path, text: str | bytes) -> str:

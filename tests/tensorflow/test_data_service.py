@@ -25,7 +25,8 @@ from tensorflow.python.data.experimental.ops import testing
 import darkroom
 from darkroom.cli.commands import main
 from darkroom.errors import StorageError, UsageError
-from darkroom.input.api import input_fn, make_train_dataset
+from darkroom.input.api import input_fn
+from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.service import (
     check_dispatcher,
     distribute,
@@ -33,7 +34,7 @@ from darkroom.input.service import (
     run_dispatcher,
     run_worker,
 )
-from darkroom.options.training import InputOptions
+from darkroom.options.input import InputOptions
 
 NUM_IMAGES, NUM_FILES, BATCH_SIZE = 200, 8, 5
 

@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 from darkroom.input.graph import decode
 from darkroom.input.graph.orientation import parse_orientation, turn_upright
 from darkroom.options.augmentation import Augmentation
-from darkroom.options.training import choose_short_side
+from darkroom.options.input import choose_short_side
 
 SIZE = (30, 20)
 

@@ -11,12 +11,19 @@ import tensorflow as tf
 
 from darkroom.dataset import commit
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.api import input_fn, list_files, load, make_eval_dataset, make_train_dataset
+from darkroom.input.api import input_fn
 from darkroom.input.graph.decode import decode_image
-from darkroom.input.pipeline import _count_batch_calls, _count_prefetched, _count_waiting
+from darkroom.input.loading import load
+from darkroom.input.pipeline import (
+    _count_batch_calls,
+    _count_prefetched,
+    _count_waiting,
+    make_eval_dataset,
+    make_train_dataset,
+)
 from darkroom.input.reading import bound_reading
-from darkroom.input.records import RecordSource
-from darkroom.options.training import InputOptions
+from darkroom.input.records import RecordSource, list_files
+from darkroom.options.input import InputOptions
 from darkroom.training.data import make_evaluation_part
 
 SIZE = (8, 8)

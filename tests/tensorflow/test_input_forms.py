@@ -11,7 +11,7 @@ import tensorflow as tf
 from darkroom.conversion.convert import convert
 from darkroom.input.files import open_manifest
 from darkroom.input.records import RecordSource, check_commits
-from darkroom.options.training import InputOptions
+from darkroom.options.input import InputOptions
 from darkroom.profiling.stored_forms import measure_forms
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress

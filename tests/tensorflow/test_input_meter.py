@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from darkroom.input.records import RecordSource
-from darkroom.options.training import InputOptions
+from darkroom.options.input import InputOptions
 from darkroom.profiling.meter import InputMeter, InputTiming
 from darkroom.profiling.stages import measure_stages
 from darkroom.profiling.stored_forms import measure_forms

@@ -16,12 +16,14 @@ from PIL import Image, ImageCms
 
 import darkroom
 from darkroom.errors import DataError, UsageError
-from darkroom.images.prepare import ImageOptions, prepare_image
-from darkroom.input.api import load, make_eval_dataset, make_train_dataset
+from darkroom.images.prepare import prepare_image
 from darkroom.input.files import ManifestSource, check_images, open_manifest
 from darkroom.input.graph.file_forms import describe_form
+from darkroom.input.loading import load
+from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
+from darkroom.options.image import ImageOptions
+from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.training import InputOptions
 from darkroom.training.data import explain_damage
 
 RNG = np.random.default_rng(0)

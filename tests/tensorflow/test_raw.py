@@ -9,10 +9,13 @@ from PIL import Image
 
 import darkroom
 from darkroom.errors import DataError, UsageError
-from darkroom.images.prepare import ImageOptions, prepare_image
-from darkroom.input.api import input_fn, load, make_train_dataset
+from darkroom.images.prepare import prepare_image
+from darkroom.input.api import input_fn
+from darkroom.input.loading import load
+from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.records import RecordSource
-from darkroom.options.training import InputOptions
+from darkroom.options.image import ImageOptions
+from darkroom.options.input import InputOptions
 
 RNG = np.random.default_rng(0)
 

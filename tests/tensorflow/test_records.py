@@ -15,7 +15,9 @@ from PIL import features as pillow_features
 from darkroom.conversion.convert import convert
 from darkroom.dataset.example import encode_example
 from darkroom.dataset.tfrecord import RecordWriter
-from darkroom.images.prepare import ImageError, ImageOptions, prepare_image
+from darkroom.images.headers import ImageError
+from darkroom.images.prepare import prepare_image
+from darkroom.options.image import ImageOptions
 
 
 @pytest.fixture

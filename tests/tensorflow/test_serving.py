@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from darkroom.input.api import make_eval_dataset
-from darkroom.options.training import InputOptions
+from darkroom.input.pipeline import make_eval_dataset
+from darkroom.options.input import InputOptions
 from darkroom.training.export import export_model
 
 SIZE = (6, 5)

@@ -14,7 +14,8 @@ from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.input.api import input_fn
 from darkroom.input.graph.decode import decode_image
 from darkroom.input.records import RecordSource
-from darkroom.options.training import InputOptions, TrainingOptions
+from darkroom.options.input import InputOptions
+from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.training.checkpoints import TrainingRun
 from darkroom.training.history import read_best_epoch

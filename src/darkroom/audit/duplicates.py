@@ -25,12 +25,14 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset import commit as datasets
+from darkroom.dataset import layout
 from darkroom.dataset.index import list_index_files
+from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.errors import DataError
 from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
 from darkroom.storage.parquet import BATCH_ROWS
-from darkroom.validation.findings import format_count
 
 BYTES, PIXELS = "bytes", "pixels"
 
@@ -51,21 +53,6 @@ SELECT * FROM ({candidates})
 ORDER BY kind, content, list_position(['test', 'eval', 'train'], split), key
 """
 _COUNT_SURPLUS = "SELECT count(DISTINCT hash(key)) FROM listed WHERE NOT keep"
-
-SCHEMA = pa.schema(
-    [
-        ("group", pa.int64()),
-        ("kind", pa.string()),
-        ("key", pa.string()),
-        ("row", pa.int64()),
-        ("uri", pa.string()),
-        ("split", pa.string()),
-        ("label", pa.string()),
-        ("keep", pa.bool_()),
-        ("labels_differ", pa.bool_()),
-        ("splits_differ", pa.bool_()),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -114,10 +101,10 @@ def find_duplicates(
     """
     root = storage.absolute(directory)
     dataset = datasets.read_dataset(root)
-    paths = list_index_files(storage.join(root, datasets.INDEX_FOLDER))
+    paths = list_index_files(storage.join(root, layout.INDEX_FOLDER))
     if not paths:
         raise DataError(f"{root} has no index.", "Convert the source again.")
-    default = storage.join(root, datasets.DUPLICATES_FILE)
+    default = storage.join(root, layout.DUPLICATES_FILE)
     path = default if output is None else storage.absolute(output)
     with (
         progress.step("Comparing"),
@@ -133,9 +120,9 @@ def _write_groups(
 ) -> Duplicates:
     written = os.path.join(scratch, "duplicates.parquet")
     counts: Counter[str] = Counter()
-    with pq.ParquetWriter(written, SCHEMA) as writer:
+    with pq.ParquetWriter(written, DUPLICATES_SCHEMA) as writer:
         for records in _batch(_find_groups(connection, counts)):
-            writer.write_table(pa.Table.from_pylist(records, schema=SCHEMA))
+            writer.write_table(pa.Table.from_pylist(records, schema=DUPLICATES_SCHEMA))
     create_view(connection, "listed", [written], scratch)
     surplus = connection.execute(_COUNT_SURPLUS).fetchall()[0][0]
     storage.copy_file(written, path)

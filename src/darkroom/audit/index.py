@@ -23,10 +23,10 @@ from darkroom.audit.findings import (
     format_cause,
 )
 from darkroom.audit.shards import IndexEntry, ShardDigest
-from darkroom.conversion.sharding import index_file
 from darkroom.dataset.checksums import SUMS_FILE, read_sums
-from darkroom.dataset.commit import INDEX_FOLDER, Dataset
+from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import IMAGE_SHA256, IMAGE_SOURCE_ID, encode_example
+from darkroom.dataset.layout import INDEX_FOLDER, index_file
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError
 

@@ -18,11 +18,11 @@ from darkroom.audit.findings import (
     explain_error,
     format_cause,
 )
-from darkroom.dataset import rejects
-from darkroom.dataset.commit import DATASET_FILE
-from darkroom.dataset.labels import LABELS_FILE, format_labels
+from darkroom.dataset import layout, rejects
+from darkroom.dataset.labels import format_labels
+from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE
 
-_REJECTS_FILES = frozenset((rejects.PARQUET_FILE, rejects.JSONL_FILE))
+_REJECTS_FILES = frozenset((layout.REJECTS_FILE, layout.REJECTS_LIST_FILE))
 
 
 def check_labels(root: str, labels: Sequence[str]) -> Iterator[Finding]:
@@ -51,25 +51,25 @@ def check_rejects(root: str, expected: int) -> Iterator[Finding]:
         return
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         try:
-            count = _rewrite_rejects(storage.join(root, rejects.PARQUET_FILE), scratch)
+            count = _rewrite_rejects(storage.join(root, layout.REJECTS_FILE), scratch)
             if count != expected:
                 raise TableError(f"has {count} rows, {DATASET_FILE} says {expected}")
             _check_form(root, scratch)
         except TableError as error:
-            yield Finding(rejects.PARQUET_FILE, TABLE, str(error), REWRITE)
+            yield Finding(layout.REJECTS_FILE, TABLE, str(error), REWRITE)
             return
         except OSError as error:
-            yield explain_error(rejects.PARQUET_FILE, error)
+            yield explain_error(layout.REJECTS_FILE, error)
             return
         try:
-            same = os.path.join(scratch, rejects.JSONL_FILE)
-            line = _compare_lines(storage.join(root, rejects.JSONL_FILE), same)
+            same = os.path.join(scratch, layout.REJECTS_LIST_FILE)
+            line = _compare_lines(storage.join(root, layout.REJECTS_LIST_FILE), same)
         except OSError as error:
-            yield explain_error(rejects.JSONL_FILE, error)
+            yield explain_error(layout.REJECTS_LIST_FILE, error)
             return
     if line:
-        what = f"and {rejects.PARQUET_FILE} differ in line {line}: one of them is damaged"
-        yield Finding(rejects.JSONL_FILE, TABLE, what, REWRITE)
+        what = f"and {layout.REJECTS_FILE} differ in line {line}: one of them is damaged"
+        yield Finding(layout.REJECTS_LIST_FILE, TABLE, what, REWRITE)
 
 
 def _rewrite_rejects(path: str, folder: str) -> int:
@@ -87,7 +87,7 @@ def _check_form(root: str, scratch: str) -> None:
     """Checks that the Parquet file is, byte for byte, as it was written."""
     files = []
     for folder in (root, scratch):
-        path = storage.join(folder, rejects.PARQUET_FILE)
+        path = storage.join(folder, layout.REJECTS_FILE)
         with storage.open_read(path) as file:
             writer = pq.read_metadata(file).created_by
         files.append((writer, storage.hash_file(path)))

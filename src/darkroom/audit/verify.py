@@ -27,11 +27,11 @@ from darkroom.audit.index import IndexCheck
 from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
 from darkroom.audit.tables import check_labels, check_rejects, has_rejects
 from darkroom.dataset import commit as datasets
-from darkroom.dataset.commit import DATASET_FILE, Dataset, Shard, format_dataset
+from darkroom.dataset.commit import Dataset, Shard, format_dataset
+from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError
 from darkroom.runtime import progress
-from darkroom.runtime.text import make_visible
-from darkroom.validation.findings import format_count
+from darkroom.runtime.text import format_count, make_visible
 
 _MAX_LINE = 1000
 # A shorter time says nothing of the disk.

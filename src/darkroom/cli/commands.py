@@ -142,8 +142,8 @@ def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
 
 
 def _convert(arguments: argparse.Namespace) -> int:
-    from darkroom.conversion.convert import TooManyRejectsError, convert
-    from darkroom.conversion.result import format_result
+    from darkroom.conversion.convert import convert
+    from darkroom.conversion.result import TooManyRejectsError, format_result
     from darkroom.runtime import progress
 
     options = {

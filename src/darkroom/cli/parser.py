@@ -7,7 +7,6 @@ import difflib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from darkroom import __version__
 from darkroom.cli.flags import (
     add_pipeline_options,
     add_record_options,
@@ -19,6 +18,7 @@ from darkroom.cli.flags import (
     parse_size,
 )
 from darkroom.errors import UsageError
+from darkroom.version import __version__
 
 # What is not given stays absent, so that a configuration file or a default can fill it in.
 _ABSENT = argparse.SUPPRESS

@@ -9,25 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
-from darkroom.conversion import sharding
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, parse_runner
 from darkroom.conversion.job import ConversionJob
-from darkroom.conversion.plan import DEFAULT_MAX_REJECTS, ConversionOptions
-from darkroom.conversion.result import ConversionResult, TooManyRejectsError
+from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.images.prepare import (
-    CHECKS_FULL,
-    DEFAULT_JPEG_QUALITY,
-    KEEP_ENCODING,
-    ImageOptions,
-)
-from darkroom.manifest.rows import ManifestOptions
 from darkroom.manifest.sources import AnySource
-from darkroom.manifest.sources.text import DEFAULT_ENCODING
-
-__all__ = ["ConversionResult", "TooManyRejectsError", "convert"]
+from darkroom.options import conversion
+from darkroom.options.conversion import DEFAULT_MAX_REJECTS, ConversionOptions
+from darkroom.options.image import CHECKS_FULL, DEFAULT_JPEG_QUALITY, KEEP_ENCODING, ImageOptions
+from darkroom.options.manifest import DEFAULT_ENCODING, ManifestOptions
 
 
 def convert(
@@ -123,7 +115,7 @@ def convert(
         conversion=ConversionOptions(
             image=image,
             compression=compression or "none",
-            num_shards=sharding.parse_shard_counts(num_shards),
+            num_shards=conversion.parse_shard_counts(num_shards),
         ),
         max_rejects=max_rejects,
         overwrite=overwrite,

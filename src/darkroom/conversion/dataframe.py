@@ -17,7 +17,7 @@ from darkroom.errors import UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from darkroom.conversion.convert import ConversionResult
+    from darkroom.conversion.result import ConversionResult
 
 ACCESSOR = "tensorflow"
 

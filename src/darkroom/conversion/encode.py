@@ -11,7 +11,8 @@ from darkroom.dataset import example
 from darkroom.dataset.index import IndexRow
 from darkroom.dataset.rejects import CONVERT_STAGE, Reject
 from darkroom.dataset.tfrecord import frame_record
-from darkroom.images.prepare import ImageError, PreparedImage
+from darkroom.images.headers import ImageError
+from darkroom.images.prepare import PreparedImage
 from darkroom.manifest.table import ManifestRow
 
 

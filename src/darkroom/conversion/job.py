@@ -10,34 +10,30 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion import plan as conversion
+from darkroom.conversion import commit
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options
 from darkroom.conversion.output import exchange, overlap, ownership
 from darkroom.conversion.output.folders import prepare_output, share_manifest
-from darkroom.conversion.plan import ConversionOptions
-from darkroom.conversion.result import (
-    ConversionResult,
-    TooManyRejectsError,
-    count_rejects,
-    describe_dataset,
-)
+from darkroom.conversion.plan import plan_conversion
+from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
 from darkroom.dataset import commit as datasets
 from darkroom.dataset import index as indexes
+from darkroom.dataset import layout, rejects
 from darkroom.dataset.journal import is_output
+from darkroom.dataset.labels import describe_lookalikes
 from darkroom.dataset.layout import Folders, is_reserved
-from darkroom.dataset.reasons import format_hint
+from darkroom.dataset.rejects import count_rejects, format_hint
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.images.access import PROBED_IMAGES, check_access
 from darkroom.manifest import writer
-from darkroom.manifest.rows import ManifestOptions
 from darkroom.manifest.sources import AnySource
 from darkroom.manifest.table import Manifest, read_manifest_rows
+from darkroom.options.conversion import ConversionOptions
+from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
 from darkroom.runtime.garbage import collect_less_garbage
-from darkroom.runtime.text import make_visible
+from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage.locks import LOCK_FILE, FolderLock
-from darkroom.validation.findings import format_count
-from darkroom.validation.similar_labels import describe_lookalikes
 
 if TYPE_CHECKING:
     from darkroom.conversion.beam.dataflow import DataflowJob
@@ -91,7 +87,7 @@ class ConversionJob:
     ) -> ConversionResult:
         if runner != LOCAL_RUNNER:
             folders = share_manifest(folders)
-        plan = conversion.plan_conversion(folders, self.conversion, self.max_rejects)
+        plan = plan_conversion(folders, self.conversion, self.max_rejects)
         prepare_output(folders, plan.tasks)
         with progress.step("Converting"):
             from darkroom.runtime.plain_beam import apply_transform, beam
@@ -105,7 +101,7 @@ class ConversionJob:
         """Tells whether a dataset stands in the output that can change places with the new one."""
         names = storage.list_folder(self.output_dir)
         return (
-            datasets.DATASET_FILE in names
+            layout.DATASET_FILE in names
             and all(is_reserved(name) for name in names if name != LOCK_FILE)
             and exchange.can_replace(self.output_dir)
         )
@@ -132,7 +128,7 @@ class ConversionJob:
 
     def _remove_leftovers(self) -> None:
         """Removes what is left when a run is killed after its commit."""
-        work = storage.join(self.output_dir, datasets.WORK_FOLDER)
+        work = storage.join(self.output_dir, layout.WORK_FOLDER)
         beside = exchange.folder_beside(self.output_dir)
         lock = storage.join(self.output_dir, LOCK_FILE)
         if any(storage.exists(path) for path in (work, beside, lock)):
@@ -152,7 +148,7 @@ class ConversionJob:
                 return done
             self._check_output(local)
             folders = share_manifest(local)
-            plan = conversion.plan_conversion(folders, self.conversion, self.max_rejects)
+            plan = plan_conversion(folders, self.conversion, self.max_rejects)
             prepare_output(folders, plan.tasks)
             job_id = dataflow.submit(plan, scratch, wait)
         if not wait:
@@ -181,17 +177,17 @@ class ConversionJob:
 
     def _describe_finished(self, manifest: Manifest, folder: str) -> ConversionResult | None:
         """Returns the result of what a folder holds when it is what is asked for, and whole."""
-        if not storage.exists(storage.join(folder, datasets.DATASET_FILE)):
+        if not storage.exists(storage.join(folder, layout.DATASET_FILE)):
             return None
         try:
             dataset = datasets.read_dataset(folder)
             datasets.check_files(folder, dataset)
         except DataError:
             return None
-        index = storage.join(folder, datasets.INDEX_FOLDER)
+        index = storage.join(folder, layout.INDEX_FOLDER)
         made_from = indexes.read_source_fingerprint(index)
         same = bool(made_from) and made_from == manifest.fingerprint
-        wanted = conversion.describe_options(manifest, self.conversion)
+        wanted = commit.describe_options(manifest, self.conversion)
         if same and dataset.options == wanted and list(dataset.labels) == manifest.labels:
             return describe_dataset(folder, dataset, already_complete=True)
         return None
@@ -224,7 +220,7 @@ class ConversionJob:
         if self.overwrite:
             return
         names = [name for name in storage.list_folder(self.output_dir) if name != LOCK_FILE]
-        if datasets.DATASET_FILE in names:
+        if layout.DATASET_FILE in names:
             raise OutputError(
                 f"{self.output_dir} holds another dataset.",
                 "Choose another output folder, or replace it with overwrite (--overwrite).",
@@ -244,7 +240,7 @@ class ConversionJob:
         Raises:
             DataError: It did not commit, because it refused too much.
         """
-        if storage.exists(storage.join(folder, datasets.DATASET_FILE)):
+        if storage.exists(storage.join(folder, layout.DATASET_FILE)):
             return describe_dataset(folder, datasets.read_dataset(folder))
         result = ConversionResult(
             folder,
@@ -255,7 +251,7 @@ class ConversionJob:
         )
         raise TooManyRejectsError(
             f"{result.num_rejected} of {manifest.rows} rows were refused, more than the "
-            f"{self.max_rejects:.2%} allowed. {conversion.list_rejects(folder)}",
+            f"{self.max_rejects:.2%} allowed. {rejects.list_rejects(folder)}",
             f"All are listed in {result.rejects_path}. Mend them, or allow more with max_rejects "
             f"(--max-rejects). {format_hint(result.rejected)}".rstrip(),
             result,

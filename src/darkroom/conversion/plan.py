@@ -13,126 +13,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import math
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
-
-import PIL
-import simplejpeg
+from typing import TYPE_CHECKING
 
 from darkroom import storage
-from darkroom.conversion import sharding
-from darkroom.conversion.output import ownership
-from darkroom.conversion.result import count_rejects
-from darkroom.conversion.shard import ShardReport, ShardTask
-from darkroom.dataset import checksums, example, index, labels, rejects
-from darkroom.dataset import commit as datasets
-from darkroom.dataset.commit import Dataset, Shard, Split
+from darkroom.conversion.commit import Commit, describe_options
+from darkroom.conversion.shard import ShardRange, ShardTask
 from darkroom.dataset.layout import Folders
-from darkroom.dataset.reasons import format_hint
-from darkroom.dataset.schema import Kind
-from darkroom.errors import DataError, UsageError
-from darkroom.images.prepare import ImageOptions
-from darkroom.manifest.table import MANIFEST_FILE, Manifest, read_manifest
-from darkroom.runtime.text import make_visible
+from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
+from darkroom.dataset.splits import TRAIN
+from darkroom.errors import DataError
+from darkroom.manifest.table import MANIFEST_FILE, Manifest, SplitSize, read_manifest
+from darkroom.options.conversion import ConversionOptions
 
 if TYPE_CHECKING:
     from darkroom.conversion.beam.transforms import WriteDataset
 
-COMPRESSIONS = ("none", "gzip")
-DEFAULT_MAX_REJECTS = 0.01
-_SHOWN_REJECTS = 10
-
-_FEATURE_TYPES = {Kind.INTEGER: "int64", Kind.FLOAT: "float", Kind.STRING: "bytes"}
-_IMAGE_FEATURES = {
-    example.IMAGE_ENCODED: "bytes",
-    example.IMAGE_FORMAT: "bytes",
-    example.IMAGE_HEIGHT: "int64",
-    example.IMAGE_WIDTH: "int64",
-    example.IMAGE_CHANNELS: "int64",
-    example.IMAGE_FILENAME: "bytes",
-    example.IMAGE_SOURCE_ID: "bytes",
-    example.IMAGE_SHA256: "bytes",
-}
-_LABEL_FEATURES = {example.LABEL_NUMBER: "int64", example.LABEL_TEXT: "bytes"}
-
-
-@dataclass(frozen=True)
-class ConversionOptions:
-    """How a manifest becomes records.
-
-    Attributes:
-        image: How images are checked and stored.
-        compression: `none`, or `gzip`: slower to write and to read, and JPEGs do not shrink.
-        num_shards: Number of shards by split; from the bytes where a split is not named.
-    """
-
-    image: ImageOptions = field(default_factory=ImageOptions)
-    compression: str = "none"
-    num_shards: Mapping[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Checks the options.
-
-        Raises:
-            UsageError: A value is out of its range.
-        """
-        if self.compression not in COMPRESSIONS:
-            raise UsageError(f"compression must be one of {COMPRESSIONS}: {self.compression!r}.")
-        sharding.parse_shard_counts(self.num_shards)
-
-    def to_json(self) -> str:
-        """Returns the options as JSON text, the form in which a pipeline carries them."""
-        return json.dumps(asdict(self), sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> ConversionOptions:
-        """Returns the options that `to_json` wrote."""
-        values = json.loads(text)
-        return cls(**{**values, "image": ImageOptions(**values["image"])})
-
-
-@dataclass(frozen=True)
-class Commit:
-    """The last step of a conversion, run by a worker; see `__call__`.
-
-    Attributes:
-        folders: Where everything lies.
-        options: How the records were made.
-        max_rejects: Share of rejected rows over which nothing is committed; None for any.
-    """
-
-    folders: Folders
-    options: ConversionOptions
-    max_rejects: float | None = None
-
-    def __call__(self, reports: Sequence[ShardReport]) -> None:
-        """Writes rejects, label map and, unless too much was refused, `dataset.json`.
-
-        Args:
-            reports: What became of every shard, in order.
-        """
-        folders = self.folders
-        manifest = read_manifest(folders.manifest)
-        parts = [storage.join(folders.manifest_rejects, rejects.PARQUET_FILE)]
-        parts += [report.rejects for report in reports if report.rejected]
-        rejected = rejects.write_rejects(folders.rejects, parts)
-        label_text = labels.format_labels(manifest.labels)
-        label_path = storage.join(folders.examples, labels.LABELS_FILE)
-        storage.write_bytes(label_path, label_text.encode(), known_part=True)
-        dataset = _make_dataset(manifest, self.options, reports, rejected)
-        over = self.max_rejects is not None and rejected > self.max_rejects * manifest.rows
-        committed = bool(dataset.written) and not over
-        if committed:
-            for split in dataset.splits:
-                storage.sync_folder(storage.join(folders.examples, sharding.split_folder(split)))
-            files = index.list_index_files(folders.index)
-            checksums.write_sums(folders.index, [os.path.basename(file) for file in files])
-            datasets.write_dataset(folders.examples, dataset)
-        # Last, so that a run that is killed before the commit can be resumed.
-        ownership.end_attempt(folders, committed=committed)
+SHARD_BYTES = 128 << 20
+# Fewer shards than readers leave readers idle; smaller ones than this cost more than they bring.
+MIN_TRAIN_SHARDS = 8
+MIN_SHARD_ROWS = 16
 
 
 def plan_conversion(
@@ -157,7 +59,7 @@ def plan_conversion(
             + list_rejects(folders.manifest_rejects),
             f"Mend the source. {format_hint(count_rejects(folders.manifest_rejects))}".rstrip(),
         )
-    shards = sharding.plan_shards(manifest, options.num_shards)
+    shards = plan_shards(manifest, options.num_shards)
     work = storage.join(folders.work, _identify_plan(folders.manifest, manifest, options))
     tasks = [
         ShardTask(
@@ -185,56 +87,39 @@ def _identify_plan(folder: str, manifest: Manifest, options: ConversionOptions) 
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def list_rejects(folder: str) -> str:
-    """Returns the first rejects of a folder for a message, each on a line of its own."""
-    lines: list[str] = []
-    for reject in rejects.read_rejects(storage.join(folder, rejects.PARQUET_FILE)):
-        if len(lines) == _SHOWN_REJECTS:
-            lines.append("\n  ...")
-            break
-        text = f"row {reject.row}: {reject.reason} ({reject.detail}) {reject.uri}"
-        lines.append(f"\n  {make_visible(text)}")
-    return "The first:" + "".join(lines) if lines else ""
+def count_shards(split: str, size: SplitSize, given: int | None = None) -> int:
+    """Returns the number of shards of a split: as given, else from its bytes."""
+    if given is not None:
+        return min(given, size.rows)
+    shards = math.ceil(size.image_bytes / SHARD_BYTES)
+    if split == TRAIN:
+        shards = max(shards, min(MIN_TRAIN_SHARDS, size.rows // MIN_SHARD_ROWS))
+    return max(1, min(shards, size.rows))
 
 
-def _make_dataset(
-    manifest: Manifest, options: ConversionOptions, reports: Sequence[ShardReport], rejected: int
-) -> Dataset:
-    splits = {split: _collect_split(split, reports) for split in manifest.splits}
-    return Dataset(
-        format_version=datasets.FORMAT_VERSION,
-        fingerprint="",
-        options=describe_options(manifest, options),
-        checks=options.image.checks,
-        features=_describe_features(manifest),
-        labels=tuple(manifest.labels),
-        rows=manifest.rows,
-        written=sum(split.records for split in splits.values()),
-        rejected=rejected,
-        deduplicated=manifest.deduplicated,
-        splits=splits,
-    ).with_fingerprint()
+def plan_shards(manifest: Manifest, given: Mapping[str, int]) -> list[ShardRange]:
+    """Returns all shards of a manifest, in its order.
 
-
-def _collect_split(split: str, reports: Sequence[ShardReport]) -> Split:
-    own = [report for report in reports if report.split == split]
-    shards = tuple(Shard(r.file, r.records, r.size_bytes, r.sha256) for r in own)
-    return Split(sum(shard.records for shard in shards), shards)
-
-
-def describe_options(manifest: Manifest, options: ConversionOptions) -> dict[str, Any]:
-    """Returns what the bytes depend on; re-encoded images also on the codecs' versions."""
-    return {
-        **asdict(options.image),
-        "compression": options.compression,
-        "num_shards": dict(options.num_shards),
-        "seed": manifest.seed,
-        "codecs": {"pillow": PIL.__version__, "simplejpeg": simplejpeg.__version__},
+    Args:
+        manifest: What is to be converted.
+        given: Number of shards by split, where the user gave one.
+    """
+    counts = {
+        split: count_shards(split, size, given.get(split))
+        for split, size in manifest.splits.items()
     }
+    total = sum(counts.values())
+    shards: list[ShardRange] = []
+    for split, count in counts.items():
+        first, rows = manifest.first_row(split), manifest.splits[split].rows
+        for shard, (start, stop) in enumerate(cut_range(rows, count)):
+            shards.append(
+                ShardRange(split, shard, count, len(shards), total, first + start, stop - start)
+            )
+    return shards
 
 
-def _describe_features(manifest: Manifest) -> dict[str, dict[str, str]]:
-    types = dict(_IMAGE_FEATURES) if manifest.has_images else {}
-    types |= _LABEL_FEATURES if manifest.has_labels else {}
-    types |= {name: _FEATURE_TYPES[Kind(kind)] for name, kind in manifest.inputs.items()}
-    return {name: {"type": types[name]} for name in sorted(types)}
+def cut_range(length: int, parts: int) -> Iterator[tuple[int, int]]:
+    """Yields the bounds of `parts` pieces of `range(length)` whose sizes differ by one at most."""
+    for part in range(parts):
+        yield length * part // parts, length * (part + 1) // parts

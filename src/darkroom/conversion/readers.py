@@ -16,9 +16,11 @@ from darkroom import storage
 from darkroom.errors import TransientStorageError
 from darkroom.images.access import describe_failure
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.prepare import MAX_IMAGE_BYTES, ImageError, ImageOptions, PreparedImage
+from darkroom.images.headers import ImageError
+from darkroom.images.prepare import MAX_IMAGE_BYTES, PreparedImage
 from darkroom.images.sandbox import DecoderStartError
 from darkroom.manifest.table import ManifestRow
+from darkroom.options.image import ImageOptions
 from darkroom.runtime.ordered_work import Crew, OrderedWork
 
 _REMOTE_THREADS = 32

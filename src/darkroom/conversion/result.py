@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom import storage
-from darkroom.dataset import rejects
-from darkroom.dataset.commit import INDEX_FOLDER, Dataset
+from darkroom.dataset import layout
+from darkroom.dataset.commit import Dataset
+from darkroom.dataset.layout import INDEX_FOLDER
+from darkroom.dataset.rejects import count_rejects
 from darkroom.errors import DataError
-from darkroom.validation.findings import format_count
+from darkroom.runtime.text import format_count
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class ConversionResult:
     @property
     def rejects_path(self) -> str:
         """Path of the refused rows as a manifest that can be converted once mended."""
-        return storage.join(self.output_dir, rejects.JSONL_FILE)
+        return storage.join(self.output_dir, layout.REJECTS_LIST_FILE)
 
     @property
     def index_dir(self) -> str:
@@ -121,10 +122,3 @@ def describe_dataset(
         fingerprint=dataset.fingerprint,
         already_complete=already_complete,
     )
-
-
-def count_rejects(folder: str) -> dict[str, int]:
-    """Returns the number of refused rows in a dataset's folder by reason code."""
-    path = storage.join(folder, rejects.PARQUET_FILE)
-    counts = Counter(reject.reason for reject in rejects.read_rejects(path))
-    return dict(sorted(counts.items()))

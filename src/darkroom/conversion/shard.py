@@ -18,12 +18,12 @@ from typing import BinaryIO, NamedTuple
 from darkroom import storage
 from darkroom.conversion.encode import EncodedRows, encode_rows
 from darkroom.conversion.readers import ImageReaders, cut_batches
-from darkroom.conversion.sharding import ShardRange, index_file, shard_file
 from darkroom.dataset.index import IndexWriter
+from darkroom.dataset.layout import index_file, shard_file
 from darkroom.dataset.rejects import RejectsWriter
 from darkroom.dataset.tfrecord import GZIP_SUFFIX, RecordWriter
-from darkroom.images.prepare import ImageOptions
 from darkroom.manifest.table import read_manifest_rows
+from darkroom.options.image import ImageOptions
 
 _BATCH_ROWS = 256
 _PART, _REJECTS, REPORT_SUFFIX = ".part", ".rejects.parquet", ".json"
@@ -185,3 +185,26 @@ def _shard_file(task: ShardTask) -> Iterator[BinaryIO]:
         yield file
         storage.sync_file(file)
     storage.rename(part, final)
+
+
+@dataclass(frozen=True)
+class ShardRange:
+    """A shard as a range of the manifest.
+
+    Attributes:
+        split: Its split.
+        shard: Its number within the split.
+        num_shards: Number of shards of the split.
+        number: Its number within the dataset.
+        total: Number of shards of the dataset.
+        first_row: Place of its first row in the manifest.
+        num_rows: Number of its rows.
+    """
+
+    split: str
+    shard: int
+    num_shards: int
+    number: int
+    total: int
+    first_row: int
+    num_rows: int

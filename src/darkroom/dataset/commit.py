@@ -12,20 +12,21 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from darkroom import storage
-from darkroom.conversion.sharding import split_folder
-from darkroom.dataset.labels import LABELS_FILE
-from darkroom.dataset.rejects import PARQUET_FILE
+from darkroom.dataset.layout import (
+    DATASET_FILE,
+    INDEX_FOLDER,
+    LABELS_FILE,
+    REJECTS_FILE,
+    WORK_FOLDER,
+    split_folder,
+)
 from darkroom.errors import DataError
 
-DATASET_FILE = "dataset.json"
 FORMAT_VERSION = 1
-INDEX_FOLDER = "index"
-WORK_FOLDER = ".attempt"
-DUPLICATES_FILE = "duplicates.parquet"
 _MAX_COMMIT_BYTES = 1 << 26
 _COMMIT_FIELDS = frozenset(("format_version", "fingerprint", "features", "splits"))
 # What a conversion writes beside the splits before it commits.
-_MARKS = frozenset((WORK_FOLDER, INDEX_FOLDER, LABELS_FILE, PARQUET_FILE))
+_MARKS = frozenset((WORK_FOLDER, INDEX_FOLDER, LABELS_FILE, REJECTS_FILE))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import commit as datasets
+from darkroom.dataset import layout
 from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders, is_reserved
 
 JOURNAL_FILE = "journal.json"
@@ -23,7 +24,7 @@ _HEADER = f'{{\n "darkroom_journal": {_FORMAT_VERSION},\n'
 _MAX_BYTES = 1 << 28
 # The name of a plan's folder, by which attempts of version 0.1.0 are known: they had no journal.
 PLAN_FOLDER = re.compile(r"[0-9a-f]{16}")
-_MARKS = (datasets.DATASET_FILE, datasets.WORK_FOLDER)
+_MARKS = (layout.DATASET_FILE, layout.WORK_FOLDER)
 
 
 def journal_path(folders: Folders) -> str:
@@ -83,7 +84,7 @@ def is_output(folder: str) -> bool:
     Raises:
         OSError: The folder cannot be read.
     """
-    if datasets.is_commit(storage.join(folder, datasets.DATASET_FILE)):
+    if datasets.is_commit(storage.join(folder, layout.DATASET_FILE)):
         return True
     folders = Folders.of_dataset(folder)
     names = storage.list_folder(folders.work)

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from darkroom import storage
 from darkroom.errors import DataError, StorageError, UsageError, describe_os_error
-
-LABELS_FILE = "labels.txt"
+from darkroom.runtime.text import MAX_LISTED_ROWS
 
 # Numbers from 0 to 65,535; what has more classes is most often a column of ids or captions.
 MAX_CLASSES = 65_536
@@ -133,3 +132,21 @@ def read_labels(path: str) -> list[str]:
         raise DataError(
             f"The label file {path} is not UTF-8: {error}.", "Save it as UTF-8, one label a line."
         ) from error
+
+
+def describe_lookalikes(labels: Iterable[str]) -> list[str]:
+    """Returns a line for each of the first groups of labels that look alike."""
+    groups = find_lookalikes(labels)
+    lines = [
+        f"labels look alike: {', '.join(map(show_label, group))}; "
+        "write them alike if they mean the same"
+        for group in groups[:MAX_LISTED_ROWS]
+    ]
+    more = len(groups) - len(lines)
+    return [*lines, f"and {more:,} more groups of labels that look alike"] if more else lines
+
+
+def show_label(label: str) -> str:
+    """Returns a label for a message; one of other scripts with its code points, too."""
+    # Letters of other scripts look the same, so their code points are what tells them apart.
+    return repr(label) if label.isascii() else f"{label!r} = {label!a}"

@@ -1,21 +1,42 @@
-"""Where the parts of a conversion go, and which names in an output belong to it."""
+"""Names and forms of the files of a dataset, and where the parts of a conversion go."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from darkroom import storage
-from darkroom.conversion.sharding import split_folder
-from darkroom.dataset import labels, rejects
-from darkroom.dataset.commit import DATASET_FILE, DUPLICATES_FILE, INDEX_FOLDER, WORK_FOLDER
+import pyarrow as pa
 
+from darkroom import storage
+
+DATASET_FILE = "dataset.json"
+LABELS_FILE = "labels.txt"
+INDEX_FOLDER = "index"
+REJECTS_FILE = "rejects.parquet"
+REJECTS_LIST_FILE = "rejects.jsonl"
+DUPLICATES_FILE = "duplicates.parquet"
+WORK_FOLDER = ".attempt"
 DATAFLOW_FOLDER = ".dataflow"
 
-_REJECTS = (rejects.PARQUET_FILE, rejects.JSONL_FILE)
+DUPLICATES_SCHEMA = pa.schema(
+    [
+        ("group", pa.int64()),
+        ("kind", pa.string()),
+        ("key", pa.string()),
+        ("row", pa.int64()),
+        ("uri", pa.string()),
+        ("split", pa.string()),
+        ("label", pa.string()),
+        ("keep", pa.bool_()),
+        ("labels_differ", pa.bool_()),
+        ("splits_differ", pa.bool_()),
+    ]
+)
+
+_REJECTS = (REJECTS_FILE, REJECTS_LIST_FILE)
 _NAMES = frozenset(
     (
         DATASET_FILE,
-        labels.LABELS_FILE,
+        LABELS_FILE,
         INDEX_FOLDER,
         DUPLICATES_FILE,
         WORK_FOLDER,
@@ -66,3 +87,18 @@ def is_reserved(name: str) -> bool:
 def is_reserved_for_rejects(name: str) -> bool:
     """Tells whether a conversion writes files of this name into the folder of its rejects."""
     return name in _REJECTS or name.startswith(storage.PART_PREFIX)
+
+
+def shard_file(split: str, shard: int, num_shards: int, suffix: str = "") -> str:
+    """Returns the path of a shard below its dataset, in TFX's own form."""
+    return f"{split_folder(split)}/data_tfrecord-{shard:05d}-of-{num_shards:05d}{suffix}"
+
+
+def split_folder(split: str) -> str:
+    """Returns the name of the folder that holds a split's shards."""
+    return f"Split-{split}"
+
+
+def index_file(number: int, total: int) -> str:
+    """Returns the name of the index file of a shard."""
+    return f"index-{number:05d}-of-{total:05d}.parquet"

@@ -7,6 +7,7 @@ those of a manifest, so once the images are mended it can be converted as it is.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -14,10 +15,48 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
+from darkroom.dataset import layout, rejects
+from darkroom.dataset.layout import REJECTS_FILE, REJECTS_LIST_FILE
+from darkroom.runtime.text import make_visible
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
-PARQUET_FILE = "rejects.parquet"
-JSONL_FILE = "rejects.jsonl"
+_SHOWN_REJECTS = 10
+
+HINTS: Mapping[str, str] = {
+    "animated": "Give one frame of it as a file of its own.",
+    "bad_label": "Write the label without control and invisible characters, 1,000 at most.",
+    "bad_value": "Correct the cell, or give the column another kind with --columns.",
+    "conflict": "Keep one row for the image (or id), with the right label and split.",
+    "corrupt_transfer": "Copy the image again: what arrived is not what the store says it holds.",
+    "decoder_crash": "Save the image again with another program.",
+    "decoder_memory": "Save the image again, smaller.",
+    "decoder_timeout": "Save the image again with another program.",
+    "empty": "Copy the file again: it has no bytes.",
+    "empty_label": "Give the row a label.",
+    "link_loop": "Make the link lead to a file.",
+    "missing": "Relative paths start at the folder of the list: put it there, or mend the paths.",
+    "multi_label": "Give the image one label.",
+    "no_image": "Give the row the path of an image.",
+    "not_a_file": "Name a file.",
+    "not_an_image": "Get the image itself: this is another kind of file under its name.",
+    "not_unicode": "Rename the file in UTF-8.",
+    "nul_byte": "Remove the NUL byte; it often comes from a file that was cut off or is UTF-16.",
+    "outside_layout": "Put each image into a folder that is named after its label, as in "
+    "cat/1.jpg, or <split>/<label>/<file>; or give a list of images and labels.",
+    "outside_root": "Move it below an allowed folder, or allow its folder with --allowed-root.",
+    "permission_denied": "Grant the right to read it.",
+    "ragged_row": "Give the row as many cells as the header; quote cells that hold commas.",
+    "repeated_header": "Remove the line: it comes from joining files that each have a header.",
+    "too_large": "Give a smaller image.",
+    "truncated": "Copy the file again: its end is missing.",
+    "undecodable": "Save the image again: it is damaged.",
+    "unknown_label": "Correct the label, or add it to the label map.",
+    "unreadable": "See the detail of the row for what the system says.",
+    "unsupported_format": "Save the image as JPEG or PNG.",
+    "unsupported_scheme": "Download the images, or name them by gs:// or s3://.",
+    "windows_path": "Write paths with / and relative to the folder of the list.",
+}
+
 # Fields of a JSONL row that are diagnosis, not manifest; a file with all of them holds rejects.
 REJECT_FIELDS = ("row", "stage", "reason", "detail", "id")
 
@@ -127,8 +166,8 @@ def write_rejects(folder: str, parts: Iterable[str]) -> int:
         The number of rows.
     """
     with (
-        RejectsWriter(storage.join(folder, PARQUET_FILE)) as writer,
-        storage.open_write(storage.join(folder, JSONL_FILE)) as lines,
+        RejectsWriter(storage.join(folder, REJECTS_FILE)) as writer,
+        storage.open_write(storage.join(folder, REJECTS_LIST_FILE)) as lines,
     ):
         for part in parts:
             for reject in read_rejects(part):
@@ -153,3 +192,34 @@ def format_line(reject: Reject) -> bytes:
         line["extra"] = dict(reject.extra)
     # In JSON, what is no Unicode is escaped by a backslash, as it happens.
     return f"{json.dumps(line, ensure_ascii=False)}\n".encode(errors="backslashreplace")
+
+
+def format_hint(rejected: Mapping[str, int]) -> str:
+    """Returns what to do about the most frequent reason; empty when nothing is known.
+
+    Args:
+        rejected: Number of rejected rows by reason code.
+    """
+    if not rejected:
+        return ""
+    reason = max(sorted(rejected), key=lambda name: rejected[name])
+    return f"{reason}: {HINTS[reason]}" if reason in HINTS else ""
+
+
+def list_rejects(folder: str) -> str:
+    """Returns the first rejects of a folder for a message, each on a line of its own."""
+    lines: list[str] = []
+    for reject in rejects.read_rejects(storage.join(folder, layout.REJECTS_FILE)):
+        if len(lines) == _SHOWN_REJECTS:
+            lines.append("\n  ...")
+            break
+        text = f"row {reject.row}: {reject.reason} ({reject.detail}) {reject.uri}"
+        lines.append(f"\n  {make_visible(text)}")
+    return "The first:" + "".join(lines) if lines else ""
+
+
+def count_rejects(folder: str) -> dict[str, int]:
+    """Returns the number of refused rows in a dataset's folder by reason code."""
+    path = storage.join(folder, layout.REJECTS_FILE)
+    counts = Counter(reject.reason for reject in rejects.read_rejects(path))
+    return dict(sorted(counts.items()))

@@ -6,8 +6,9 @@ import os
 from queue import LifoQueue
 
 from darkroom.images.memory import BUDGET, TRIM_BYTES, MemoryBudget, MemoryNeededError, Need
-from darkroom.images.prepare import ImageOptions, PreparedImage, prepare_plain
+from darkroom.images.prepare import PreparedImage, prepare_plain
 from darkroom.images.sandbox import DEADLINE_SECONDS, DecoderProcess
+from darkroom.options.image import ImageOptions
 
 # What every process may take without asking, so that most images are sent once.
 _FIRST = Need(TRIM_BYTES, TRIM_BYTES)

@@ -33,7 +33,6 @@ from darkroom.images.headers import (
 )
 from darkroom.images.jpeg import decode_sound_jpeg, read_plain_header
 from darkroom.images.memory import (
-    MAX_PIXELS,
     Reserve,
     check_need,
     check_num_pixels,
@@ -53,34 +52,10 @@ from darkroom.images.pixels import (
     turn_upright,
 )
 from darkroom.options.image import (
-    CHECKS,
     CHECKS_FULL,
     CHECKS_HEADER,
-    DEFAULT_JPEG_QUALITY,
-    ENCODINGS,
-    KEEP_ENCODING,
-    RAW_ENCODING,
     ImageOptions,
 )
-
-__all__ = [
-    "CHECKS",
-    "CHECKS_FULL",
-    "CHECKS_HEADER",
-    "DEFAULT_JPEG_QUALITY",
-    "ENCODINGS",
-    "KEEP_ENCODING",
-    "MAX_IMAGE_BYTES",
-    "MAX_PIXELS",
-    "RAW_ENCODING",
-    "ImageError",
-    "ImageOptions",
-    "PreparedImage",
-    "hash_pixels",
-    "measure_luminance",
-    "prepare_image",
-    "prepare_plain",
-]
 
 MAX_IMAGE_BYTES = 64 << 20
 _PNG_PALETTE = 3

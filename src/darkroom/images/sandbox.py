@@ -14,12 +14,13 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-import darkroom
 from darkroom.errors import DarkroomError
 from darkroom.images.headers import ImageError
 from darkroom.images.memory import TRIM_BYTES, MemoryNeededError, Need
-from darkroom.images.prepare import ImageOptions, PreparedImage
+from darkroom.images.prepare import PreparedImage
 from darkroom.images.sandbox_child import ANSWER, REQUEST, decode_image, read_exactly
+from darkroom.options.image import ImageOptions
+from darkroom.version import PACKAGE_FOLDER
 
 DEADLINE_SECONDS = 30.0
 _START_SECONDS = 60.0
@@ -44,9 +45,9 @@ _PROGRAM = """
 import json, sys
 settings = json.loads(sys.argv[1])
 sys.path[:] = settings["path"]
-import darkroom
-if darkroom.__file__ != settings["file"]:
-    sys.exit(f"it imports darkroom from {darkroom.__file__} instead of {settings['file']}")
+from darkroom.version import PACKAGE_FOLDER
+if PACKAGE_FOLDER != settings["folder"]:
+    sys.exit(f"it imports darkroom from {PACKAGE_FOLDER} instead of {settings['folder']}")
 from darkroom.images.sandbox_child import serve
 from darkroom.images.prepare import ImageOptions
 serve(ImageOptions(**settings["options"]), settings["cpu_seconds"])
@@ -145,7 +146,7 @@ class DecoderProcess:
             raise InterruptedError("decoding was stopped")
         settings = {
             "path": sys.path,
-            "file": darkroom.__file__,
+            "folder": PACKAGE_FOLDER,
             "options": asdict(self._options),
             "cpu_seconds": round(self._deadline_seconds) + 5,
         }

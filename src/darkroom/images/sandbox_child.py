@@ -30,7 +30,8 @@ from PIL import Image
 
 from darkroom.images.headers import ImageError
 from darkroom.images.memory import MAX_PIXELS, TRIM_BYTES, MemoryNeededError, Need, trim_memory
-from darkroom.images.prepare import ImageOptions, PreparedImage, prepare_image
+from darkroom.images.prepare import PreparedImage, prepare_image
+from darkroom.options.image import ImageOptions
 
 REQUEST = struct.Struct("<QQ")
 ANSWER = struct.Struct("<IQ")

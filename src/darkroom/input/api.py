@@ -6,19 +6,9 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from darkroom.input.loading import load
 from darkroom.input.pipeline import make_eval_dataset, make_train_dataset, set_length
 from darkroom.input.records import RecordSource, check_commits, list_files
-from darkroom.options.training import InputOptions
-
-__all__ = [
-    "InputOptions",
-    "input_fn",
-    "list_files",
-    "load",
-    "make_eval_dataset",
-    "make_train_dataset",
-]
+from darkroom.options.input import InputOptions
 
 
 def input_fn(

@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
-from darkroom.conversion.sharding import split_folder
 from darkroom.dataset import commit as datasets
+from darkroom.dataset import layout
 from darkroom.dataset.commit import Dataset, Shard
+from darkroom.dataset.layout import split_folder
 from darkroom.errors import DarkroomError, DataError, StorageError
 from darkroom.runtime import progress
 
@@ -107,7 +108,7 @@ def _fill(source: str, target: str, dataset: Dataset) -> None:
             # As a list, so that the first error is raised here.
             list(pool.map(lambda shard: _copy_shard(source, target, shard), missing))
         os.rmdir(parts)
-    if not os.path.exists(os.path.join(target, datasets.DATASET_FILE)):
+    if not os.path.exists(os.path.join(target, layout.DATASET_FILE)):
         datasets.write_dataset(target, dataset)
 
 

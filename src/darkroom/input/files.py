@@ -16,11 +16,9 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.conversion import plan
-from darkroom.conversion.result import count_rejects
-from darkroom.dataset.commit import DATASET_FILE
-from darkroom.dataset.layout import is_reserved
-from darkroom.dataset.reasons import format_hint
+from darkroom.dataset import rejects
+from darkroom.dataset.layout import DATASET_FILE, is_reserved
+from darkroom.dataset.rejects import count_rejects, format_hint
 from darkroom.errors import DataError, UsageError
 from darkroom.input.graph.decode import decode_image
 from darkroom.input.graph.file_forms import check_form, describe_form
@@ -29,8 +27,9 @@ from darkroom.manifest import writer
 from darkroom.manifest.sources import LIST_ENDINGS, AnySource, find_sources
 from darkroom.manifest.sources.dataframe import is_dataframe
 from darkroom.manifest.table import Manifest, read_manifest_rows
+from darkroom.options import conversion
+from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.training import NO_CACHE, InputOptions
 from darkroom.storage.locks import LOCK_FILE
 
 # What is shuffled is a number.
@@ -205,7 +204,7 @@ class ManifestSplits(NamedTuple):
 def open_manifest(
     source: AnySource,
     options: ManifestOptions | None = None,
-    max_rejects: float = plan.DEFAULT_MAX_REJECTS,
+    max_rejects: float = conversion.DEFAULT_MAX_REJECTS,
 ) -> ManifestSplits:
     """Opens images where they lie, as training data without a conversion.
 
@@ -232,7 +231,7 @@ def open_manifest(
             hint = format_hint(count_rejects(folder))
             raise DataError(
                 f"{manifest.rejected} of {manifest.rows} rows were refused, more than the "
-                f"{max_rejects:.2%} allowed. {plan.list_rejects(folder)}",
+                f"{max_rejects:.2%} allowed. {rejects.list_rejects(folder)}",
                 f"Mend them, or give open_manifest more max_rejects. {hint}".rstrip(),
             )
         splits = {name: _read_split(folder, manifest, name) for name in manifest.splits}

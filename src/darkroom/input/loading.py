@@ -11,8 +11,8 @@ from darkroom import storage
 from darkroom.errors import UsageError, find_missing_extra
 from darkroom.manifest.sources import AnySource
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION
+from darkroom.options.input import STRETCH, InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.training import STRETCH, InputOptions
 
 if TYPE_CHECKING:
     import tensorflow as tf

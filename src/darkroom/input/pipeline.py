@@ -23,7 +23,8 @@ from darkroom.input.graph.decode import decode_image, decode_training_image
 from darkroom.input.records import RecordSource
 from darkroom.input.service import distribute
 from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
-from darkroom.options.training import InputOptions, check_count
+from darkroom.options.checks import check_count
+from darkroom.options.input import InputOptions
 
 # Of the memory that reading may take, for records that wait to be shuffled.
 _SHUFFLE_SHARE = 0.5

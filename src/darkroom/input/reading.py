@@ -6,7 +6,7 @@ import statistics
 
 import tensorflow as tf
 
-from darkroom.options.training import InputOptions
+from darkroom.options.input import InputOptions
 
 _READ_BUFFER_BYTES = 1 << 20
 # Of the memory that reading may take, for files that are read at the same time.

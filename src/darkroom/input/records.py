@@ -14,6 +14,7 @@ import tensorflow as tf
 from darkroom import storage
 from darkroom.audit.verify import check_hashes
 from darkroom.dataset import commit as datasets
+from darkroom.dataset import layout
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
@@ -22,7 +23,6 @@ from darkroom.dataset.example import (
     LABEL_NUMBER,
 )
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.images.prepare import RAW_ENCODING
 from darkroom.input.cache import stage_dataset
 from darkroom.input.reading import (
     count_records,
@@ -31,7 +31,8 @@ from darkroom.input.reading import (
     read_records,
 )
 from darkroom.input.source import EpochOrder, LabeledImage
-from darkroom.options.training import MEMORY_CACHE, NO_CACHE, InputOptions
+from darkroom.options.image import RAW_ENCODING
+from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 
 IMAGE_FEATURES = {
     IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string),
@@ -236,7 +237,7 @@ def check_commits(files: Sequence[str], verify: bool) -> Commits:
                 check_hashes(root, dataset, [name for folder, name in places if folder == root])
         elif verify:
             raise DataError(
-                f"{root} cannot be verified: it has no {datasets.DATASET_FILE}.",
+                f"{root} cannot be verified: it has no {layout.DATASET_FILE}.",
                 "Only what darkroom made has one; read the rest without verify.",
             )
     return commits

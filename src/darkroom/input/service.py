@@ -18,7 +18,8 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.errors import StorageError, UsageError
-from darkroom.options.training import SHARDINGS, check_choice
+from darkroom.options.checks import check_choice
+from darkroom.options.input import SHARDINGS
 from darkroom.storage.locks import FolderLock
 
 CONNECT_TIMEOUT_SECONDS = 10.0

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import tensorflow as tf
 
-from darkroom.options.training import InputOptions
+from darkroom.options.input import InputOptions
 
 # Keeps the epochs of one seed apart from those of the next.
 _SEED_STEP = 1_000_003

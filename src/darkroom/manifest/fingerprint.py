@@ -10,12 +10,14 @@ import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from darkroom import __version__, storage
+from darkroom import storage
 from darkroom.errors import StorageError, describe_os_error
 from darkroom.manifest.entries import Chunk, make_chunk, read_chunks
 from darkroom.manifest.exclusions import hash_exclusions
-from darkroom.manifest.rows import ManifestOptions, parse_rows
+from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources import AnySource, open_sources
+from darkroom.options.manifest import ManifestOptions
+from darkroom.version import __version__
 
 _THREADS = 32
 # The id is in the key; the order follows from the key and the seed.

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterable
 
 from darkroom import storage
-from darkroom.dataset import keys
-from darkroom.errors import UsageError
 from darkroom.manifest.cells import RowError
+from darkroom.storage import uris
 
 _WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
@@ -24,7 +23,7 @@ def check_form(cell: str, uri: str) -> None:
     Raises:
         RowError: It does.
     """
-    if (":" not in cell and "\\" not in cell) or keys.is_remote(cell):
+    if (":" not in cell and "\\" not in cell) or uris.is_remote(cell):
         return
     if cell.startswith("data:"):
         raise RowError("unsupported_scheme", "the cell holds data, not the path of a file")
@@ -33,25 +32,6 @@ def check_form(cell: str, uri: str) -> None:
     is_foreign = _WINDOWS_DRIVE.match(cell) or ("\\" in cell and not is_remote)
     if is_foreign and (is_remote or not storage.exists(uri)):
         raise RowError("windows_path", "this is a path of Windows, which means nothing here")
-
-
-def resolve_roots(roots: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
-    """Returns folders as `check_inside` takes them: absolute, without links.
-
-    Raises:
-        UsageError: A local one is no folder.
-    """
-    resolved = []
-    for root in roots:
-        path = storage.absolute(root)
-        if not storage.is_remote(path):
-            path = os.path.realpath(path)
-            if not os.path.isdir(path):
-                raise UsageError(
-                    f"The allowed root {path} is no folder.", "Name a folder that is there."
-                )
-        resolved.append(path)
-    return tuple(resolved)
 
 
 def check_inside(uri: str, roots: Iterable[str]) -> None:
@@ -67,7 +47,7 @@ def check_inside(uri: str, roots: Iterable[str]) -> None:
     roots = tuple(roots)
     if not roots:
         return
-    real = keys.resolve_uri(uri) if storage.is_remote(uri) else os.path.realpath(uri)
+    real = uris.resolve_uri(uri) if storage.is_remote(uri) else os.path.realpath(uri)
     if not any(real.startswith(f"{root.rstrip('/')}/") for root in roots):
         where = "" if real == uri else f" (it leads to {real})"
         raise RowError("outside_root", f"it lies outside the allowed folders{where}")

@@ -21,12 +21,10 @@ from darkroom.manifest.cells import (
     parse_value,
 )
 from darkroom.manifest.entries import Entry
-from darkroom.manifest.locations import check_form, check_inside, resolve_roots
-from darkroom.manifest.sources import Source
-from darkroom.manifest.sources.base import BadRow, Row
-from darkroom.options.manifest import ManifestOptions
-
-__all__ = ["ManifestOptions", "build_label_map", "parse_rows"]
+from darkroom.manifest.locations import check_form, check_inside
+from darkroom.manifest.sources.base import BadRow, Row, Source
+from darkroom.options.manifest import ManifestOptions, resolve_roots
+from darkroom.storage import uris
 
 # Everything else (http:// above all) is refused: a manifest must not make workers call hosts.
 ALLOWED_SCHEMES = ("gs", "s3")
@@ -73,7 +71,7 @@ class _RowParser:
         self._split, self._image = self._place(schema.split), self._place(schema.image)
         self._label, self._id = self._place(schema.label), self._place(schema.id)
         self._inputs = [(name, kind, self._places[name]) for name, kind in schema.inputs]
-        self._base = keys.normalise_uri(source.identity_base)
+        self._base = uris.normalise_uri(source.identity_base)
         self._allowed_roots = resolve_roots(options.allowed_roots)
         self._prefix = None if options.allowed_roots else _find_plain_prefix(source)
         self._known_labels = frozenset(map(labels.normalise_label, options.labels or ()))
@@ -108,14 +106,14 @@ class _RowParser:
         label = None if self._label is None else self._parsed_labels.get(values[self._label])
         if declared is None or (label is None and self._label is not None):
             return None
-        if not keys.is_plain_path(path):
+        if not uris.is_plain_path(path):
             return None
         try:
             extra = self._parse_inputs(values) if self._inputs else _NO_EXTRA
         except RowError:
             return None
         if path.startswith("/"):
-            uri, identity = path, keys.relative_identity(path, self._base)
+            uri, identity = path, uris.relative_identity(path, self._base)
         else:
             uri, identity = f"{self._prefix}{path}", path
         key = keys.make_key(identity)
@@ -181,7 +179,7 @@ class _RowParser:
         cell = storage.local_path(as_text(values[self._image]).strip())
         if not cell:
             raise RowError("no_image", "the image cell is empty")
-        if keys.is_remote(cell):
+        if uris.is_remote(cell):
             scheme = cell.partition("://")[0]
             if scheme not in ALLOWED_SCHEMES:
                 raise RowError("unsupported_scheme", f"{scheme}:// is none of {ALLOWED_SCHEMES}")
@@ -189,14 +187,14 @@ class _RowParser:
             if not self._base:
                 # A frame has no folder: its relative paths identify its images as they stand.
                 uri = self._check_place(cell, f"{self._source.base}/{cell}")
-                return uri, keys.normalise_uri(cell)
+                return uri, uris.normalise_uri(cell)
             uri = self._check_place(cell, f"{self._source.base}/{cell}")
-            return uri, keys.relative_identity(keys.normalise_uri(uri), self._base)
+            return uri, uris.relative_identity(uris.normalise_uri(uri), self._base)
         uri = self._check_place(cell, cell)
-        return uri, keys.relative_identity(keys.normalise_uri(uri), self._base)
+        return uri, uris.relative_identity(uris.normalise_uri(uri), self._base)
 
     def _check_place(self, cell: str, path: str) -> str:
-        uri = keys.resolve_uri(path)
+        uri = uris.resolve_uri(path)
         check_form(cell, uri)
         check_inside(uri, self._allowed_roots)
         return uri
@@ -240,7 +238,7 @@ class _RowParser:
 def _find_plain_prefix(source: Source) -> str | None:
     """Returns what turns a plain path of a source into a URI; None when nothing is plain in it."""
     schema, base = source.schema, source.base
-    is_plain = base.startswith("/") and base != "/" and keys.resolve_uri(base) == base
+    is_plain = base.startswith("/") and base != "/" and uris.resolve_uri(base) == base
     return f"{base}/" if is_plain and schema.image and not schema.id else None
 
 

@@ -16,8 +16,9 @@ from darkroom.dataset.rejects import Reject, RejectsWriter
 from darkroom.dataset.schema import Kind, Schema
 from darkroom.manifest.entries import Chunk, Entry, make_chunk, read_chunks
 from darkroom.manifest.fingerprint import Fingerprint
-from darkroom.manifest.rows import ManifestOptions, parse_rows
-from darkroom.manifest.sources import Source
+from darkroom.manifest.rows import parse_rows
+from darkroom.manifest.sources.base import Source
+from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.garbage import collect_less_garbage
 
 _ARROW = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset import labels
+from darkroom.dataset import labels, layout
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
 
@@ -89,7 +89,7 @@ class Manifest:
 def write_manifest_info(folder: str, manifest: Manifest) -> None:
     """Writes `manifest.json` and `labels.txt`."""
     labels_text = labels.format_labels(manifest.labels)
-    storage.write_bytes(storage.join(folder, labels.LABELS_FILE), labels_text.encode())
+    storage.write_bytes(storage.join(folder, layout.LABELS_FILE), labels_text.encode())
     info = {key: value for key, value in asdict(manifest).items() if key != "labels"}
     text = json.dumps(info, indent=2) + "\n"
     storage.write_bytes(storage.join(folder, MANIFEST_INFO_FILE), text.encode())
@@ -105,7 +105,7 @@ def read_manifest(folder: str) -> Manifest:
     try:
         info = json.loads(storage.read_bytes(path))
         info["splits"] = {name: SplitSize(**size) for name, size in info["splits"].items()}
-        info["labels"] = labels.read_labels(storage.join(folder, labels.LABELS_FILE))
+        info["labels"] = labels.read_labels(storage.join(folder, layout.LABELS_FILE))
         manifest = Manifest(**info)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(

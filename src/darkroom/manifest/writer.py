@@ -20,11 +20,12 @@ from darkroom.dataset.splits import SPLITS
 from darkroom.manifest import table as manifests
 from darkroom.manifest.entries import stat_image
 from darkroom.manifest.exclusions import write_names
-from darkroom.manifest.rows import ManifestOptions, build_label_map
+from darkroom.manifest.rows import build_label_map
 from darkroom.manifest.sources import AnySource, open_sources
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.staging import stage_rows
 from darkroom.manifest.table import Manifest, SplitSize
+from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.database import create_view, open_database
 
 _BATCH_ROWS = 8_192

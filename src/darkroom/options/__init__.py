@@ -11,16 +11,26 @@ from darkroom.runtime import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from darkroom.options.image import ImageOptions
+    from darkroom.options.input import InputOptions
     from darkroom.options.manifest import ManifestOptions
-    from darkroom.options.training import InputOptions, TrainingOptions
+    from darkroom.options.training import TrainingOptions
 
-__all__ = ["ImageOptions", "InputOptions", "ManifestOptions", "TrainingOptions"]
+__all__ = [
+    "ConversionOptions",
+    "ImageOptions",
+    "InputOptions",
+    "ManifestOptions",
+    "TrainingOptions",
+    "ValidationOptions",
+]
 
 _HOMES = {
+    "ConversionOptions": "darkroom.options.conversion",
     "ImageOptions": "darkroom.options.image",
-    "InputOptions": "darkroom.options.training",
+    "InputOptions": "darkroom.options.input",
     "ManifestOptions": "darkroom.options.manifest",
     "TrainingOptions": "darkroom.options.training",
+    "ValidationOptions": "darkroom.options.validation",
 }
 
 

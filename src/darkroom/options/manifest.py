@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,8 +14,8 @@ from darkroom.dataset import labels, splits
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.manifest.locations import resolve_roots
-from darkroom.manifest.sources.text import DEFAULT_ENCODING, parse_encoding
+
+DEFAULT_ENCODING = "utf-8"
 
 
 @dataclass(frozen=True)
@@ -150,3 +151,37 @@ def _parse_split_ratios(given: Any) -> SplitRatios:
     if given is not None and not isinstance(given, SplitRatios):
         raise UsageError(f"split_ratios must be text like '80/10/10', got {given!r:.80}.")
     return given or SplitRatios()
+
+
+def resolve_roots(roots: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """Returns folders as `check_inside` takes them: absolute, without links.
+
+    Raises:
+        UsageError: A local one is no folder.
+    """
+    resolved = []
+    for root in roots:
+        path = storage.absolute(root)
+        if not storage.is_remote(path):
+            path = os.path.realpath(path)
+            if not os.path.isdir(path):
+                raise UsageError(
+                    f"The allowed root {path} is no folder.", "Name a folder that is there."
+                )
+        resolved.append(path)
+    return tuple(resolved)
+
+
+def parse_encoding(name: str) -> str:
+    """Returns the name of an encoding as Python spells it.
+
+    Raises:
+        UsageError: There is no such encoding of text.
+    """
+    try:
+        "".encode(name)
+        return codecs.lookup(name).name
+    except (LookupError, TypeError, ValueError):
+        raise UsageError(
+            f"There is no encoding {name!r}.", "Known are utf-8, utf-16, windows-1252 and the like."
+        ) from None

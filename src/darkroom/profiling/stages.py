@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from darkroom.input.pipeline import decode_view, make_train_dataset, map_images
 from darkroom.input.source import EpochOrder, ImageSource
-from darkroom.options.training import InputOptions
+from darkroom.options.input import InputOptions
 from darkroom.profiling.verdict import StageCosts
 
 _SAMPLED_IMAGES = 1024

@@ -19,7 +19,7 @@ from darkroom.images.headers import JPEG, sniff_format
 from darkroom.input.pipeline import make_train_dataset, map_images
 from darkroom.input.records import RecordSource, check_commits, list_files
 from darkroom.input.source import EpochOrder, ImageSource
-from darkroom.options.training import NO_CACHE, InputOptions, choose_short_side
+from darkroom.options.input import NO_CACHE, InputOptions, choose_short_side
 from darkroom.profiling.stages import time_in_turn
 from darkroom.profiling.verdict import StoredForm
 from darkroom.runtime import progress

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+MAX_LISTED_ROWS = 10
+
 MAX_SHOWN_CHARACTERS = 300
 # Control, format (bidi, zero-width), surrogate, private use, unassigned, line and paragraph ends.
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -37,3 +39,11 @@ def _make_character_visible(character: str) -> str:
     if unicodedata.category(character) in _HIDDEN_CATEGORIES:
         return f"<U+{ord(character):04X}>"
     return character
+
+
+def format_count(count: int, noun: str) -> str:
+    """Returns `count` with `noun` in singular or plural: "1 row", "1,801 rows"."""
+    if count == 1:
+        return f"1 {noun}"
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count:,} {plural}"

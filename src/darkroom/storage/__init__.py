@@ -16,9 +16,8 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import BinaryIO, NamedTuple, cast
 
-from darkroom.dataset import keys
 from darkroom.errors import UsageError
-from darkroom.storage import remote, remote_files
+from darkroom.storage import remote, remote_files, uris
 
 # Of a file that is not complete; what is left of them when a process is killed.
 PART_PREFIX = ".part-"
@@ -43,7 +42,7 @@ class FileInfo(NamedTuple):
 
 def is_remote(path: str) -> bool:
     """Tells whether `path` names a remote store; `file://` is local."""
-    return keys.is_remote(path) and not path.startswith("file://")
+    return uris.is_remote(path) and not path.startswith("file://")
 
 
 def local_path(path: str) -> str:

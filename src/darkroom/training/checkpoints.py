@@ -11,6 +11,8 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.errors import DataError, OutputError, UsageError
+from darkroom.options.input import NO_CACHE
+from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.training.history import (
     BEST_FOLDER,
@@ -20,6 +22,11 @@ from darkroom.training.history import (
     write_best_epoch,
     write_history,
 )
+
+# What the model is, and what it sees: with another one the weights would be those of two models.
+_FIXED = ("model", "weights", "image_size", "resize")
+_LEARNED = ("augment", "batch_size", "learning_rate", "precision", "seed")
+_ORDER = ("batch_size", "shuffle_records", "shuffle_bytes", "ram_budget_bytes", "seed")
 
 CHECKPOINTS_FOLDER = "checkpoints"
 TENSORBOARD_FOLDER = "tensorboard"
@@ -292,3 +299,14 @@ class TrainingRun:
 
 def _list_variables(owner: Any, without: str = "") -> list[Any]:
     return [variable.value for variable in owner.variables if variable.name != without]
+
+
+def describe_options(options: TrainingOptions) -> dict[str, dict[str, Any]]:
+    """Returns options as values that JSON knows, by `TrainingRun`'s names for what they decide."""
+    described = {
+        part: {name: getattr(options, name) for name in names}
+        for part, names in (("fixed", _FIXED), ("learned", _LEARNED), ("order", _ORDER))
+    }
+    # What comes out of a cache comes in the order of the files; which cache it is plays no part.
+    described["order"]["cache"] = options.cache != NO_CACHE
+    return described

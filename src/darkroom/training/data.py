@@ -14,7 +14,7 @@ from darkroom.input.files import ManifestSource, check_images
 from darkroom.input.pipeline import count_batches, make_eval_dataset
 from darkroom.input.records import RecordSource, check_commits, list_files, make_cache_folder
 from darkroom.input.source import ImageSource
-from darkroom.options.training import MEMORY_CACHE, NO_CACHE, InputOptions
+from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.runtime import progress
 
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.dataset import labels as label_maps
+from darkroom.dataset import layout
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
@@ -20,7 +21,7 @@ from darkroom.dataset.example import (
 )
 from darkroom.images.pixels import RAW
 from darkroom.input.graph.decode import decode_image
-from darkroom.options.training import STRETCH
+from darkroom.options.input import STRETCH
 
 EXAMPLES_SIGNATURE = "serving_examples"
 PROBABILITIES_KEY = "probabilities"
@@ -110,7 +111,7 @@ def _make_signature(function: Any, name: str) -> Any:
 
 def _make_label_table(labels: Sequence[str], folder: str) -> tf.lookup.StaticHashTable:
     """Returns a table from number to label whose file becomes an asset of the SavedModel."""
-    path = os.path.join(folder, label_maps.LABELS_FILE)
+    path = os.path.join(folder, layout.LABELS_FILE)
     storage.write_bytes(path, label_maps.format_labels(labels).encode())
     lines = tf.lookup.TextFileInitializer(
         path,

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from darkroom import storage
-from darkroom.conversion import sharding
 from darkroom.dataset import commit as datasets
+from darkroom.dataset import layout
 from darkroom.errors import DataError, UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
@@ -173,7 +173,7 @@ def _is_manifest(path: str) -> bool:
 
     full = storage.absolute(path)
     if storage.is_pattern(full):
-        return not storage.match_pattern(storage.join(full, datasets.DATASET_FILE))
+        return not storage.match_pattern(storage.join(full, layout.DATASET_FILE))
     return not is_converted(full)
 
 
@@ -203,7 +203,7 @@ def _read_datasets(paths: Sequence[str]) -> dict[str, datasets.Dataset]:
     for path in map(storage.absolute, paths):
         found = [path]
         if storage.is_pattern(path):
-            commits = storage.match_pattern(storage.join(path, datasets.DATASET_FILE))
+            commits = storage.match_pattern(storage.join(path, layout.DATASET_FILE))
             found = sorted(commit.rpartition("/")[0] for commit in commits)
         roots += found
     return {root: datasets.read_dataset(root) for root in dict.fromkeys(roots)}
@@ -214,7 +214,7 @@ def _list_patterns(split: str, commits: Mapping[str, datasets.Dataset]) -> list[
     for root, dataset in commits.items():
         found = dataset.splits.get(split)
         if found and found.records:
-            patterns.append(f"{storage.join(root, sharding.split_folder(split))}/*")
+            patterns.append(f"{storage.join(root, layout.split_folder(split))}/*")
     if not patterns:
         raise DataError(
             f"There is no record of the {split} split in {', '.join(commits)}.",

@@ -19,7 +19,7 @@ import keras
 import numpy as np
 
 from darkroom.errors import UsageError
-from darkroom.options.model_names import APPLICATIONS_PREFIX, SMALL_CNN, check_model_name
+from darkroom.options.training import APPLICATIONS_PREFIX, SMALL_CNN, check_model_name
 
 
 def build_model(

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom.errors import DataError, UsageError
-from darkroom.options.training import InputOptions
+from darkroom.options.input import InputOptions
 from darkroom.training.cluster import Cluster, read_cluster
 
 

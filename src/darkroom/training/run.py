@@ -15,21 +15,18 @@ import tensorflow as tf
 from darkroom import storage
 from darkroom.dataset import commit as datasets
 from darkroom.dataset import labels as label_maps
+from darkroom.dataset import layout
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.source import ImageSource
-from darkroom.options.training import (
-    CHECKPOINT_DIR_KEY,
-    CONFIG_KEY,
-    InputOptions,
-    TrainingOptions,
-)
+from darkroom.options.input import InputOptions
+from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOptions
 from darkroom.profiling.meter import InputMeter, InputTiming
 from darkroom.profiling.stages import measure_stages
 from darkroom.profiling.stored_forms import measure_forms
 from darkroom.profiling.verdict import BOUND_SHARE, DECODE, Verdict, judge_input, write_verdict
 from darkroom.storage import copies
-from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.checkpoints import TrainingRun, describe_options
 from darkroom.training.data import (
     explain_damage,
     make_evaluation_part,
@@ -41,7 +38,6 @@ from darkroom.training.history import History
 from darkroom.training.loops import FitLoop, Loop, TapeLoop
 from darkroom.training.model import make_model, use_precision
 from darkroom.training.placement import Placement, make_placement
-from darkroom.training.resumption import describe_options
 
 
 @dataclass(frozen=True)
@@ -267,16 +263,16 @@ def _read_root_labels(root: str) -> list[str]:
     dataset = datasets.find_dataset(root)
     if dataset is None:
         raise DataError(
-            f"There is no {datasets.DATASET_FILE} in {root}.",
+            f"There is no {layout.DATASET_FILE} in {root}.",
             "darkroom's Trainer needs Examples that darkroom made; for others, write a run_fn "
             "with darkroom.input.input_fn.",
         )
     datasets.check_files(root, dataset)
-    path = storage.join(root, label_maps.LABELS_FILE)
+    path = storage.join(root, layout.LABELS_FILE)
     labels = label_maps.read_labels(path)
     if labels != list(dataset.labels):
         raise DataError(
-            f"{path} is damaged: it differs from the label map of {datasets.DATASET_FILE}.",
+            f"{path} is damaged: it differs from the label map of {layout.DATASET_FILE}.",
             "See all that is wrong with: darkroom verify.",
         )
     return labels

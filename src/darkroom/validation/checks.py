@@ -7,22 +7,16 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from darkroom.dataset.reasons import format_hint
+from darkroom.dataset.rejects import format_hint
+from darkroom.options.validation import FAIL, WARN
+from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
 from darkroom.validation.content import check_duplicates, check_label_conflicts, check_leakage
 from darkroom.validation.counts import DatasetCounts, fetch_number, fetch_rejects, fetch_rows
-from darkroom.validation.findings import (
-    FAIL,
-    MAX_LISTED_ROWS,
-    WARN,
-    Anomaly,
-    Finding,
-    Row,
-    format_count,
-)
+from darkroom.validation.findings import Anomaly, Finding, Row
 from darkroom.validation.similar_labels import check_similar_labels
 
 if TYPE_CHECKING:
-    from darkroom.validation.validate import ValidationOptions
+    from darkroom.options.validation import ValidationOptions
 
 CheckFunction = Callable[
     [duckdb.DuckDBPyConnection, DatasetCounts, tuple[Anomaly, ...], "ValidationOptions"],

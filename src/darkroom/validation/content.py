@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Literal
 
 import duckdb
 
+from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
 from darkroom.validation.counts import DatasetCounts, fetch_number, fetch_rows
-from darkroom.validation.findings import MAX_LISTED_ROWS, Anomaly, Finding, Row, format_count
+from darkroom.validation.findings import Anomaly, Finding, Row
 
 if TYPE_CHECKING:
-    from darkroom.validation.validate import ValidationOptions
+    from darkroom.options.validation import ValidationOptions
 
 
 def check_leakage(

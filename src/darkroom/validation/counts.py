@@ -9,7 +9,8 @@ import duckdb
 
 from darkroom.dataset.splits import SPLITS
 from darkroom.manifest.table import Manifest
-from darkroom.validation.findings import MAX_LISTED_ROWS, Histogram, Row
+from darkroom.runtime.text import MAX_LISTED_ROWS
+from darkroom.validation.findings import Histogram, Row
 
 MAX_SAMPLES = 40
 NUM_BINS = 20

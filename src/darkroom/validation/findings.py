@@ -8,12 +8,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from darkroom.errors import DataError
-from darkroom.runtime.text import make_visible
+from darkroom.options.validation import FAIL
+from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 
 REPORT_FORMAT_VERSION = 1
-MAX_LISTED_ROWS = 10
-FAIL, WARN, OFF = "fail", "warn", "off"
-POLICIES = (FAIL, WARN, OFF)
 
 CHECK_TITLES: Mapping[str, str] = {
     "accounting": "Rows not accounted for",
@@ -238,11 +236,3 @@ def _format_record(record: Row) -> str:
     )
     uri = make_visible(record["uri"] or "")
     return f"row {record['row']:,} {uri}" + (f" ({place})" if place else "")
-
-
-def format_count(count: int, noun: str) -> str:
-    """Returns `count` with `noun` in singular or plural: "1 row", "1,801 rows"."""
-    if count == 1:
-        return f"1 {noun}"
-    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return f"{count:,} {plural}"

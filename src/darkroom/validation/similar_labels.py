@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import duckdb
 
-from darkroom.dataset.labels import find_lookalikes
+from darkroom.dataset.labels import find_lookalikes, show_label
+from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.validation.counts import DatasetCounts
-from darkroom.validation.findings import MAX_LISTED_ROWS, Anomaly, Finding, Row
+from darkroom.validation.findings import Anomaly, Finding, Row
 
 if TYPE_CHECKING:
-    from darkroom.validation.validate import ValidationOptions
+    from darkroom.options.validation import ValidationOptions
 
 
 def check_similar_labels(
@@ -39,24 +40,8 @@ def check_similar_labels(
         )
 
 
-def describe_lookalikes(labels: Iterable[str]) -> list[str]:
-    """Returns a line for each of the first groups of labels that look alike."""
-    groups = find_lookalikes(labels)
-    lines = [
-        f"labels look alike: {', '.join(map(_show, group))}; write them alike if they mean the same"
-        for group in groups[:MAX_LISTED_ROWS]
-    ]
-    more = len(groups) - len(lines)
-    return [*lines, f"and {more:,} more groups of labels that look alike"] if more else lines
-
-
 def _make_row(group: list[str], records: Mapping[str, int]) -> Row:
     """Returns a group with the most frequent label first, to which the others can be changed."""
     ordered = sorted(group, key=lambda label: -records.get(label, 0))
-    first, *others = (f"{_show(label)} ({records.get(label, 0):,})" for label in ordered)
+    first, *others = (f"{show_label(label)} ({records.get(label, 0):,})" for label in ordered)
     return {"label": first, "looks_like": ", ".join(others)}
-
-
-def _show(label: str) -> str:
-    # Letters of other scripts look the same, so their code points are what tells them apart.
-    return repr(label) if label.isascii() else f"{label!r} = {label!a}"

@@ -24,7 +24,8 @@ from pathlib import Path
 from PIL import Image, features
 
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.prepare import ImageError, ImageOptions
+from darkroom.images.headers import ImageError
+from darkroom.options.image import ImageOptions
 
 DEADLINE_SECONDS = 2.0
 

@@ -14,10 +14,12 @@ from PIL import Image, ImageCms, features
 
 from darkroom.conversion.convert import convert
 from darkroom.dataset.index import read_index
-from darkroom.dataset.reasons import HINTS
+from darkroom.dataset.rejects import HINTS
 from darkroom.images import sandbox
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.prepare import ImageError, ImageOptions, prepare_image
+from darkroom.images.headers import ImageError
+from darkroom.images.prepare import prepare_image
+from darkroom.options.image import ImageOptions
 
 EXIF_ORIENTATION = 0x0112
 

@@ -8,15 +8,14 @@ import pytest
 
 from darkroom.conversion.convert import convert
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.labels import MAX_CLASSES
+from darkroom.dataset.labels import MAX_CLASSES, describe_lookalikes
 from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import OutputError
-from darkroom.manifest.rows import ManifestOptions
 from darkroom.manifest.writer import write_manifest
+from darkroom.options.manifest import ManifestOptions
+from darkroom.options.validation import FAIL, WARN, ValidationOptions
 from darkroom.runtime import progress
-from darkroom.validation.findings import FAIL, WARN
-from darkroom.validation.similar_labels import describe_lookalikes
-from darkroom.validation.validate import ValidationInputs, ValidationOptions, validate
+from darkroom.validation.validate import ValidationInputs, validate
 
 HEADER = "split,image_uri,label\n"
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from darkroom.dataset.reasons import HINTS
+from darkroom.dataset.rejects import HINTS
 
 _ROOT = Path(__file__).parents[3]
 _SOURCES = _ROOT / "src" / "darkroom"

@@ -12,14 +12,15 @@ import pytest
 
 from darkroom import storage
 from darkroom.cli.commands import main
-from darkroom.conversion.convert import TooManyRejectsError, convert
+from darkroom.conversion.convert import convert
+from darkroom.conversion.result import TooManyRejectsError
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
-from darkroom.dataset.reasons import HINTS
-from darkroom.dataset.rejects import read_rejects
+from darkroom.dataset.rejects import HINTS, read_rejects
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
-from darkroom.manifest.locations import check_inside, resolve_roots
+from darkroom.manifest.locations import check_inside
+from darkroom.options.manifest import resolve_roots
 
 
 def _convert(source, output_dir, **options):

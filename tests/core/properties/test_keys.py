@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from darkroom.dataset import keys
 from darkroom.dataset.rejects import Reject
-from darkroom.manifest.rows import ManifestOptions, parse_rows
+from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources import open_sources
+from darkroom.options.manifest import ManifestOptions
+from darkroom.storage import uris
 
 _LETTERS = st.one_of(
     st.sampled_from("ab. ~é\u0301\u1100\u1161Å\u212b"),
@@ -33,11 +35,11 @@ _URIS = st.one_of(
 @example("gs://b/../..")
 @example("gs://b//a/./")
 def test_to_normalise_twice_changes_nothing(uri):
-    once = keys.normalise_uri(uri)
-    assert keys.normalise_uri(once) == once
+    once = uris.normalise_uri(uri)
+    assert uris.normalise_uri(once) == once
     assert unicodedata.is_normalized("NFC", once)
-    assert keys.resolve_uri(keys.resolve_uri(uri)) == keys.resolve_uri(uri)
-    assert keys.is_remote(once) == keys.is_remote(uri)
+    assert uris.resolve_uri(uris.resolve_uri(uri)) == uris.resolve_uri(uri)
+    assert uris.is_remote(once) == uris.is_remote(uri)
 
 
 @st.composite
@@ -54,7 +56,7 @@ def spellings(draw, names):
 def test_every_spelling_has_one_key(root, names, data):
     uri = root + "/".join(names)
     other = root + data.draw(spellings(names))
-    assert keys.normalise_uri(other) == keys.normalise_uri(uri)
+    assert uris.normalise_uri(other) == uris.normalise_uri(uri)
 
 
 @given(_ROOTS, _PATHS, _PATHS, _PATHS)
@@ -62,8 +64,8 @@ def test_a_moved_folder_has_the_same_identities(root, old, new, names):
     assume(not any(name.startswith("..") for name in names))
     found = set()
     for folder in (root + "/".join(old), root + "/".join(new)):
-        uri = keys.normalise_uri(f"{folder}/{'/'.join(names)}")
-        found.add(keys.relative_identity(uri, keys.normalise_uri(folder)))
+        uri = uris.normalise_uri(f"{folder}/{'/'.join(names)}")
+        found.add(uris.relative_identity(uri, uris.normalise_uri(folder)))
     assert found == {unicodedata.normalize("NFC", "/".join(names))}
 
 

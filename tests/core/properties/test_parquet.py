@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from darkroom.dataset.example import encode_example
 from darkroom.dataset.rejects import Reject
 from darkroom.dataset.schema import Kind
-from darkroom.manifest.rows import ManifestOptions, parse_rows
+from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources import open_sources
+from darkroom.options.manifest import ManifestOptions
 
 _TEXT = st.text(max_size=6)
 _INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

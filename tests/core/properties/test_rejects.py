@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from darkroom.dataset.rejects import Reject, RejectsWriter, read_rejects, write_rejects
 from darkroom.dataset.schema import Schema
-from darkroom.manifest.rows import ManifestOptions
 from darkroom.manifest.sources import open_sources
 from darkroom.manifest.writer import write_manifest
+from darkroom.options.manifest import ManifestOptions
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufdd0\0"), max_size=8)
 _VALUES = st.one_of(

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.conversion.sharding import cut_range, index_file, plan_shards, shard_file
+from darkroom.conversion.plan import cut_range, plan_shards
+from darkroom.dataset.layout import index_file, shard_file
 from darkroom.dataset.splits import SPLITS
 from darkroom.manifest.table import (
     MANIFEST_FILE,

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from darkroom.dataset.keys import hash_order, make_key
 from darkroom.dataset.splits import SPLITS, SplitRatios, assign_split
-from darkroom.manifest.rows import ManifestOptions, parse_rows
+from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources import open_sources
+from darkroom.options.manifest import ManifestOptions
 
 _SEEDS = st.integers(-(1 << 63), 1 << 63)
 _NAMES = st.text("abcdefgh", min_size=1, max_size=8)

@@ -3,12 +3,8 @@ import os
 import pytest
 
 from darkroom.errors import DataError, UsageError
-from darkroom.manifest.sources.text import (
-    MAX_LINE_CHARACTERS,
-    TextFile,
-    guess_encoding,
-    parse_encoding,
-)
+from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile, guess_encoding
+from darkroom.options.manifest import parse_encoding
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
-import darkroom
 from darkroom import storage
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
 from darkroom.conversion.output import ownership
@@ -20,6 +19,7 @@ from darkroom.dataset import journal
 from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders
 from darkroom.errors import StorageError, UsageError, build_missing_extra_error
 from darkroom.storage.parquet import read_batches
+from darkroom.version import PACKAGE_FOLDER
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -221,7 +221,7 @@ def _base_dependencies() -> list[str]:
 
 def _core_files() -> Iterator[tuple[str, str]]:
     """Yields path and name, relative to the package, of every file of the core."""
-    package = os.path.dirname(os.path.abspath(darkroom.__file__))
+    package = PACKAGE_FOLDER
     for folder, folders, files in os.walk(package):
         folders[:] = sorted(name for name in folders if name not in _NOT_STAGED)
         for name in sorted(files):

@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from darkroom import storage
-from darkroom.conversion import sharding
 from darkroom.conversion.output import ownership
 from darkroom.conversion.shard import REPORT_SUFFIX, ShardTask, find_report
-from darkroom.dataset import commit as datasets
-from darkroom.dataset import journal, labels, rejects
+from darkroom.dataset import journal, layout
 from darkroom.dataset.checksums import SUMS_FILE
 from darkroom.dataset.layout import Folders
 
@@ -56,10 +54,10 @@ def prepare_output(folders: Folders, tasks: Sequence[ShardTask]) -> None:
     found.check()
     journal.write_journal(folders, {*found.ours, *_list_planned(folders, tasks)})
     # From here on no reader takes what is left for a dataset.
-    storage.delete_file(storage.join(folders.examples, datasets.DATASET_FILE))
+    storage.delete_file(storage.join(folders.examples, layout.DATASET_FILE))
     storage.sync_folder(folders.examples)
     ownership.delete_ours(found, kept=set(_find_kept(folders, tasks)))
-    splits = {sharding.split_folder(task.range.split) for task in tasks}
+    splits = {layout.split_folder(task.range.split) for task in tasks}
     inside = [storage.join(folders.examples, name) for name in sorted(splits)]
     for folder in (*inside, folders.index, folders.rejects, tasks[0].work):
         storage.make_folder(folder)
@@ -69,11 +67,11 @@ def _list_planned(folders: Folders, tasks: Sequence[ShardTask]) -> Iterator[str]
     """Yields the paths of all files that a conversion may write, unfinished ones included."""
     for task in tasks:
         yield from task.files
-    for name in (rejects.PARQUET_FILE, rejects.JSONL_FILE):
+    for name in (layout.REJECTS_FILE, layout.REJECTS_LIST_FILE):
         yield storage.join(folders.rejects, name)
     for folder, name in (
-        (folders.examples, labels.LABELS_FILE),
-        (folders.examples, datasets.DATASET_FILE),
+        (folders.examples, layout.LABELS_FILE),
+        (folders.examples, layout.DATASET_FILE),
         (folders.index, SUMS_FILE),
     ):
         path = storage.join(folder, name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from darkroom import storage
 from darkroom.conversion.output import proofs
-from darkroom.dataset import checksums, journal, labels, rejects
+from darkroom.dataset import checksums, journal, layout
 from darkroom.dataset import commit as datasets
 from darkroom.dataset.layout import Folders, is_reserved, is_reserved_for_rejects
 from darkroom.errors import DataError, OutputError
@@ -20,7 +20,7 @@ from darkroom.storage.locks import LOCK_FILE, is_lock
 
 _SHOWN_FILES = 10
 # What proves others goes after them, so that a run that is killed in between can go on.
-_LAST = (checksums.SUMS_FILE, datasets.DATASET_FILE, journal.JOURNAL_FILE)
+_LAST = (checksums.SUMS_FILE, layout.DATASET_FILE, journal.JOURNAL_FILE)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def survey(folders: Folders, *, whole: bool = False) -> Survey:
     """
     found = _list_files(folders, whole)
     ours = journal.find_named(folders, found)
-    if datasets.DATASET_FILE in storage.list_folder(folders.examples):
+    if layout.DATASET_FILE in storage.list_folder(folders.examples):
         try:
             dataset = datasets.read_dataset(folders.examples)
         except DataError:
@@ -111,9 +111,9 @@ def end_attempt(folders: Folders, *, committed: bool) -> None:
     if not committed:
         named = journal.find_named(folders, _list_files(folders, whole=False)) - {path}
         for_people = [
-            storage.join(folders.examples, labels.LABELS_FILE),
-            storage.join(folders.rejects, rejects.PARQUET_FILE),
-            storage.join(folders.rejects, rejects.JSONL_FILE),
+            storage.join(folders.examples, layout.LABELS_FILE),
+            storage.join(folders.rejects, layout.REJECTS_FILE),
+            storage.join(folders.rejects, layout.REJECTS_LIST_FILE),
         ]
         hashes = {each: storage.hash_file(each) for each in for_people if each in named}
         journal.write_journal(folders, named, hashes=hashes)

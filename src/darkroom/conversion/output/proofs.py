@@ -17,15 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.audit import duplicates
 from darkroom.conversion.shard import ShardReport
-from darkroom.conversion.sharding import index_file
-from darkroom.dataset import checksums, index, labels, rejects
-from darkroom.dataset import commit as datasets
+from darkroom.dataset import checksums, index, labels, layout, rejects
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import IMAGE_SOURCE_ID, decode_example
 from darkroom.dataset.journal import PLAN_FOLDER
-from darkroom.dataset.layout import Folders
+from darkroom.dataset.layout import Folders, index_file
 from darkroom.dataset.rejects import MANIFEST_STAGE
 from darkroom.dataset.tfrecord import begins_with_record, ends_in_first_record, read_records
 from darkroom.errors import DarkroomError, DataError
@@ -56,8 +53,8 @@ def find_committed(folders: Folders, dataset: Dataset, found: Lengths) -> Iterat
         dataset: Its commit.
         found: The lengths of the files in it, by path.
     """
-    yield storage.join(folders.examples, datasets.DATASET_FILE)
-    label_path = storage.join(folders.examples, labels.LABELS_FILE)
+    yield storage.join(folders.examples, layout.DATASET_FILE)
+    label_path = storage.join(folders.examples, layout.LABELS_FILE)
     if _holds(label_path, labels.format_labels(dataset.labels).encode(), found):
         yield label_path
     shards = [shard for split in dataset.splits.values() for shard in split.shards]
@@ -71,8 +68,8 @@ def find_committed(folders: Folders, dataset: Dataset, found: Lengths) -> Iterat
         if length in (shard.bytes, 0) or (is_cut and _begins_with(path, _read_first(rows))):
             yield path
     yield from _find_rejects(folders.rejects, found, dataset.rejected)
-    listed = storage.join(folders.examples, datasets.DUPLICATES_FILE)
-    groups = _count_rows(listed, duplicates.SCHEMA, found)
+    listed = storage.join(folders.examples, layout.DUPLICATES_FILE)
+    groups = _count_rows(listed, layout.DUPLICATES_SCHEMA, found)
     # A record is in one group of equal bytes and in one of equal pixels, at most.
     if groups is not None and groups <= 2 * dataset.written:
         yield listed
@@ -107,10 +104,10 @@ def find_uncommitted(folders: Folders, found: Lengths) -> Iterator[str]:
     for path, place in _list_shards(folders, found):
         if found[path] in (sizes.get(path), 0) or _begins_with(path, firsts.get(place)):
             yield path
-    listed = storage.join(folders.examples, datasets.DUPLICATES_FILE)
-    if _count_rows(listed, duplicates.SCHEMA, found) is not None:
+    listed = storage.join(folders.examples, layout.DUPLICATES_FILE)
+    if _count_rows(listed, layout.DUPLICATES_SCHEMA, found) is not None:
         yield listed
-    label_path = storage.join(folders.examples, labels.LABELS_FILE)
+    label_path = storage.join(folders.examples, layout.LABELS_FILE)
     has_labels = written and found.get(label_path, storage.NOT_REGULAR) >= 0
     if has_labels and _is_label_map(label_path, _read_labels(written, refused)):
         yield label_path
@@ -153,7 +150,9 @@ def _find_hashed(folder: str, names: list[str], found: Lengths) -> Iterator[str]
 
 def _find_rejects(folder: str, found: Lengths, expected: int | None = None) -> Iterator[str]:
     """Yields the two files of rejects, as far as they have our form and say the same."""
-    table, lines = (storage.join(folder, n) for n in (rejects.PARQUET_FILE, rejects.JSONL_FILE))
+    table, lines = (
+        storage.join(folder, n) for n in (layout.REJECTS_FILE, layout.REJECTS_LIST_FILE)
+    )
     rows = _count_rows(table, rejects.SCHEMA, found)
     if rows is None or expected not in (None, rows):
         return

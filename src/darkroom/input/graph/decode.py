@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from darkroom.input.graph.orientation import parse_orientation, turn_upright
 from darkroom.options.augmentation import Augmentation
-from darkroom.options.training import CENTER_CROP, CENTER_SHARE, STRETCH
+from darkroom.options.input import CENTER_CROP, CENTER_SHARE, STRETCH
 
 _SCALES = (1, 2, 4, 8)
 # An image is cast before it is resized up to so many times the pixels of a view, and to so many

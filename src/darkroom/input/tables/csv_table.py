@@ -20,7 +20,7 @@ import tensorflow as tf
 from darkroom import storage
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError, UsageError
-from darkroom.options.training import check_choice, check_count
+from darkroom.options.checks import check_choice, check_count
 
 LABEL_TYPES = ("int64", "float32")
 

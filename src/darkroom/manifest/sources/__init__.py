@@ -15,7 +15,7 @@ from darkroom.manifest.sources.dataframe import DataFrameSource, is_dataframe
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.sources.parquet import ParquetSource
-from darkroom.manifest.sources.text import DEFAULT_ENCODING, parse_encoding
+from darkroom.options.manifest import DEFAULT_ENCODING, parse_encoding
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,8 @@ from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources import headers
 from darkroom.manifest.sources.base import BadRow, Row, Value
-from darkroom.manifest.sources.text import DEFAULT_ENCODING, MAX_LINE_CHARACTERS, TextFile
+from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
+from darkroom.options.manifest import DEFAULT_ENCODING
 
 _SAMPLE_RECORDS = 100
 # Python 3.10's csv refuses NUL, later ones take it: a noncharacter stands in for it in both.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Sequence
 
-from darkroom.dataset import keys, splits
+from darkroom.dataset import splits
 from darkroom.dataset.schema import KNOWN_NAMES
 from darkroom.errors import DataError
 from darkroom.manifest.sources.folder import IMAGE_ENDINGS
+from darkroom.storage import uris
 
 
 def is_header(cells: Sequence[str]) -> bool:
@@ -89,4 +90,4 @@ def _path_score(cell: str) -> int:
 
 
 def _is_image(cell: str) -> bool:
-    return keys.is_remote(cell) or posixpath.splitext(cell)[1].lower() in IMAGE_ENDINGS
+    return uris.is_remote(cell) or posixpath.splitext(cell)[1].lower() in IMAGE_ENDINGS

@@ -12,8 +12,9 @@ from darkroom.dataset.rejects import REJECT_FIELDS
 from darkroom.dataset.schema import Kind, Schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row
-from darkroom.manifest.sources.text import DEFAULT_ENCODING, TextFile
+from darkroom.manifest.sources.text import TextFile
 from darkroom.manifest.sources.typed import as_value, check_type, find_label_fault, infer_kind
+from darkroom.options.manifest import DEFAULT_ENCODING
 
 _SAMPLE_LINES = 100
 

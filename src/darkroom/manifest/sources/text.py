@@ -9,32 +9,17 @@ from collections.abc import Iterator
 from functools import partial
 
 from darkroom import storage
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError
 from darkroom.manifest.sources.state import SourceState
+from darkroom.options.manifest import DEFAULT_ENCODING
 
 MAX_LINE_CHARACTERS = 1 << 20
-DEFAULT_ENCODING = "utf-8"
 
 _CHUNK_BYTES = 1 << 20
 _SHOWN_BYTES = 40
 # What two bytes look like that are one letter in UTF-16, and what a file may begin with in it.
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
-
-
-def parse_encoding(name: str) -> str:
-    """Returns the name of an encoding as Python spells it.
-
-    Raises:
-        UsageError: There is no such encoding of text.
-    """
-    try:
-        "".encode(name)
-        return codecs.lookup(name).name
-    except (LookupError, TypeError, ValueError):
-        raise UsageError(
-            f"There is no encoding {name!r}.", "Known are utf-8, utf-16, windows-1252 and the like."
-        ) from None
 
 
 class TextFile:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from darkroom.options.training import InputOptions
+from darkroom.options.input import InputOptions
 from darkroom.profiling.benchmark.sample import InputSample
 
 _Array = np.ndarray[Any, np.dtype[Any]]

@@ -13,7 +13,8 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import StorageError, UsageError
-from darkroom.options.training import InputOptions, check_count, choose_short_side
+from darkroom.options.checks import check_count
+from darkroom.options.input import InputOptions, choose_short_side
 from darkroom.profiling.benchmark.comparison import (
     InputComparison,
     WayResult,

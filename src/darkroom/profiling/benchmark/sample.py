@@ -18,7 +18,7 @@ from darkroom.dataset import example
 from darkroom.dataset.splits import TRAIN
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError
-from darkroom.options.training import InputOptions, choose_short_side
+from darkroom.options.input import InputOptions, choose_short_side
 from darkroom.runtime import progress
 
 ONE_FILE, SHARDS, RESIZED, RAW, GZIP = "one", "shards", "resized", "raw", "gzip"

@@ -16,10 +16,10 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom.dataset.example import IMAGE_ENCODED, LABEL_NUMBER
-from darkroom.input.api import make_train_dataset
+from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.records import IMAGE_FEATURES, RecordSource
 from darkroom.input.service import distribute, run_dispatcher, run_worker
-from darkroom.options.training import MEMORY_CACHE, InputOptions
+from darkroom.options.input import MEMORY_CACHE, InputOptions
 from darkroom.profiling.benchmark.pillow import (
     PillowImages,
     PreloadedBatches,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from darkroom.options.validation import OFF
+from darkroom.runtime.text import format_count
 from darkroom.validation.findings import (
     CHECK_TITLES,
-    OFF,
     Finding,
     Histogram,
     Row,
     ValidationReport,
-    format_count,
     format_verdict,
 )
 from darkroom.validation.report.markup import Html, element, join_html

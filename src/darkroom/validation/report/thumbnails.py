@@ -10,7 +10,8 @@ from contextlib import closing
 from PIL import Image
 
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.prepare import ImageError, ImageOptions
+from darkroom.images.headers import ImageError
+from darkroom.options.image import ImageOptions
 
 THUMBNAIL_PIXELS = 96
 _JPEG_QUALITY = 82

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from darkroom import storage
 from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.runtime.text import format_count
 from darkroom.validation.findings import (
     CHECK_TITLES,
     Finding,
     Row,
     ValidationReport,
     format_accounting,
-    format_count,
     format_verdict,
 )
 from darkroom.validation.report.html import MAX_CLASSES, encode_html

@@ -1,0 +1,119 @@
+"""The last step of a conversion: rejects, labels and `dataset.json`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import PIL
+import simplejpeg
+
+from darkroom import storage
+from darkroom.conversion.output import ownership
+from darkroom.conversion.shard import ShardReport
+from darkroom.dataset import checksums, example, index, labels, layout, rejects
+from darkroom.dataset import commit as datasets
+from darkroom.dataset.commit import Dataset, Shard, Split
+from darkroom.dataset.layout import Folders
+from darkroom.dataset.schema import Kind
+from darkroom.manifest.table import Manifest, read_manifest
+from darkroom.options.conversion import ConversionOptions
+
+_FEATURE_TYPES = {Kind.INTEGER: "int64", Kind.FLOAT: "float", Kind.STRING: "bytes"}
+_IMAGE_FEATURES = {
+    example.IMAGE_ENCODED: "bytes",
+    example.IMAGE_FORMAT: "bytes",
+    example.IMAGE_HEIGHT: "int64",
+    example.IMAGE_WIDTH: "int64",
+    example.IMAGE_CHANNELS: "int64",
+    example.IMAGE_FILENAME: "bytes",
+    example.IMAGE_SOURCE_ID: "bytes",
+    example.IMAGE_SHA256: "bytes",
+}
+_LABEL_FEATURES = {example.LABEL_NUMBER: "int64", example.LABEL_TEXT: "bytes"}
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The last step of a conversion, run by a worker; see `__call__`.
+
+    Attributes:
+        folders: Where everything lies.
+        options: How the records were made.
+        max_rejects: Share of rejected rows over which nothing is committed; None for any.
+    """
+
+    folders: Folders
+    options: ConversionOptions
+    max_rejects: float | None = None
+
+    def __call__(self, reports: Sequence[ShardReport]) -> None:
+        """Writes rejects, label map and, unless too much was refused, `dataset.json`.
+
+        Args:
+            reports: What became of every shard, in order.
+        """
+        folders = self.folders
+        manifest = read_manifest(folders.manifest)
+        parts = [storage.join(folders.manifest_rejects, layout.REJECTS_FILE)]
+        parts += [report.rejects for report in reports if report.rejected]
+        rejected = rejects.write_rejects(folders.rejects, parts)
+        label_text = labels.format_labels(manifest.labels)
+        label_path = storage.join(folders.examples, layout.LABELS_FILE)
+        storage.write_bytes(label_path, label_text.encode(), known_part=True)
+        dataset = _make_dataset(manifest, self.options, reports, rejected)
+        over = self.max_rejects is not None and rejected > self.max_rejects * manifest.rows
+        committed = bool(dataset.written) and not over
+        if committed:
+            for split in dataset.splits:
+                storage.sync_folder(storage.join(folders.examples, layout.split_folder(split)))
+            files = index.list_index_files(folders.index)
+            checksums.write_sums(folders.index, [os.path.basename(file) for file in files])
+            datasets.write_dataset(folders.examples, dataset)
+        # Last, so that a run that is killed before the commit can be resumed.
+        ownership.end_attempt(folders, committed=committed)
+
+
+def _make_dataset(
+    manifest: Manifest, options: ConversionOptions, reports: Sequence[ShardReport], rejected: int
+) -> Dataset:
+    splits = {split: _collect_split(split, reports) for split in manifest.splits}
+    return Dataset(
+        format_version=datasets.FORMAT_VERSION,
+        fingerprint="",
+        options=describe_options(manifest, options),
+        checks=options.image.checks,
+        features=_describe_features(manifest),
+        labels=tuple(manifest.labels),
+        rows=manifest.rows,
+        written=sum(split.records for split in splits.values()),
+        rejected=rejected,
+        deduplicated=manifest.deduplicated,
+        splits=splits,
+    ).with_fingerprint()
+
+
+def _collect_split(split: str, reports: Sequence[ShardReport]) -> Split:
+    own = [report for report in reports if report.split == split]
+    shards = tuple(Shard(r.file, r.records, r.size_bytes, r.sha256) for r in own)
+    return Split(sum(shard.records for shard in shards), shards)
+
+
+def describe_options(manifest: Manifest, options: ConversionOptions) -> dict[str, Any]:
+    """Returns what the bytes depend on; re-encoded images also on the codecs' versions."""
+    return {
+        **asdict(options.image),
+        "compression": options.compression,
+        "num_shards": dict(options.num_shards),
+        "seed": manifest.seed,
+        "codecs": {"pillow": PIL.__version__, "simplejpeg": simplejpeg.__version__},
+    }
+
+
+def _describe_features(manifest: Manifest) -> dict[str, dict[str, str]]:
+    types = dict(_IMAGE_FEATURES) if manifest.has_images else {}
+    types |= _LABEL_FEATURES if manifest.has_labels else {}
+    types |= {name: _FEATURE_TYPES[Kind(kind)] for name, kind in manifest.inputs.items()}
+    return {name: {"type": types[name]} for name in sorted(types)}

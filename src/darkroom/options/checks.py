@@ -1,0 +1,60 @@
+"""Checks that options share."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from darkroom.errors import UsageError
+
+
+def pick_fields(options: Any, target: type) -> dict[str, Any]:
+    """Returns the values of those fields of a dataclass that another dataclass has, too, by name.
+
+    Args:
+        options: The one with values.
+        target: The class of the other one.
+    """
+    names = {each.name for each in dataclasses.fields(target)}
+    fields = (each.name for each in dataclasses.fields(options))
+    return {name: getattr(options, name) for name in fields if name in names}
+
+
+def _is_count(value: object, least: int, most: int | None = None) -> bool:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return value >= least and (most is None or value <= most)
+
+
+def check_pair(name: str, value: Any, what: str, least: int) -> tuple[int, int]:
+    """Returns an option that is two whole numbers, as a tuple.
+
+    Raises:
+        UsageError: It is something else, or a number is smaller than `least`.
+    """
+    pair = tuple(value) if isinstance(value, Iterable) else ()
+    if len(pair) != 2 or not all(_is_count(number, least) for number in pair):
+        raise UsageError(f"{name} is {value!r}, expected {what} at least {least}.")
+    return pair
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Checks that an option is one of some texts.
+
+    Raises:
+        UsageError: It is not.
+    """
+    if value not in choices:
+        raise UsageError(f"{name} is {value!r}, expected one of {', '.join(choices)}.")
+
+
+def check_count(name: str, value: object, least: int, most: int | None = None) -> None:
+    """Checks that an option is a whole number, and no truth value.
+
+    Raises:
+        UsageError: It is not, or is below the least or above the most.
+    """
+    if not _is_count(value, least, most):
+        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise UsageError(f"{name} is {value!r}, expected a whole number {limits}.")
