@@ -52,7 +52,7 @@ test: ## Run all tests
 	@$(IN_TFX) -m pytest -n $(WORKERS) --dist worksteal
 
 test-core: ## Run the quick tests that need neither tfx nor TensorFlow (PYTHON=3.10 to 3.13)
-	@$(IN_CORE) -m pytest -m 'not long and not slow' tests/core tests/packaging tests/container
+	@$(IN_CORE) -m pytest -m 'not long and not slow and not newest and not tensorflow and not tfx'
 
 test-newest: ## Try notebooks with the newest packages, without constraints (PYTHON=3.12 or 3.13)
 	@$(IN_NEWEST) -m pytest -m newest tests/notebooks

@@ -15,6 +15,8 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from darkroom.components import entrypoint, executor_io
 from darkroom.errors import DataError, UsageError
 
+pytestmark = pytest.mark.tfx
+
 REJECTS = {"instanceSchema": "title: darkroom.Rejects\ntype: object\n"}
 HTML = {"schemaTitle": "system.HTML", "schemaVersion": "0.0.1"}
 LOGS = {"schemaTitle": "system.Artifact"}

@@ -14,6 +14,8 @@ from darkroom.validation.statistics import as_list_array, make_feature_batch
 
 from .conftest import convert_source, read_csv, write_csv
 
+pytestmark = pytest.mark.tfx
+
 
 def _read(statistics, split: str):
     path = Path(statistics.uri, f"Split-{split}", "FeatureStats.pb")

@@ -22,6 +22,8 @@ from darkroom.options.conversion import ConversionOptions
 
 from .conftest import convert_source
 
+pytestmark = pytest.mark.tfx
+
 OUTPUTS = ("examples", "index", "rejects")
 
 

@@ -18,6 +18,8 @@ from darkroom.validation.findings import Anomaly
 
 from .conftest import convert_source, read_csv, write_csv
 
+pytestmark = pytest.mark.tfx
+
 
 @pytest.fixture
 def anomalies(new_artifact):

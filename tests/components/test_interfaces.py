@@ -31,6 +31,8 @@ from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
 from darkroom.options.validation import ValidationOptions
 
+pytestmark = pytest.mark.tfx
+
 
 @pytest.fixture
 def components():

@@ -12,6 +12,8 @@ from darkroom.components.manifest_gen.executor import Executor
 from darkroom.errors import DataError
 from darkroom.options.manifest import ManifestOptions
 
+pytestmark = pytest.mark.tfx
+
 
 def _run(source: str, new_artifact, options: ManifestOptions):
     manifest, rejects = new_artifact(ImageManifest), new_artifact(Rejects)

@@ -17,6 +17,8 @@ from darkroom.components.system_artifacts import ClassificationMetrics, Metrics
 from darkroom.errors import DataError
 from darkroom.validation.findings import ValidationReport as Report
 
+pytestmark = pytest.mark.tfx
+
 CONFUSIONS = {(0, 0): 5.0, (0, 1): 1.0, (1, 1): 4.0, (2, 0): 2.0}
 
 

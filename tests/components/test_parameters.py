@@ -15,6 +15,8 @@ from darkroom.options.validation import ValidationOptions
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.pipeline import create_pipeline
 
+pytestmark = pytest.mark.tfx
+
 MANIFEST = {
     "source": "gs://b/a.csv",
     "options": ManifestOptions().to_json(),

@@ -19,6 +19,8 @@ from darkroom.components.pusher import executor, saved_model
 from darkroom.errors import StorageError
 from darkroom.storage import copies
 
+pytestmark = pytest.mark.tfx
+
 FILES = (
     "assets/.vocabulary",
     "fingerprint.pb",

@@ -15,7 +15,7 @@ from darkroom.dataset.commit import check_files, read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.tfrecord import read_records
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.tfx, pytest.mark.e2e]
 
 
 def _run_demo(root: Path, *arguments: str) -> tuple[int, str, str]:
@@ -193,7 +193,7 @@ def build(num_classes, image_size):
 """
 
 
-# tests/tensorflow/test_resuming.py kills a training without a pipeline around it.
+# tests/training/test_resuming.py kills a training without a pipeline around it.
 @pytest.mark.long
 def test_a_killed_training_goes_on_where_it_stopped(demo, tmp_path):
     root, _ = demo

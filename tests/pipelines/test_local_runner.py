@@ -15,6 +15,8 @@ from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local.lineage import read_latest_run
 from darkroom.pipelines.local_runner import run_locally
 
+pytestmark = pytest.mark.tfx
+
 SCHEMA = """
 feature { name: "image/height" type: INT int_domain { min: 8 max: 16 } }
 feature { name: "image/width" type: INT }

@@ -31,6 +31,8 @@ from darkroom.pipelines.local.lineage import NodeRun, make_connection_config, re
 
 from .service_cache import ServiceCache
 
+pytestmark = pytest.mark.tfx
+
 README = Path(__file__).parents[2] / "README.md"
 NAME = "own"
 

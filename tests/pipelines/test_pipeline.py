@@ -5,6 +5,8 @@ import pytest
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.pipeline import create_pipeline, make_eval_config
 
+pytestmark = pytest.mark.tfx
+
 
 @pytest.fixture
 def config(tmp_path) -> PipelineConfig:

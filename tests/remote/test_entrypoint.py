@@ -11,7 +11,7 @@ import pytest
 from darkroom import storage
 from darkroom.pipelines.config import PipelineConfig
 
-from ..pipelines.launcher import (  # noqa: TID252
+from ..pipelines.launcher import (
     Launcher,
     TaskRun,
     compile_spec,
@@ -19,6 +19,8 @@ from ..pipelines.launcher import (  # noqa: TID252
 )
 from .conftest import Proxy
 from .test_flows import make_image, read_files
+
+pytestmark = pytest.mark.tfx
 
 # Beam's portable runner with its service in this process: everything goes through the protocol by
 # which Flink and Spark are reached.

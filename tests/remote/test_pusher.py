@@ -14,6 +14,8 @@ from .conftest import Proxy
 
 pusher = pytest.importorskip("darkroom.components.pusher.executor")
 
+pytestmark = pytest.mark.tfx
+
 CONTENT = {
     "assets/.vocabulary": b"a\n",
     "fingerprint.pb": b"fingerprint",

@@ -1,0 +1,255 @@
+import io
+import json
+import random
+
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from darkroom.audit.duplicates import Duplicates, find_duplicates, format_duplicates
+from darkroom.cli.commands import main
+from darkroom.conversion.convert import convert
+from darkroom.dataset.index import list_index_files
+from darkroom.dataset.keys import make_key
+from darkroom.errors import DataError, UsageError
+
+pytestmark = pytest.mark.slow
+
+# Images with the same letter have the same bytes; with the same letter in the other case, the same
+# pixels in other bytes.
+ROWS = [
+    ("TRAIN", "a1", "cat"),
+    ("TRAIN", "a2", "cat"),
+    ("TEST", "a3", "cat"),
+    ("VALIDATION", "A4", "cat"),
+    ("TRAIN", "b1", "cat"),
+    ("TRAIN", "b2", "dog"),
+    ("TRAIN", "c1", "dog"),
+    ("TRAIN", "C2", "dog"),
+    ("TRAIN", "d1", "dog"),
+    ("TEST", "e1", "dog"),
+]
+COLUMNS = ["group", "kind", "key", "row", "uri", "split", "label", "keep"]
+COLUMNS += ["labels_differ", "splits_differ"]
+
+
+def draw(name):
+    """Returns a PNG: its letter makes the pixels, the case of it how they are packed."""
+    pixels = np.random.default_rng(ord(name[0].lower())).integers(0, 256, (9, 9, 3), np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG", compress_level=1 if name[0].islower() else 9)
+    return file.getvalue() + (b"" if name[0].islower() else b"more")
+
+
+@pytest.fixture
+def source(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for _, name, _ in ROWS:
+        (folder / f"{name}.png").write_bytes(draw(name))
+    return write_rows(folder, ROWS)
+
+
+def write_rows(folder, rows):
+    lines = [f"{split},{name}.png,{label}" for split, name, label in rows]
+    (folder / "m.csv").write_text("split,image_uri,label\n" + "\n".join(lines))
+    return folder / "m.csv"
+
+
+def read(path):
+    return pq.read_table(path).to_pylist()
+
+
+def name_of(row):
+    return row["uri"].rpartition("/")[2].partition(".")[0]
+
+
+def list_names(path):
+    groups = {}
+    for row in read(path):
+        names = groups.setdefault((row["group"], row["kind"]), {})
+        names[name_of(row)] = row["keep"]
+    return list(groups.values()), [kind for _, kind in groups]
+
+
+def test_images_of_the_same_bytes_or_pixels_are_grouped(source, tmp_path):
+    convert(source, tmp_path / "out")
+    found = find_duplicates(tmp_path / "out")
+
+    groups, kinds = list_names(found.path)
+    in_kind = {kind: [g for g, k in zip(groups, kinds, strict=True) if k == kind] for kind in kinds}
+    small_key = min(("c1", "C2"), key=lambda name: make_key(f"{name}.png"))
+    assert sorted(in_kind["bytes"], key=sorted) == [
+        {"a1": False, "a2": False, "a3": True},
+        {"b1": True, "b2": True},
+    ]
+    assert sorted(in_kind["pixels"], key=len) == [
+        {"c1": small_key == "c1", "C2": small_key == "C2"},
+        {"a1": False, "a2": False, "a3": True, "A4": False},
+    ]
+    assert found.path == str(tmp_path / "out" / "duplicates.parquet")
+    assert pq.read_schema(found.path).names == COLUMNS
+    counts = (found.bytes_groups, found.pixels_groups, found.surplus)
+    assert counts == (2, 2, 4)
+    assert (found.labels_differ, found.splits_differ, found.has_pixels) == (1, 2, True)
+
+
+def test_a_group_says_what_differs_and_comes_with_what_is_kept(source, tmp_path):
+    convert(source, tmp_path / "out")
+    rows = read(find_duplicates(tmp_path / "out").path)
+    assert {
+        (row["labels_differ"], row["splits_differ"]) for row in rows if "b" in name_of(row)
+    } == {(True, False)}
+    (kept, *others) = [row for row in rows if row["kind"] == "bytes" and name_of(row)[0] == "a"]
+    assert (name_of(kept), kept["split"], kept["row"]) == ("a3", "test", 3)
+    assert (kept["labels_differ"], kept["splits_differ"]) == (False, True)
+    assert kept["key"] == make_key("a3.png")
+    assert [row["key"] for row in others] == sorted(row["key"] for row in others)
+    assert [row["group"] for row in rows] == sorted(row["group"] for row in rows)
+
+
+@pytest.mark.slow
+def test_what_is_kept_does_not_depend_on_the_order_of_the_rows(source, tmp_path):
+    results = []
+    for seed in range(3):
+        rows = list(ROWS)
+        random.Random(seed).shuffle(rows)
+        convert(write_rows(source.parent, rows), tmp_path / f"{seed}", num_shards=1 + seed)
+        table = pq.read_table(find_duplicates(tmp_path / f"{seed}").path).drop(["row"])
+        results.append(table.to_pylist())
+    assert results[0] == results[1] == results[2]
+
+
+def test_the_next_run_leaves_out_what_is_not_kept(source, tmp_path):
+    first = convert(source, tmp_path / "out")
+    found = find_duplicates(tmp_path / "out", tmp_path / "twice.parquet")
+    second = convert(source, tmp_path / "next", exclude=found.path)
+
+    assert (first.written, first.deduplicated) == (10, 0)
+    assert (second.written, second.deduplicated, second.rejected) == (6, 4, {})
+    assert second.rows == second.written + second.num_rejected + second.deduplicated
+    again = find_duplicates(tmp_path / "next")
+    assert (again.surplus, again.splits_differ, again.labels_differ) == (0, 0, 1)
+    index = [pq.read_table(path) for path in list_index_files(second.index_dir)]
+    names = {name_of(row) for table in index for row in table.to_pylist()}
+    assert {"a3", "b1", "b2", "d1", "e1"} < names
+
+
+@pytest.mark.slow
+def test_another_list_is_another_source(source, tmp_path):
+    path = tmp_path / "list.txt"
+    path.write_text("d1.png\n")
+    assert convert(source, tmp_path / "out", exclude=path).deduplicated == 1
+    assert convert(source, tmp_path / "out", exclude=path).already_complete
+    path.write_text("d1.png\ne1.png\n")
+    assert convert(source, tmp_path / "out", exclude=path, overwrite=True).deduplicated == 2
+    assert not convert(source, tmp_path / "out", overwrite=True).already_complete
+
+
+def test_a_list_in_the_output_is_refused(source, tmp_path):
+    convert(source, tmp_path / "out")
+    found = find_duplicates(tmp_path / "out")
+    with pytest.raises(UsageError, match="lies in the output") as caught:
+        convert(source, tmp_path / "out", exclude=found.path, overwrite=True)
+    assert "--output" in caught.value.hint
+
+
+def test_the_list_is_part_of_the_dataset(source, tmp_path):
+    convert(source, tmp_path / "out")
+    find_duplicates(tmp_path / "out")
+    assert convert(source, tmp_path / "out").already_complete
+    assert main(["verify", str(tmp_path / "out")]) == 0
+    convert(source, tmp_path / "out", overwrite=True, seed=1)
+    assert not (tmp_path / "out" / "duplicates.parquet").exists()
+
+
+def test_without_pixels_only_bytes_are_compared(source, tmp_path):
+    convert(source, tmp_path / "out", checks="header")
+    found = find_duplicates(tmp_path / "out")
+    assert (found.bytes_groups, found.pixels_groups, found.has_pixels) == (2, 0, False)
+
+
+def test_a_dataset_without_duplicates_has_an_empty_list(source, tmp_path):
+    convert(write_rows(source.parent, ROWS[-2:]), tmp_path / "out")
+    found = find_duplicates(tmp_path / "out")
+    assert (found.bytes_groups, found.pixels_groups, found.surplus) == (0, 0, 0)
+    assert pq.read_table(found.path).num_rows == 0
+    assert convert(source, tmp_path / "next", exclude=found.path).written == 2
+
+
+def test_rows_without_label_contradict_nobody(source, tmp_path):
+    schema = {"image_uri": "image", "split": "split"}
+    convert(source, tmp_path / "out", schema=schema)
+    found = find_duplicates(tmp_path / "out")
+    assert (found.bytes_groups, found.labels_differ) == (2, 0)
+    assert {row["labels_differ"] for row in read(found.path)} == {False}
+
+
+def test_what_is_no_dataset_is_named(tmp_path):
+    with pytest.raises(DataError, match="out"):
+        find_duplicates(tmp_path / "out")
+
+
+def test_a_damaged_index_is_named(source, tmp_path):
+    result = convert(source, tmp_path / "out", num_shards=1)
+    for path in list_index_files(result.index_dir):
+        with open(path, "r+b") as file:
+            file.truncate(50)
+    with pytest.raises(DataError, match="index"):
+        find_duplicates(tmp_path / "out")
+
+
+def test_the_command_says_what_it_found(source, tmp_path, capsys):
+    convert(source, tmp_path / "out")
+    assert main(["duplicates", str(tmp_path / "out"), "--output", f"{tmp_path}/x.parquet"]) == 0
+    text = capsys.readouterr().out
+    assert "To leave out  4 images" in text
+    assert "Two labels    1 group, of which" in text
+    assert main(["duplicates", str(tmp_path / "out"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["surplus"] == 4
+    arguments = ["convert", str(source), "--output-dir", f"{tmp_path}/next", "--json"]
+    assert main([*arguments, "--exclude", f"{tmp_path}/x.parquet"]) == 0
+    assert json.loads(capsys.readouterr().out)["deduplicated"] == 4
+
+
+@pytest.mark.long
+def test_many_groups_need_little_memory(tmp_path, monkeypatch):
+    """Records in pairs: more than the limit holds, so it must go by disk."""
+    monkeypatch.setattr("darkroom.storage.database._MEMORY", "128MB")
+    from darkroom.audit import duplicates
+    from darkroom.storage.database import open_database
+
+    query = """CREATE VIEW records AS SELECT md5(i::VARCHAR) AS key, i AS row,
+        '/a/folder/somewhere/' || i AS uri, 'train' AS split, 'cat' AS label,
+        sha256((i // 2)::VARCHAR) AS sha256, md5((i // 2)::VARCHAR) AS pixel_hash
+        FROM range(300000) t(i)"""
+    with open_database(str(tmp_path)) as connection:
+        connection.execute(query)
+        path = str(tmp_path / "x.parquet")
+        found = duplicates._write_groups(connection, path, True, str(tmp_path))
+    assert (found.bytes_groups, found.pixels_groups, found.surplus) == (150_000, 0, 150_000)
+    assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE keep").fetchall() == [(150_000,)]
+
+
+@pytest.mark.parametrize(("has_pixels", "pixels"), [(True, "1 group"), (False, "unknown (needs")])
+def test_one_is_singular(has_pixels, pixels):
+    found = Duplicates("x", 1, 1, 1, 0, 2, has_pixels=has_pixels)
+    lines = format_duplicates(found).splitlines()
+    assert lines[0] == "Same bytes    1 group"
+    assert lines[1].startswith(f"Same pixels   {pixels}")
+    assert lines[2] == "In two splits 2 groups"
+    assert lines[3].startswith("Two labels    0 groups,")
+    assert lines[4] == "To leave out  1 image"
+
+
+def test_what_is_left_out_is_told_in_singular_and_plural(source, tmp_path, capsys):
+    for names, said in (
+        ("d1.png\n", "1 row left out, as"),
+        ("d1.png\nc1.png\n", "2 rows left out, as"),
+    ):
+        (tmp_path / "list.txt").write_text(names)
+        arguments = ["convert", str(source), "--output-dir", f"{tmp_path}/out", "--overwrite"]
+        assert main([*arguments, "--exclude", f"{tmp_path}/list.txt"]) == 0
+        assert f"{said} {tmp_path}/list.txt says.\n" in capsys.readouterr().err

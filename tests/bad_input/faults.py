@@ -1,0 +1,147 @@
+"""Writes docs/bad-input.md from the tests that are marked as bad inputs.
+
+A test, in whatever folder below tests/, says which row of the catalogue it covers:
+
+    @pytest.mark.fault(27, "missing file", "the row is rejected", code="`missing`", hint="...")
+    def test_missing_file_costs_its_own_row(...): ...
+
+The marks may be stacked, and stand in `pytest.param(..., marks=pytest.mark.fault(...))`. Numbers
+run from 1 to 68, system faults are "S1" to "S8". The texts are Markdown, written out or constants
+of the module: this script reads the tests' source and imports none, so no test imports it either.
+
+    python tests/bad_input/faults.py            writes the page
+    python tests/bad_input/faults.py --check    exits 1 when the page is another
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "bad-input.md"
+NUMBERS = range(1, 69)
+
+_SECTIONS = {
+    "CSV and other lists": range(1, 27),
+    "Paths and URIs": range(27, 41),
+    "Images": range(41, 62),
+    "Labels and the dataset": range(62, 69),
+}
+_HEAD = """# Bad input
+
+What darkroom does with what goes wrong. This page is written by
+`python tests/bad_input/faults.py` from the tests that show it: every line is a test, and a
+line without its test cannot be here.
+
+A **rejected** row costs nothing but itself: its row number, URI, reason code and what is wrong
+stand in `rejects.parquet` and `rejects.jsonl`, and rows = written + rejected + deduplicated. More
+rejected rows than `--max-rejects` (1 % unless given) end the run with exit code 1, without a
+dataset. **Refused** means that nothing is written: the message says what is wrong, where, and what
+to do; the exit code is 1 for data, 2 for usage, 3 for the environment. A **finding** is what
+ImageValidator reports after the conversion; its policy (fail, warn, off) decides whether the gate
+stops the pipeline. Where no code stands, the input is taken as it is meant.
+"""
+_TABLE = """
+| # | input | what darkroom does | code | hint | test |
+| --- | --- | --- | --- | --- | --- |
+"""
+
+
+class Fault(NamedTuple):
+    """A mark: what goes in, what comes out, and the test that shows it."""
+
+    number: int | str
+    input: str
+    behaviour: str
+    code: str
+    hint: str
+    test: str
+    path: str
+
+    def format(self) -> str:
+        """Returns the line of the table."""
+        where = f"[`{self.test}`](../{self.path})"
+        cells = (str(self.number), self.input, self.behaviour, self.code, self.hint, where)
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def read_faults(folder: Path = ROOT / "tests") -> list[Fault]:
+    """Returns the marks of all tests below a folder, by number, then by file and line."""
+    found: list[Fault] = []
+    for path in sorted(folder.rglob("test_*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "mark.fault(" in text:
+            name = path.relative_to(ROOT).as_posix()
+            found.extend(_find_marks(ast.parse(text, str(path)), name))
+    return sorted(found, key=lambda fault: _as_order(fault.number))
+
+
+def _find_marks(tree: ast.Module, path: str) -> Iterator[Fault]:
+    constants = {
+        ast.unparse(node.targets[0]): node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            for decorator in node.decorator_list:
+                for call in ast.walk(decorator):
+                    if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("mark.fault"):
+                        yield _make_fault(call, constants, node.name, path)
+
+
+def _make_fault(
+    call: ast.Call, constants: Mapping[str, ast.Constant], test: str, path: str
+) -> Fault:
+    def read(node: ast.expr) -> Any:
+        return ast.literal_eval(constants.get(ast.unparse(node), node))
+
+    def take(
+        number: int | str, input: str, behaviour: str, *, code: str = "", hint: str = ""
+    ) -> Fault:
+        return Fault(number, input, behaviour, code, hint, test, path)
+
+    arguments = [read(argument) for argument in call.args]
+    named = {str(word.arg): read(word.value) for word in call.keywords}
+    return take(*arguments, **named)
+
+
+def _as_order(number: int | str) -> tuple[bool, int]:
+    return isinstance(number, str), int(str(number).lstrip("S"))
+
+
+def format_page(faults: Iterable[Fault]) -> str:
+    """Returns the text of docs/bad-input.md."""
+    faults = list(faults)
+    text = _HEAD
+    for title, numbers in _SECTIONS.items():
+        text += _format_section(title, [fault for fault in faults if fault.number in numbers])
+    return text + _format_section("The system", [f for f in faults if isinstance(f.number, str)])
+
+
+def _format_section(title: str, faults: list[Fault]) -> str:
+    lines = "".join(fault.format() for fault in faults)
+    return f"\n## {title}\n{_TABLE}{lines}" if faults else ""
+
+
+def main() -> int:
+    """Writes the page, or with `--check` compares it; returns the exit code."""
+    faults = read_faults()
+    text = format_page(faults)
+    if missing := sorted(set(NUMBERS) - {fault.number for fault in faults}):
+        print(f"No test is marked for {missing}", file=sys.stderr)
+    if "--check" not in sys.argv:
+        PAGE.write_text(text, encoding="utf-8")
+        return 0
+    is_current = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text
+    if not is_current:
+        print(f"{PAGE} is another: run python {Path(__file__).relative_to(ROOT)}", file=sys.stderr)
+    return int(bool(missing) or not is_current)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

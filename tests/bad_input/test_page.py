@@ -1,0 +1,43 @@
+"""docs/bad-input.md is what the marks of the tests say, and no row of the catalogue is without."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from darkroom.dataset.rejects import HINTS
+
+pytestmark = pytest.mark.slow
+
+_ROOT = Path(__file__).parents[2]
+_SOURCES = _ROOT / "src" / "darkroom"
+_REASON = re.compile(r"(?:ImageError|RowError|BadRow)\(\s*(?:row, )?\"(\w+)\"")
+
+
+def test_page_is_what_the_tests_say() -> None:
+    script = Path(__file__).with_name("faults.py")
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_reason_code_has_a_hint() -> None:
+    """Of those that stand where an error is made; `plan` and others look at what comes out."""
+    sources = (path.read_text() for path in _SOURCES.rglob("*.py"))
+    found = {code for text in sources for code in _REASON.findall(text)}
+    assert len(found) > 15
+    assert found - HINTS.keys() == set()
+
+
+def test_every_reason_code_of_the_page_has_a_hint() -> None:
+    codes = {
+        code
+        for line in (_ROOT / "docs" / "bad-input.md").read_text().splitlines()
+        if re.match(r"\| (\d|S)", line)
+        for code in re.findall(r"`(\w+)`", line.replace("\\|", "").split(" | ")[3])
+    }
+    assert codes
+    assert codes - HINTS.keys() == set()

@@ -1,0 +1,65 @@
+"""The label map: every usable label has one number, and keeps it through its file."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from darkroom.dataset.labels import (
+    build_label_map,
+    format_labels,
+    is_printable,
+    normalise_label,
+    parse_labels,
+)
+
+pytestmark = pytest.mark.slow
+
+_LABELS = st.one_of(
+    st.sampled_from(["007", "7", "é", "e\u0301", "\ufeffcat", "a b", "None", "nan"]),
+    st.text(max_size=10),
+)
+
+
+def usable(texts):
+    """Returns the labels that cells hold, as the manifest takes them."""
+    labels = map(normalise_label, texts)
+    return [label for label in labels if label and is_printable(label)]
+
+
+@given(_LABELS)
+def test_to_normalise_twice_changes_nothing(text):
+    label = normalise_label(text)
+    assert normalise_label(label) == label
+    assert label == label.strip()
+    assert unicodedata.is_normalized("NFC", label)
+
+
+@given(st.lists(_LABELS, max_size=12))
+@example(["\ufeffcat", "dog"])
+@example(["cat\ufeff", "\u2028", "\x85", "\x1c"])
+def test_a_label_file_holds_the_map_that_was_written(texts):
+    label_map = build_label_map(usable(texts))
+    assert parse_labels(format_labels(label_map)) == label_map
+    label_file = format_labels(label_map).encode()
+    assert label_file.count(b"\n") == len(label_map)
+    assert parse_labels(label_file.replace(b"\n", b"\r\n").decode()) == label_map
+
+
+@given(st.lists(_LABELS, min_size=1, max_size=12), st.data())
+def test_numbers_do_not_depend_on_the_order_of_rows(texts, data):
+    labels = usable(texts)
+    shuffled = data.draw(st.permutations(labels))
+    label_map = build_label_map(labels)
+    assert build_label_map(shuffled) == label_map
+    assert label_map == sorted(set(labels))
+
+
+@given(st.lists(_LABELS, min_size=1, max_size=12))
+def test_a_given_order_is_kept(texts):
+    given_map = list(dict.fromkeys(usable(texts))) or ["only"]
+    given_map.reverse()
+    assert build_label_map(["unseen"], given_map) == given_map

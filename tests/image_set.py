@@ -1,0 +1,68 @@
+"""A small data set of image files with a CSV, good and with faults."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+LABELS = ("cat", "dog", "owl")
+
+
+class ImageSet:
+    """A CSV and its images.
+
+    Attributes:
+        folder: Where they lie.
+        rows: The CSV's rows: split, path, label.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rows: list[tuple[Any, ...]] = []
+
+    @property
+    def csv(self) -> Path:
+        """Writes the CSV as the rows are now, and returns its path."""
+        path = self.folder / "images.csv"
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([("split", "image_uri", "label"), *self.rows])
+        return path
+
+    def add(self, split: str, name: str, label: str, data: bytes | None) -> None:
+        """Adds a row, and its file unless `data` is None."""
+        if data is not None:
+            (self.folder / name).write_bytes(data)
+        self.rows.append((split, name, label))
+
+
+@pytest.fixture
+def image_set(tmp_path: Path) -> ImageSet:
+    """Forty different PNGs of three labels: 32 to train, 8 to evaluate."""
+    rng = np.random.default_rng(11)
+    images = ImageSet(tmp_path / "images")
+    images.folder.mkdir()
+    for number in range(40):
+        pixels = rng.integers(0, 256, (9, 7, 3), np.uint8)
+        name = f"{number:02d}.png"
+        Image.fromarray(pixels).save(images.folder / name)
+        split = "VALIDATION" if number % 5 == 4 else "TRAIN"
+        images.add(split, name, LABELS[number % 3], None)
+    return images
+
+
+@pytest.fixture
+def faulty_set(image_set: ImageSet) -> ImageSet:
+    """The same with eight rows more: four refused on reading, three in the manifest, one twice."""
+    image_set.add("TRAIN", "page.jpg", "cat", b"<html>no</html>")
+    image_set.add("TRAIN", "none.jpg", "cat", b"")
+    image_set.add("TRAIN", "gone.jpg", "dog", None)
+    image_set.add("TEST", "cut.png", "dog", (image_set.folder / "00.png").read_bytes()[:-9])
+    image_set.add("TRAIN", "03.png", "", None)  # no label
+    image_set.add("TEST", "01.png", "dog", None)  # in TRAIN before: both go
+    image_set.rows.append(image_set.rows[2])
+    return image_set

@@ -1,0 +1,382 @@
+"""Images that are prepared in another process: the same outcome, and faults cost their own row."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from darkroom.images import decoders, sandbox
+from darkroom.images.decoders import ImagePreparer
+from darkroom.images.headers import ImageError
+from darkroom.images.memory import MemoryBudget, MemoryNeededError, Need
+from darkroom.images.prepare import prepare_image, prepare_plain
+from darkroom.images.sandbox import DecoderProcess, DecoderStartError
+from darkroom.options.image import ImageOptions
+
+pytestmark = pytest.mark.slow
+
+OPTIONS = ImageOptions()
+BOMBS = Path(__file__).parent / "bad_input" / "bombs.py"
+
+# What a decoder with a fault does with an image, by its first bytes.
+FAULTY = """
+import os, signal, sys, time
+from darkroom.images import prepare as images
+from darkroom.images import sandbox_child
+def prepare(data, options, reserve):
+    name = data[-5:]
+    if name == b"CRASH": os.kill(os.getpid(), signal.SIGSEGV)
+    if name == b"ABORT": os.abort()
+    if name == b"LEAVE": os._exit(3)
+    if name == b"SLEEP": time.sleep(60)
+    if name == b"NOISE": os.write(0, b"x" * 99)
+    if name == b"RAISE": raise RuntimeError("no such luck")
+    if name == b"EATER": return bytes(1 << 32)
+    if name == b"WASTE":
+        prepare.waste = getattr(prepare, "waste", b"") + bytes(40 << 20)
+    return images.prepare_image(data, options, reserve)
+sandbox_child.prepare_image = prepare
+"""
+
+
+@pytest.fixture
+def photo() -> Image.Image:
+    y, x = np.mgrid[0:24, 0:40]
+    return Image.fromarray(np.stack([x * 6, y * 10, 255 - x * 3 - y * 4], -1).astype(np.uint8))
+
+
+@pytest.fixture
+def preparer():
+    preparer = ImagePreparer(OPTIONS, deadline_seconds=20)
+    yield preparer
+    preparer.close()
+
+
+@pytest.fixture
+def faulty(monkeypatch):
+    program = sandbox._PROGRAM.replace("serve(Image", FAULTY + "serve(Image")
+    monkeypatch.setattr(sandbox, "_PROGRAM", program)
+    preparer = ImagePreparer(OPTIONS, deadline_seconds=1)
+    yield preparer
+    preparer.close()
+
+
+def save(image: Image.Image, kind: str, **options) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def find_children() -> list[int]:
+    """Returns the processes that this one has started and that are still there."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            stat = Path("/proc", pid, "stat").read_text()
+            command = Path("/proc", pid, "cmdline").read_bytes()
+        except OSError:
+            continue
+        if stat.rpartition(")")[2].split()[1] == str(os.getpid()) and b"serve(" in command:
+            found.append(int(pid))
+    return found
+
+
+def refuse(preparer: ImagePreparer, data: bytes) -> tuple[str, str]:
+    with pytest.raises(ImageError) as error:
+        preparer.prepare(data)
+    return error.value.reason, error.value.detail
+
+
+def test_the_outcome_is_that_of_prepare_image(photo, preparer):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    forms = [save(photo, kind) for kind in ("PNG", "GIF", "BMP", "WEBP", "TIFF")]
+    forms += [save(photo.quantize(8), "PNG"), save(photo.convert("CMYK"), "JPEG")]
+    forms += [save(photo, "JPEG", exif=exif, icc_profile=b"odd"), save(photo, "PNG", exif=exif)]
+    for data in forms:
+        assert prepare_plain(data, OPTIONS) is None
+        assert preparer.prepare(data) == prepare_image(data, OPTIONS)
+    assert len(find_children()) == 1
+
+
+def test_bytes_that_stay_are_not_sent_back(photo, preparer):
+    data = save(photo, "PNG")
+    assert preparer.prepare(data).encoded is data
+
+
+def test_options_hold_in_the_other_process(photo):
+    options = ImageOptions("header", 12)
+    preparer = ImagePreparer(options)
+    data = save(photo, "BMP")
+    assert preparer.prepare(data) == prepare_image(data, options)
+    assert preparer.prepare(data).height == 12
+    preparer.close()
+
+
+def test_plain_images_need_no_other_process(photo):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    full, header = ImagePreparer(OPTIONS), ImagePreparer(ImageOptions("header"))
+    for data in (
+        save(photo, "JPEG", progressive=True),
+        save(photo.convert("L"), "JPEG"),
+        save(photo, "JPEG", exif=exif),
+        save(photo, "JPEG", icc_profile=b"stays with its bytes"),
+    ):
+        assert full.prepare(data) == prepare_image(data, OPTIONS)
+    png = save(photo, "PNG")
+    assert header.prepare(png).encoded is png
+    assert refuse(full, b"")[0] == "empty"
+    assert refuse(full, b"<html>")[0] == "not_an_image"
+    assert find_children() == []
+
+
+def test_a_refusal_is_that_of_prepare_image(photo, preparer):
+    data = save(photo, "PNG")
+    assert refuse(preparer, data[:-20]) == ("truncated", "it ends early")
+    data = save(photo, "BMP")
+    assert refuse(preparer, data[:200])[0] == "truncated"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "detail"),
+    [
+        (b"CRASH", "decoder_crash", "its decoder died of SIGSEGV"),
+        (b"ABORT", "decoder_crash", "its decoder died of SIGABRT"),
+        (b"LEAVE", "decoder_crash", "its decoder ended with exit code 3"),
+        (b"NOISE", "decoder_crash", "its decoder"),
+        (b"RAISE", "decoder_crash", "its decoder raised RuntimeError: no such luck"),
+        (b"SLEEP", "decoder_timeout", "decoding it took more than 1 s and was stopped"),
+        (b"EATER", "decoder_memory", "it takes more memory than its size asks for"),
+    ],
+)
+def test_a_decoder_with_a_fault_costs_its_own_row(photo, faulty, name, reason, detail):
+    good = save(photo, "BMP")
+    assert faulty.prepare(good).width == 40
+    found = refuse(faulty, good + name)
+    assert found[0] == reason
+    assert found[1].startswith(detail)
+    assert faulty.prepare(good) == prepare_image(good, OPTIONS)
+
+
+def test_an_image_does_not_pay_for_those_before_it(photo, faulty):
+    good = save(photo, "BMP")
+    # Each leaves 40 MiB behind, which alone would be allowed.
+    for _ in range(4):
+        assert faulty.prepare(good + b"WASTE").width == 40
+
+
+def test_a_process_that_was_killed_meanwhile_is_replaced(photo, preparer):
+    data = save(photo, "PNG")
+    preparer.prepare(data)
+    [pid] = find_children()
+    os.kill(pid, signal.SIGKILL)
+    assert preparer.prepare(data).width == 40
+    assert find_children() != [pid]
+
+
+def test_threads_get_a_process_each_up_to_the_number_of_cores(photo, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    preparer = ImagePreparer(OPTIONS)
+    images = [save(photo.rotate(angle), "PNG") for angle in range(40)]
+    with ThreadPoolExecutor(5) as pool:
+        found = list(pool.map(preparer.prepare, images * 2))
+    assert found == [prepare_image(data, OPTIONS) for data in images] * 2
+    assert len(find_children()) == 2
+    preparer.close()
+    assert find_children() == []
+
+
+def test_closing_interrupts_what_is_on_its_way(photo, faulty, monkeypatch):
+    faulty.prepare(save(photo, "BMP"))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(faulty.prepare, save(photo, "BMP") + b"SLEEP")
+        time.sleep(0.2)
+        started = time.monotonic()
+        faulty.close()
+        with pytest.raises(InterruptedError):
+            waiting.result()
+        assert time.monotonic() - started < 0.7
+    with pytest.raises(InterruptedError):
+        faulty.prepare(save(photo, "BMP"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_the_other_process_is_confined(photo, preparer, monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
+    preparer.prepare(save(photo, "PNG"))
+    [pid] = find_children()
+    limits = Path(f"/proc/{pid}/limits").read_text()
+    found = {line[:26].strip(): line[26:47].strip() for line in limits.splitlines()}
+    assert found["Max core file size"] == "0"
+    assert found["Max file size"] == "0"
+    assert found["Max open files"] == "32"
+    assert int(found["Max cpu time"]) <= 26
+    assert 64 << 20 < int(found["Max address space"]) < 300 << 20
+    assert "NoNewPrivs:\t1" in Path(f"/proc/{pid}/status").read_text()
+    assert b"hidden" not in Path(f"/proc/{pid}/environ").read_bytes()
+    modules = Path(f"/proc/{pid}/maps").read_text()
+    assert "tensorflow" not in modules
+    assert "apache_beam" not in modules
+
+
+def test_the_other_process_ends_with_this_one(photo, tmp_path):
+    path = tmp_path / "image.png"
+    path.write_bytes(save(photo, "PNG"))
+    program = (
+        "import os, sys, signal\n"
+        "from darkroom.images.decoders import ImagePreparer\n"
+        "from darkroom.images.prepare import ImageOptions\n"
+        "preparer = ImagePreparer(ImageOptions())\n"
+        f"preparer.prepare(open({str(path)!r}, 'rb').read())\n"
+        "print(preparer._processes[-1]._process.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    pid = int(run.stdout)
+    for _ in range(100):
+        stat = Path(f"/proc/{pid}/stat")
+        if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.05)
+    pytest.fail("the process outlived its parent")
+
+
+def test_signals_for_the_whole_group_are_left_to_the_parent(photo, preparer):
+    data = save(photo, "PNG")
+    preparer.prepare(data)
+    [pid] = find_children()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(pid, number)
+    time.sleep(0.1)
+    assert preparer.prepare(data).width == 40
+    assert find_children() == [pid]
+
+
+@pytest.mark.parametrize(
+    ("executable", "words"),
+    [("", "path is not known"), ("/bin/false", "exit code 1"), ("/no/python", "No such file")],
+)
+def test_without_an_interpreter_the_error_says_so(photo, preparer, monkeypatch, executable, words):
+    monkeypatch.setattr(sys, "executable", executable)
+    with pytest.raises(DecoderStartError) as error:
+        preparer.prepare(save(photo, "PNG"))
+    assert words in error.value.message
+    assert error.value.exit_code == 3
+    assert not isinstance(error.value, OSError)  # which would be taken for an unreadable file
+    assert "sys.executable" in error.value.hint
+
+
+def test_another_darkroom_is_never_imported(photo, preparer, monkeypatch, tmp_path):
+    (tmp_path / "darkroom").mkdir()
+    (tmp_path / "darkroom" / "__init__.py").write_text("")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with pytest.raises(DecoderStartError, match="instead of"):
+        preparer.prepare(save(photo, "PNG"))
+
+
+def test_a_large_image_is_sent_again_with_the_memory_it_needs(monkeypatch):
+    noise = np.random.default_rng(1).integers(0, 256, (300, 400, 3), np.uint8)
+    data = save(Image.fromarray(noise).resize((2000, 1500)), "PNG")
+    granted = []
+    real = DecoderProcess.prepare
+    monkeypatch.setattr(
+        DecoderProcess,
+        "prepare",
+        lambda self, data, num_bytes: granted.append(num_bytes) or real(self, data, num_bytes),
+    )
+    preparer = ImagePreparer(OPTIONS)
+    assert preparer.prepare(data).width == 2000
+    assert granted == [32 << 20, 2000 * 1500 * 12]
+    preparer.close()
+
+
+def test_a_process_says_what_memory_it_needs(photo):
+    process = DecoderProcess(OPTIONS)
+    with pytest.raises(MemoryNeededError) as error:
+        process.prepare(save(photo, "PNG"), 100)
+    assert error.value.need == Need(40 * 24 * 12, 40 * 24 * 12)
+    process.close()
+
+
+def test_large_images_wait_for_each_other():
+    budget = MemoryBudget(100)
+    held, most = [0], [0]
+    lock = threading.Lock()
+
+    def work(num_bytes: int) -> None:
+        with budget.reserve(Need(num_bytes, num_bytes)):
+            with lock:
+                held[0] += min(num_bytes, 100)
+                most[0] = max(most[0], held[0])
+            time.sleep(0.002)
+            with lock:
+                held[0] -= min(num_bytes, 100)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, [10, 60, 100, 500, 30] * 8))
+    assert held == [0]
+    assert 60 <= most[0] <= 100
+
+
+def test_what_fails_gives_its_memory_back():
+    budget = MemoryBudget(100)
+    with pytest.raises(ValueError, match="x"), budget.reserve(Need(100, 100)):
+        raise ValueError("x")
+    with budget.reserve(Need(100, 100)):
+        pass
+
+
+def test_a_jpeg_of_many_scans_is_stopped(preparer, monkeypatch):
+    bombs = load_bombs()
+    few, many = bombs.make_jpeg_of_scans(64, 80), bombs.make_jpeg_of_scans(64, 200)
+    for data in (few, many):
+        assert preparer.prepare(data).encoded == data  # harmless while it is small
+    assert prepare_plain(few, OPTIONS) is not None
+    assert prepare_plain(many, OPTIONS) is None
+    quick = ImagePreparer(OPTIONS, deadline_seconds=0.5)
+    assert refuse(quick, bombs.make_jpeg_of_scans(3000, 20_000))[0] == "decoder_timeout"
+    quick.close()
+
+
+def load_bombs():
+    spec = importlib.util.spec_from_file_location("bombs", BOMBS)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_bombs_take_little_memory(tmp_path):
+    for name, data in load_bombs().make_bombs():
+        (tmp_path / name.replace("/", "")).write_bytes(data)
+    run = subprocess.run([sys.executable, BOMBS, tmp_path], capture_output=True, check=True)
+    found = json.loads(run.stdout)
+    assert found["threads"] == 2
+    assert 150 < found["peak_mib"] <= 400
+    outcomes = found["outcomes"]
+    reasons = {outcome.partition(":")[0] for outcome in outcomes.values() if ":" in outcome}
+    assert reasons == {"too_large", "undecodable", "decoder_timeout"}
+    assert outcomes["jpeg: 33 megapixels"] == "5790 x 5790"
+    assert outcomes["png: interlaced"] == "2888 x 2888"
+    for name in ("png: 64 megapixels", "webp: 64 megapixels", "jpeg: sequential, 8192 x 8192"):
+        assert outcomes[name].startswith("too_large"), name
+
+
+def test_there_are_no_more_processes_than_cores():
+    assert len(ImagePreparer(OPTIONS)._processes) == os.cpu_count()
+    assert decoders.BUDGET._total_bytes >= 192 << 20

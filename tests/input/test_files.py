@@ -1,0 +1,376 @@
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import os
+import re
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image, ImageCms
+
+import darkroom
+from darkroom.errors import DataError, UsageError
+from darkroom.images.prepare import prepare_image
+from darkroom.input.files import ManifestSource, check_images, open_manifest
+from darkroom.input.graph.file_forms import describe_form
+from darkroom.input.loading import load
+from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
+from darkroom.options.image import ImageOptions
+from darkroom.options.input import InputOptions
+from darkroom.options.manifest import ManifestOptions
+from darkroom.training.data import explain_damage
+
+pytestmark = pytest.mark.tensorflow
+
+RNG = np.random.default_rng(0)
+PIXELS = RNG.integers(0, 256, (12, 16, 3), np.uint8)
+RGB = Image.fromarray(PIXELS)
+GRAY = RGB.convert("L")
+
+
+def _encode(image, kind, **options):
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def _turn(orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return exif
+
+
+def _chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def _insert(png, name, data, before=b"IDAT"):
+    place = png.index(before) - 4
+    return png[:place] + _chunk(name, data) + png[place:]
+
+
+def _png(depth, colour, *chunks):
+    """A PNG of 16 x 4 random pixels of a kind that Pillow does not write."""
+    row_bytes = 16 * depth * (3 if colour == 2 else 1) // 8
+    rows = b"".join(b"\0" + RNG.bytes(row_bytes) for _ in range(4))
+    header = _chunk(b"IHDR", struct.pack(">2I5B", 16, 4, depth, colour, 0, 0, 0))
+    parts = (header, *chunks, _chunk(b"IDAT", zlib.compress(rows)), _chunk(b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+PLAIN = {
+    "rgb.jpg": _encode(RGB, "JPEG"),
+    "gray.jpg": _encode(GRAY, "JPEG"),
+    "progressive.jpg": _encode(RGB, "JPEG", progressive=True),
+    "rgb.png": _encode(RGB, "PNG"),
+    "gray.png": _encode(GRAY, "PNG"),
+}
+_LAB = ImageCms.ImageCmsProfile(ImageCms.createProfile("LAB")).tobytes()
+_SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+# Encoded again by a conversion, with the pixels that TensorFlow sees.
+SAME = {
+    **{f"gray of {depth} bits": _png(depth, 0) for depth in (1, 2, 4, 16)},
+    "rgb of 16 bits": _png(16, 2),
+    "palette": _png(4, 3, _chunk(b"PLTE", RNG.bytes(48))),
+    "animation": _encode(RGB, "PNG", save_all=True, append_images=[RGB.rotate(180)]),
+    "bmp": _encode(RGB, "BMP"),
+    "png upright by EXIF": _encode(RGB, "PNG", exif=_turn(1)),
+    "upright jpeg with a profile": _encode(RGB, "JPEG", icc_profile=_LAB),
+}
+REFUSED = {
+    "a CMYK JPEG": _encode(RGB.convert("CMYK"), "JPEG"),
+    "a turned JPEG with a colour profile other than sRGB": _encode(
+        RGB, "JPEG", exif=_turn(6), icc_profile=_LAB
+    ),
+    "a PNG with transparency": _encode(RGB.convert("RGBA"), "PNG"),
+    "a PNG of 16 bits or a palette with a colour profile": _encode(
+        RGB.convert("P"), "PNG", icc_profile=_LAB
+    ),
+    "a PNG that EXIF data turns": _encode(RGB, "PNG", exif=_turn(6)),
+    "a BMP that is not of 24 bits": _encode(RGB.convert("P"), "BMP"),
+    "a GIF": _encode(RGB, "GIF"),
+    "a WebP": _encode(RGB, "WEBP"),
+    "a TIFF": _encode(RGB, "TIFF"),
+    "an AVIF": b"\0\0\0\x1cftypavif" + bytes(32),
+    "a HEIC or a relative of it": b"\0\0\0\x1cftypheic" + bytes(32),
+    "empty": b"",
+    "neither JPEG, PNG nor BMP": b"<!doctype html>",
+}
+
+
+@pytest.fixture(scope="module")
+def describe():
+    traced = tf.function(describe_form, input_signature=[tf.TensorSpec((), tf.string)])
+    return lambda data: traced(data).numpy().decode()
+
+
+@pytest.mark.parametrize("data", [*PLAIN.values(), *SAME.values()], ids=[*PLAIN, *SAME])
+def test_what_is_read_has_the_pixels_that_conversion_stores(data, describe):
+    stored = prepare_image(data, ImageOptions()).encoded
+    assert describe(data) == ""
+    expected, read = (
+        tf.io.decode_image(encoded, channels=3, expand_animations=False).numpy()
+        for encoded in (stored, data)
+    )
+    np.testing.assert_array_equal(read, expected)
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_every_other_form_is_named(form, describe):
+    assert describe(REFUSED[form]) == form
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        _encode(RGB.convert("LA"), "PNG"),
+        _encode(RGB.convert("P"), "PNG", transparency=3),
+        _encode(RGB, "PNG", transparency=(1, 2, 3)),
+        _encode(GRAY, "PNG", transparency=7),
+    ],
+    ids=["gray and alpha", "palette", "a colour of RGB", "a level of gray"],
+)
+def test_transparency_of_every_kind_is_named(data, describe):
+    assert describe(data) == "a PNG with transparency"
+
+
+def test_exif_behind_the_pixels_of_a_png_is_found(describe):
+    tiff = _turn(8).tobytes().removeprefix(b"Exif\0\0")
+    png = _insert(_encode(RGB, "PNG"), b"eXIf", tiff, before=b"IEND")
+    assert prepare_image(png, ImageOptions()).changes == ("orientation",)
+    assert describe(png) == "a PNG that EXIF data turns"
+
+
+def test_a_turned_jpeg_with_srgb_is_read(describe):
+    for exif in (_turn(6), _turn(1)):
+        assert describe(_encode(RGB, "JPEG", exif=exif, icc_profile=_SRGB)) == ""
+
+
+def _write_list(folder: Path, images, splits=("train", "validation", "test")) -> Path:
+    folder.mkdir(exist_ok=True)
+    lines = []
+    for number, (name, data) in enumerate(images.items()):
+        (folder / name).write_bytes(data)
+        lines.append((splits[number % len(splits)], name, f"label {number % 3}"))
+    with open(folder / "images.csv", "w", newline="") as file:
+        csv.writer(file).writerows([("split", "image_uri", "label"), *lines])
+    return folder / "images.csv"
+
+
+def _make_images(count: int):
+    """JPEGs and PNGs, in turn, of random pixels."""
+    images = {}
+    for number in range(count):
+        image = Image.fromarray(RNG.integers(0, 256, (16, 24, 3), np.uint8))
+        kind, ending = ("JPEG", "jpg") if number % 2 else ("PNG", "png")
+        images[f"{number}.{ending}"] = _encode(image, kind)
+    return images
+
+
+def _collect(dataset):
+    """Returns the images of a dataset with their labels, in an order that does not matter."""
+    pairs = [
+        (image.tobytes(), int(label))
+        for images, labels in dataset.as_numpy_iterator()
+        for image, label in zip(images, labels, strict=True)
+    ]
+    return sorted(pairs)
+
+
+@pytest.fixture
+def listed(tmp_path):
+    return _write_list(tmp_path / "photos", _make_images(18))
+
+
+def test_a_list_gives_the_splits_labels_and_pixels_of_its_conversion(listed, tmp_path):
+    darkroom.convert(listed, tmp_path / "records", num_shards=2)
+    converted = load(tmp_path / "records", image_size=(9, 9), batch_size=4)
+    direct = load(listed, image_size=(9, 9), batch_size=4)
+    assert list(direct) == list(converted) == ["train", "eval", "test"]
+    for name, dataset in direct.items():
+        assert dataset.cardinality() == converted[name].cardinality() == 2
+        assert _collect(dataset) == _collect(converted[name])
+
+
+def test_augmented_training_takes_every_image_once_in_a_new_order(listed):
+    source = open_manifest(listed).splits["train"]
+    whole = _collect(make_eval_dataset(source, InputOptions((16, 24))))
+    train = make_train_dataset(source, InputOptions((16, 24), augment="none", batch_size=4))
+    orders = [[image.tobytes() for images, _ in train for image in images.numpy()] for _ in "ab"]
+    assert orders[0] != orders[1]
+    assert _collect(train) == whole
+    cropped = make_train_dataset(source, InputOptions((8, 8), augment="crop_flip,color=0.4"))
+    assert sum(len(labels) for _, labels in cropped) == source.count_images() == len(whole)
+
+
+def test_parts_of_an_epoch_are_those_of_the_whole(listed):
+    source = open_manifest(listed).splits["train"]
+    whole = _collect(make_eval_dataset(source, InputOptions((8, 8))))
+    options = InputOptions((8, 8), augment="none", batch_size=1, shard_by="file")
+    parts = [
+        make_train_dataset(source, dataclasses.replace(options, shard=(part, 2)))
+        for part in range(2)
+    ]
+    assert sorted([*_collect(parts[0]), *_collect(parts[1])]) == whole
+
+
+def test_a_turned_photo_arrives_upright(tmp_path):
+    smooth = np.zeros((32, 48, 3), np.uint8)
+    smooth[:16] = 255
+    turned = {
+        f"{number}.jpg": _encode(Image.fromarray(smooth), "JPEG", quality=95, exif=_turn(number))
+        for number in range(1, 9)
+    }
+    source = _write_list(tmp_path / "photos", turned, splits=("train",))
+    darkroom.convert(source, tmp_path / "records", num_shards=1)
+    options = {"image_size": (24, 24), "batch_size": 8}
+    (converted, numbers), *_ = load(tmp_path / "records", **options)["train"]
+    (direct, same_numbers), *_ = load(source, **options)["train"]
+    np.testing.assert_array_equal(numbers, same_numbers)
+    # Conversion encodes what it turns again, so that single values differ a little.
+    np.testing.assert_allclose(np.int32(direct), np.int32(converted), atol=6)
+
+
+def test_a_folder_and_a_frame_are_read_as_they_are_converted(tmp_path):
+    pd = pytest.importorskip("pandas")
+    images = _make_images(6)
+    for number, (name, data) in enumerate(images.items()):
+        path = tmp_path / "photos" / ("train", "test")[number % 2] / f"label {number % 3}" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    splits = load(tmp_path / "photos", image_size=(8, 8))
+    assert {name: len(_collect(split)) for name, split in splits.items()} == {"train": 3, "test": 3}
+    paths = sorted(tmp_path.glob("photos/*/*/*"))
+    frame = pd.DataFrame(
+        {
+            "split": [path.parts[-3] for path in paths],
+            "image_uri": [str(path) for path in paths],
+            "label": [path.parts[-2] for path in paths],
+        }
+    )
+    for name, split in load(frame, image_size=(8, 8)).items():
+        assert _collect(split) == _collect(splits[name])
+
+
+def test_a_label_map_numbers_the_labels(listed):
+    label_map = ["label 2", "label 0", "label 1"]
+    opened = open_manifest(listed, ManifestOptions.parse(label_map=label_map))
+    assert opened.labels == tuple(label_map)
+    # The splits take turns with the labels.
+    for name, number in (("train", 1), ("eval", 2), ("test", 0)):
+        batches = make_eval_dataset(opened.splits[name], InputOptions((8, 8)))
+        assert {label for _, label in _collect(batches)} == {number}
+
+
+def _read(path):
+    return _collect(load(path, image_size=(8, 8))["train"])
+
+
+@pytest.mark.parametrize("form", ["a WebP", "a CMYK JPEG"])
+def test_reading_a_refused_form_names_file_and_form(form, tmp_path):
+    listed = _write_list(tmp_path, {"odd.image": REFUSED[form]}, splits=("train",))
+    text = f"The image {tmp_path}/odd.image is {form}, which"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=re.escape(text)) as caught:
+        _read(listed)
+    assert "darkroom convert" in str(caught.value)
+
+
+def test_every_image_that_cannot_be_decoded_is_named(listed):
+    source = open_manifest(listed).splits["train"]
+    check_images([source])
+    folder = listed.parent
+    (folder / "0.png").write_bytes((folder / "0.png").read_bytes()[:-30])
+    (folder / "3.jpg").write_bytes(b"\xff\xd8\xff rubbish")
+    (folder / "15.jpg").unlink()
+    with pytest.raises(DataError) as caught:
+        check_images([source])
+    assert caught.value.message.startswith("3 of 6 images cannot be decoded: ")
+    found = caught.value.message.partition(": ")[2].rstrip(".").split("; ")
+    assert sorted(found) == [
+        f"{folder}/0.png (it is damaged)",
+        f"{folder}/15.jpg (it is missing)",
+        f"{folder}/3.jpg (it is damaged)",
+    ]
+
+
+def test_the_damaged_images_of_all_splits_are_named_and_counted(listed):
+    splits = open_manifest(listed).splits
+    chosen = {name: splits[name] for name in ("train", "eval")}
+    folder = listed.parent
+    (folder / "0.png").write_bytes((folder / "0.png").read_bytes()[:-30])
+    (second := next(folder.glob("1.*"))).write_bytes(b"")
+
+    def read() -> None:
+        with explain_damage(**chosen):
+            list(make_eval_dataset(chosen["train"], InputOptions((8, 8))))
+
+    with pytest.raises(DataError) as caught:
+        read()
+    assert caught.value.message == (
+        f"2 of 12 images cannot be decoded: {folder}/0.png (it is damaged); {second} (it is empty)."
+    )
+    for number in (3, 4, 6, 7, 9, 10, 12, 13, 15, 16):
+        next(folder.glob(f"{number}.*")).write_bytes(b"\x89PNG rubbish")
+    with pytest.raises(DataError, match="12 of 12 images") as caught:
+        read()
+    assert caught.value.message.count(f"{folder}/") == 10
+    assert caught.value.message.endswith("; and 2 more.")
+
+
+def test_an_error_of_the_training_itself_stays_what_it_is(listed):
+    splits = open_manifest(listed).splits
+    error = tf.errors.InvalidArgumentError(None, None, "the model's own")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="own"), explain_damage(**splits):
+        raise error
+
+
+def test_a_file_that_is_gone_is_named(listed):
+    os.remove(listed.parent / "0.png")
+    with pytest.raises(tf.errors.NotFoundError, match=r"photos/0\.png"):
+        _read(listed)
+
+
+def test_too_many_refused_rows_are_an_error_that_lists_them(listed):
+    options = ManifestOptions.parse(label_map=["label 0", "label 1"])
+    with pytest.raises(DataError, match=r"(?s)6 of 18 rows .*unknown_label.*2\.png") as caught:
+        open_manifest(listed, options)
+    assert "label map" in str(caught.value.hint)
+    opened = open_manifest(listed, options, max_rejects=0.5)
+    assert list(opened.splits) == ["train", "eval"]
+
+
+def test_images_and_labels_must_be_there(tmp_path):
+    path = tmp_path / "images.csv"
+    path.write_text("split,image_uri\ntrain,a.jpg\n")
+    with pytest.raises(DataError, match="no labels"):
+        open_manifest(path)
+
+
+def test_a_store_that_tensorflow_does_not_read_is_named():
+    with pytest.raises(UsageError, match=r"s3://bucket/a\.jpg .*does not read"):
+        ManifestSource(["s3://bucket/a.jpg"], [0])
+
+
+def test_a_cache_and_options_that_do_not_apply_are_errors(listed, tmp_path):
+    source = open_manifest(listed).splits["train"]
+    with pytest.raises(UsageError, match="cache is 'memory'"):
+        make_train_dataset(source, InputOptions((8, 8), cache="memory"))
+    with pytest.raises(UsageError, match="verify"):
+        load(listed, image_size=(8, 8), verify=True)
+    darkroom.convert(listed, tmp_path / "records")
+    with pytest.raises(UsageError, match="converted"):
+        load(tmp_path / "records", image_size=(8, 8), manifest=ManifestOptions())
+
+
+def test_the_identity_changes_with_files_rows_and_parts(listed):
+    first = open_manifest(listed).splits["train"]
+    assert first.identify() == open_manifest(listed).splits["train"].identify()
+    assert first.identify() != first.select((0, 2)).identify()
+    (listed.parent / "0.png").write_bytes(_encode(GRAY, "PNG"))
+    assert first.identify() != open_manifest(listed).splits["train"].identify()

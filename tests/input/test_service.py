@@ -1,0 +1,451 @@
+"""tf.data service: dispatcher and workers as processes of the command line, on loopback."""
+
+from __future__ import annotations
+
+import gc
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+from tensorflow.python.data.experimental.ops import testing
+
+import darkroom
+from darkroom.cli.commands import main
+from darkroom.errors import StorageError, UsageError
+from darkroom.input.api import input_fn
+from darkroom.input.pipeline import make_train_dataset
+from darkroom.input.service import (
+    check_dispatcher,
+    distribute,
+    parse_address,
+    run_dispatcher,
+    run_worker,
+)
+from darkroom.options.input import InputOptions
+
+pytestmark = pytest.mark.tensorflow
+
+NUM_IMAGES, NUM_FILES, BATCH_SIZE = 200, 8, 5
+
+
+def _free_port() -> int:
+    with socket.create_server(("", 0)) as server:
+        return server.getsockname()[1]
+
+
+def _start(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "darkroom.cli", "dataservice", *arguments]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+
+
+class Cluster:
+    """A dispatcher and workers, each of which can be started again under its address."""
+
+    def __init__(self, work_dir: Path) -> None:
+        self.ports = [_free_port() for _ in range(3)]
+        self.address = f"grpc://localhost:{_free_port()}"
+        self._work_dir = str(work_dir)
+        self.workers: dict[int, subprocess.Popen[str]] = {}
+        self.dispatcher = self.start_dispatcher()
+
+    def start_dispatcher(self) -> subprocess.Popen[str]:
+        port = self.address.rpartition(":")[2]
+        self.dispatcher = _start("dispatcher", "--port", port, "--work-dir", self._work_dir)
+        return self.dispatcher
+
+    def start_worker(self, index: int) -> subprocess.Popen[str]:
+        port = str(self.ports[index])
+        self.workers[index] = _start("worker", "--dispatcher", self.address, "--port", port)
+        return self.workers[index]
+
+    @contextmanager
+    def without(self, process: int) -> Iterator[None]:
+        """Kills the worker of this process number, and starts it again at the end."""
+        lost = next(i for i, worker in self.workers.items() if worker.pid == process)
+        _kill(self.workers[lost])
+        try:
+            yield
+        finally:
+            assert self.start_worker(lost).stdout.readline()
+
+    def stop(self) -> None:
+        for process in (*self.workers.values(), self.dispatcher):
+            _kill(process)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory) -> Iterator[Cluster]:
+    made = Cluster(tmp_path_factory.mktemp("service") / "journal")
+    try:
+        workers = [made.start_worker(index) for index in (0, 1)]
+        assert made.dispatcher.stdout.readline().strip() == made.address
+        for worker, port in zip(workers, made.ports, strict=False):
+            assert worker.stdout.readline().strip() == f"grpc://localhost:{port}"
+        yield made
+        # A reader that is taken down when its dispatcher is gone waits for it for a minute.
+        gc.collect()
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> list[str]:
+    """Files of 25 images each; the first pixel of an image is its number."""
+    folder = tmp_path_factory.mktemp("images")
+    for number in range(NUM_IMAGES):
+        pixels = np.full((2, 2, 3), number, np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    lines = [f"TRAIN,{folder}/{number}.png,all" for number in range(NUM_IMAGES)]
+    (folder / "images.csv").write_text("\n".join(["split,image_uri,label", *lines]))
+    output = str(folder / "records")
+    result = darkroom.convert(str(folder / "images.csv"), output, num_shards=NUM_FILES)
+    assert result.written == NUM_IMAGES
+    found = sorted(tf.io.gfile.glob(f"{output}/Split-train/*"))
+    assert len(found) == NUM_FILES
+    return found
+
+
+def _make_numbers(files: list[str]) -> tf.data.Dataset:
+    """Batches of the images' numbers, and of the number of the process that read them."""
+
+    def read(path: tf.Tensor) -> tf.data.Dataset:
+        process = tf.data.TextLineDataset("/proc/self/stat").repeat()
+        return tf.data.Dataset.zip((tf.data.TFRecordDataset(path), process))
+
+    def parse(record: tf.Tensor, process: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        features = {"image/encoded": tf.io.FixedLenFeature([], tf.string)}
+        image = tf.io.parse_single_example(record, features)["image/encoded"]
+        number = tf.strings.to_number(tf.strings.split(process)[0], tf.int64)
+        return tf.io.decode_png(image)[0, 0, 0], number
+
+    paths = tf.data.Dataset.from_tensor_slices(files)
+    numbers = paths.interleave(read, cycle_length=1).map(parse).batch(BATCH_SIZE)
+    options = tf.data.Options()
+    # Else a worker reads ahead, at times through all of these small files.
+    options.experimental_optimization.inject_prefetch = False
+    return numbers.with_options(options)
+
+
+def _make_slowly(numbers: tf.data.Dataset) -> tf.data.Dataset:
+    """Else one worker has read these small files before another has begun."""
+    return numbers.apply(testing.sleep(50_000))
+
+
+def _read(dataset: tf.data.Dataset) -> list[int]:
+    return [number for numbers, _ in dataset for number in numbers.numpy().tolist()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sharding", "times"), [("off", 2), ("dynamic", 1)])
+def test_how_often_each_record_is_seen_by_two_workers(cluster, files, sharding, times):
+    dataset = distribute(_make_numbers(files), cluster.address, sharding=sharding)
+    assert Counter(_read(dataset)) == dict.fromkeys(range(NUM_IMAGES), times)
+
+
+def test_file_sharding_gives_each_record_once_and_needs_the_workers_addresses(files):
+    ports = [_free_port() for _ in range(2)]
+    workers = [f"localhost:{port}" for port in ports]
+    with ExitStack() as stack:
+        address = stack.enter_context(run_dispatcher(0, workers=workers))
+        for port in ports:
+            stack.enter_context(run_worker(address, port))
+        numbers = distribute(_make_numbers(files), address, sharding="file")
+        assert Counter(_read(numbers)) == Counter(range(NUM_IMAGES))
+        images = make_train_dataset(files, _service_options(address, "file"), epoch=3)
+        assert Counter(_read_images(images)) == Counter(range(NUM_IMAGES))
+
+
+def test_a_pass_by_file_that_lacks_the_workers_addresses_ends_as_said_and_so_does_its_journal(
+    files, tmp_path
+):
+    journal, port = str(tmp_path / "journal"), _free_port()
+    with run_dispatcher(0, work_dir=journal) as address, run_worker(address, port):
+        numbers = distribute(_make_numbers(files), address, sharding="file")
+        with pytest.raises(tf.errors.NotFoundError, match="is not in the workers list"):
+            _read(numbers)
+    with (
+        run_dispatcher(0, work_dir=journal) as address,
+        pytest.raises(StorageError, match="is not in the workers list") as caught,
+        run_worker(address, port),
+    ):
+        pytest.fail("A worker runs that gets no part of what the journal holds.")
+    assert "--work-dir" in caught.value.hint
+
+
+def _read_images(dataset: tf.data.Dataset) -> list[int]:
+    return [n for images, _ in dataset for n in images[:, 0, 0, 0].numpy().tolist()]
+
+
+def _service_options(address: str, sharding: str, **values) -> InputOptions:
+    return InputOptions(
+        (2, 2),
+        batch_size=BATCH_SIZE,
+        augment="flip",
+        service=address,
+        service_sharding=sharding,
+        **values,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sharding", "times"), [("off", 2), ("dynamic", 1)])
+def test_training_batches_of_a_service_hold_each_image_as_often(cluster, files, sharding, times):
+    options = _service_options(cluster.address, sharding)
+    for epoch in (0, 1):
+        seen = _read_images(make_train_dataset(files, options, epoch=epoch))
+        assert Counter(seen) == dict.fromkeys(range(NUM_IMAGES), times)
+        assert seen != sorted(seen)
+    twice = _read_images(input_fn(files, replace(options, repeat=2), training=True))
+    assert Counter(twice) == dict.fromkeys(range(NUM_IMAGES), 2 * times)
+
+
+def test_what_a_service_cannot_do_is_refused(files):
+    for values in ({"shard": (0, 2)}, {"cache": "memory"}):
+        with pytest.raises(UsageError, match="which goes with no shard and no cache"):
+            _service_options("grpc://localhost:1", "dynamic", **values)
+    with pytest.raises(UsageError, match="service_sharding is 'auto', expected one of off, dyn"):
+        _service_options("grpc://localhost:1", "auto")
+    options = _service_options("grpc://localhost:1", "dynamic")
+    with pytest.raises(UsageError, match=r"skip_batches is 3, but a tf\.data service has no"):
+        make_train_dataset(files, options, epoch=0, skip_batches=3)
+    with pytest.raises(UsageError, match="'localhost:1' is no address"):
+        make_train_dataset(files, replace(options, service="localhost:1"))
+
+
+@pytest.mark.slow
+def test_readers_of_one_job_share_its_records(cluster, files):
+    datasets = [
+        distribute(_make_numbers(files), cluster.address, sharding="dynamic", job_name="shared")
+        for _ in range(2)
+    ]
+    iterators = [iter(dataset) for dataset in datasets]
+    first = next(iterators[0])[0].numpy().tolist()
+    assert Counter(first + [n for numbers in iterators for n in _read(numbers)]) == Counter(
+        range(NUM_IMAGES)
+    )
+
+
+class Reader(threading.Thread):
+    """Reads an epoch to its end, after `pause` only when told to go on."""
+
+    def __init__(self, numbers: tf.data.Dataset, pause: int) -> None:
+        super().__init__(daemon=True)
+        self.numbers: list[int] = []
+        self.processes: list[int] = []
+        self._pause = pause
+        self._dataset = numbers
+        self.paused, self.go_on = threading.Event(), threading.Event()
+        self.start()
+        assert self.paused.wait(20)
+
+    def run(self) -> None:
+        for count, (numbers, processes) in enumerate(self._dataset, start=1):
+            self.numbers += numbers.numpy().tolist()
+            self.processes += processes.numpy().tolist()
+            if count == self._pause:
+                self.paused.set()
+                self.go_on.wait(20)
+
+
+def _wait(condition, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_takes_its_own_files_with_it_and_no_more(cluster, files):
+    """With "dynamic": at most once; the rest arrives; the epoch ends when the worker is back."""
+    by_file = [set(_read(_make_numbers([file]))) for file in files]
+    slowly = _make_slowly(_make_numbers(files))
+    reader = Reader(distribute(slowly, cluster.address, sharding="dynamic"), pause=1)
+    lost = reader.processes[0]  # It has sent a part of its first file.
+
+    def list_files() -> list[set[int]]:
+        """Those of which the other processes have sent anything."""
+        pairs = zip(list(reader.numbers), list(reader.processes), strict=False)
+        seen = {number for number, process in pairs if process != lost}
+        return [numbers for numbers in by_file if numbers & seen]
+
+    with cluster.without(lost):
+        reader.go_on.set()
+        # The other worker goes through all files that the lost one had not taken.
+        _wait(lambda: len(list_files()) >= NUM_FILES - 4)
+        assert reader.is_alive()
+    reader.join(30)
+    assert not reader.is_alive()
+    assert Counter(reader.numbers).most_common(1)[0][1] == 1
+    for numbers in list_files():
+        assert numbers <= set(reader.numbers)
+    assert any(not numbers <= set(reader.numbers) for numbers in by_file)
+    # The next epoch has both workers and every record.
+    again = distribute(_make_numbers(files), cluster.address, sharding="dynamic")
+    assert Counter(_read(again)) == Counter(range(NUM_IMAGES))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sharding", ["off", "dynamic"])
+def test_steps_of_a_dataset_without_end_go_on_without_a_worker(cluster, files, sharding):
+    """It is not back before they end, and what it took is read again in the next pass."""
+    endless = distribute(_make_numbers(files).repeat(), cluster.address, sharding=sharding)
+    steps = 4 * NUM_IMAGES // BATCH_SIZE
+    reader = Reader(endless.take(steps), pause=1)
+    with cluster.without(reader.processes[0]):
+        reader.go_on.set()
+        reader.join(60)
+        ended = not reader.is_alive()
+    assert ended
+    assert len(reader.numbers) == steps * BATCH_SIZE
+    assert set(reader.numbers) == set(range(NUM_IMAGES))
+    assert Counter(reader.numbers).most_common(1)[0][1] <= 5
+
+
+# Seldom, on a busy machine, TensorFlow's client does not find back within half a minute.
+@pytest.mark.long
+def test_an_epoch_goes_on_when_the_dispatcher_is_killed_and_started_again(cluster, files):
+    numbers = distribute(_make_numbers(files), cluster.address, sharding="dynamic")
+    reader = Reader(numbers, pause=4)
+    _kill(cluster.dispatcher)
+    reader.go_on.set()
+    restarted = cluster.start_dispatcher()
+    assert restarted.stdout.readline().strip() == cluster.address
+    reader.join(30)
+    assert not reader.is_alive()
+    assert Counter(reader.numbers) == Counter(range(NUM_IMAGES))
+
+
+def _read_until(batches: Iterator[tuple[tf.Tensor, tf.Tensor]], process: int) -> None:
+    deadline = time.monotonic() + 30
+    while int(next(batches)[1][0]) != process:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.long
+def test_a_worker_that_joins_later_is_used(cluster, files):
+    """The last one with this dispatcher: of a worker that it knew it would wait for ever."""
+    endless = _make_numbers(files).repeat()
+    batches = iter(distribute(endless, cluster.address, sharding="off"))
+    for index in (0, 1):
+        _read_until(batches, cluster.workers[index].pid)
+    joined = cluster.start_worker(2)
+    try:
+        _read_until(batches, joined.pid)
+    finally:
+        joined.terminate()
+        assert joined.wait(timeout=20) == 128 + signal.SIGTERM
+        del cluster.workers[2]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["localhost:5050", "http://localhost:5050", "grpc://localhost", "grpc://:5050", "grpc://a:b"],
+)
+def test_an_address_has_one_form(address):
+    with pytest.raises(UsageError, match=r"is no address of a tf\.data service"):
+        distribute(tf.data.Dataset.range(1), address, sharding="off")
+    assert parse_address("grpc://machine.local:5050") == ("machine.local", 5050)
+
+
+def test_wrong_arguments():
+    numbers = tf.data.Dataset.range(1)
+    with pytest.raises(UsageError, match="sharding is 'auto', expected one of off, dynamic, file"):
+        distribute(numbers, "grpc://localhost:1", sharding="auto")
+    with pytest.raises(UsageError, match="job_name is empty"):
+        distribute(numbers, "grpc://localhost:1", sharding="off", job_name="")
+
+
+def _answer(server: socket.socket, data: bytes | None) -> None:
+    connections = []
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        connections.append(connection)  # Without an answer it stays open.
+        if data is not None:
+            connection.sendall(data)
+            connection.close()
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak gRPC"), (None, "timed out")],
+    ids=["another server", "no answer"],
+)
+def test_what_is_no_dispatcher_is_an_error_within_the_deadline(data, problem):
+    with socket.create_server(("localhost", 0)) as server:
+        threading.Thread(target=_answer, args=(server, data), daemon=True).start()
+        address = f"grpc://localhost:{server.getsockname()[1]}"
+        start = time.monotonic()
+        with pytest.raises(StorageError, match=f"answers at {address} within 0.5 s: .*{problem}"):
+            check_dispatcher(address, timeout_seconds=0.5)
+        assert time.monotonic() - start < 2
+
+
+def test_an_address_where_nothing_listens_is_an_error_within_the_deadline():
+    start = time.monotonic()
+    with pytest.raises(StorageError, match=r"No dispatcher .* within 0\.5 s: Connection refused"):
+        distribute(
+            tf.data.Dataset.range(1),
+            f"grpc://localhost:{_free_port()}",
+            sharding="off",
+            timeout_seconds=0.5,
+        )
+    assert time.monotonic() - start < 2
+
+
+def test_a_port_that_is_taken_and_the_form_of_errors(capsys):
+    with socket.create_server(("", 0)) as server:
+        port = server.getsockname()[1]
+        assert main(["dataservice", "dispatcher", "--port", str(port), "--json"]) == 3
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["message"].startswith(f"Port {port} cannot be used: ")
+    assert main(["dataservice", "worker", "--dispatcher", "here", "--port", str(port)]) == 2
+    assert "'here' is no address of a tf.data service." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("role", "port", "least"),
+    [("dispatcher", 80_000, 0), ("dispatcher", -1, 0), ("worker", 65_536, 1), ("worker", 0, 1)],
+)
+def test_what_is_no_port_is_wrong_usage(role, port, least, capsys):
+    dispatcher = ["--dispatcher", "grpc://localhost:5050"] if role == "worker" else []
+    assert main(["dataservice", role, *dispatcher, f"--port={port}"]) == UsageError.exit_code
+    assert capsys.readouterr().err.splitlines() == [
+        f"darkroom: port is {port}, expected {least} to 65535.",
+        "Give another one (--port).",
+    ]
+
+
+def test_a_service_that_is_ended_has_said_its_address_and_nothing_else():
+    port = _free_port()
+    process = _start("dispatcher", f"--port={port}")
+    assert process.stdout.readline() == f"grpc://localhost:{port}\n"
+    process.terminate()
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (128 + signal.SIGTERM, "")
+    # TensorFlow's dispatcher may have counted its workers already: there is none.
+    said = [line for line in err.splitlines() if "dispatcher_impl.cc" not in line]
+    assert said == ["Ended by SIGTERM."]

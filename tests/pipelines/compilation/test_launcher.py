@@ -1,0 +1,221 @@
+"""Compiled pipelines, run as Kubeflow Pipelines and Vertex run them: task by task."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from darkroom.components.validation_gate.executor import GateError
+from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.local.lineage import read_latest_run
+from darkroom.pipelines.local_runner import run_locally
+
+from ..fork_server import ForkServer
+from ..launcher import LOGS, Launcher, TaskRun, compile_spec, run_in_process, run_subprocess
+
+pytestmark = pytest.mark.tfx
+
+ROOTS = ("minio://mlpipeline/v2/artifacts", "s3://bucket/runs", "gs://bucket/runs")
+TASKS = [
+    "ManifestGen",
+    "ImageToTFRecord",
+    "ImageStatisticsGen",
+    "SchemaGen",
+    "ExampleValidator",
+    "ImageValidator",
+    "ValidationGate",
+    "Trainer",
+    "Evaluator",
+    "ModelReport",
+    "Pusher",
+]
+# No data set has ten million images of a class: a gate that is sure to hold.
+STOP: dict[str, Any] = {"policies": {"small_classes": "fail"}, "min_class_images": 10_000_000}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A CSV of 60 images of two labels: dark ones and light ones."""
+    folder = tmp_path_factory.mktemp("source")
+    rng = np.random.default_rng(5)
+    rows = [("split", "image_uri", "label")]
+    for number in range(60):
+        light = number % 2
+        pixels = rng.integers(128 * light, 128 * light + 128, (12, 10, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number:02d}.png")
+        split = "eval" if number % 5 == 4 else "train"
+        rows.append((split, f"{number:02d}.png", ("dark", "light")[light]))
+    with (folder / "images.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return folder / "images.csv"
+
+
+@pytest.fixture
+def make_launcher(source: Path, tmp_path: Path) -> Any:
+    """Makes a launcher of the compiled pipeline; paths are known when it is submitted."""
+
+    def make(root: str, *given: Any, options: Any = None, target: str = "kubeflow", **rest: Any):
+        folder = {"kubeflow": "/data", "vertex": "/gcs/bucket"}[target]
+        config = PipelineConfig(
+            data=f"{folder}/images.csv",
+            push_to=f"{folder}/pushed",
+            root=root if target == "kubeflow" else ROOTS[2],
+            image="example.com/darkroom:1",
+            volumes={"/data": "images"} if target == "kubeflow" else {},
+            image_size=(16, 16),
+            augment="none",
+            **(options or {}),
+        )
+        parameters = {"data": str(source), "push_to": str(tmp_path / "pushed"), "epochs": 1}
+        spec = compile_spec(config, target)
+        return Launcher(spec, root, tmp_path / "cluster", *given, parameters=parameters, **rest)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def local_examples(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Examples of LocalDagRunner on the same source."""
+    root = tmp_path_factory.mktemp("local")
+    config = PipelineConfig(data=str(source), root=str(root), **STOP)
+    with pytest.raises(GateError):
+        run_locally(config)
+    return Path(read_latest_run(str(root), config.name)["ImageToTFRecord"].outputs["examples"])
+
+
+@pytest.fixture(scope="module")
+def fork_server() -> Iterator[ForkServer]:
+    server = ForkServer()
+    yield server
+    server.close()
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def find_output(launcher: Launcher, task: str, key: str) -> Path:
+    return launcher.find_bucket_path(launcher.runs[task].outputs[key]["uri"])
+
+
+def check_green(launcher: Launcher, runs: dict[str, TaskRun], local_examples: Path) -> None:
+    failed = {name: run.log[-3000:] for name, run in runs.items() if run.state != "SUCCEEDED"}
+    assert failed == {}
+    assert sorted(runs) == sorted(TASKS)
+    assert [code for run in runs.values() for code in run.codes] == [0] * len(TASKS)
+    uris = [each["uri"] for run in runs.values() for each in run.outputs.values()]
+    assert [uri for uri in uris if not uri.startswith(f"{launcher.root}/")] == []
+    # The same bytes as the local runner's, and nothing else.
+    examples = read_files(find_output(launcher, "ImageToTFRecord", "examples"))
+    assert examples == read_files(local_examples)
+    assert "dataset.json" in examples
+
+
+def check_shown(launcher: Launcher, runs: dict[str, TaskRun]) -> None:
+    """What KFP's UI shows is there in the form that it reads."""
+    outputs = runs["ImageValidator"].outputs
+    assert outputs["html"]["uri"].endswith("/html/report.html")
+    assert find_output(launcher, "ImageValidator", "html").read_text().startswith("<!")
+    assert find_output(launcher, "ImageValidator", "markdown").read_text().startswith("# Valid")
+    assert outputs["report"]["metadata"]["blessed"] == 1.0
+    report = runs["ModelReport"].outputs
+    titles = {key: each["type"]["instanceSchema"] for key, each in report.items() if key != LOGS}
+    assert titles["metrics"].startswith("title: system.Metrics\n")
+    assert titles["classification_metrics"].startswith("title: system.ClassificationMetrics\n")
+    metrics = report["metrics"]["metadata"]
+    assert (metrics["eval_records"], metrics["example_count"]) == (12.0, 12.0)
+    matrix = report["classification_metrics"]["metadata"]["confusionMatrix"]["struct"]
+    assert matrix["annotationSpecs"] == [{"displayName": "dark"}, {"displayName": "light"}]
+    assert [len(row["row"]) for row in matrix["rows"]] == [2, 2]
+    assert sum(sum(row["row"]) for row in matrix["rows"]) == 12
+
+
+@pytest.mark.slow
+def test_all_tasks_end_green_and_write_the_local_runners_bytes(
+    make_launcher, tmp_path: Path, local_examples: Path, fork_server: ForkServer
+):
+    def run(command: list[str], environment: dict[str, str], log: Path) -> int:
+        # One of them as a container starts it; the others spare themselves TFX's import.
+        whole = "image_to_tfrecord" in " ".join(command).split(".")
+        return (run_subprocess if whole else fork_server.run_command)(command, environment, log)
+
+    launcher = make_launcher(ROOTS[0], run)
+    runs = launcher.run()
+    check_green(launcher, runs, local_examples)
+    check_shown(launcher, runs)
+    [model] = (tmp_path / "pushed").iterdir()
+    assert (model / "saved_model.pb").exists()
+    pushed = runs["Pusher"].outputs["pushed_model"]["metadata"]
+    assert (pushed["pushed"], pushed["pushed_destination"]) == (1.0, str(model))
+    assert "Starting executor" in find_output(launcher, "ManifestGen", LOGS).read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("root", [ROOTS[1], pytest.param(ROOTS[2], marks=pytest.mark.long)])
+def test_a_gate_that_holds_leaves_its_report_and_a_retry_no_leftovers(
+    root: str, make_launcher, local_examples: Path, capfd
+):
+    def run(command: list[str], environment: dict[str, str], log: Path) -> int:
+        code = run_in_process(command, environment, log)
+        # Killed when all was written, the first time.
+        is_first = "image_to_tfrecord" in " ".join(command) and log.name == f"{LOGS}-0"
+        return 137 if is_first else code
+
+    def leave_behind(name: str, attempt: int, places: dict[str, Path]) -> None:
+        if (name, attempt) == ("ImageToTFRecord", 1):
+            assert read_files(places["examples"]) == read_files(local_examples)
+            (places["examples"] / "Split-train/data_tfrecord-00001-of-00009").write_text("old")
+            (places["examples"] / ".part-1").write_text("old")
+
+    launcher = make_launcher(root, run, options=STOP, retries=1, before_attempt=leave_behind)
+    runs = launcher.run()
+    states = {name: run.state for name, run in runs.items()}
+    assert states.pop("ValidationGate") == "FAILED"
+    assert [name for name in TASKS if states.get(name) == "SUCCEEDED"] == TASKS[:6]
+    assert [name for name in TASKS if states.get(name) == "NOT_TRIGGERED"] == TASKS[7:]
+    assert runs["ValidationGate"].codes == [1, 1]
+    assert runs["ImageToTFRecord"].codes == [137, 0]
+    examples = read_files(find_output(launcher, "ImageToTFRecord", "examples"))
+    assert examples == read_files(local_examples)
+
+    assert runs["ImageValidator"].outputs["report"]["metadata"]["blessed"] == 0.0
+    path = find_output(launcher, "ImageValidator", "report") / "report.json"
+    report = json.loads(path.read_text())
+    assert [each["check"] for each in report["findings"] if each["policy"] == "fail"] == [
+        "small_classes"
+    ]
+    assert find_output(launcher, "ImageValidator", "html").is_file()
+    assert sorted(runs["ValidationGate"].outputs) == [LOGS]
+    last = json.loads(capfd.readouterr().err.strip().splitlines()[-1])["error"]
+    assert (last["code"], last["exit_code"]) == ("data", 1)
+    assert "small_classes" in last["message"]
+    assert last["executor"] == "darkroom.components.validation_gate.executor.Executor"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("root", [*ROOTS, "a folder for a bucket"])
+def test_all_tasks_end_green_each_in_a_process_of_its_own(
+    root: str, make_launcher, tmp_path: Path, local_examples: Path, capsys
+):
+    # TensorFlow's client of gs:// cannot be pointed at an emulator, so on Vertex, where tasks open
+    # gs:// themselves, a folder stands for the bucket.
+    target = "kubeflow" if "://" in root else "vertex"
+    at = root if "://" in root else str(tmp_path / "bucket")
+    launcher = make_launcher(at, target=target)
+    runs = launcher.run()
+    check_green(launcher, runs, local_examples)
+    check_shown(launcher, runs)
+    with capsys.disabled():
+        seconds = "".join(f"{name} {runs[name].seconds:.1f}\n" for name in TASKS)
+        print(f"\n{target} {root}\n{seconds}")

@@ -1,0 +1,446 @@
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import aiplatform
+from google.cloud.aiplatform_v1.types import AcceleratorType
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+from PIL import Image
+
+from darkroom.components import entrypoint
+from darkroom.components.parameters import PARAMETERS
+from darkroom.dataset.index import read_index
+from darkroom.errors import StorageError, UsageError
+from darkroom.pipelines.compilation import files, resources
+from darkroom.pipelines.compilation.files import format_compiled, run_compile
+from darkroom.pipelines.compilation.spec import compile_pipeline, make_platform_spec
+from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
+from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
+
+from ..launcher import Launcher
+from ..spec_rules import find_violations
+
+pytestmark = pytest.mark.tfx
+
+ROOT = Path(__file__).parents[3]
+GOLDEN = Path(__file__).parent / "golden"
+FILES = {"kubeflow": "kubeflow.yaml", "vertex": "vertex.json"}
+IMAGE = "registry.example.com/ml/darkroom:1.0"
+
+
+def _example(target: str) -> PipelineConfig:
+    return make_config(merge_options({"config": str(ROOT / f"docs/examples/{target}.toml")}))
+
+
+def _config(**options: Any) -> PipelineConfig:
+    values = {"data": "gs://photos/images.csv", "root": "gs://artifacts/run", "image": IMAGE}
+    return PipelineConfig(**{**values, **options})
+
+
+def _mask(text: str) -> str:
+    """Masks what differs between the lines of TFX: the comment and the SDK's version."""
+    text = re.sub(r"^# Compiled with .*", "# Compiled with", text, flags=re.M)
+    text = re.sub(r'(tfx_version"?: "?)[0-9a-z-]+', r"\1", text)
+    text = re.sub(r'(tfx_py_version"?: "?)[0-9-]+', r"\1", text)
+    return re.sub(r'(sdkVersion"?: "?)tfx-[0-9.]+', r"\1", text)
+
+
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    return {target: format_compiled(_example(target), target) for target in FILES}
+
+
+@pytest.fixture(scope="module")
+def specs(texts: dict[str, str]) -> dict[str, dict[str, Any]]:
+    job = json.loads(texts["vertex"])
+    return {"kubeflow": next(yaml.safe_load_all(texts["kubeflow"])), "vertex": job["pipelineSpec"]}
+
+
+def _containers(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    executors = spec["deploymentSpec"]["executors"]
+    return {label.removesuffix("_executor"): e["container"] for label, e in executors.items()}
+
+
+@pytest.mark.parametrize("target", FILES)
+def test_the_file_is_the_golden_one(target: str, texts: dict[str, str]):
+    golden = GOLDEN / FILES[target]
+    if not golden.exists():  # to make it anew, delete it; the test then fails once
+        golden.write_text(_mask(texts[target]))
+        pytest.fail(f"{golden} was made anew: look at it, then commit it")
+    assert _mask(texts[target]) == golden.read_text()
+
+
+@pytest.mark.parametrize("target", FILES)
+def test_the_spec_is_one_that_the_schema_takes(target: str, specs: dict[str, dict[str, Any]]):
+    spec = specs[target]
+    parsed = json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    assert parsed.schema_version == "2.1.0"
+    executors = json_format.ParseDict(
+        spec["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig()
+    ).executors
+    assert executors["Trainer_executor"].container.resources.accelerator.count == 1
+    assert find_violations(spec) == []
+
+
+def test_the_rules_find_what_breaks_them(specs: dict[str, dict[str, Any]]):
+    def broken(change: Any) -> list[str]:
+        spec = copy.deepcopy(specs["kubeflow"])
+        change(spec, spec["root"]["dag"]["tasks"])
+        return find_violations(spec)
+
+    assert "schemaVersion" in broken(lambda spec, _: spec.update(schemaVersion="2.0.0"))[0]
+    assert "no DNS name" in broken(lambda spec, _: spec["pipelineInfo"].update(name="A b"))[0]
+    assert "in no store" in broken(lambda s, _: s.update(defaultPipelineRoot="file:///tmp"))[0]
+    assert "components and executors" in broken(lambda spec, _: spec["components"].pop("Pusher"))[0]
+    found = broken(lambda _, tasks: tasks["Pusher"].update(dependentTasks=["Trainer"]))
+    assert found == ["Pusher: model_blessing comes from a task that it does not wait for"]
+    found = broken(lambda _, tasks: tasks["ManifestGen"].update(dependentTasks=["Pusher"]))
+    assert "a circle of tasks" in found[0]
+    found = broken(lambda s, _: s["root"]["inputDefinitions"]["parameters"].pop("epochs"))
+    assert found == ["Trainer: epochs comes from a parameter that does not exist"]
+
+
+@pytest.mark.parametrize("target", FILES)
+def test_vertex_clients_build_a_job_from_both_files(target: str, tmp_path: Path):
+    path = tmp_path / FILES[target]
+    # Vertex's client reads one document, which is all there is without options of Kubernetes.
+    path.write_text(format_compiled(_config(), target))
+    job = aiplatform.PipelineJob(
+        display_name="photos",
+        template_path=str(path),
+        parameter_values={"epochs": 3, "policies": '{"leakage": "warn"}'},
+        project="project",
+        location="europe-west4",
+        credentials=AnonymousCredentials(),
+    )
+    runtime = job._gca_resource.runtime_config
+    assert dict(runtime.parameter_values) == {"epochs": 3, "policies": '{"leakage": "warn"}'}
+    assert runtime.gcs_output_directory == "gs://artifacts/run"
+
+
+def test_every_parameter_is_an_input_with_the_configurations_value(specs):
+    inputs = specs["kubeflow"]["root"]["inputDefinitions"]["parameters"]
+    assert set(inputs) == {parameter.name for parameter in PARAMETERS}
+    assert {name: inputs[name]["defaultValue"] for name in ("epochs", "data", "min_accuracy")} == {
+        "epochs": 20,
+        "data": "s3://photos/images.csv",
+        "min_accuracy": 0.9,
+    }
+    assert inputs["epochs"]["parameterType"] == "NUMBER_INTEGER"
+    assert inputs["learning_rate"]["parameterType"] == "NUMBER_DOUBLE"
+    assert json.loads(inputs["policies"]["defaultValue"]) == {"duplicates": "fail"}
+    assert json.loads(inputs["image_size"]["defaultValue"]) == [224, 224]
+
+
+def test_each_parameter_goes_to_the_tasks_that_use_it_alone(specs):
+    tasks = specs["kubeflow"]["root"]["dag"]["tasks"]
+    users: dict[str, set[str]] = {}
+    for task, body in tasks.items():
+        for given in body.get("inputs", {}).get("parameters", {}).values():
+            if name := given.get("componentInputParameter"):
+                users.setdefault(name, set()).add(task)
+    assert users["policies"] == {"ImageValidator"}
+    assert users["epochs"] == {"Trainer"}
+    assert users["seed"] == {"ManifestGen", "Trainer"}
+    assert tasks["ManifestGen"]["inputs"]["parameters"]["source"] == {
+        "componentInputParameter": "data"
+    }
+
+
+def test_the_entrypoint_learns_the_types_of_all_inputs(specs):
+    told = {}
+    for name, container in _containers(specs["kubeflow"]).items():
+        args = container["args"]
+        told[name] = json.loads(args[args.index("--json_serialized_inputs_spec_args") + 1])
+        assert told[name] == specs["kubeflow"]["components"][name]["inputDefinitions"]
+    assert told["Trainer"]["parameters"]["epochs"] == {"parameterType": "NUMBER_INTEGER"}
+    title = told["Trainer"]["artifacts"]["examples"]["artifactType"]["instanceSchema"]
+    assert title.startswith("title: tfx.Examples\n")
+
+
+@pytest.mark.parametrize("target", FILES)
+def test_every_task_runs_our_entrypoint_for_the_target(target: str, specs):
+    commands = {tuple(c["command"]) for c in _containers(specs[target]).values()}
+    assert commands == {("python", "-m", "darkroom.components.entrypoint", "--target", target)}
+
+
+def _is_cached(config: PipelineConfig, node: str) -> bool:
+    tasks = compile_pipeline(config, "kubeflow")["root"]["dag"]["tasks"]
+    return bool(tasks[node]["cachingOptions"].get("enableCache", False))
+
+
+def test_what_reads_a_path_is_cached_only_when_its_state_is_known():
+    config = _config(schema="gs://photos/schema.pbtxt")
+    assert not _is_cached(config, "ManifestGen")
+    assert not _is_cached(config, "ImportSchemaGen")
+    assert _is_cached(config, "ImageToTFRecord")
+    assert _is_cached(dataclasses.replace(config, source_fingerprint="1234"), "ManifestGen")
+    assert not _is_cached(dataclasses.replace(config, cache=False), "Trainer")
+    config = _config(source_fingerprint="1234", weights="gs://photos/w.weights.h5")
+    assert not _is_cached(config, "Trainer")
+    assert _is_cached(dataclasses.replace(config, model_fingerprint="5678"), "Trainer")
+
+
+def test_resources_and_retries_are_spelled_as_the_target_wants_them(specs):
+    kubeflow, vertex = (_containers(specs[target])["Trainer"]["resources"] for target in FILES)
+    assert kubeflow["accelerator"] == {"type": "nvidia.com/gpu", "count": "1"}
+    assert vertex["accelerator"] == {"type": "NVIDIA_TESLA_T4", "count": "1"}
+    assert (kubeflow["cpuLimit"], kubeflow["memoryLimit"]) == (8.0, 32.0)
+    tasks = specs["kubeflow"]["root"]["dag"]["tasks"]
+    assert tasks["Trainer"]["retryPolicy"]["maxRetryCount"] == 1
+    # From the start of the first attempt: a training of days must be tried again, too.
+    assert tasks["Trainer"]["retryPolicy"]["backoffMaxDuration"] == f"{30 * 24 * 3600}s"
+    assert tasks["Evaluator"]["retryPolicy"]["maxRetryCount"] == 2
+    # What the gate holds, it holds each time.
+    assert "retryPolicy" not in tasks["ValidationGate"]
+    assert _containers(specs["kubeflow"])["Evaluator"]["resources"] == {
+        "cpuLimit": 2.0,
+        "memoryLimit": 8.0,
+    }
+
+
+def test_vertex_knows_every_accelerator_that_we_name():
+    known = {each.name for each in AcceleratorType}
+    assert set(resources._ON_VERTEX.values()) <= known
+
+
+def test_what_only_kubernetes_knows_is_the_second_document(texts: dict[str, str]):
+    _, platform = yaml.safe_load_all(texts["kubeflow"])
+    executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    assert len(executors) == 11
+    assert executors["Pusher_executor"] == {
+        "pvcMount": [{"constant": "photos", "mountPath": "/mnt/photos"}],
+        "secretAsEnv": [
+            {
+                "secretName": "mlpipeline-minio-artifact",
+                "keyToEnv": [
+                    {"envVar": "AWS_ACCESS_KEY_ID", "secretKey": "accesskey"},
+                    {"envVar": "AWS_SECRET_ACCESS_KEY", "secretKey": "secretkey"},
+                ],
+            }
+        ],
+    }
+    trainer = executors["Trainer_executor"]
+    assert trainer["nodeSelector"] == {
+        "labels": {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
+    }
+    assert trainer["tolerations"] == [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    ]
+
+
+def test_without_such_options_there_is_one_document():
+    assert len(list(yaml.safe_load_all(format_for_kubeflow(_config())))) == 1
+    spec = compile_pipeline(_config(), "kubeflow")
+    assert make_platform_spec(_config(), spec) is None
+
+
+def test_only_tasks_with_beam_get_its_arguments_and_none_is_of_this_machine(specs):
+    vertex = _containers(specs["vertex"])
+    with_beam = {n for n, c in vertex.items() if any("--runner" in a for a in c["args"])}
+    assert with_beam == {"ImageToTFRecord", "ImageStatisticsGen", "Evaluator"}
+    args = vertex["ImageToTFRecord"]["args"]
+    assert f"--sdk_container_image={vertex['Trainer']['image']}" in args
+    assert {"--runner=DataflowRunner", "--sdk_location=container"} <= set(args)
+    assert not any("image=local" in a for c in _containers(specs["kubeflow"]).values() for a in c)
+    local = _containers(specs["kubeflow"])["Evaluator"]["args"]
+    assert local[-2] == "--runner=FnApiRunner"
+
+
+def test_nothing_of_this_machine_is_in_the_files(texts: dict[str, str]):
+    for text in texts.values():
+        assert str(ROOT) not in text
+        assert "/tmp" not in text
+
+
+def test_a_model_without_destination_goes_into_its_artifact(specs):
+    inputs = specs["kubeflow"]["root"]["inputDefinitions"]["parameters"]
+    assert inputs["push_to"]["defaultValue"] == ""
+    task = specs["kubeflow"]["root"]["dag"]["tasks"]["Pusher"]
+    destination = task["inputs"]["parameters"]["push_destination"]["runtimeValue"]["constant"]
+    assert json.loads(destination) == {"filesystem": {}}
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("kubeflow", {"image": ""}, "expected the container image"),
+        ("kubeflow", {"image": "a b"}, "expected the container image"),
+        ("kubeflow", {"root": "runs/first"}, "kubeflow cannot keep artifacts"),
+        ("kubeflow", {"root": "file:///runs"}, "kubeflow cannot keep artifacts"),
+        ("vertex", {"root": "s3://bucket/run"}, "vertex cannot keep artifacts"),
+        ("kubeflow", {"root": "minio://b/../../data"}, "kubeflow cannot keep artifacts"),
+        ("kubeflow", {"root": "s3://b/a\nb"}, "kubeflow cannot keep artifacts"),
+        ("vertex", {"root": "gs:///run"}, "vertex cannot keep artifacts"),
+        ("kubeflow", {"data": "images.csv"}, "data is 'images.csv', which no container can see"),
+        ("kubeflow", {"data": "/home/me/images.csv"}, "which no container can see"),
+        ("kubeflow", {"data": "file:///data/images.csv"}, "which no container can see"),
+        ("kubeflow", {"data": "minio://b/images.csv"}, "Write s3://b/images.csv"),
+        ("kubeflow", {"data": "https://host/images.csv"}, "Give a path of gs:// or s3://"),
+        ("kubeflow", {"schema": "s3://b/schema.pbtxt"}, "schema is 's3://b/schema.pbtxt'"),
+        ("kubeflow", {"push_to": "models"}, "push_to is 'models'"),
+        ("vertex", {"data": "/mnt/photos/images.csv"}, "/gcs (Vertex)"),
+        ("vertex", {"volumes": {"/mnt/photos": "photos"}}, "volumes is for Kubernetes"),
+        ("vertex", {"secret_env": {"A": "b/c"}}, "secret_env is for Kubernetes"),
+        ("kubeflow", {"secret_env": {"A": "hunter2hunter2"}}, "secret_env.A does not name a key"),
+        ("kubeflow", {"env": {"AWS_SECRET_ACCESS_KEY": "x"}}, "env.AWS_SECRET_ACCESS_KEY is"),
+        ("kubeflow", {"secret_env": {"A": "b/c/d"}}, "secret_env.A does not name a key"),
+        ("kubeflow", {"secret_env": {"A": "b/c"}, "env": {"A": "d"}}, "A stands in env and in"),
+        ("kubeflow", {"env": {"A B": "x"}}, "env holds 'A B', which is no name"),
+        ("vertex", {"env": {"": "x"}}, "env holds '', which is no name"),
+        ("kubeflow", {"secret_env": {"1A": "b/c"}}, "secret_env holds '1A', which is no name"),
+        ("kubeflow", {"volumes": {"photos": "photos"}}, "volumes mounts 'photos'"),
+        ("kubeflow", {"volumes": {"/a": "photos", "/b": "photos"}}, "mounts photos at /a and /b"),
+        ("kubeflow", {"volumes": {"": "photos"}, "data": "/a"}, "volumes mounts ''"),
+        ("kubeflow", {"volumes": {"//.": "photos"}, "data": "/a"}, "expected an absolute path"),
+        ("kubeflow", {"volumes": {"/data": "My Claim"}}, "volumes./data is 'My Claim'"),
+        ("kubeflow", {"resources": {"Trainr": {"cpu": 1}}}, "no component of the pipeline"),
+        ("kubeflow", {"resources": {"Trainer": {"accelerator": "NVIDIA"}}}, "no accelerator"),
+        ("vertex", {"resources": {"Trainer": {"accelerator": "amd.com/gpu"}}}, "no accelerator"),
+        ("kubeflow", {"beam_args": ("--runner=DataflowRunner",)}, "needs project and region and"),
+        ("kubeflow", {"beam_args": ("--runner=FlinkRunner",)}, "the image has no Java"),
+        ("kubeflow", {"beam_args": ("--runner=PortableRunner",)}, "address of a job server"),
+        ("kubeflow", {"beam_args": ("--s3_region_name=x",)}, "Beam's options for s3://"),
+        ("kubeflow", {"beam_args": ("runner",)}, "is no option"),
+        ("sparkle", {}, "no target 'sparkle'"),
+    ],
+)
+def test_what_cannot_work_there_is_refused(target: str, options: dict[str, Any], message: str):
+    with pytest.raises(UsageError) as error:
+        compile_pipeline(_config(**options), target)
+    assert message in str(error.value)
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        ("kubeflow", {"data": "/mnt/photos/images.csv", "volumes": {"/mnt/photos/": "photos"}}),
+        ("vertex", {"data": "/gcs/photos/images.csv"}),
+        ("kubeflow", {"allowed_roots": ("/mnt/a",), "volumes": {"/mnt": "photos"}}),
+        ("vertex", {"allowed_roots": ("/gcs/photos", "gs://photos/more")}),
+        ("kubeflow", {"root": "s3://bucket/run", "push_to": "s3://bucket/models"}),
+        ("kubeflow", {"image": "localhost:5000/darkroom:1.0-py3@sha256:00ff"}),
+        ("kubeflow", {"env": {"AWS_SHARED_CREDENTIALS_FILE": "/mnt/aws", "TOKEN_PATH": "/a"}}),
+    ],
+)
+def test_what_a_container_can_see_is_taken(target: str, options: dict[str, Any]):
+    compile_pipeline(_config(**options), target)
+
+
+def test_flink_is_reached_by_a_job_server_with_workers_beside_it():
+    config = _config(beam_args=("--runner=PortableRunner", "--job_endpoint=flink:8099"))
+    args = _containers(compile_pipeline(config, "kubeflow"))["ImageToTFRecord"]["args"]
+    assert args[args.index("--runner=PortableRunner") :] == [
+        "--runner=PortableRunner",
+        "--job_endpoint=flink:8099",
+        f"--sdk_container_image={IMAGE}",
+        "--environment_type=EXTERNAL",
+        "--environment_config=localhost:50000",
+    ]
+
+
+def test_a_label_map_is_compiled_in(tmp_path: Path):
+    path = tmp_path / "labels.txt"
+    path.write_text("owl\ncat\n")
+    spec = compile_pipeline(_config(label_map=str(path)), "kubeflow")
+    inputs = spec["root"]["dag"]["tasks"]["ManifestGen"]["inputs"]["parameters"]
+    options = json.loads(inputs["options"]["runtimeValue"]["constant"])
+    assert options["labels"] == ["owl", "cat"]
+
+
+def test_a_label_map_that_no_command_line_holds_is_told(tmp_path: Path):
+    path = tmp_path / "labels.txt"
+    path.write_text("".join(f"label number {number}\n" for number in range(7000)))
+    with pytest.raises(UsageError, match="The options of ManifestGen have"):
+        compile_pipeline(_config(label_map=str(path)), "kubeflow")
+
+
+@pytest.mark.parametrize(
+    ("output", "kind", "message"),
+    [
+        ("missing/p.json", StorageError, "missing is not there"),
+        ("folder.json", StorageError, "is a folder"),
+        ("a\0.json", UsageError, "is no path"),
+        ("p.yaml", UsageError, r"must end in \.json"),
+    ],
+)
+def test_a_place_where_nothing_can_be_written_is_told_at_once(
+    tmp_path: Path, monkeypatch, output: str, kind: type[Exception], message: str
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files, "write_compiled", pytest.fail)
+    (tmp_path / "folder.json").mkdir()
+    config = str(ROOT / "docs/examples/vertex.toml")
+    with pytest.raises(kind, match=message):
+        run_compile({"target": "vertex", "output": output, "config": config}, as_json=True)
+
+
+def test_the_command_writes_the_file(tmp_path: Path, texts: dict[str, str], capsys):
+    output = tmp_path / "pipeline.json"
+    config = str(ROOT / "docs/examples/vertex.toml")
+    values = {"target": "vertex", "output": str(output), "config": config}
+    assert run_compile(values, as_json=True) == 0
+    assert output.read_text() == texts["vertex"]
+    assert json.loads(capsys.readouterr().out)["output"] == str(output)
+
+
+def test_the_parameters_of_a_run_reach_the_executors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def run(command: list[str], environment: dict[str, str], log: Path) -> int:
+        log.touch()
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", sys.argv[:1])
+        return entrypoint.main(command[3:])
+
+    for number in range(20):
+        Image.new("RGB", (8 + number, 64)).save(tmp_path / f"{number}.png")
+    rows = "".join(f"{number}.png,a\n" for number in range(20))
+    (tmp_path / "images.csv").write_text(f"image_uri,label\n{rows}")
+    parameters = {
+        "data": str(tmp_path / "images.csv"),
+        "split_ratios": "0/100/0",
+        "resize_short_side": 4,
+        "compression": "gzip",
+    }
+    spec = compile_pipeline(_config(), "kubeflow")
+    launcher = Launcher(spec, "minio://bucket/run", tmp_path, run, parameters=parameters)
+    runs = launcher.run({"ManifestGen", "ImageToTFRecord"})
+    assert {name: each.codes for name, each in runs.items()} == {
+        "ManifestGen": [0],
+        "ImageToTFRecord": [0],
+    }
+    examples = launcher.find_bucket_path(runs["ImageToTFRecord"].outputs["examples"]["uri"])
+    written = json.loads((examples / "dataset.json").read_text())
+    assert {name: split["records"] for name, split in written["splits"].items()} == {"eval": 20}
+    index = runs["ImageToTFRecord"].outputs["index"]["uri"]
+    table = read_index(str(launcher.find_bucket_path(index)), ["height", "width"])
+    assert {min(sizes) for sizes in zip(*table.to_pydict().values(), strict=True)} == {4}
+
+
+# Golden files are equal in every run, and each has another hash seed.
+@pytest.mark.long
+def test_another_process_makes_the_same_bytes_with_another_hash_seed(tmp_path: Path, texts):
+    output = tmp_path / "pipeline.yaml"
+    command = [sys.executable, "-m", "darkroom.cli", "compile", "--target=kubeflow"]
+    subprocess.run(
+        [*command, f"--config={ROOT}/docs/examples/kubeflow.toml", "-o", str(output)],
+        check=True,
+        env={"PYTHONHASHSEED": "7", "PATH": "", "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+    )
+    assert output.read_text() == texts["kubeflow"]

@@ -1,0 +1,110 @@
+"""Outputs of an earlier run that may be used again, and those whose files are gone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from tensorflow.core.protobuf import saved_model_pb2
+from tfx.types import standard_artifacts
+
+from darkroom.conversion.convert import convert
+from darkroom.pipelines.local.cached_outputs import check_outputs
+
+pytestmark = pytest.mark.tfx
+
+GRAPH = saved_model_pb2.SavedModel(saved_model_schema_version=1).SerializeToString()
+
+
+def make(folder: Path, kind: type[Any], *names: str, **properties: Any) -> Any:
+    artifact = kind()
+    artifact.uri = str(folder)
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(GRAPH if name.endswith(".pb") else b"")
+    for name, value in properties.items():
+        if isinstance(value, int):
+            artifact.set_int_custom_property(name, value)
+        else:
+            artifact.set_string_custom_property(name, value)
+    return artifact
+
+
+def test_outputs_with_files_are_used_again(tmp_path: Path):
+    blessing = make(tmp_path / "a", standard_artifacts.ModelBlessing, "BLESSED")
+    examples = make(tmp_path / "b", standard_artifacts.Examples, "Split-train/data")
+    check_outputs({"a": [blessing], "b": [examples], "c": []})
+
+
+@pytest.mark.parametrize("kind", ["folder", "files"])
+def test_outputs_without_files_are_not(tmp_path: Path, kind: str):
+    examples = make(tmp_path / "b", standard_artifacts.Examples, "Split-train/data")
+    if kind == "folder":
+        shutil.rmtree(tmp_path / "b")
+    else:
+        os.unlink(tmp_path / "b/Split-train/data")
+    with pytest.raises(RuntimeError, match=f"{tmp_path}/b has no files"):
+        check_outputs({"b": [examples]})
+
+
+def test_a_pushed_model_is_where_it_was_pushed_and_in_its_artifact(tmp_path: Path):
+    graph = "saved_model.pb"
+    place = make(tmp_path / "models/17", standard_artifacts.Model, graph).uri
+    kind = standard_artifacts.PushedModel
+    pushed = make(tmp_path / "a", kind, graph, pushed=1, pushed_destination=place)
+    inside = make(tmp_path / "b", kind, f"17/{graph}", pushed=1, pushed_destination="17")
+    check_outputs({"a": [pushed], "b": [inside]})
+    shutil.rmtree(place)
+    with pytest.raises(RuntimeError, match="models/17 has no files"):
+        check_outputs({"a": [pushed]})
+    os.unlink(tmp_path / f"b/17/{graph}")
+    with pytest.raises(RuntimeError, match="b/17 has no files"):
+        check_outputs({"b": [inside]})
+
+
+@pytest.mark.parametrize("place", ["models/17", "a"])
+def test_a_pushed_model_that_lacks_a_file_is_pushed_again(tmp_path: Path, place: str):
+    graph, data = "saved_model.pb", "variables/variables.data-00000-of-00001"
+    files = (graph, "variables/variables.index", data)
+    make(tmp_path / "models/17", standard_artifacts.Model, *files)
+    destination = str(tmp_path / "models/17")
+    kind = standard_artifacts.PushedModel
+    pushed = make(tmp_path / "a", kind, *files, pushed=1, pushed_destination=destination)
+    check_outputs({"a": [pushed]})
+    os.unlink(tmp_path / place / data)
+    with pytest.raises(RuntimeError, match=f"{place} lacks variables/variables.data"):
+        check_outputs({"a": [pushed]})
+    os.unlink(tmp_path / place / graph)
+    with pytest.raises(RuntimeError, match=f"{place}/{graph} does not exist"):
+        check_outputs({"a": [pushed]})
+
+
+def test_a_model_without_its_graph_is_trained_again(tmp_path: Path):
+    graph = "Format-Serving/saved_model.pb"
+    model = make(tmp_path / "a", standard_artifacts.Model, graph, "Format-Serving/fingerprint.pb")
+    check_outputs({"a": [model]})
+    os.unlink(tmp_path / "a" / graph)
+    with pytest.raises(RuntimeError, match=r"saved_model\.pb does not exist"):
+        check_outputs({"a": [model]})
+
+
+def test_examples_without_a_shard_are_converted_again(tmp_path: Path):
+    (tmp_path / "images/cat").mkdir(parents=True)
+    Image.new("RGB", (4, 4)).save(tmp_path / "images/cat/a.png")
+    convert(tmp_path / "images", tmp_path / "b")
+    examples = standard_artifacts.Examples()
+    examples.uri = str(tmp_path / "b")
+    check_outputs({"b": [examples]})
+    [shard] = (tmp_path / "b").glob("Split-*/*")
+    shard.unlink()
+    with pytest.raises(RuntimeError, match="shards are missing"):
+        check_outputs({"b": [examples]})
+
+
+def test_a_model_that_was_not_pushed_has_no_files(tmp_path: Path):
+    check_outputs({"a": [make(tmp_path / "a", standard_artifacts.PushedModel, pushed=0)]})

@@ -1,0 +1,122 @@
+"""What a run reads besides artifacts must change a property when it changes."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from darkroom.components.manifest_gen.driver import Driver
+from darkroom.errors import UsageError
+from darkroom.manifest.fingerprint import read_source_state
+from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.local.pinning import fingerprint_model, pin_inputs
+from darkroom.pipelines.pipeline import create_pipeline
+
+pytestmark = pytest.mark.tfx
+
+SCHEMA = 'feature { name: "image/height" type: INT int_domain { min: %d } }'
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> PipelineConfig:
+    (tmp_path / "images").mkdir()
+    for label in ("cat", "dog"):
+        (tmp_path / "images" / label).mkdir()
+        (tmp_path / "images" / label / "1.png").write_bytes(label.encode())
+    return PipelineConfig(data=f"{tmp_path}/images", root=f"{tmp_path}/run")
+
+
+def _properties(config: PipelineConfig) -> dict[str, dict[str, object]]:
+    """Returns what TFX's cache compares, by node."""
+    nodes = create_pipeline(pin_inputs(config)).components
+    found = {node.id: dict(node.exec_properties) for node in nodes}
+    driver = Driver(metadata_handle=None)
+    found["ManifestGen"] = driver.resolve_exec_properties(found["ManifestGen"], None, None)
+    return found
+
+
+def test_unchanged_files_give_unchanged_properties(config):
+    assert _properties(config) == _properties(config)
+
+
+def test_a_changed_image_changes_the_manifests_properties(config):
+    before = _properties(config)
+    Path(config.data, "cat", "1.png").write_bytes(b"other")
+    after = _properties(config)
+    assert [name for name in before if before[name] != after[name]] == ["ManifestGen"]
+
+
+def test_a_fingerprint_of_the_configuration_is_not_taken_for_the_present_state(config):
+    pinned = _properties(dataclasses.replace(config, source_fingerprint="of last week"))
+    assert pinned == _properties(config)
+
+
+def test_a_pipeline_sees_a_label_map_that_changed_after_it_was_made(config, tmp_path):
+    labels = tmp_path / "labels.txt"
+    labels.write_text("cat\ndog\n")
+    [node, *_] = create_pipeline(dataclasses.replace(config, label_map=str(labels))).components
+    driver, before = Driver(metadata_handle=None), dict(node.exec_properties)
+    found = [driver.resolve_exec_properties(before, None, None)]
+    labels.write_text("dog\ncat\n")
+    found.append(driver.resolve_exec_properties(before, None, None))
+    assert found[0]["source_fingerprint"] != found[1]["source_fingerprint"]
+    assert node.exec_properties == before
+
+
+def test_an_allowed_folder_may_be_a_link(config, tmp_path):
+    everywhere = _properties(config)
+    (tmp_path / "link").symlink_to("images")
+    allowed = dataclasses.replace(config, allowed_roots=(f"{tmp_path}/link",))
+    seen = []
+    read_source_state(allowed.data, allowed.manifest, seen.append)
+    assert [len(chunk.columns["uri"]) for chunk in seen] == [2]
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").mkdir()
+    seen.clear()
+    read_source_state(allowed.data, allowed.manifest, seen.append)
+    assert [reject.reason for chunk in seen for reject in chunk.rejects] == ["outside_root"] * 2
+    assert _properties(allowed)["ManifestGen"] != everywhere["ManifestGen"]
+
+
+def test_a_changed_schema_at_the_same_path_is_another_one(config, tmp_path):
+    path = tmp_path / "schema.pbtxt"
+    path.write_text(SCHEMA % 200)
+    config = dataclasses.replace(config, schema=str(path))
+    before = _properties(config)["ImportSchemaGen"]["schema_file"]
+    path.write_text(SCHEMA % 20)
+    after = _properties(config)["ImportSchemaGen"]["schema_file"]
+    assert Path(before).read_text() == SCHEMA % 200
+    assert Path(after).read_text() == SCHEMA % 20
+
+
+@pytest.mark.parametrize("text", [None, "feature: many", "\0\1\2"])
+def test_a_schema_that_is_none_is_told_before_the_run(config, tmp_path, text):
+    path = tmp_path / "schema.pbtxt"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UsageError, match=r"schema\.pbtxt cannot be used"):
+        pin_inputs(dataclasses.replace(config, schema=str(path)))
+
+
+def test_changed_weights_or_model_code_change_the_trainers_properties(
+    config, tmp_path, monkeypatch
+):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_models.py").write_text("def build(n, size): ...\n")
+    weights = tmp_path / "w.weights.h5"
+    weights.write_bytes(b"1")
+    config = dataclasses.replace(config, model="own_models:build", weights=str(weights))
+    first = _properties(config)
+    (tmp_path / "own_models.py").write_text("def build(n, size): return 1\n")
+    second = _properties(config)
+    weights.write_bytes(b"22")
+    third = _properties(config)
+    for before, after in ((first, second), (second, third)):
+        assert [name for name in before if before[name] != after[name]] == ["Trainer"]
+
+
+@pytest.mark.parametrize("model", ["small_cnn", "keras.applications:MobileNetV3Small", "no.such:x"])
+def test_a_model_without_files_of_its_own_has_no_state(model):
+    assert fingerprint_model(model, None) == ""

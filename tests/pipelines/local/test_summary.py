@@ -1,0 +1,62 @@
+"""What a run says of its data on the console."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from darkroom.options.validation import FAIL
+from darkroom.pipelines.local.summary import RunSummary, format_summary
+from darkroom.validation.findings import Finding, ValidationReport
+
+pytestmark = pytest.mark.tfx
+
+
+@pytest.mark.parametrize(("count", "more"), [(2, []), (3, ["       and 1 more"])])
+def test_what_is_not_shown_of_a_finding_is_counted(count: int, more: list[str]):
+    rows = tuple(
+        {"row": n, "uri": f"{n}.png", "split": None, "label": None, "reason": "empty"}
+        for n in range(1, count + 1)
+    )
+    finding = Finding("rejects", FAIL, count, "Some rows were rejected.", rows=rows)
+    report = ValidationReport(
+        rows=9,
+        written=9 - count,
+        deduplicated=0,
+        rejected={"empty": count},
+        labels=("cat",),
+        splits={"train": 9 - count},
+        classes={"train": {"cat": 9 - count}},
+        policies={"rejects": FAIL},
+        findings=(finding,),
+    )
+    summary = RunSummary(
+        root="runs/first",
+        report=report,
+        report_path="report.html",
+        epochs=None,
+        accuracy=None,
+        min_accuracy=0.0,
+        pushed=None,
+        examples=None,
+        changed={},
+        reused=(),
+        log_path="log.txt",
+        seconds=1.0,
+    )
+    trained = replace(summary, epochs=(6, 7), accuracy=0.5, pushed="/runs/first/pushed/1")
+    assert format_summary(trained).splitlines()[-7:-4] == [
+        "Epoch      6 of 7 (lowest val_loss)",
+        "Accuracy   0.5000 on the eval split (no minimum is set)",
+        "Pushed to  /runs/first/pushed/1",
+    ]
+    assert (trained.to_dict()["best_epoch"], trained.to_dict()["epochs"]) == (6, 7)
+    lines = format_summary(summary).splitlines()
+    start = lines.index("Gate       Stopped by 1 finding.")
+    assert lines[start + 1 : lines.index("", start)] == [
+        "  FAIL rejects: Some rows were rejected.",
+        "       row 1 1.png: empty",
+        "       row 2 2.png: empty",
+        *more,
+    ]

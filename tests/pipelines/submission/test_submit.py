@@ -1,0 +1,456 @@
+"""`darkroom submit` from its arguments to what a service gets, and what its cache makes of that."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from darkroom import __version__, storage
+from darkroom.cli import commands
+from darkroom.errors import AccessError, DataError, UsageError
+from darkroom.manifest import entries, fingerprint
+from darkroom.pipelines.compilation.files import write_compiled
+from darkroom.pipelines.config import PipelineConfig, make_config
+from darkroom.pipelines.submission import cache_states, submitted_run
+from darkroom.pipelines.submission import submit as submission
+from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
+
+from ..kubeflow_server import Server, serve
+from ..service_cache import ServiceCache, make_fingerprint
+
+pytestmark = pytest.mark.tfx
+
+ROOT = "minio://mlpipeline/darkroom"
+AFTER_TRAINING = {"Trainer", "Evaluator", "Pusher"}
+# From TestGenerateFingerPrint of Kubeflow's backend/src/v2/cacheutils/cache_test.go.
+KUBEFLOWS_KEY = {
+    "inputArtifactNames": {
+        "dataset_one": {"artifactNames": ["1"]},
+        "dataset_two": {"artifactNames": ["2"]},
+    },
+    "inputParameterValues": {"message": "Some string value", "num_steps": 5},
+    "outputArtifactsSpec": {
+        name: {
+            "name": name,
+            "type": {
+                "instanceSchema": f"title: kfp.{name.title()}\ntype: object\nproperties:\n"
+                "  framework:\n    type: string\n  framework_version:\n    type: string\n"
+            }
+            if name == "model"
+            else {"schemaTitle": "kfp.Metrics"},
+            "metadata": {"name": name},
+        }
+        for name in ("model", "metrics")
+    },
+    "outputParametersSpec": {"output_parameter_one": "STRING", "output_parameter_two": "INT"},
+    "containerSpec": {"cmdArgs": ["sh", "ec", "test"], "image": "python:3.11"},
+}
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr("kfp.client.Client._LOCAL_KFP_CONTEXT", str(tmp_path / "context.json"))
+    monkeypatch.setattr(submitted_run, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(submitted_run.time, "sleep", lambda _: None)
+    with serve() as state:
+        yield state
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Path:
+    """A volume that is mounted here and in the containers, with a source on it."""
+    folder = tmp_path / "volume"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / f"{name}.png").write_bytes(name.encode())
+    (folder / "images.csv").write_text("TRAIN,a.png,cat\nTEST,b.png,dog\n")
+    (folder / "w.weights.h5").write_bytes(b"1")
+    return folder
+
+
+@pytest.fixture
+def values(volume: Path) -> dict[str, Any]:
+    return {
+        "data": f"{volume}/images.csv",
+        "root": ROOT,
+        "image": "registry/darkroom:1",
+        "volumes": {str(volume): "images"},
+    }
+
+
+@pytest.fixture
+def compiled(values: dict[str, Any], tmp_path: Path) -> str:
+    path = str(tmp_path / "pipeline.yaml")
+    write_compiled(make_config(values), "kubeflow", path)
+    return path
+
+
+def _submit(server: Server, *arguments: str) -> dict[str, Any]:
+    """Submits a compiled file by the command; returns the run as the server has it."""
+    before = set(server.runs)
+    code = commands.main(["submit", "--target=kubeflow", f"--host={server.url}", *arguments])
+    assert code == 0
+    [name] = set(server.runs) - before
+    return server.runs[name]
+
+
+def _work(cache: ServiceCache, run: dict[str, Any]) -> set[str]:
+    documents = run["pipeline_spec"]
+    spec = documents.get("pipeline_spec", documents)
+    return cache.run(spec, run["runtime_config"]["parameters"])
+
+
+def _list_tasks(path: str) -> set[str]:
+    return set(read_documents(path)[0]["root"]["dag"]["tasks"])
+
+
+def test_the_cache_of_these_tests_is_kubeflows():
+    expected = "b498530c9016917298999ec0b01f364a180f8a3862bea0fa672a383ca3f22e4e"
+    assert make_fingerprint(KUBEFLOWS_KEY) == expected
+
+
+def test_what_is_unchanged_is_reused_and_what_changed_is_not(server, volume, compiled, capsys):
+    cache, everything = ServiceCache(), _list_tasks(compiled)
+    submit = [f"--pipeline={compiled}", "--shared-paths"]
+    assert _work(cache, _submit(server, *submit)) == everything
+    again = _submit(server, *submit)
+    assert again["runtime_config"]["pipeline_root"] == ROOT
+    assert _work(cache, again) == set()
+    assert "What is unchanged is reused." in capsys.readouterr().out
+    [fingerprint] = [again["runtime_config"]["parameters"]["source_fingerprint"]]
+    assert fingerprint.startswith(f"{__version__}-")
+
+    (volume / "b.png").write_bytes(b"another image")
+    assert _work(cache, _submit(server, *submit)) == everything
+    (volume / "images.csv").write_text("TRAIN,a.png,cat\nTEST,b.png,cow\n")
+    assert _work(cache, _submit(server, *submit)) == everything
+    assert _work(cache, _submit(server, *submit)) == set()
+
+
+def test_a_parameter_concerns_only_what_it_is_for(server, compiled):
+    cache = ServiceCache()
+    submit = [f"--pipeline={compiled}", "--shared-paths"]
+    _work(cache, _submit(server, *submit))
+    run = _submit(server, *submit, "--epochs=3")
+    assert run["runtime_config"]["parameters"]["epochs"] == 3
+    worked = _work(cache, run)
+    assert worked >= AFTER_TRAINING
+    assert worked.isdisjoint({"ManifestGen", "ImageToTFRecord", "ImageValidator"})
+    assert "ManifestGen" in _work(cache, _submit(server, *submit, "--split-ratios=70/20/10"))
+
+
+def test_changed_weights_train_anew(server, volume, compiled):
+    cache = ServiceCache()
+    submit = [f"--pipeline={compiled}", "--shared-paths", f"--weights={volume}/w.weights.h5"]
+    _work(cache, _submit(server, *submit))
+    assert _work(cache, _submit(server, *submit)) == set()
+    (volume / "w.weights.h5").write_bytes(b"22")
+    worked = _work(cache, _submit(server, *submit))
+    assert worked >= AFTER_TRAINING
+    assert "ImageToTFRecord" not in worked
+
+
+def test_a_source_that_is_not_seen_is_read_anew(server, volume, compiled, capsys):
+    cache, everything = ServiceCache(), _list_tasks(compiled)
+    for _ in range(2):
+        run = _submit(server, f"--pipeline={compiled}", f"--weights={volume}/w.weights.h5")
+        assert _work(cache, run) == everything
+    assert "source_fingerprint" not in run["runtime_config"]["parameters"]
+    output = capsys.readouterr().out
+    assert "ManifestGen does its work anew" in output
+    assert "Trainer does its work anew" in output
+    assert "--shared-paths" in output
+
+
+def test_nothing_is_reused_when_that_is_asked_for(server, compiled, values, tmp_path, capsys):
+    cache, everything = ServiceCache(), _list_tasks(compiled)
+    without = str(tmp_path / "without.yaml")
+    write_compiled(make_config({**values, "cache": False}), "kubeflow", without)
+    for arguments in ([f"--pipeline={compiled}", "--no-cache"], [f"--pipeline={without}"]):
+        for _ in range(2):
+            run = _submit(server, *arguments, "--shared-paths")
+            assert _work(cache, run) == everything
+        assert "All tasks do their work anew." in capsys.readouterr().out
+
+
+def test_a_pipeline_is_compiled_from_options_when_no_file_is_given(
+    server, values, tmp_path, capsys
+):
+    config = tmp_path / "run.toml"
+    config.write_text(
+        "\n".join(f"{k} = {json.dumps(v)}" for k, v in values.items() if k != "volumes")
+    )
+    with config.open("a") as file:
+        file.write(f'\n[volumes]\n"{next(iter(values["volumes"]))}" = "images"\n')
+    run = _submit(server, f"--config={config}", "--epochs=4", "--shared-paths", "--json", "--wait")
+    sent = run["pipeline_spec"]["pipeline_spec"]
+    assert sent["root"]["inputDefinitions"]["parameters"]["epochs"]["defaultValue"] == 4
+    assert run["runtime_config"]["pipeline_root"] == ROOT
+    executors = run["pipeline_spec"]["platform_spec"]["platforms"]["kubernetes"]["deploymentSpec"]
+    assert "images" in json.dumps(executors)
+    told = json.loads(capsys.readouterr().out)
+    assert told["url"] == f"{server.url}/#/runs/details/run-1"
+    assert told["state"] == "SUCCEEDED"
+    assert set(told["parameters"]) == {"source_fingerprint", "model_fingerprint"}
+
+
+def test_a_run_that_fails_ends_with_1_and_names_its_tasks(server, compiled, capsys):
+    server.states, server.errors = ["FAILED"], {"ValidationGate": "leakage: 3 images"}
+    arguments = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
+    assert commands.main([*arguments, "--wait"]) == 1
+    output = capsys.readouterr().out
+    assert "State      failed" in output
+    assert "Failed     ValidationGate: leakage: 3 images" in output
+    assert f"{server.url}/#/runs/details/run-1" in output
+    assert commands.main([*arguments, "--wait", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["state"], told["errors"]) == ("FAILED", {"ValidationGate": "leakage: 3 images"})
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(401, 3), (403, 3), (404, 2), (500, 3)], ids=lambda value: str(value)
+)
+def test_a_refusal_has_its_exit_code(server, compiled, status, code, capsys):
+    server.failure = (status, '{"message": "no"}')
+    arguments = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
+    assert commands.main(arguments) == code
+    assert f"answers {status}: no" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--image=other:2"], "image is part of the compiled file"),
+        (["--epochs=3", "--seed=1", "--num-shards=2"], "num_shards is part of the compiled file"),
+        (["--project=p"], "--project is not for --target kubeflow"),
+        (["--epochs=0"], "epochs is 0, expected a whole number of at least 1"),
+        (["--learning-rate=nan", "--no-cache"], "learning_rate is nan"),
+        (["--min-accuracy=90"], "min_accuracy is 90.0, expected 0 to 1"),
+        (["--data=images.csv"], "data is 'images.csv', which no container can see"),
+        (["--data="], "data is '', which no container can see"),
+        (["--push-to=models", "--no-cache"], "push_to is 'models', which no container can see"),
+        (["--root=runs/first"], "kubeflow cannot keep artifacts in"),
+        (["--data=s3://ann:geheim-geheim@b/images.csv"], "data holds what looks like a credential"),
+        (["--push-to=models"], "push_to is 'models', which no container can see"),
+        (["--data=/home/me/images.csv"], "data is '/home/me/images.csv', which no container"),
+        (["--weights=s3://b/w.h5"], "weights is 's3://b/w.h5', which no container can see"),
+        (["--root=file:///runs"], "root is 'file:///runs', which kubeflow cannot keep"),
+        (["--run-name=ya29.aaaaaaaaaaaaaaaaaaaaaaaaaa"], "run_name holds what looks like"),
+    ],
+)
+def test_what_cannot_be_submitted_is_told_before_anyone_is_asked(
+    server, compiled, arguments, message, capsys
+):
+    common = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
+    assert commands.main([*common, *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "geheim" not in error
+    assert "ya29" not in error
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("epochs", 2.5), ("epochs", "many"), ("seed", True), ("model", 3)]
+)
+def test_a_parameter_of_another_kind_is_told(compiled, name: str, value: Any):
+    with pytest.raises(UsageError, match=f"The parameter {name} is {value!r}, expected"):
+        submission.prepare_run({"pipeline": compiled, name: value}, "kubeflow")
+
+
+def test_tries_that_fail_are_not_told_one_by_one(server, compiled, caplog):
+    arguments = ["submit", "--target=kubeflow", "--host=http://127.0.0.1:1", "--no-cache"]
+    assert commands.main([*arguments, f"--pipeline={compiled}"]) == 3
+    assert "Retrying" not in caplog.text
+
+
+def test_a_file_for_another_target_is_told(compiled):
+    with pytest.raises(UsageError, match="was not compiled for vertex"):
+        submission.prepare_run({"pipeline": compiled}, "vertex")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('epochs = "many"', "epochs is 'many', expected a whole number"),
+        ("epochs = [3]", "expected a whole number"),
+        ("image_size = 5", "image_size is 5"),
+        ("data = ['a']", "data is ['a'], expected text"),
+        ("root = 5", "kubeflow cannot keep artifacts"),
+    ],
+)
+def test_a_wrong_value_of_a_file_is_told(compiled, tmp_path, text, message):
+    (tmp_path / "run.toml").write_text(text)
+    given = {"pipeline": compiled, "config": str(tmp_path / "run.toml")}
+    with pytest.raises(UsageError) as error:
+        submission.prepare_run(given, "kubeflow")
+    assert message in str(error.value)
+
+
+def test_a_path_on_a_volume_of_the_compiled_file_is_taken(compiled, volume):
+    given = {"pipeline": compiled, "data": f"{volume}/others.csv", "cache": False}
+    run = submission.prepare_run({**given, "push_to": "", "weights": ""}, "kubeflow")
+    assert run.volumes == {str(volume)}
+    assert run.parameters == {"data": f"{volume}/others.csv", "push_to": "", "weights": ""}
+
+
+def test_a_pipeline_of_somebody_else_is_told(compiled, tmp_path):
+    [spec, _] = read_documents(compiled)
+    del spec["root"]["dag"]["tasks"]["Evaluator"]
+    (tmp_path / "p.yaml").write_text(json.dumps(spec))
+    with pytest.raises(UsageError, match="has no task Evaluator, so it is none of darkroom's"):
+        submission.prepare_run({"pipeline": str(tmp_path / "p.yaml")}, "kubeflow")
+
+
+@pytest.mark.parametrize("text", ["a: [", "3", "", "\0", "root: {}", "root: {dag: {tasks: {}}}"])
+def test_a_file_that_is_no_pipeline_is_told(tmp_path, text):
+    (tmp_path / "p.yaml").write_text(text)
+    with pytest.raises(UsageError, match="no compiled pipeline"):
+        submission.prepare_run({"pipeline": str(tmp_path / "p.yaml")}, "kubeflow")
+
+
+def test_a_client_that_is_not_installed_is_told(compiled, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "darkroom.pipelines.submission.kubeflow", None)
+    given = ["--target=kubeflow", "--host=http://x", f"--pipeline={compiled}"]
+    assert commands.main(["submit", *given]) == 3
+    assert "submit --target kubeflow needs the extra 'tfx'" in capsys.readouterr().err
+
+
+# Run in a process of its own: what is loaded stays loaded.
+_ASK = """
+import json, sys
+from darkroom.cli import main
+codes = [main(arguments) for arguments in json.load(sys.stdin)]
+print(codes, sorted({"tfx", "tensorflow", "kfp"} & set(sys.modules)))
+"""
+
+
+def test_what_can_be_told_without_tfx_is_told_before_it_is_loaded(compiled, tmp_path):
+    (tmp_path / "p.toml").write_text("epochs = 3")
+    submit = ["submit", "--target=kubeflow", "--host=http://x"]
+    cases = {
+        "none.yaml": [*submit, f"--pipeline={tmp_path}/none.yaml"],
+        "p.toml is no compiled pipeline": [*submit, f"--pipeline={tmp_path}/p.toml"],
+        "was not compiled for vertex": ["submit", "--target=vertex", f"--pipeline={compiled}"],
+        "image is part of the compiled": [*submit, f"--pipeline={compiled}", "--image=a"],
+        "num_shards is part of": [*submit, f"--pipeline={compiled}", "--num-shards=2"],
+        "epochs is 0": [*submit, f"--pipeline={compiled}", "--epochs=0"],
+        "kubeflow cannot keep artifacts": [*submit, "--image=a", "--data=gs://b/a", "--root=runs"],
+        "nowhere.csv does not exist": ["run", "--data=nowhere.csv", f"--root={tmp_path}/run"],
+        "No file matches": ["run", f"--data={tmp_path}/*.csv", f"--root={tmp_path}/run"],
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _ASK],
+        input=json.dumps(list(cases.values())),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[3, 2, 2, 2, 2, 2, 2, 3, 1] []\n"
+    told = [line for line in done.stderr.splitlines() if line.startswith("darkroom: ")]
+    for text, line in zip(cases, told, strict=True):
+        assert text in line
+    assert not (tmp_path / "run").exists()
+
+
+# What is seen from here
+
+
+@pytest.fixture
+def run(compiled: str) -> PreparedRun:
+    return PreparedRun(read_documents(compiled), ROOT)
+
+
+def _pin(run: PreparedRun, *, shared_paths: bool = True) -> PreparedRun:
+    return cache_states.pin_states(run, shared_paths=shared_paths)
+
+
+def _is_cached(run: PreparedRun, task: str = "ManifestGen") -> bool:
+    return bool(run.tasks[task]["cachingOptions"]["enableCache"])
+
+
+def test_remote_images_count_and_those_that_are_kept_from_us_are_told(run, volume, monkeypatch):
+    (volume / "images.csv").write_text("TRAIN,s3://b/a.jpg,cat\nTEST,s3://b/b.jpg,dog\n")
+    states: dict[str, Any] = {"s3://b/a.jpg": "1", "s3://b/b.jpg": FileNotFoundError("none")}
+
+    def stat(uri: str) -> storage.FileInfo:
+        if isinstance(state := states[uri], Exception):
+            raise state
+        return storage.FileInfo(5, state)
+
+    fake = SimpleNamespace(**{**vars(storage), "stat_file": stat})
+    monkeypatch.setattr(entries, "storage", fake)
+    monkeypatch.setattr(fingerprint, "storage", fake)
+    missing = _pin(run)
+    states["s3://b/b.jpg"] = "1"
+    present = _pin(run)
+    assert _is_cached(missing)
+    assert _is_cached(present)
+    assert missing.parameters != present.parameters
+    states["s3://b/b.jpg"] = AccessError("forbidden")
+    unseen = _pin(run)
+    assert not _is_cached(unseen)
+    assert "The state of s3://b/b.jpg is unknown: forbidden" in unseen.notes[0]
+
+
+def test_local_images_of_a_remote_list_are_not_taken_for_those_of_the_containers(
+    run, volume, monkeypatch
+):
+    (volume / "images.csv").write_text(f"TRAIN,{volume}/a.png,cat\n")
+    is_remote = storage.is_remote
+    fake = SimpleNamespace(
+        **{**vars(storage), "is_remote": lambda p: p.endswith(".csv") or is_remote(p)}
+    )
+    monkeypatch.setattr(cache_states, "storage", fake)
+    unseen = _pin(run, shared_paths=False)
+    assert not _is_cached(unseen)
+    assert f"{volume}/a.png is a path in its container" in unseen.notes[0]
+
+
+def test_a_source_that_is_missing_here_is_not_seen(run, volume):
+    (volume / "images.csv").unlink()
+    unseen = _pin(run)
+    assert not _is_cached(unseen)
+    assert "its source cannot be read from here" in unseen.notes[0]
+
+
+def test_a_source_that_cannot_be_used_is_an_error(run, volume):
+    (volume / "images.csv").write_text("image_uri,label\n")
+    with pytest.raises(DataError, match="has no rows"):
+        _pin(run)
+
+
+def test_a_server_of_s3_that_is_unknown_here_is_told(values, tmp_path, monkeypatch):
+    path = str(tmp_path / "endpoint.yaml")
+    config = make_config({**values, "env": {"AWS_ENDPOINT_URL": "http://minio:9000"}})
+    write_compiled(config, "kubeflow", path)
+    run = PreparedRun(read_documents(path), ROOT)
+    assert "AWS_ENDPOINT_URL is not set here" in _pin(run).notes[0]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:9000")
+    assert _is_cached(_pin(run))
+
+
+def test_the_list_of_exclusions_counts(values, volume, tmp_path):
+    (volume / "exclude.txt").write_text("a.png\n")
+    path = str(tmp_path / "exclude.yaml")
+    config = dataclasses.replace(make_config(values), exclude=f"{volume}/exclude.txt")
+    assert isinstance(config, PipelineConfig)
+    write_compiled(config, "kubeflow", path)
+    run = PreparedRun(read_documents(path), ROOT)
+    before = _pin(run).parameters["source_fingerprint"]
+    (volume / "exclude.txt").write_text("b.png\n")
+    assert _pin(run).parameters["source_fingerprint"] != before
+
+
+def test_a_compiled_file_that_is_run_as_it_is_reads_the_source_each_time(compiled):
+    cache, spec = ServiceCache(), read_documents(compiled)[0]
+    everything = _list_tasks(compiled)
+    assert [cache.run(spec, {}, run_id=run) for run in ("1", "2")] == [everything] * 2

@@ -1,0 +1,241 @@
+"""Google's own client, offline: what it would send, and what it makes of answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import sys
+from typing import Any
+
+import google.auth.exceptions
+import pytest
+from google.api_core import exceptions
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.aiplatform.utils import PipelineJobClientWithOverride, gcs_utils
+from google.cloud.aiplatform_v1 import PipelineJob, PipelineTaskDetail
+from google.protobuf import json_format
+
+from darkroom.cli import commands
+from darkroom.errors import AccessError, DarkroomError, TransientStorageError, UsageError
+from darkroom.pipelines.compilation.files import write_compiled
+from darkroom.pipelines.config import make_config
+from darkroom.pipelines.submission import cache_states, submitted_run
+from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
+from darkroom.pipelines.submission.submitted_run import wait_for_end
+from darkroom.pipelines.submission.vertex import VertexOptions, build_job, submit
+
+from ..service_cache import ServiceCache
+
+pytestmark = pytest.mark.tfx
+
+ROOT = "gs://bucket/darkroom"
+OPTIONS = VertexOptions(
+    project="shop",
+    region="europe-west4",
+    run_name="first",
+    service_account="trainer@shop.iam.gserviceaccount.com",
+    network="projects/1/global/networks/private",
+    labels={"team": "cats"},
+)
+NAME = "projects/1/locations/europe-west4/pipelineJobs/darkroom-1"
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("vertex") / "pipeline.json")
+    values = {"data": "gs://bucket/images.csv", "root": ROOT, "image": "registry/darkroom:1"}
+    write_compiled(make_config(values), "vertex", path)
+    return path
+
+
+@pytest.fixture
+def run(compiled: str) -> PreparedRun:
+    return PreparedRun(read_documents(compiled), ROOT, {"epochs": 3, "learning_rate": 0.5})
+
+
+class Service:
+    """Takes the place of Google's service behind Google's client.
+
+    Attributes:
+        requests: Arguments of each request to make a job, the job as the dict of its JSON.
+        states: States of the job, one at each look.
+        errors: Messages of failed tasks by name.
+        failure: Raised by every request, when set.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.states = ["RUNNING", "SUCCEEDED"]
+        self.errors: dict[str, str] = {}
+        self.failure: Exception | None = None
+
+    def create(self, **request: Any) -> PipelineJob:
+        if self.failure is not None:
+            raise self.failure
+        sent = request["pipeline_job"]
+        request["pipeline_job"] = json_format.MessageToDict(sent._pb)
+        self.requests.append(request)
+        return PipelineJob(sent, name=NAME)
+
+    def get(self, name: str, **_: Any) -> PipelineJob:
+        assert name == NAME
+        if self.failure is not None:
+            raise self.failure
+        job = PipelineJob(name=name, state=f"PIPELINE_STATE_{self.states.pop(0)}")
+        for task, message in self.errors.items():
+            detail = PipelineTaskDetail(task_name=task, state="FAILED")
+            detail.error.message = message
+            job.job_detail.task_details.append(detail)
+        return job
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Service:
+    fake = Service()
+    monkeypatch.setattr("google.auth.default", lambda *_, **__: (AnonymousCredentials(), None))
+    monkeypatch.setattr(
+        gcs_utils,
+        "create_gcs_bucket_for_pipeline_artifacts_if_it_does_not_exist",
+        lambda **_: None,
+    )
+    client = PipelineJobClientWithOverride
+    monkeypatch.setattr(client, "create_pipeline_job", fake.create, raising=False)
+    monkeypatch.setattr(client, "get_pipeline_job", fake.get, raising=False)
+    monkeypatch.setattr(submitted_run.time, "sleep", lambda _: None)
+    return fake
+
+
+def test_a_job_holds_what_was_asked_for(run):
+    job = build_job(run, OPTIONS, AnonymousCredentials())
+    config = job._gca_resource.runtime_config
+    assert config.gcs_output_directory == ROOT
+    assert dict(config.parameter_values) == {"epochs": 3, "learning_rate": 0.5}
+    sent = json_format.MessageToDict(job._gca_resource._pb)
+    assert sent["pipelineSpec"] == run.spec
+    assert sent["labels"] == {"team": "cats"}
+    assert sent["displayName"] == "first"
+
+
+def test_a_file_for_kubeflow_makes_a_job_too(compiled):
+    run = PreparedRun([read_documents(compiled)[0]["pipelineSpec"]], ROOT)
+    job = build_job(run, OPTIONS, AnonymousCredentials())
+    assert job._gca_resource.runtime_config.gcs_output_directory == ROOT
+
+
+def test_a_job_arrives_as_it_was_asked_for(run, service):
+    submitted = submit(run, OPTIONS)
+    [request] = service.requests
+    assert request["parent"] == "projects/shop/locations/europe-west4"
+    assert request["pipeline_job_id"].startswith("darkroom-20")
+    job = request["pipeline_job"]
+    assert job["serviceAccount"] == OPTIONS.service_account
+    assert job["network"] == OPTIONS.network
+    assert job["runtimeConfig"]["parameterValues"] == {"epochs": 3.0, "learning_rate": 0.5}
+    assert submitted.id == NAME
+    assert submitted.url == (
+        "https://console.cloud.google.com/vertex-ai/locations/europe-west4/pipelines/runs/"
+        "darkroom-1?project=1"
+    )
+    assert wait_for_end(submitted).state == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
+def test_a_job_that_fails_names_its_tasks(run, service, state):
+    service.states, service.errors = ["PENDING", "CANCELLING", state], {"Trainer": "no memory"}
+    status = wait_for_end(submit(run, OPTIONS))
+    assert (status.state, status.errors) == (state, {"Trainer": "no memory"})
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "message"),
+    [
+        (exceptions.Forbidden("no right"), AccessError, "Vertex refuses: no right"),
+        (exceptions.Unauthenticated("who"), AccessError, "Vertex refuses: who"),
+        (exceptions.NotFound("no project"), UsageError, "does not take this run: no project"),
+        (exceptions.InvalidArgument("bad"), UsageError, "does not take this run: bad"),
+        (exceptions.ResourceExhausted("quota"), TransientStorageError, "patience: quota"),
+        (exceptions.ServiceUnavailable("away"), TransientStorageError, "answer: away"),
+        (google.auth.exceptions.RefreshError("old"), AccessError, "no credentials"),
+        (google.auth.exceptions.TransportError("dns"), TransientStorageError, "reached: dns"),
+    ],
+)
+def test_a_refusal_is_told(run, service, failure, kind, message):
+    service.failure = failure
+    with pytest.raises(DarkroomError) as error:
+        submit(run, OPTIONS)
+    assert type(error.value) is kind
+    assert message in error.value.message
+
+
+def test_waiting_bears_a_service_that_is_away_for_a_while(run, service, monkeypatch):
+    submitted = submit(run, OPTIONS)
+    answers = iter([exceptions.ServiceUnavailable("away")] * 29 + [None] * 3)
+    monkeypatch.setattr(
+        submitted_run.time, "sleep", lambda _: setattr(service, "failure", next(answers))
+    )
+    assert wait_for_end(submitted).state == "SUCCEEDED"
+
+
+def test_a_machine_without_credentials_is_told(run, monkeypatch):
+    def fail(*_: Any, **__: Any) -> None:
+        raise google.auth.exceptions.DefaultCredentialsError("none found")
+
+    monkeypatch.setattr("google.auth.default", fail)
+    with pytest.raises(AccessError, match=r"none found.*gcloud auth application-default login"):
+        submit(run, OPTIONS)
+
+
+def test_a_name_that_google_does_not_take_is_told(run, service):
+    options = dataclasses.replace(OPTIONS, run_name="n" * 129)
+    with pytest.raises(UsageError, match="client refuses this"):
+        submit(run, options)
+
+
+def _work(cache: ServiceCache, request: dict[str, Any]) -> set[str]:
+    job = request["pipeline_job"]
+    return cache.run(job["pipelineSpec"], job["runtimeConfig"]["parameterValues"])
+
+
+def test_what_is_unchanged_is_reused_and_what_changed_is_not(
+    compiled, service, monkeypatch, capsys
+):
+    state = "first"
+    monkeypatch.setattr(cache_states, "read_source_state", lambda *_: state)
+    cache = ServiceCache(with_environment=True)
+    arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
+    arguments += [f"--pipeline={compiled}", "--label=team=cats"]
+
+    def submit_again() -> set[str]:
+        assert commands.main(arguments) == 0
+        return _work(cache, service.requests[-1])
+
+    everything = submit_again()
+    assert everything == set(read_documents(compiled)[0]["pipelineSpec"]["root"]["dag"]["tasks"])
+    assert submit_again() == set()
+    state = "second"
+    assert submit_again() == everything
+    assert submit_again() == set()
+    assert "pipelines/runs/darkroom-1?project=1" in capsys.readouterr().out
+    assert service.requests[0]["pipeline_job"]["labels"]["team"] == "cats"
+
+
+def test_standard_output_is_one_object(compiled, service, capfd, monkeypatch):
+    # The client's handler has kept the stream that it found when it was imported.
+    for logger in ("google.cloud.aiplatform.pipeline_jobs", "google.cloud.aiplatform.base"):
+        monkeypatch.setattr(
+            logging.getLogger(logger), "handlers", [logging.StreamHandler(sys.stdout)]
+        )
+    arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
+    assert (
+        commands.main([*arguments, f"--pipeline={compiled}", "--no-cache", "--wait", "--json"]) == 0
+    )
+    told = json.loads(capfd.readouterr().out)
+    assert (told["id"], told["state"]) == (NAME, "SUCCEEDED")
+    assert told["notes"] == ["All tasks do their work anew."]
+
+
+def test_a_region_is_needed(compiled, capsys):
+    command = ["submit", "--target=vertex", "--project=shop", f"--pipeline={compiled}"]
+    assert commands.main(command) == 2
+    assert "--target vertex needs --region" in capsys.readouterr().err

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import dataclasses
+import errno
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from darkroom.conversion.convert import convert
+from darkroom.input.files import open_manifest
+from darkroom.input.records import RecordSource, check_commits
+from darkroom.options.input import InputOptions
+from darkroom.profiling.stored_forms import measure_forms
+from darkroom.runtime import progress
+from darkroom.runtime.display import PlainProgress
+
+pytestmark = pytest.mark.tensorflow
+
+OPTIONS = InputOptions((32, 32), batch_size=8, augment="none", scaled_decoding=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """JPEGs of noise, which take long to decode."""
+    root = tmp_path_factory.mktemp("images")
+    rng = np.random.default_rng(0)
+    for number in range(24):
+        pixels = rng.integers(0, 255, (300, 400, 3), np.uint8)
+        target = root / "ab"[number % 2] / f"{number}.jpg"
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(tf.io.encode_jpeg(pixels, quality=95).numpy())
+    return root
+
+
+def _read(folder, tmp_path, **options):
+    convert(folder, tmp_path / "records", split_ratios="100/0/0", **options)
+    return RecordSource([str(path) for path in sorted(tmp_path.glob("records/Split-train/*"))])
+
+
+def _measure_none(source):
+    """Returns what is told where no form can be measured."""
+    told = io.StringIO()
+    with progress.use(PlainProgress(told)):
+        assert measure_forms(source, OPTIONS) == ()
+    return told.getvalue()
+
+
+def test_images_that_are_much_too_large_gain_by_both_forms(folder, tmp_path):
+    smaller, pixels = measure_forms(_read(folder, tmp_path), OPTIONS)
+    assert smaller.advice == "store at 37 px (--resize-short-side 37)"
+    assert pixels.advice == "store pixels (--resize-short-side 37 --encoding raw)"
+    assert 0 < smaller.left_share < 0.7
+    assert 0 < pixels.left_share < 0.7
+
+
+def test_images_that_are_small_already_could_only_be_stored_as_pixels(folder, tmp_path):
+    source = _read(folder, tmp_path, resize_short_side=37)
+    (pixels,) = measure_forms(source, OPTIONS)
+    assert pixels.advice == "store pixels (--encoding raw)"
+
+
+def test_pixels_have_no_other_form(folder, tmp_path):
+    source = _read(folder, tmp_path, resize_short_side=37, encoding="raw")
+    raw = RecordSource(source.files, check_commits(source.files, False))
+    assert measure_forms(raw, OPTIONS) == ()
+
+
+def test_images_that_are_read_where_they_lie_have_the_same_forms(folder):
+    _, splits = open_manifest(folder)
+    assert len(measure_forms(splits["train"], OPTIONS)) == 2
+
+
+def test_a_part_of_many_processes_and_a_cache_are_not_taken_over(folder, tmp_path):
+    options = dataclasses.replace(OPTIONS, shard=(1, 2), repeat=None, cache=str(tmp_path / "cache"))
+    assert len(measure_forms(_read(folder, tmp_path), options)) == 2
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_full_disk_costs_the_advice_and_nothing_else(folder, tmp_path, monkeypatch):
+    source = _read(folder, tmp_path)
+
+    def fail(*_arguments, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("darkroom.profiling.stored_forms.convert", fail)
+    assert "was not measured: No space left on device." in _measure_none(source)
+
+
+def test_a_damaged_image_is_left_to_the_training(helpers, folder, tmp_path):
+    good = sorted(folder.rglob("*.jpg"))[0].read_bytes()
+    records = [
+        helpers.make_example({"image/encoded": data, "image/class/label": 0})
+        for data in (good, good[:5000], b"no image at all", good)
+    ]
+    source = RecordSource(helpers.write_split(tmp_path, "train", records))
+    smaller, _ = measure_forms(source, OPTIONS)
+    assert smaller.left_share > 0
+
+
+def test_files_that_are_read_several_times_keep_the_sizes_that_were_noted(folder, tmp_path):
+    source = _read(folder, tmp_path)
+    twice = RecordSource(source.files * 2)
+    assert twice.count_images() == 2 * source.count_images() == 48
+    record = next(iter(twice.make_elements(OPTIONS, None)))
+    assert twice.parse(record).shape.numpy().tolist() == [300, 400]

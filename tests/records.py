@@ -1,0 +1,120 @@
+"""Records that TensorFlow writes, and datasets of them, for tests of what reads them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+Rows = Sequence[tuple[bytes, int]]
+
+
+def encode_png(pixels: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def make_rows(count: int, *, size: int = 8, num_classes: int = 2, seed: int = 0) -> Rows:
+    """Images whose label is their brightness; the first pixel holds the row's number."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number in range(count):
+        label = number % num_classes
+        low = 255 * label // num_classes
+        pixels = rng.integers(low, low + 255 // num_classes, (size, size, 3), dtype=np.uint8)
+        pixels[0, 0] = number % 256
+        rows.append((encode_png(pixels), label))
+    return rows
+
+
+def make_example(features: Mapping[str, bytes | int]) -> bytes:
+    import tensorflow as tf
+
+    example = tf.train.Example()
+    for name, value in features.items():
+        if isinstance(value, bytes):
+            example.features.feature[name].bytes_list.value.append(value)
+        else:
+            example.features.feature[name].int64_list.value.append(value)
+    return example.SerializeToString()
+
+
+def write_split(
+    root: Path, split: str, records: Sequence[bytes], shards: int = 2, suffix: str = ""
+) -> list[str]:
+    import tensorflow as tf
+
+    folder = root / f"Split-{split}"
+    folder.mkdir(parents=True)
+    files = []
+    for shard in range(shards):
+        path = folder / f"data_tfrecord-{shard:05d}-of-{shards:05d}{suffix}"
+        with tf.io.TFRecordWriter(str(path), "GZIP" if suffix else "") as writer:
+            for record in records[shard::shards]:
+                writer.write(record)
+        files.append(str(path))
+    return files
+
+
+def commit(root: Path, labels: Sequence[str], counts: Mapping[str, int]) -> None:
+    from darkroom.dataset import commit as dataset
+
+    splits = {}
+    for name, records in counts.items():
+        paths = sorted((root / f"Split-{name}").iterdir())
+        shards = [
+            dataset.Shard(
+                f"{path.parent.name}/{path.name}",
+                len(range(number, records, len(paths))),
+                path.stat().st_size,
+                hashlib.sha256(path.read_bytes()).hexdigest(),
+            )
+            for number, path in enumerate(paths)
+        ]
+        assert sum(shard.records for shard in shards) == records
+        splits[name] = dataset.Split(records, tuple(shards))
+    total = sum(counts.values())
+    unsigned = dataset.Dataset(1, "", {}, "full", {}, tuple(labels), total, total, 0, 0, splits)
+    dataset.write_dataset(str(root), unsigned.with_fingerprint())
+
+
+@pytest.fixture
+def write_dataset(tmp_path: Path) -> Callable[..., Path]:
+    """Writes Examples as darkroom does: splits of rows, `labels.txt`, `dataset.json`."""
+
+    def write(
+        splits: Mapping[str, Rows], labels: Sequence[str] = ("dark", "light"), **options: Any
+    ) -> Path:
+        root = tmp_path / "dataset"
+        for split, rows in splits.items():
+            records = [
+                make_example({"image/encoded": image, "image/class/label": label})
+                for image, label in rows
+            ]
+            write_split(root, split, records, **options)
+        (root / "labels.txt").write_text("".join(f"{label}\n" for label in labels))
+        commit(root, labels, {split: len(rows) for split, rows in splits.items()})
+        return root
+
+    return write
+
+
+@pytest.fixture
+def helpers() -> Any:
+    """The functions above, for tests that write files of their own."""
+    import types
+
+    return types.SimpleNamespace(
+        encode_png=encode_png,
+        make_rows=make_rows,
+        make_example=make_example,
+        write_split=write_split,
+        commit=commit,
+    )

@@ -1,0 +1,19 @@
+"""The script that trains in a process of its own, as a module."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def training_process() -> Any:
+    """The module of the script that trains in a process of its own."""
+    path = Path(__file__).with_name("training_process.py")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import io
+import os
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from darkroom.input.pipeline import make_eval_dataset
+from darkroom.options.input import InputOptions
+from darkroom.training.export import export_model
+
+pytestmark = pytest.mark.tensorflow
+
+SIZE = (6, 5)
+LABELS = ["naïve", "007", "big cat"]
+
+
+def _identity(size):
+    """A model whose scores are its pixels."""
+    inputs = keras.Input((*size, 3), dtype="uint8")
+    outputs = keras.layers.Flatten()(keras.layers.Rescaling(1.0)(inputs))
+    return keras.Model(inputs, outputs)
+
+
+def _brightest_channel():
+    inputs = keras.Input((*SIZE, 3), dtype="uint8")
+    means = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))
+    return keras.Model(inputs, keras.layers.Softmax()(means))
+
+
+def _encode(pixels, format_, **options):
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format_, **options)
+    return buffer.getvalue()
+
+
+def _random_images(count):
+    rng = np.random.default_rng(0)
+    images = []
+    for number in range(count):
+        pixels = rng.integers(0, 256, (*rng.integers(20, 200, 2), 3), np.uint8)
+        exif = Image.Exif()
+        exif[0x0112] = number % 8 + 1
+        options = {"quality": 80, "exif": exif.tobytes()} if number % 2 else {}
+        images.append(_encode(pixels, "JPEG" if number % 2 else "PNG", **options))
+    return images
+
+
+@pytest.fixture
+def served(tmp_path):
+    directory = str(tmp_path / "model")
+    export_model(_brightest_channel(), LABELS, SIZE, directory)
+    return tf.saved_model.load(directory)
+
+
+@pytest.mark.parametrize("resize", ["stretch", "center_crop"])
+def test_served_pixels_equal_those_of_evaluation_to_the_last_bit(helpers, tmp_path, resize):
+    size = (96, 64)
+    images = _random_images(32)
+    records = [
+        helpers.make_example({"image/encoded": image, "image/class/label": number})
+        for number, image in enumerate(images)
+    ]
+    files = helpers.write_split(tmp_path, "eval", records)
+    model = _identity(size)
+    directory = str(tmp_path / "model")
+    export_model(model, [str(n) for n in range(np.prod(size) * 3)], size, directory, resize=resize)
+    served = tf.saved_model.load(directory)
+    by_bytes = served.signatures["serving_default"](image_bytes=tf.constant(images))["scores"]
+    by_example = served.signatures["serving_examples"](examples=tf.constant(records))
+    np.testing.assert_array_equal(by_bytes, by_example["probabilities"])
+
+    seen = 0
+    for pixels, numbers in make_eval_dataset(
+        files, InputOptions(size, batch_size=5, resize=resize)
+    ):
+        expected = tf.reshape(tf.cast(pixels, tf.float32), (len(numbers), -1))
+        np.testing.assert_array_equal(tf.gather(by_bytes, numbers), expected)
+        np.testing.assert_array_equal(model(pixels), expected)
+        seen += len(numbers)
+    assert seen == 32
+
+
+def test_label_score_and_scores(served):
+    images = [
+        _encode(np.full((9, 9, 3), colour, np.uint8), format_)
+        for colour, format_ in [((0, 0, 255), "PNG"), ((255, 0, 0), "PNG"), ((0, 255, 0), "JPEG")]
+    ]
+    answer = served.signatures["serving_default"](image_bytes=tf.constant(images))
+    assert set(answer) == {"label", "score", "scores"}
+    assert [label.decode() for label in answer["label"].numpy()] == ["big cat", "naïve", "007"]
+    assert answer["scores"].shape == (3, 3)
+    assert answer["scores"].dtype == answer["score"].dtype == tf.float32
+    np.testing.assert_allclose(answer["scores"].numpy().sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_array_equal(answer["score"], answer["scores"].numpy().max(axis=1))
+
+
+def test_no_images_give_no_answers(served):
+    answer = served.signatures["serving_default"](image_bytes=tf.constant([], tf.string))
+    assert answer["label"].shape == (0,)
+    assert answer["scores"].shape == (0, 3)
+
+
+def test_signatures_and_the_label_map_as_asset(served, tmp_path):
+    assert set(served.signatures) == {"serving_default", "serving_examples"}
+    for name, argument in (("serving_default", "image_bytes"), ("serving_examples", "examples")):
+        (spec,) = served.signatures[name].structured_input_signature[1].values()
+        assert (spec.name, spec.shape, spec.dtype) == (argument, tf.TensorShape([None]), tf.string)
+    assert os.listdir(tmp_path / "model" / "assets") == ["labels.txt"]
+    text = (tmp_path / "model" / "assets" / "labels.txt").read_text("utf-8")
+    assert text == "naïve\n007\nbig cat\n"
+
+
+def test_moved_model_answers(served, tmp_path):
+    os.rename(tmp_path / "model", tmp_path / "moved")
+    again = tf.saved_model.load(str(tmp_path / "moved")).signatures["serving_default"]
+    image = _encode(np.full((9, 9, 3), (255, 0, 0), np.uint8), "PNG")
+    assert again(image_bytes=tf.constant([image]))["label"].numpy() == ["naïve".encode()]
+
+
+def test_optimizer_is_not_exported(tmp_path):
+    pixels = keras.Input((*SIZE, 3), dtype="uint8")
+    flat = keras.layers.Flatten()(keras.layers.Rescaling(1 / 255)(pixels))
+    model = keras.Model(pixels, keras.layers.Dense(3, activation="softmax")(flat))
+    model.compile("adam", "sparse_categorical_crossentropy")
+    model.optimizer.build(model.trainable_variables)
+    export_model(model, LABELS, SIZE, str(tmp_path / "model"))
+    saved = tf.train.list_variables(str(tmp_path / "model" / "variables" / "variables"))
+    shapes = [shape for name, shape in saved if name.startswith("model_variables")]
+    assert sorted(shapes) == [[3], [90, 3]]
+    assert len(saved) == 3  # The third is the checkpoint's own object graph.

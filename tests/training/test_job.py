@@ -1,0 +1,271 @@
+"""`darkroom train`: converted datasets to a SavedModel in one folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from darkroom.cli.commands import main
+from darkroom.profiling.meter import InputTiming
+from darkroom.profiling.stages import measure_stages
+from darkroom.profiling.verdict import STAGES, StageCosts, StoredForm
+from darkroom.training.job import TrainingResult, format_result
+
+pytestmark = pytest.mark.tensorflow
+
+SIZE = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
+
+
+@pytest.fixture
+def datasets(helpers, write_dataset, tmp_path):
+    """Two datasets; the second has no eval split."""
+    rows = helpers.make_rows(40)
+    first = write_dataset({"train": rows[:16], "eval": rows[16:24]}).rename(tmp_path / "set-1")
+    second = write_dataset({"train": rows[24:]}).rename(tmp_path / "set-2")
+    return first, second
+
+
+@pytest.mark.slow
+def test_train_makes_a_model_and_says_when_it_is_complete(datasets, tmp_path, capsys):
+    folder = tmp_path / "run"
+    command = ["train", "--data", f"{tmp_path}/set-*", "--checkpoint-dir", str(folder), *SIZE]
+    assert main([*command, "--epochs", "1", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["epochs"] == 1
+    assert not result["already_complete"]
+    assert set(result["metrics"]) == {"loss", "accuracy", "val_loss", "val_accuracy"}
+    assert result["model_dir"] == str(folder / "model")
+
+    assert main([*command, "--epochs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "Already complete: nothing was done.\n"
+        "Epoch      1 of 1 (lowest val_loss)\nMetrics    accuracy "
+    )
+
+    # The model was deleted: it is exported again, without training.
+    exported = _read_weights(folder / "model")
+    shutil.rmtree(folder / "model")
+    assert main([*command, "--epochs", "1", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert (again["already_complete"], again["epochs"]) == (False, 1)
+    assert again["metrics"] == result["metrics"]
+    assert _read_weights(folder / "model") == exported
+
+    # More epochs: it goes on, and the model is the new one.
+    before = (folder / "model" / "saved_model.pb").stat().st_mtime_ns
+    assert main([*command, "--epochs", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["epochs"] == 2
+    assert (folder / "model" / "saved_model.pb").stat().st_mtime_ns > before
+    history = json.loads((folder / "history.json").read_text())
+    assert [entry["epoch"] for entry in history] == [1, 2]
+    assert history[0]["loss"] == pytest.approx(result["metrics"]["loss"])
+    served = tf.saved_model.load(str(folder / "model"))
+    image = tf.io.encode_png(np.zeros((8, 8, 3), np.uint8))
+    answer = served.signatures["serving_default"](image_bytes=tf.stack([image]))
+    assert answer["scores"].shape == (1, 2)
+
+    # Another training has no business in this folder.
+    other = ["train", "--data", str(datasets[0]), "--checkpoint-dir", str(folder), *SIZE]
+    assert main(other) == 4
+    assert "is of a training on other data" in capsys.readouterr().err
+
+
+def _read_weights(model):
+    reader = tf.train.load_checkpoint(str(model / "variables/variables"))
+    names = [name for name in reader.get_variable_to_shape_map() if "model_variables" in name]
+    assert names
+    return {name: reader.get_tensor(name).tolist() for name in names}
+
+
+@pytest.fixture
+def worsening(helpers, write_dataset, training_process, monkeypatch):
+    """A command whose model gets worse with each epoch: its eval split has the wrong labels."""
+    monkeypatch.setitem(sys.modules, "own_models", None)
+    training_process.register_models()
+    rows = helpers.make_rows(30)
+    wrong = [(image, 1 - label) for image, label in rows[22:]]
+    root = write_dataset({"train": rows[:22], "eval": wrong})
+    model = ["--model", "own_models:plain", "--learning-rate", "0.1"]
+    return ["train", "--data", str(root), *SIZE, *model]
+
+
+def _score(folder):
+    """Returns what the exported model makes of an image."""
+    served = tf.saved_model.load(str(folder / "model"))
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    image = tf.stack([tf.io.encode_png(pixels)])
+    return served.signatures["serving_default"](image_bytes=image)["scores"].numpy()
+
+
+def test_more_epochs_that_are_worse_leave_the_model_as_it_is(worsening, tmp_path, capsys):
+    folder = tmp_path / "run"
+    command = [*worsening, "--checkpoint-dir", str(folder)]
+    assert main([*command, "--epochs", "1"]) == 0
+    capsys.readouterr()
+    scores = _score(folder)
+
+    assert main([*command, "--epochs", "3"]) == 0
+    assert "Epoch      1 of 3 (lowest val_loss)\nMetrics " in capsys.readouterr().out
+    np.testing.assert_array_equal(_score(folder), scores)
+    history = json.loads((folder / "history.json").read_text())
+    losses = [entry["val_loss"] for entry in history]
+    assert len(losses) == 3
+    assert losses == sorted(losses)
+
+    assert main([*command, "--epochs", "3", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["epochs"], result["best_epoch"], result["already_complete"]) == (3, 1, True)
+    assert {"epoch": 1, **result["metrics"]} == history[0]
+
+
+def test_the_last_epoch_of_an_earlier_version_gives_way_to_the_best(worsening, tmp_path, capsys):
+    folder = tmp_path / "run"
+    command = [*worsening, "--checkpoint-dir", str(folder), "--epochs", "3", "--json"]
+    assert main(command) == 0
+    scores = _score(folder)
+    # Such a version kept the best weights, but not which epoch they are of, and did not take them.
+    (folder / "best" / "epoch.json").unlink()
+    result = json.loads((folder / "training.json").read_text())
+    del result["result"]["best_epoch"]
+    (folder / "training.json").write_text(json.dumps(result))
+    (folder / "model" / "saved_model.pb").unlink()
+    capsys.readouterr()
+
+    assert main(command) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["epochs"], result["best_epoch"], result["already_complete"]) == (3, 1, False)
+    np.testing.assert_array_equal(_score(folder), scores)
+    assert json.loads((folder / "best" / "epoch.json").read_text())["epoch"] == 1
+
+
+def test_a_result_names_where_the_cost_of_the_input_is():
+    done = TrainingResult(3, 2, {"loss": 0.5}, "/runs/cnn", "/runs/cnn/model", "Not input-bound.")
+    assert format_result(done).splitlines() == [
+        "Epoch      2 of 3 (lowest val_loss)",
+        "Metrics    loss 0.5000",
+        "Input      Not input-bound.",
+        "           /runs/cnn/input.md",
+        "History    /runs/cnn",
+        "Model      /runs/cnn/model",
+    ]
+
+
+def test_what_cannot_be_trained_on_is_named(datasets, tmp_path, capsys):
+    first, second = map(str, datasets)
+    folder = ["--checkpoint-dir", str(tmp_path / "run")]
+    assert main(["train", "--data", second, *folder]) == 1
+    assert "There is no record of the eval split in" in capsys.readouterr().err
+    assert main(["train", "--data", f"{tmp_path}/none-*", *folder]) == 1
+    assert f"{tmp_path}/none-*" in capsys.readouterr().err
+    assert main(["train", "--data", str(tmp_path / "none"), *folder]) == 3
+    assert f"The source {tmp_path}/none does not exist." in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["train", "--data", str(tmp_path / "empty"), *folder]) == 1
+    assert f"No image below {tmp_path}/empty" in capsys.readouterr().err
+    (tmp_path / "images.txt").touch()
+    assert main(["train", "--data", str(tmp_path / "images.txt"), *folder]) == 2
+    assert "is of no known kind.\nKnown: .csv" in capsys.readouterr().err
+    assert main(["train", "--data", first, *folder, "--loop", "while"]) == 2
+    assert "loop is 'while', expected one of fit, custom." in capsys.readouterr().err
+
+
+@pytest.fixture
+def images(helpers, tmp_path):
+    """A folder of images by split and label."""
+    for number, (png, label) in enumerate(helpers.make_rows(40)):
+        split = "train" if number < 30 else "validation"
+        path = tmp_path / "images" / split / ("dark", "light")[label] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png)
+    return tmp_path / "images"
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5])
+def test_other_forms_are_measured_for_a_training_that_waits(images, tmp_path, monkeypatch, share):
+    measured = []
+
+    def wait_for_decoding(*arguments):
+        return StageCosts({**measure_stages(*arguments).seconds, "decode": 1.0})
+
+    def measure(*_arguments):
+        measured.append(StoredForm("store pixels (--encoding raw)", 0.25))
+        return measured
+
+    monkeypatch.setattr("darkroom.training.run.measure_stages", wait_for_decoding)
+    monkeypatch.setattr("darkroom.training.run.measure_forms", measure)
+    monkeypatch.setattr(InputTiming, "waiting_share", property(lambda timing: share))
+    folder = tmp_path / "run"
+    command = ["train", "--data", str(images), "--checkpoint-dir", str(folder), *SIZE]
+    assert main([*command, "--epochs", "1", "--profile-input"]) == 0
+    assert len(measured) == (share == 0.5)
+    found = json.loads((folder / "input.json").read_text())
+    assert tuple(found["microseconds_an_image"]) == STAGES
+    assert found["verdict"].startswith("Input-bound 50%" if share == 0.5 else "Not input-bound")
+    assert ("decoding; store pixels" in found["verdict"]) == (share == 0.5)
+
+
+def test_images_are_trained_on_where_they_lie(images, tmp_path, capsys):
+    folder = tmp_path / "run"
+    command = ["train", "--data", str(images), "--checkpoint-dir", str(folder), *SIZE]
+    command += ["--epochs", "2", "--json"]
+    assert main(command) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["epochs"] == 2
+    assert result["verdict"].startswith(("Input-bound ", "Not input-bound"))
+    found = json.loads((folder / "input.json").read_text())
+    assert found["verdict"] == result["verdict"]
+    assert found["images_per_second"] > 0
+    assert result["verdict"] in (folder / "input.md").read_text()
+    assert (folder / "model" / "assets" / "labels.txt").read_text() == "dark\nlight\n"
+
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out)["already_complete"]
+    changed = next(images.glob("train/dark/*"))
+    changed.write_bytes(next(images.glob("train/light/*")).read_bytes())
+    assert main(command) == 4
+    assert (
+        "is of a training on other data" in json.loads(capsys.readouterr().out)["error"]["message"]
+    )
+
+
+@pytest.mark.parametrize("split", ["train", pytest.param("validation", marks=pytest.mark.long)])
+def test_a_damaged_image_that_ends_a_training_is_named(images, tmp_path, capsys, split):
+    damaged = next(images.glob(f"{split}/dark/*"))
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    folder = ["--checkpoint-dir", str(tmp_path / "run"), "--epochs", "1"]
+    assert main(["train", "--data", str(images), *folder, *SIZE]) == 1
+    error = capsys.readouterr().err
+    assert f"darkroom: 1 of 40 images cannot be decoded: {damaged} (it is damaged).\n" in error
+
+
+def test_images_and_datasets_are_not_mixed(datasets, images, tmp_path, capsys):
+    command = ["train", "--checkpoint-dir", str(tmp_path / "run"), *SIZE, "--data"]
+    assert main([*command, str(images), str(datasets[0])]) == 2
+    assert "come from one list, folder or pattern" in capsys.readouterr().err
+    assert main([*command, str(images / "validation")]) == 1
+    assert "no image of the" in capsys.readouterr().err
+
+
+def test_label_maps_must_agree(datasets, helpers, write_dataset, tmp_path, capsys):
+    other = write_dataset({"train": helpers.make_rows(8)}, labels=("light", "dark"))
+    code = main(
+        ["train", "--data", str(datasets[0]), str(other), "--checkpoint-dir", f"{tmp_path}/run"]
+    )
+    assert code == 1
+    assert "differ" in capsys.readouterr().err
+
+
+def test_a_folder_in_use_is_four(datasets, tmp_path, capsys):
+    from darkroom.storage.locks import FolderLock
+
+    (tmp_path / "run").mkdir()
+    command = ["train", "--data", str(datasets[0]), "--checkpoint-dir", f"{tmp_path}/run"]
+    with FolderLock(str(tmp_path / "run")):
+        assert main(command) == 4
+    assert "is being written by process" in capsys.readouterr().err

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import sys
+import types
+
+import keras
+import numpy as np
+import pytest
+
+from darkroom.errors import UsageError
+from darkroom.training.models import build_model, list_applications
+
+pytestmark = pytest.mark.tensorflow
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), np.uint8)
+
+
+@pytest.fixture
+def own_models(monkeypatch):
+    module = types.ModuleType("own_models")
+    monkeypatch.setitem(sys.modules, "own_models", module)
+    return module
+
+
+def _dense(num_classes, image_size, activation="softmax"):
+    inputs = keras.Input((*image_size, 3))
+    x = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))
+    return keras.Model(inputs, keras.layers.Dense(num_classes, activation=activation)(x))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 9), (8, 8), (33, 20), (224, 224)])
+def test_small_cnn_gives_probabilities_at_every_size(size):
+    scores = build_model("small_cnn", 4, size)(np.zeros((2, *size, 3), np.uint8))
+    assert scores.shape == (2, 4)
+    np.testing.assert_allclose(np.sum(scores, axis=1), 1, rtol=1e-5)
+
+
+def test_an_application_has_its_own_preprocessing_inside():
+    keras.utils.set_random_seed(0)
+    model = build_model("keras.applications:MobileNetV2", 3, (32, 32))
+    scores = np.asarray(model(IMAGES, training=False))
+    network = next(layer for layer in model.layers if isinstance(layer, keras.Model))
+    preprocess = keras.applications.mobilenet_v2.preprocess_input
+    features = network(preprocess(IMAGES.astype(np.float32)), training=False)
+    np.testing.assert_allclose(scores, model.layers[-1](features), rtol=1e-5)
+    np.testing.assert_allclose(scores.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_every_application_has_a_preprocessing():
+    names = list_applications()
+    assert {"ResNet50", "EfficientNetV2B0", "MobileNetV3Small", "VGG16"} <= set(names)
+    for name in names:
+        module = sys.modules[getattr(keras.applications, name).__module__]
+        assert callable(module.preprocess_input)
+
+
+@pytest.mark.parametrize("name", ["VGG16", "MobileNetV3Small"])
+def test_preprocessing_of_every_kind_works_in_the_graph(name):
+    model = build_model(f"keras.applications:{name}", 2, (32, 32))
+    assert model.predict(IMAGES, verbose=0).shape == (2, 2)
+
+
+def test_weights_are_those_of_the_network_without_head(tmp_path):
+    keras.utils.set_random_seed(1)
+    first = build_model("keras.applications:MobileNetV2", 3, (32, 32))
+    path = str(tmp_path / "network.weights.h5")
+    network = next(layer for layer in first.layers if isinstance(layer, keras.Model))
+    network.save_weights(path)
+    second = build_model("keras.applications:MobileNetV2", 5, (32, 32), path)
+    loaded = next(layer for layer in second.layers if isinstance(layer, keras.Model))
+    for one, two in zip(network.get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_weights_of_small_cnn(tmp_path):
+    path = str(tmp_path / "small.weights.h5")
+    first = build_model("small_cnn", 3, (16, 16))
+    first.save_weights(path)
+    second = build_model("small_cnn", 3, (16, 16), path)
+    np.testing.assert_array_equal(first(IMAGES[:, :16, :16]), second(IMAGES[:, :16, :16]))
+    with pytest.raises(UsageError, match=r"small\.weights\.h5 do not fit small_cnn"):
+        build_model("small_cnn", 4, (16, 16), path)
+    with pytest.raises(UsageError, match="weights is 'imagenet', which is no file"):
+        build_model("keras.applications:MobileNetV2", 3, (32, 32), "imagenet")
+
+
+def test_own_function_gets_classes_and_size(own_models):
+    calls = []
+
+    def make(num_classes, image_size):
+        calls.append((num_classes, image_size))
+        return _dense(num_classes, image_size)
+
+    own_models.make = make
+    model = build_model("own_models:make", 3, (32, 20))
+    assert calls == [(3, (32, 20))]
+    assert not model.compiled
+    assert model(IMAGES[:, :, :20]).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("resnet", "model is 'resnet', expected small_cnn, keras.applications:NAME or"),
+        ("keras.applications:ResNet5", "no application 'ResNet5'. Did you mean ResNet50"),
+        ("keras.applications:Zzz", "no application 'Zzz'. Names: ConvNeXtBase, "),
+        ("keras.applications:InceptionV3", "InceptionV3 cannot be built: "),
+        ("no_such_package.models:make", "but no module named 'no_such_package'"),
+        ("own_models:mak", "own_models has no function 'mak'. Did you mean make?"),
+        ("own_models:text", "own_models:text returned str, expected a Keras model"),
+        ("own_models:wide", r"own_models:wide gives \[1, 4\] for one image, expected \[1, 3\]"),
+        ("own_models:logits", "own_models:logits does not give probabilities"),
+    ],
+)
+def test_what_names_no_model_is_refused(own_models, spec, message):
+    own_models.make = _dense
+    own_models.text = lambda *_: "model"
+    own_models.wide = lambda num_classes, size: _dense(num_classes + 1, size)
+    own_models.logits = lambda num_classes, size: _dense(num_classes, size, "relu")
+    with pytest.raises(UsageError, match=message):
+        build_model(spec, 3, (32, 32))

@@ -1,0 +1,186 @@
+"""Several devices and processes give the weights that one gives on the same batches."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from darkroom.errors import UsageError
+from darkroom.training.cluster import Cluster, read_cluster
+from darkroom.training.placement import make_placement
+
+pytestmark = pytest.mark.tensorflow
+
+SCRIPT = Path(__file__).with_name("training_process.py")
+# 20 records in batches of 4: no batch is left over, which several devices would leave out. Of the
+# nine records for evaluation the last one is alone: a device gets nothing.
+OPTIONS = {
+    "image_size": (8, 8),
+    "model": "own_models:plain",
+    "batch_size": 4,
+    "epochs": 2,
+    "learning_rate": 0.01,
+    "checkpoint_steps": 2,
+}
+
+
+@pytest.fixture
+def dataset(helpers, write_dataset):
+    rows = helpers.make_rows(29)
+    # Wrong labels: the first epoch is the best, which a run that goes on after it did not train.
+    wrong = [(image, 1 - label) for image, label in rows[20:]]
+    return write_dataset({"train": rows[:20], "eval": wrong})
+
+
+def _start(root, folder, cases, *arguments, config=None):
+    cases = {name: {**OPTIONS, **values} for name, values in cases.items()}
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
+    if config:
+        environment["TF_CONFIG"] = json.dumps(config)
+    return subprocess.Popen(
+        [sys.executable, str(SCRIPT), str(root), str(folder), json.dumps(cases), *arguments],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _start_workers(root, folder, *kill):
+    ports = []
+    for _ in range(2):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            ports.append(free.getsockname()[1])
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    return [
+        _start(
+            root,
+            folder,
+            {"workers": {}},
+            "1",
+            *(kill if index else ()),
+            config={"cluster": cluster, "task": {"type": "worker", "index": index}},
+        )
+        for index in range(2)
+    ]
+
+
+def _assert_same(one, two):
+    for left, right in zip(*(json.loads(str(each["history"])) for each in (one, two)), strict=True):
+        assert left == pytest.approx(right, rel=1e-4)
+    for name in one.files:
+        if name.startswith("arr_"):
+            np.testing.assert_allclose(one[name], two[name], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_two_devices_and_two_processes_give_what_one_gives(dataset, tmp_path):
+    cases = {
+        "single": {"strategy": "one"},
+        "fit": {"strategy": "mirrored", "loop": "fit"},
+        "custom": {"strategy": "mirrored", "loop": "custom"},
+        "split": {"strategy": "one", "model": "own_models:split"},
+    }
+    # At the same time as the workers, which wait for each other now and then.
+    in_one_process = _start(dataset, tmp_path, cases, "2")
+    # One kills itself in the second epoch, one batch after a checkpoint; the other cannot go on.
+    codes = [process.wait(300) for process in _start_workers(dataset, tmp_path, "1", "3")]
+    assert codes == [1, -signal.SIGKILL]
+    history = json.loads((tmp_path / "workers" / "history.json").read_text())
+    assert [entry["epoch"] for entry in history] == [1]
+    for process in _start_workers(dataset, tmp_path):
+        assert process.wait(300) == 0
+    assert in_one_process.wait(300) == 0
+    single, *others = (np.load(tmp_path / f"{name}-0.npz") for name in cases)
+    assert json.loads(str(single["best_epoch"])) == 1
+    for other in others:
+        _assert_same(other, single)
+    devices = json.loads(str(others[-1]["devices"]))
+    assert devices == ["CPU:0", "CPU:0", "CPU:1", "CPU:1"]
+    for worker in range(2):
+        _assert_same(np.load(tmp_path / f"workers-{worker}.npz"), single)
+    # Only the chief writes: a file of events for each of the two runs.
+    assert len(list((tmp_path / "workers" / "tensorboard" / "train").iterdir())) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_mixed_precision_is_that_of_the_training_alone(dataset, tmp_path, loop):
+    import keras
+
+    from darkroom.options.training import TrainingOptions
+    from darkroom.training.run import train
+
+    trained = train(
+        TrainingOptions(
+            image_size=(8, 8), batch_size=8, epochs=1, precision="mixed_float16", loop=loop
+        ),
+        train_files=f"{dataset}/Split-train/*",
+        eval_files=f"{dataset}/Split-eval/*",
+        num_classes=2,
+        run_dir=str(tmp_path / "run"),
+    )
+    layers = [layer for layer in trained.model.layers if isinstance(layer, keras.layers.Conv2D)]
+    assert {(each.compute_dtype, each.variable_dtype) for each in layers} == {
+        ("float16", "float32")
+    }
+    assert trained.model.layers[-1].compute_dtype == "float32"
+    assert isinstance(trained.model.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert np.isfinite([entry["loss"] for entry in trained.history]).all()
+    assert keras.config.dtype_policy().name == "float32"
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ("", Cluster(0, 1)),
+        ({"task": {"type": "worker", "index": 0}}, Cluster(0, 1)),
+        ({"cluster": {"worker": ["a", "b"]}, "task": {"type": "worker", "index": 1}}, (1, 2)),
+        (
+            {"cluster": {"chief": ["c"], "worker": ["a"]}, "task": {"type": "worker", "index": 0}},
+            (1, 2),
+        ),
+        (
+            {"cluster": {"chief": ["c"], "worker": ["a"]}, "task": {"type": "chief", "index": 0}},
+            (0, 2),
+        ),
+    ],
+)
+def test_a_cluster_is_read_from_the_environment(monkeypatch, config, expected):
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config) if config else "")
+    found = read_cluster()
+    assert (found.worker, found.num_workers) == tuple(
+        (expected.worker, expected.num_workers) if isinstance(expected, Cluster) else expected
+    )
+    assert found.is_chief == (found.worker == 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no json",
+        "[]",
+        '{"cluster": {"worker": ["a"]}}',
+        '{"cluster": {"worker": ["a"]}, "task": {"type": "ps", "index": 0}}',
+        '{"cluster": {"worker": ["a"]}, "task": {"type": "worker", "index": 1}}',
+    ],
+)
+def test_a_wrong_cluster_is_named(monkeypatch, text):
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(UsageError, match="TF_CONFIG cannot be used"):
+        read_cluster()
+
+
+def test_several_workers_need_a_cluster(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(UsageError, match="TF_CONFIG names no other worker"):
+        make_placement("multi_worker")
+    assert not make_placement("auto").is_distributed

@@ -1,0 +1,264 @@
+"""A training that was ended anywhere goes on with the next batch, as if it had not been."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from darkroom.errors import OutputError, UsageError
+from darkroom.options.training import TrainingOptions
+from darkroom.runtime import progress
+from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.run import train
+
+pytestmark = pytest.mark.tensorflow
+
+# 22 records in batches of 4: six steps an epoch, the last one smaller.
+OPTIONS = {
+    "image_size": (8, 8),
+    "model": "own_models:random",
+    "batch_size": 4,
+    "epochs": 2,
+    "learning_rate": 0.1,
+    "checkpoint_steps": 2,
+}
+# Both share what resumes; that they train alike is a test of its own.
+LOOPS = ["fit", pytest.param("custom", marks=pytest.mark.long)]
+SCRIPT = Path(__file__).with_name("training_process.py")
+
+
+@pytest.fixture(autouse=True)
+def own_models(training_process, monkeypatch):
+    monkeypatch.setitem(sys.modules, "own_models", None)
+    training_process.register_models()
+
+
+@pytest.fixture
+def dataset(helpers, write_dataset):
+    rows = helpers.make_rows(30)
+    return write_dataset({"train": rows[:22], "eval": rows[22:]})
+
+
+class _EndedError(Exception):
+    pass
+
+
+def _train(root, run_dir, **values):
+    return train(
+        TrainingOptions(**{**OPTIONS, **values}),
+        train_files=f"{root}/Split-train/*",
+        eval_files=f"{root}/Split-eval/*",
+        num_classes=2,
+        run_dir=str(run_dir),
+    )
+
+
+def _end_at(monkeypatch, epoch, step):
+    inner = TrainingRun._end_step
+
+    def end_step(run, done):
+        inner(run, done)
+        if (len(run.history), done) == (epoch, step):
+            raise _EndedError
+
+    monkeypatch.setattr(TrainingRun, "_end_step", end_step)
+
+
+def _train_interrupted(root, run_dir, epoch, step, **values):
+    with pytest.MonkeyPatch.context() as patch:
+        _end_at(patch, epoch, step)
+        with pytest.raises(_EndedError):
+            _train(root, run_dir, **values)
+
+
+def _assert_same(one, two):
+    for left, right in zip(one.history, two.history, strict=True):
+        assert left == pytest.approx(right, rel=1e-5)
+    for left, right in zip(one.model.get_weights(), two.model.get_weights(), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def straight_runs():
+    """What runs without an end gave, by model; the data are the same in all tests."""
+    return {}
+
+
+@pytest.fixture
+def train_straight(straight_runs, dataset, tmp_path):
+    def train_once(model=OPTIONS["model"]):
+        if model not in straight_runs:
+            straight_runs[model] = _train(dataset, tmp_path / "straight", model=model)
+        return straight_runs[model]
+
+    return train_once
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_run_that_ends_anywhere_goes_on_with_the_next_batch(
+    dataset, tmp_path, monkeypatch, train_straight, loop
+):
+    notes: list[str] = []
+    monkeypatch.setattr(progress, "note", notes.append)
+    run_dir = tmp_path / "run"
+    # After a checkpoint and after none; where the epoch has no batch left; in the second epoch.
+    for epoch, step in ((0, 3), (0, 6), (1, 4)):
+        _train_interrupted(dataset, run_dir, epoch, step, loop=loop)
+    trained = _train(dataset, run_dir, loop=loop)
+    # A checkpoint is written after every second batch.
+    places = ["batch 2 of epoch 1", "batch 6 of epoch 1", "batch 4 of epoch 2"]
+    assert notes == [f"Goes on after {place}." for place in places]
+    _assert_same(trained, train_straight())
+    # TensorBoard shows every epoch once.
+    for part, name in (("train", "loss"), ("validation", "val_loss")):
+        expected = [(each["epoch"] - 1, pytest.approx(each[name])) for each in trained.history]
+        assert _read_losses(run_dir / "tensorboard" / part) == expected
+
+
+def _read_losses(folder):
+    return sorted(
+        (event.step, tf.make_ndarray(value.tensor).item())
+        for path in folder.iterdir()
+        for event in tf.compat.v1.train.summary_iterator(str(path))
+        for value in event.summary.value
+        if value.tag == "epoch_loss"
+    )
+
+
+@pytest.mark.slow
+def test_both_loops_give_the_same(dataset, tmp_path, train_straight):
+    custom = _train(dataset, tmp_path / "custom", loop="custom")
+    _assert_same(custom, train_straight())
+    assert set(custom.history[0]) == set(train_straight().history[0])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_several_steps_an_execution_change_nothing(dataset, tmp_path, train_straight, loop):
+    # Six steps by four: the second execution of the first epoch ends early.
+    values = {"loop": loop, "model": "own_models:plain", "steps_per_execution": 4}
+    _train_interrupted(dataset, tmp_path / "run", 1, 4, **values)
+    _assert_same(_train(dataset, tmp_path / "run", **values), train_straight("own_models:plain"))
+
+
+@pytest.mark.slow
+def test_a_killed_process_goes_on(dataset, tmp_path, train_straight):
+    arguments = [str(dataset), str(tmp_path), json.dumps({"run": OPTIONS}), "1", "1", "3"]
+    done = subprocess.run([sys.executable, str(SCRIPT), *arguments], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert not list(tmp_path.glob("run-*"))
+    history = json.loads((tmp_path / "run" / "history.json").read_text())
+    assert [entry["epoch"] for entry in history] == [1]
+    _assert_same(_train(dataset, tmp_path / "run"), train_straight())
+
+
+def _make_run(training_process, folder, **values):
+    model = training_process.make_plain(2, (8, 8))
+    model.compile("adam", "sparse_categorical_crossentropy")
+    model.optimizer.build(model.trainable_variables)
+    return TrainingRun(model, str(folder), epochs=2, early_stopping_patience=0, **values)
+
+
+@pytest.mark.parametrize(
+    ("every", "steps", "expected"),
+    [(4, (1, 2, 3, 4, 5), [4]), (2, (3, 6, 7), [3, 6]), (3, (1, 2), [])],
+)
+def test_checkpoints_are_made_when_due(
+    training_process, tmp_path, monkeypatch, every, steps, expected
+):
+    saved = []
+    monkeypatch.setattr(TrainingRun, "_save", lambda run: saved.append(run.step))
+    run = _make_run(training_process, tmp_path, checkpoint_steps=every)
+    for step in steps:
+        run.step_hook(step)
+    assert saved == expected
+    assert _make_run(training_process, tmp_path).step_hook is None
+
+
+def _end_epoch(run, number, val_loss):
+    """Ends an epoch whose weights all are its number."""
+    run._model.set_weights([np.full_like(each, number) for each in run._model.get_weights()])
+    run.end_epoch({"loss": 1.0, "val_loss": val_loss})
+
+
+def _assert_best(run, number):
+    run.restore_best()
+    for weights in run._model.get_weights():
+        np.testing.assert_array_equal(weights, number)
+
+
+@pytest.mark.parametrize("part", ["_save", "_write_best"])
+def test_the_best_weights_are_those_of_the_history_wherever_a_run_ends(
+    training_process, tmp_path, part
+):
+    run = _make_run(training_process, tmp_path)
+    _end_epoch(run, 1, 0.5)
+
+    def end(run):
+        raise _EndedError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainingRun, part, end)
+        with pytest.raises(_EndedError):
+            _end_epoch(run, 2, 0.4)
+    done = 1 if part == "_save" else 2
+    again = _make_run(training_process, tmp_path)
+    assert (len(again.history), again.best_epoch) == (done, done)
+    # What is trained next is worse: another learning rate, for one.
+    _end_epoch(again, 7, 0.6)
+    _assert_best(again, done)
+    _assert_best(_make_run(training_process, tmp_path), done)
+
+
+def test_half_of_the_best_weights_are_written_again(training_process, tmp_path):
+    _end_epoch(_make_run(training_process, tmp_path), 1, 0.5)
+    [data] = (tmp_path / "best").glob("weights.data*")
+    data.write_bytes(data.read_bytes()[:9])
+    _assert_best(_make_run(training_process, tmp_path), 1)
+
+
+def test_missing_best_weights_are_named_before_training(training_process, tmp_path):
+    run = _make_run(training_process, tmp_path)
+    _end_epoch(run, 1, 0.4)
+    _end_epoch(run, 2, 0.5)
+    shutil.rmtree(tmp_path / "best")
+    with pytest.raises(
+        OutputError, match=r"weights of epoch 1, the best so far, are missing: .*/b"
+    ):
+        _make_run(training_process, tmp_path)
+
+
+def test_a_worker_takes_the_best_weights_of_the_chief(training_process, tmp_path):
+    run = _make_run(training_process, tmp_path)
+    _end_epoch(run, 1, 0.4)
+    _end_epoch(run, 2, 0.5)
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    worker = _make_run(training_process, tmp_path, is_chief=False)
+    _assert_best(worker, 1)
+    # What it trains itself is not in the chief's folder yet, or only half of it.
+    _end_epoch(worker, 3, 0.3)
+    _assert_best(worker, 3)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
+
+
+def test_another_order_is_refused_within_an_epoch_only(training_process, tmp_path):
+    values = {"checkpoint_steps": 2, "data": "a"}
+    run = _make_run(training_process, tmp_path, order={"batch_size": 4, "seed": 0}, **values)
+    run.step_hook(2)
+    other = {"batch_size": 8, "seed": 0}
+    with pytest.raises(UsageError, match=r"after 2 batches, .*: batch_size was 4, now 8\. Go on"):
+        _make_run(training_process, tmp_path, order=other, **values)
+    run.end_epoch({"loss": 1.0, "val_loss": 2.0})
+    again = _make_run(training_process, tmp_path, order=other, **values)
+    assert again.history == [{"epoch": 1, "loss": 1.0, "val_loss": 2.0}]
+    with pytest.raises(OutputError, match="is of a training on other data"):
+        _make_run(training_process, tmp_path, checkpoint_steps=2, data="b", order=other)

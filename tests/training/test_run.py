@@ -1,0 +1,530 @@
+from __future__ import annotations
+
+import json
+import math
+import sys
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from darkroom.errors import DataError, OutputError, UsageError
+from darkroom.input.api import input_fn
+from darkroom.input.graph.decode import decode_image
+from darkroom.input.records import RecordSource
+from darkroom.options.input import InputOptions
+from darkroom.options.training import TrainingOptions
+from darkroom.runtime import progress
+from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.history import read_best_epoch
+from darkroom.training.loops import FitLoop
+from darkroom.training.models import build_model
+from darkroom.training.run import read_example_labels, run_fn, train
+
+SIZE = (8, 8)
+# Keras says so of every dataset whose length it was not told.
+pytestmark = [
+    pytest.mark.tensorflow,
+    pytest.mark.filterwarnings("ignore:Your input ran out of data"),
+]
+
+
+@pytest.fixture(autouse=True)
+def own_models(monkeypatch):
+    """A model that is traced in a moment, by name."""
+
+    def make(num_classes, image_size):
+        inputs = keras.Input((*image_size, 3), dtype="uint8")
+        x = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))
+        return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(x))
+
+    def make_compiled(num_classes, image_size):
+        model = make(num_classes, image_size)
+        model.compile(keras.optimizers.SGD(0.5), "sparse_categorical_crossentropy")
+        return model
+
+    module = types.ModuleType("own_models")
+    module.make, module.make_compiled = make, make_compiled
+    monkeypatch.setitem(sys.modules, "own_models", module)
+    return module
+
+
+@pytest.fixture
+def dataset(helpers, write_dataset):
+    rows = helpers.make_rows(30)
+    return write_dataset({"train": rows[:22], "eval": rows[22:]})
+
+
+def _options(**values):
+    base = {"image_size": SIZE, "model": "own_models:make", "batch_size": 4, "augment": "none"}
+    return TrainingOptions(**{**base, "learning_rate": 0.1, **values})
+
+
+def _fn_args(root, tmp_path, config):
+    return types.SimpleNamespace(
+        train_files=[f"{root}/Split-train/*"],
+        eval_files=[f"{root}/Split-eval/*"],
+        model_run_dir=str(tmp_path / "run"),
+        serving_model_dir=str(tmp_path / "serving"),
+        custom_config=config,
+    )
+
+
+def _train(root, run_dir, **values):
+    return train(
+        _options(**values),
+        train_files=f"{root}/Split-train/*",
+        eval_files=f"{root}/Split-eval/*",
+        num_classes=2,
+        run_dir=str(run_dir),
+    )
+
+
+def _epochs(history):
+    return [entry["epoch"] for entry in history]
+
+
+def test_run_fn_trains_and_exports(dataset, tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(progress, "advance", lambda *values: calls.append(values))
+    config = {
+        "darkroom": _options(epochs=3, learning_rate=0.5).to_dict(),
+        "ai_platform_training_args": {},
+    }
+    run_fn(_fn_args(dataset, tmp_path, config))
+    assert calls == [(1, 3, "epochs"), (2, 3, "epochs"), (3, 3, "epochs")]
+    history = json.loads((tmp_path / "run" / "history.json").read_text())
+    assert _epochs(history) == [1, 2, 3]
+    assert set(history[0]) == {"epoch", "accuracy", "loss", "val_accuracy", "val_loss"}
+    assert history[-1]["loss"] < history[0]["loss"]
+    assert list((tmp_path / "run" / "tensorboard" / "validation").glob("events.out.tfevents.*"))
+
+    served = tf.saved_model.load(str(tmp_path / "serving"))
+    dark, light = (np.full((4, 4, 3), value, np.uint8) for value in (0, 255))
+    images = tf.stack([tf.io.encode_png(dark), tf.io.encode_png(light)])
+    labels = served.signatures["serving_default"](image_bytes=images)["label"]
+    assert labels.numpy().tolist() == [b"dark", b"light"]
+
+
+def test_every_epoch_reads_the_source_that_was_opened_once(dataset, tmp_path, monkeypatch):
+    opened = []
+    inner = RecordSource.__init__
+
+    def open_source(source, files, *commits):
+        opened.append([file.rsplit("/", 2)[1] for file in files])
+        inner(source, files, *commits)
+
+    monkeypatch.setattr(RecordSource, "__init__", open_source)
+    assert _epochs(_train(dataset, tmp_path / "run", epochs=3).history) == [1, 2, 3]
+    assert opened == [["Split-train"] * 2, ["Split-eval"] * 2]
+
+
+def test_the_exported_model_sees_the_window_that_evaluation_sees(dataset, tmp_path):
+    options = _options(epochs=1, resize="center_crop")
+    run_fn(_fn_args(dataset, tmp_path, {"darkroom": options.to_dict()}))
+    signatures = tf.saved_model.load(str(tmp_path / "serving")).signatures
+    files = sorted(str(path) for path in (dataset / "Split-eval").iterdir())
+    serialised = list(tf.data.TFRecordDataset(files[0]))
+    found = signatures["serving_examples"](examples=tf.stack(serialised))["probabilities"]
+    entry = json.loads((tmp_path / "run" / "history.json").read_text())[-1]
+    features = [tf.train.Example.FromString(each.numpy()).features.feature for each in serialised]
+
+    def decode(resize):
+        images = [each["image/encoded"].bytes_list.value[0] for each in features]
+        return tf.stack([decode_image(tf.constant(each), SIZE, resize) for each in images])
+
+    model = _train(dataset, tmp_path / "run", epochs=1, resize="center_crop").model
+    np.testing.assert_allclose(found, model(decode("center_crop")), rtol=1e-5)
+    assert not np.allclose(found, model(decode("stretch")), rtol=1e-5)
+    data = input_fn(f"{dataset}/Split-eval/*", options.input_options, training=False)
+    loss = model.evaluate(data, verbose=0, return_dict=True)["loss"]
+    assert entry["val_loss"] == pytest.approx(loss, rel=1e-5)
+
+
+@pytest.mark.parametrize("cache", ["memory", pytest.param("files", marks=pytest.mark.long)])
+def test_a_cache_serves_both_splits_and_every_epoch(dataset, tmp_path, monkeypatch, cache):
+    plain = _train(dataset, tmp_path / "plain", epochs=3, batch_size=22)
+    inner = RecordSource._interleave
+    read = []
+
+    def interleave(source, options, order):
+        read.append(options.cache)
+        return inner(source, options, order)
+
+    monkeypatch.setattr(RecordSource, "_interleave", interleave)
+    where = cache if cache == "memory" else str(tmp_path / "new" / "cache")
+    cached = _train(dataset, tmp_path / "run", epochs=3, batch_size=22, cache=where)
+    # One batch an epoch, so that the order of the records plays no part.
+    for one, two in zip(plain.history, cached.history, strict=True):
+        assert one == pytest.approx(two, rel=1e-4)
+    assert len(read) == 2
+    if cache == "files":
+        assert list((tmp_path / "new" / "cache").iterdir()) == []
+
+
+def test_training_goes_on_after_the_last_epoch(dataset, tmp_path, monkeypatch):
+    # One batch an epoch, so that the order of the records plays no part.
+    straight = _train(dataset, tmp_path / "straight", epochs=4, batch_size=22)
+    notes: list[str] = []
+    monkeypatch.setattr(progress, "note", notes.append)
+    first = _train(dataset, tmp_path / "run", epochs=2, batch_size=22)
+    assert _epochs(first.history) == [1, 2]
+    second = _train(dataset, tmp_path / "run", epochs=4, batch_size=22)
+    assert _epochs(second.history) == [1, 2, 3, 4]
+    assert second.history[:2] == first.history
+    # The optimizer's state was restored too: the losses go on as without a stop.
+    losses = [[entry["val_loss"] for entry in run.history] for run in (straight, second)]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+
+    done = _train(dataset, tmp_path / "run", epochs=4, batch_size=22)
+    assert notes == [
+        "Goes on after epoch 2.",
+        "Epoch 4 was the last one: nothing is left to train.",
+    ]
+    assert done.history == second.history
+    for one, two in zip(done.model.get_weights(), second.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_custom_config_as_json_text_resumes_run_fn(dataset, tmp_path):
+    for epochs in (2, 4):
+        config = json.dumps({"darkroom": _options(epochs=epochs).to_dict()})
+        run_fn(_fn_args(dataset, tmp_path, config))
+        history = json.loads((tmp_path / "run" / "history.json").read_text())
+        assert _epochs(history) == list(range(1, epochs + 1))
+
+
+@pytest.fixture
+def turned(helpers, write_dataset):
+    """A dataset whose eval split has the wrong labels: the more is learned, the worse it gets."""
+    rows = helpers.make_rows(30)
+    wrong = [(image, 1 - label) for image, label in rows[22:]]
+    return write_dataset({"train": rows[:22], "eval": wrong})
+
+
+@pytest.fixture
+def weights_by_epoch(monkeypatch):
+    """The weights at the end of each epoch that is trained, in turn."""
+    found = []
+    inner = TrainingRun.end_epoch
+
+    def end_epoch(run, *values):
+        found.append(run._model.get_weights())
+        inner(run, *values)
+
+    monkeypatch.setattr(TrainingRun, "end_epoch", end_epoch)
+    return found
+
+
+def _losses(trained):
+    return [entry["val_loss"] for entry in trained.history]
+
+
+def _assert_weights(model, expected):
+    for one, two in zip(model.get_weights(), expected, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("loop", ["fit", pytest.param("custom", marks=pytest.mark.long)])
+def test_the_model_is_that_of_the_best_epoch(turned, tmp_path, weights_by_epoch, loop):
+    trained = _train(turned, tmp_path / "run", epochs=3, loop=loop)
+    assert _losses(trained) == sorted(_losses(trained))
+    assert trained.best_epoch == 1
+    _assert_weights(trained.model, weights_by_epoch[0])
+    # More epochs, which are worse: the model stays.
+    more = _train(turned, tmp_path / "run", epochs=5, loop=loop)
+    assert (more.best_epoch, len(more.history), len(weights_by_epoch)) == (1, 5, 5)
+    _assert_weights(more.model, weights_by_epoch[0])
+    assert not np.allclose(weights_by_epoch[0][0], weights_by_epoch[4][0])
+    assert read_best_epoch(str(tmp_path / "run")) == (1, 5)
+
+
+def test_run_fn_exports_the_best_epoch(turned, tmp_path, weights_by_epoch):
+    options = _options(epochs=3)
+    run_fn(_fn_args(turned, tmp_path, {"darkroom": options.to_dict()}))
+    pixels = np.random.default_rng(0).integers(0, 256, (4, *SIZE, 3), dtype=np.uint8)
+    images = tf.stack([tf.io.encode_png(each) for each in pixels])
+    signature = tf.saved_model.load(str(tmp_path / "serving")).signatures["serving_default"]
+    scores = signature(image_bytes=images)["scores"]
+    model = sys.modules["own_models"].make(2, SIZE)
+    expected = []
+    for weights in weights_by_epoch:
+        model.set_weights(weights)
+        expected.append(model(pixels).numpy())
+    np.testing.assert_allclose(scores, expected[0], rtol=1e-5)
+    assert not np.allclose(scores, expected[-1], rtol=1e-3)
+    assert read_best_epoch(str(tmp_path / "run")) == (1, 3)
+
+
+def test_early_stopping_ends_after_its_patience(turned, tmp_path, weights_by_epoch):
+    def run():
+        return _train(turned, tmp_path / "run", epochs=20, early_stopping_patience=2)
+
+    trained = run()
+    assert trained.best_epoch == 1
+    assert _epochs(trained.history) == [1, 2, 3]
+    _assert_weights(trained.model, weights_by_epoch[0])
+    # A run that has stopped early stays so, and gives the same model.
+    again = run()
+    assert again.history == trained.history
+    _assert_weights(again.model, weights_by_epoch[0])
+
+
+def _evaluate_to(monkeypatch, losses):
+    """Makes the epochs' losses on the eval split these, whatever the model is."""
+    left = iter(losses)
+    monkeypatch.setattr(FitLoop, "evaluate", lambda loop, batches: {"loss": next(left)})
+
+
+@pytest.mark.parametrize(
+    ("losses", "best"),
+    [((math.nan, 0.4, 0.3, math.nan), 3), ((0.4, 0.3, 0.3), 2), ((math.inf, 0.3, math.nan), 2)],
+)
+def test_an_epoch_without_a_finite_loss_is_never_the_best(
+    dataset, tmp_path, monkeypatch, weights_by_epoch, losses, best
+):
+    _evaluate_to(monkeypatch, losses)
+    trained = _train(dataset, tmp_path / "run", epochs=len(losses))
+    assert trained.best_epoch == best
+    _assert_weights(trained.model, weights_by_epoch[best - 1])
+
+
+def test_a_training_without_a_finite_loss_exports_no_model(dataset, tmp_path, monkeypatch):
+    config = {"darkroom": _options(epochs=2).to_dict()}
+    _evaluate_to(monkeypatch, [math.nan, math.inf])
+    for _ in range(2):  # Nothing is left to train the second time.
+        with pytest.raises(DataError, match="val_loss is not a finite number in any of 2 epochs"):
+            run_fn(_fn_args(dataset, tmp_path, config))
+    assert not (tmp_path / "serving").exists()
+    assert _epochs(json.loads((tmp_path / "run" / "history.json").read_text())) == [1, 2]
+
+
+def test_deterministic_runs_give_the_same_losses(dataset, tmp_path):
+    runs = [
+        _train(dataset, tmp_path / name, epochs=2, augment="crop_flip").history
+        for name in ("a", "b")
+    ]
+    for one, two in zip(*runs, strict=True):
+        assert one == pytest.approx(two, rel=1e-4)
+
+
+def test_a_compiled_model_stays_as_it_is(dataset, tmp_path):
+    trained = _train(dataset, tmp_path / "run", epochs=1, model="own_models:make_compiled")
+    assert isinstance(trained.model.optimizer, keras.optimizers.SGD)
+    assert set(trained.history[0]) == {"epoch", "loss", "val_loss"}
+
+
+@pytest.mark.parametrize("loop", ["fit", pytest.param("custom", marks=pytest.mark.long)])
+def test_mixup_trains_on_mixed_labels_and_is_judged_by_whole_ones(dataset, tmp_path, loop):
+    values = {"epochs": 3, "loop": loop, "learning_rate": 0.3}
+    trained = _train(dataset, tmp_path / "mixed", augment="mixup=0.4", **values)
+    last = trained.history[-1]
+    assert trained.best_epoch == 3
+    assert set(last) == {"epoch", "accuracy", "loss", "val_accuracy", "val_loss"}
+    assert last["loss"] < trained.history[0]["loss"]
+    data = input_fn(f"{dataset}/Split-eval/*", _options().input_options, training=False)
+    pixels, labels = (np.concatenate(part) for part in zip(*data, strict=True))
+    scores = trained.model.predict(pixels, verbose=0)
+    assert last["val_accuracy"] == np.mean(scores.argmax(axis=1) == labels) == 1
+    expected = -np.log(scores[np.arange(len(labels)), labels]).mean()
+    assert last["val_loss"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("part", ["loss", "metrics"])
+def test_mixup_refuses_a_model_that_was_compiled_for_numbers(
+    dataset, tmp_path, own_models, monkeypatch, part
+):
+    options = {"loss": "categorical_crossentropy", "metrics": ["accuracy"]}
+    sparse = {
+        "loss": keras.losses.SparseCategoricalCrossentropy(),
+        "metrics": [keras.metrics.SparseCategoricalAccuracy()],
+    }
+
+    def make(num_classes, image_size, **changed):
+        model = own_models.make(num_classes, image_size)
+        model.compile("sgd", **{**options, **changed})
+        return model
+
+    monkeypatch.setattr(own_models, "own", lambda *size: make(*size, **{part: sparse[part]}), False)
+    with pytest.raises(UsageError, match=r"own_models:own comes compiled with a sparse loss or"):
+        _train(dataset, tmp_path / "run", augment="mixup", model="own_models:own")
+    monkeypatch.setattr(own_models, "own", make)
+    assert _train(dataset, tmp_path / "run", augment="mixup", model="own_models:own", epochs=1)
+
+
+def test_fewer_records_than_a_batch(dataset, tmp_path):
+    trained = _train(dataset, tmp_path / "run", epochs=1, batch_size=64)
+    assert _epochs(trained.history) == [1]
+
+
+def test_checkpoint_of_another_training_is_refused(dataset, tmp_path):
+    _train(dataset, tmp_path / "run", epochs=1)
+    for name, value in (("model", "small_cnn"), ("image_size", (16, 16))):
+        with pytest.raises(OutputError, match=f"is of another training: {name} was .*, now "):
+            _train(dataset, tmp_path / "run", epochs=2, **{name: value})
+
+
+def test_epochs_that_were_evaluated_on_other_data_are_not_compared(dataset, tmp_path):
+    values = {"train_files": f"{dataset}/Split-train/*", "num_classes": 2}
+    values["run_dir"] = str(tmp_path / "run")
+    train(_options(epochs=1), eval_files=f"{dataset}/Split-eval/*", **values)
+    with pytest.raises(OutputError, match="was evaluated on other data"):
+        train(_options(epochs=2), eval_files=f"{dataset}/Split-train/*", **values)
+
+
+def test_a_checkpoint_that_does_not_fit_is_refused(own_models, dataset, tmp_path, monkeypatch):
+    _train(dataset, tmp_path / "run", epochs=1, model="own_models:make")
+    # The same name, and another model behind it.
+    monkeypatch.setattr(own_models, "make", lambda classes, size: build_model("small_cnn", 2, size))
+    with pytest.raises(UsageError, match="is of another model or number of labels"):
+        _train(dataset, tmp_path / "run", epochs=2, model="own_models:make")
+
+
+def test_other_options_are_said_and_hold(dataset, tmp_path, monkeypatch):
+    notes = []
+    monkeypatch.setattr(progress, "note", notes.append)
+    first = _train(dataset, tmp_path / "run", epochs=1)
+    second = _train(dataset, tmp_path / "run", epochs=2, learning_rate=1e-12, batch_size=5)
+    assert notes == [
+        "Goes on after epoch 1 with other options: batch_size was 4, now 5, "
+        "learning_rate was 0.1, now 1e-12."
+    ]
+    # So small a rate leaves the weights as they were.
+    for before, after in zip(first.model.weights, second.model.weights, strict=True):
+        np.testing.assert_allclose(after, before, atol=1e-9)
+
+
+def test_a_missing_split_is_named(helpers, write_dataset, tmp_path):
+    root = write_dataset({"train": helpers.make_rows(8)})
+    with pytest.raises(DataError, match=r"The eval split cannot be used: No file matches .*eval/"):
+        run_fn(_fn_args(root, tmp_path, {"darkroom": _options().to_dict()}))
+    with pytest.raises(DataError, match="The label map has 1 labels, expected at least 2"):
+        train(_options(), train_files="x", eval_files="x", num_classes=1, run_dir=str(tmp_path))
+
+
+def test_labels_come_from_the_root_of_the_examples(helpers, write_dataset, dataset, tmp_path):
+    patterns = [f"{dataset}/Split-train/*", f"{dataset}/Split-eval/*"]
+    assert read_example_labels(patterns) == ["dark", "light"]
+    other = dataset.rename(tmp_path / "other")
+    dataset = write_dataset({"train": helpers.make_rows(4)}, labels=("light", "dark"))
+    with pytest.raises(DataError, match=r"The label maps of .*other and .*dataset differ"):
+        read_example_labels([f"{other}/Split-train/*", *patterns])
+    with pytest.raises(DataError, match=r"no dataset\.json in .*nowhere"):
+        read_example_labels([f"{tmp_path}/nowhere/Split-train/*"])
+    (other / "labels.txt").write_text("dark\nlighu\n")
+    with pytest.raises(DataError, match=r"other/labels\.txt is damaged: it differs from"):
+        read_example_labels([f"{other}/Split-train/*"])
+    shard = dataset / "Split-train" / "data_tfrecord-00001-of-00002"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(DataError, match="data_tfrecord-00001-of-00002"):
+        read_example_labels(patterns)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"image_size": [8, 8], "epoch": 3}, "no option 'epoch'. Did you mean epochs?"),
+        ({"image_size": [8, 8], "zzz": 3}, "no option 'zzz'. Options: image_size, model,"),
+        ({"epochs": 3}, "needs the option image_size"),
+        ({"image_size": [8, 8], "epochs": 0}, "epochs is 0, expected a whole number"),
+        ({"image_size": [8, 8], "epochs": True}, "epochs is True, expected a whole number"),
+        ({"image_size": [8, 8], "learning_rate": 0}, "learning_rate is 0, expected a number"),
+        ({"image_size": [8, 8], "batch_size": "4"}, "batch_size is '4', expected a whole"),
+        ({"image_size": [8, 8], "augment": "spin"}, "augment is 'spin', expected none, or"),
+    ],
+)
+def test_wrong_training_options_are_named(values, message):
+    with pytest.raises(UsageError) as caught:
+        TrainingOptions.from_dict(values)
+    assert message in str(caught.value)
+
+
+def test_options_survive_json():
+    options = _options(early_stopping_patience=3, weights="w.h5", seed=5)
+    assert TrainingOptions.from_dict(json.loads(json.dumps(options.to_dict()))) == options
+
+
+@pytest.mark.parametrize("config", [None, {}, "{}", {"epochs": 3}])
+def test_custom_config_without_our_key_is_refused(dataset, tmp_path, config):
+    with pytest.raises(UsageError, match=r"custom_config is .* expected a dict with 'darkroom'"):
+        run_fn(_fn_args(dataset, tmp_path, config))
+
+
+def test_own_run_fn_with_our_input_fn(helpers, tmp_path):
+    """What the documentation shows: any Examples, one's own model and loop."""
+    for split, rows in (("train", helpers.make_rows(24)), ("eval", helpers.make_rows(8, seed=1))):
+        records = [
+            helpers.make_example({"image/encoded": image, "image/class/label": label})
+            for image, label in rows
+        ]
+        helpers.write_split(tmp_path / "examples", split, records, suffix=".gz")
+
+    def own_run_fn(fn_args):
+        options = InputOptions((8, 8), batch_size=4, repeat=None)
+        model = sys.modules["own_models"].make(2, options.image_size)
+        model.compile(
+            keras.optimizers.Adam(0.1), "sparse_categorical_crossentropy", metrics=["accuracy"]
+        )
+        model.fit(
+            input_fn(fn_args.train_files, options, training=True),
+            validation_data=input_fn(fn_args.eval_files, options, training=False),
+            steps_per_epoch=12,
+            epochs=2,
+            shuffle=False,
+            verbose=0,
+        )
+        model.export(fn_args.serving_model_dir, verbose=False)
+        return model.history.history["val_accuracy"][-1]
+
+    assert own_run_fn(_fn_args(tmp_path / "examples", tmp_path, None)) == 1.0
+    assert (tmp_path / "serving" / "saved_model.pb").exists()
+
+
+# The demo's own test asks the same of the whole pipeline.
+@pytest.mark.long
+def test_small_cnn_reads_digits(helpers, write_dataset, tmp_path):
+    digits = pytest.importorskip("sklearn.datasets").load_digits()
+    order = np.random.default_rng(0).permutation(len(digits.target))
+    rows = [
+        (
+            helpers.encode_png(np.uint8(digits.images[number] * 255 / 16)),
+            int(digits.target[number]),
+        )
+        for number in order
+    ]
+    root = write_dataset({"train": rows[:1437], "eval": rows[1437:]}, labels="0123456789")
+    options = TrainingOptions(image_size=(16, 16), epochs=8, augment="none")
+    trained = train(
+        options,
+        train_files=f"{root}/Split-train/*",
+        eval_files=f"{root}/Split-eval/*",
+        num_classes=10,
+        run_dir=str(tmp_path / "run"),
+    )
+    assert trained.history[-1]["val_accuracy"] >= 0.97
+
+
+def _damage(root, change):
+    path = root / "Split-train" / "data_tfrecord-00001-of-00002"
+    path.write_bytes(change(path.read_bytes()))
+
+
+def test_the_trainer_refuses_what_is_not_as_committed(dataset, tmp_path):
+    config = {"darkroom": _options().to_dict()}
+    _damage(dataset, lambda data: data[:-1])
+    with pytest.raises(DataError, match=r"data_tfrecord-00001-of-00002 is damaged"):
+        run_fn(_fn_args(dataset, tmp_path, config))
+    (dataset / "dataset.json").unlink()
+    with pytest.raises(DataError, match=r"is no dataset: it has labels\.txt but no dataset\.json"):
+        run_fn(_fn_args(dataset, tmp_path, config))
+
+
+def test_the_trainer_verifies_hashes_when_asked_to(dataset, tmp_path):
+    _damage(dataset, lambda data: data[:60] + bytes([data[60] ^ 1]) + data[61:])
+    config = {"darkroom": _options(verify=True).to_dict()}
+    with pytest.raises(
+        DataError, match=r"(?s)The train split cannot be used: .*has the right length"
+    ):
+        run_fn(_fn_args(dataset, tmp_path, config))
