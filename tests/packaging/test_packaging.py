@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import pkgutil
@@ -11,20 +10,16 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = {
-    "src/darkroom": "darkroom",
-    "components": "darkroom.components",
-    "pipelines": "darkroom.pipelines",
-}
+from .test_layers import FOLDERS, NEED_TENSORFLOW
 
-# The core's packages that need the extra [tf] or [tfx]; importing any other loads neither.
-NEED_TENSORFLOW = {"input", "profiling", "training", "validation.statistics"}
+ROOT = Path(__file__).resolve().parents[2]
+
+# Of the core, what needs the extra [tf] or [tfx]; importing anything else loads neither.
+HEAVY = (*NEED_TENSORFLOW, "validation.statistics")
 # Those that need [gcp] or [aws]: loaded when such a path is first met.
 NEED_STORES = {"storage.stores.gcs", "storage.stores.s3"}
 
@@ -41,7 +36,7 @@ def list_core_modules(root: Path = ROOT) -> dict[str, Path]:
 
 def list_light_modules(root: Path = ROOT) -> list[str]:
     """Lists the core's modules that the base install can import."""
-    heavy = tuple(f"darkroom.{name}" for name in NEED_TENSORFLOW | NEED_STORES)
+    heavy = tuple(f"darkroom.{name}" for name in (*HEAVY, *NEED_STORES))
     return [name for name in list_core_modules(root) if not is_within(name, heavy)]
 
 
@@ -54,41 +49,9 @@ def run_python(*args: str, cwd: Path = ROOT, **env: str) -> str:
     return done.stdout
 
 
-def find_imports(tree: ast.AST, package: str) -> Iterator[tuple[str, ast.AST]]:
-    """Yields every imported dotted name with its node; relative ones are made absolute."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, node) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            parent = package.rsplit(".", node.level - 1)[0] if node.level else ""
-            base = ".".join(filter(None, [parent, node.module]))
-            yield from ((f"{base}.{alias.name}", node) for alias in node.names)
-
-
 def is_within(name: str, packages: tuple[str, ...]) -> bool:
     """Whether a dotted name is one of the packages, or lies in one."""
     return any(name == package or name.startswith(package + ".") for package in packages)
-
-
-def list_function_nodes(tree: ast.AST, *, named: str | None = None) -> set[ast.AST]:
-    """Lists all nodes inside functions, or inside functions of one name."""
-    functions = (
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and (named is None or node.name == named)
-    )
-    return {inner for function in functions for inner in ast.walk(function)}
-
-
-def list_typing_nodes(tree: ast.AST) -> set[ast.AST]:
-    """Lists all nodes below `if TYPE_CHECKING`, which never run."""
-    blocks = (
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    )
-    return {inner for block in blocks for inner in ast.walk(block)}
 
 
 # Folders
@@ -117,7 +80,7 @@ def test_locks_hold_pins_and_hashes_only(lock: Path) -> None:
     assert any(line.startswith(("setuptools==", f"{lock.stem}==")) for line in lines)
 
 
-# The dependency arrow
+# What is loaded
 
 
 def test_import_darkroom_is_light() -> None:
@@ -136,36 +99,6 @@ def test_core_loads_neither_tfx_nor_tensorflow() -> None:
         "        if heavy in sys.modules: sys.exit(f'{name} loads {heavy}')\n"
     )
     run_python("-c", code, *names)
-
-
-def test_core_imports_nothing_above_it() -> None:
-    above = ("tfx", "darkroom.components", "darkroom.pipelines")
-    offenders = []
-    for name, path in list_core_modules().items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        allowed: set[ast.AST] = set()
-        if name == "darkroom":
-            allowed = list_function_nodes(tree, named="__getattr__") | list_typing_nodes(tree)
-        elif is_within(name, ("darkroom.cli",)):
-            allowed = list_function_nodes(tree)
-        offenders += [
-            f"{path.relative_to(ROOT)}:{node.lineno} imports {imported}"
-            for imported, node in find_imports(tree, package)
-            if is_within(imported, above) and node not in allowed
-        ]
-    assert offenders == []
-
-
-def test_components_import_no_pipelines() -> None:
-    offenders = []
-    for path in sorted((ROOT / "components").rglob("*.py")):
-        parts = ("darkroom", *path.parent.relative_to(ROOT).parts)
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for imported, _ in find_imports(tree, ".".join(parts)):
-            if is_within(imported, ("darkroom.pipelines",)):
-                offenders.append(f"{path.relative_to(ROOT)} imports {imported}")
-    assert offenders == []
 
 
 def test_executors_have_canonical_names() -> None:

@@ -1,0 +1,282 @@
+"""The order of the packages: who may import whom, and what no file may do."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import darkroom
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = {
+    "src/darkroom": "darkroom",
+    "components": "darkroom.components",
+    "pipelines": "darkroom.pipelines",
+}
+MAX_FILES = 13
+
+
+class Layer(NamedTuple):
+    """A package, the packages that it may import, and its purpose."""
+
+    name: str
+    may_import: str
+    purpose: str
+
+
+# From bottom to top. Imports inside functions and for type checkers count, too.
+# docs/architecture.md shows this table.
+LAYERS = [
+    Layer("errors", "", "what can go wrong, by who has to act; exit codes"),
+    Layer("version", "", "the version, and the folder of the package"),
+    Layer("runtime", "errors", "progress, logs, threads that keep an order, text for people"),
+    Layer(
+        "storage",
+        "errors, runtime",
+        "all access to the user's paths, local and remote; locks; Parquet and DuckDB",
+    ),
+    Layer(
+        "dataset",
+        "errors, runtime, storage",
+        "the files of a dataset: names, forms, keys, splits, labels, columns",
+    ),
+    Layer(
+        "options",
+        "errors, runtime, storage, dataset",
+        "every option, as dataclasses that check themselves",
+    ),
+    Layer(
+        "images",
+        "errors, version, runtime, storage, dataset, options",
+        "from the bytes of an image file to the bytes that a record stores",
+    ),
+    Layer(
+        "manifest",
+        "errors, version, runtime, storage, dataset, options",
+        "from any list of images to ordered rows",
+    ),
+    Layer(
+        "conversion",
+        "errors, version, runtime, storage, dataset, options, images, manifest",
+        "from a manifest to a committed dataset",
+    ),
+    Layer(
+        "validation",
+        "errors, runtime, storage, dataset, options, images, manifest",
+        "checks a dataset by its index; the report",
+    ),
+    Layer(
+        "audit",
+        "errors, runtime, storage, dataset, options, images",
+        "questions to a finished dataset: is it whole, what is in it twice, how does it look",
+    ),
+    Layer(
+        "input",
+        "errors, runtime, storage, dataset, options, images, manifest, audit",
+        "tf.data batches from datasets and from lists of images",
+    ),
+    Layer(
+        "profiling",
+        "errors, runtime, storage, dataset, options, images, conversion, input",
+        "what input costs, and what limits it",
+    ),
+    Layer(
+        "training",
+        "errors, runtime, storage, dataset, options, images, input, profiling",
+        "`run_fn`, checkpoints, export",
+    ),
+    Layer(
+        "components",
+        "errors, runtime, storage, dataset, options, images, manifest, conversion, validation",
+        "the TFX components",
+    ),
+    Layer(
+        "pipelines",
+        "errors, version, runtime, storage, dataset, options, images, manifest, conversion, "
+        "validation, input, training, components",
+        "one pipeline, and the ways to run it",
+    ),
+    Layer(
+        "cli",
+        "errors, version, runtime, storage, options, conversion, audit, input, profiling, "
+        "training, pipelines",
+        "the command line",
+    ),
+    Layer(
+        "darkroom",
+        "errors, version, runtime, conversion, audit, input, components",
+        "the public names, loaded when they are first used",
+    ),
+]
+# The packages that may load TensorFlow; the others take TFDV only where statistics are computed.
+NEED_TENSORFLOW = ("input", "profiling", "training")
+NEED_TFX = ("components", "pipelines")
+TENSORFLOW = ("keras", "tensorflow", "tensorflow_data_validation", "tensorflow_metadata", "tfx_bsl")
+STATISTICS = "darkroom.validation.statistics"
+
+
+class Import(NamedTuple):
+    """An import of one name: the module that it is in, and where the import is."""
+
+    module: str
+    name: str
+    line: int
+
+
+@cache
+def list_modules() -> dict[str, Path]:
+    """Maps the names of all modules to their files, without importing any."""
+    modules = {}
+    for folder, package in FOLDERS.items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            modules[".".join((package, *parts)).removesuffix(".__init__")] = path
+    return modules
+
+
+@cache
+def parse(module: str) -> ast.Module:
+    return ast.parse(list_modules()[module].read_text("utf-8"))
+
+
+def find_imports(module: str) -> Iterator[Import]:
+    """Yields what a module imports, anywhere in it."""
+    for node in ast.walk(parse(module)):
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, "", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}:{node.lineno} imports relatively"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                is_module = full in list_modules()
+                yield Import(
+                    full if is_module else str(node.module),
+                    "" if is_module else alias.name,
+                    node.lineno,
+                )
+
+
+def find_layer(module: str) -> str:
+    """Returns the layer of a module of ours: the first part of its name below `darkroom`."""
+    return module.split(".")[1] if "." in module else "darkroom"
+
+
+def find_defined_names(module: str) -> set[str]:
+    """Returns the names that a module gives a value itself, rather than importing them."""
+    tree = parse(module)
+    stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not is_load(n)}
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return stored | {n.name for n in ast.walk(tree) if isinstance(n, kinds)}
+
+
+def is_load(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Load)
+
+
+def test_every_package_is_in_the_table():
+    layers = [layer.name for layer in LAYERS]
+    assert len(set(layers)) == len(layers)
+    assert set(map(find_layer, list_modules())) == set(layers)
+
+
+def test_the_table_has_an_order():
+    below: set[str] = set()
+    for layer in LAYERS:
+        assert set(filter(None, layer.may_import.split(", "))) <= below, layer.name
+        below.add(layer.name)
+
+
+def test_no_import_is_against_the_order():
+    allowed = {layer.name: {layer.name, *layer.may_import.split(", ")} for layer in LAYERS}
+    wrong = [
+        f"{module}:{each.line} imports {each.module}"
+        for module in list_modules()
+        for each in find_imports(module)
+        if each.module in list_modules()
+        and find_layer(each.module) not in allowed[find_layer(module)]
+    ]
+    assert wrong == []
+
+
+def test_no_files_import_each_other_in_a_circle():
+    graph = defaultdict(set)
+    for module in list_modules():
+        for each in find_imports(module):
+            if each.module in list_modules() and each.module != module:
+                graph[module].add(each.module)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"These import each other: {error.args[1]}")
+
+
+def test_names_are_imported_from_where_they_are_defined():
+    """Only the `__init__` of a package passes on names of other modules of ours."""
+    wrong = []
+    for module in list_modules():
+        for each in find_imports(module):
+            path = list_modules().get(each.module)
+            if not path or path.name == "__init__.py" or not each.name:
+                continue
+            passed_on = {
+                other.name
+                for other in find_imports(each.module)
+                if find_top(other.module) == "darkroom"
+            }
+            if each.name in passed_on - find_defined_names(each.module):
+                wrong.append(f"{module}:{each.line} imports {each.name} from {each.module}")
+    assert wrong == []
+
+
+def test_tensorflow_is_loaded_by_few_packages():
+    wrong = [
+        f"{module}:{each.line} imports {each.module}"
+        for module in list_modules()
+        for each in find_imports(module)
+        if find_top(each.module) in TENSORFLOW
+        and find_layer(module) not in NEED_TENSORFLOW + NEED_TFX
+        and module != STATISTICS
+    ]
+    assert wrong == []
+
+
+def find_top(module: str) -> str:
+    return module.split(".")[0]
+
+
+def test_tfx_is_loaded_by_components_and_pipelines_alone():
+    wrong = [
+        f"{module}:{each.line} imports {each.module}"
+        for module in list_modules()
+        for each in find_imports(module)
+        if find_top(each.module) in ("tfx", "ml_metadata") and find_layer(module) not in NEED_TFX
+    ]
+    assert wrong == []
+
+
+def test_no_folder_has_more_files_than_one_can_keep_in_mind():
+    folders = {path.parent for path in list_modules().values()}
+    counts = {folder: len(list(folder.glob("*.py"))) for folder in folders}
+    too_many = {str(f.relative_to(ROOT)): n for f, n in counts.items() if n > MAX_FILES}
+    assert too_many == {}
+
+
+def test_no_package_has_the_name_of_a_public_function():
+    """Importing `darkroom.convert.x` would replace the function `darkroom.convert`."""
+    modules = {path.name for path in (ROOT / "src/darkroom").iterdir()}
+    names = {*darkroom.__all__, "input_fn", "run_fn"}
+    assert {name for name in names if {name, f"{name}.py"} & modules} == set()
+
+
+def test_the_architecture_page_shows_the_table():
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    table = ["| package | what it is | may import |", "| --- | --- | --- |"]
+    table += [f"| `{each.name}` | {each.purpose} | {each.may_import} |" for each in LAYERS]
+    assert "\n".join(table) in page
