@@ -1,4 +1,4 @@
-# darkroom with the TFX 1.21 line on Debian 13. What is in it and how to run it: docs/container.md.
+# darkroom with the TFX 1.21 line on Debian 13. What is in it and how to run it: docs/guides/container.md.
 #
 #   make image                                            stage `runtime`, which is also the default
 #   make image STAGE=beam-worker IMAGE=darkroom-beam:dev  the same, started by Beam's boot program

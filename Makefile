@@ -5,7 +5,7 @@ PYTHON ?=
 UV ?= uv
 UPGRADE ?=
 SECONDS ?= 600
-# DOCKER, IMAGE, STAGE and BUILD_FLAGS are those of make image: see docs/container.md.
+# DOCKER, IMAGE, STAGE and BUILD_FLAGS are those of make image: see docs/guides/container.md.
 DOCKER ?= docker
 STAGE ?= runtime
 IMAGE ?= darkroom:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)

@@ -1,9 +1,9 @@
 """Credentials must not land in a compiled pipeline: specs, properties and logs are shown to many.
 
-`KINDS` is the published list of what is looked for; `docs/credentials.md` shows it. Each pattern
-needs a mark that only a credential has. A hash, a UUID or a digest has none, nor has a bare secret
-of 40 characters without its name: no list can tell that one, so environment variables are also
-judged by their names.
+`KINDS` is the published list of what is looked for; `docs/reference/credentials.md` shows it. Each
+pattern needs a mark that only a credential has. A hash, a UUID or a digest has none, nor has a bare
+secret of 40 characters without its name: no list can tell that one, so environment variables are
+also judged by their names.
 """
 
 from __future__ import annotations

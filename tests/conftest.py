@@ -32,7 +32,7 @@ _CLOUD_PREFIXES = ("AWS_", "BOTO_", "CLOUDSDK_", "GCLOUD_", "GCP_", "GOOGLE_")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declares the mark that docs/bad-input.md is made from: tests/bad_input/faults.py."""
+    """Declares the mark from which tests/bad_input/faults.py writes a page of docs/."""
     mark = "fault(number, input, behaviour, code, hint): shows what a bad input leads to"
     config.addinivalue_line("markers", mark)
 

@@ -35,7 +35,7 @@ def check_config(config: PipelineConfig, target: str) -> None:
     if not _IMAGE.fullmatch(config.image):
         raise UsageError(
             f"image is {config.image!r}, expected the container image of the tasks.",
-            "Give --image REGISTRY/NAME@sha256:DIGEST; docs/container.md says how to build it.",
+            "Give --image REGISTRY/NAME@sha256:DIGEST. How to build it: docs/guides/container.md.",
         )
     for name in ("secret_env", "volumes"):
         if target == VERTEX and getattr(config, name):

@@ -1,4 +1,4 @@
-"""Writes docs/bad-input.md from the tests that are marked as bad inputs.
+"""Writes docs/reference/bad-input.md from the tests that are marked as bad inputs.
 
 A test, in whatever folder below tests/, says which row of the catalogue it covers:
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "bad-input.md"
+PAGE = ROOT / "docs" / "reference" / "bad-input.md"
 NUMBERS = range(1, 69)
 
 _SECTIONS = {
@@ -33,17 +33,17 @@ _SECTIONS = {
 }
 _HEAD = """# Bad input
 
-What darkroom does with what goes wrong. This page is written by
-`python tests/bad_input/faults.py` from the tests that show it: every line is a test, and a
-line without its test cannot be here.
+This page lists what can be wrong with the input, and what darkroom does about it. It is written by
+`make reference` from the tests: every line is a test, and no line is here without its test.
 
-A **rejected** row costs nothing but itself: its row number, URI, reason code and what is wrong
-stand in `rejects.parquet` and `rejects.jsonl`, and rows = written + rejected + deduplicated. More
-rejected rows than `--max-rejects` (1 % unless given) end the run with exit code 1, without a
-dataset. **Refused** means that nothing is written: the message says what is wrong, where, and what
-to do; the exit code is 1 for data, 2 for usage, 3 for the environment. A **finding** is what
-ImageValidator reports after the conversion; its policy (fail, warn, off) decides whether the gate
-stops the pipeline. Where no code stands, the input is taken as it is meant.
+- A **rejected** row affects no other row. Its row number, URI, reason code and what is wrong are in
+  `rejects.parquet` and `rejects.jsonl`, and rows = written + rejected + deduplicated. More rejected
+  rows than `--max-rejects` (1 % unless given) end the run with exit code 1, without a dataset.
+- **Refused** means that nothing is written. The message says what is wrong, where, and what to do.
+  The exit code is 1 for data, 2 for usage, 3 for the environment.
+- A **finding** is reported by ImageValidator after the conversion. Its policy (fail, warn, off)
+  decides whether the gate stops the pipeline.
+- Where there is no code, the input is taken as it is meant.
 """
 _TABLE = """
 | # | input | what darkroom does | code | hint | test |
@@ -64,7 +64,7 @@ class Fault(NamedTuple):
 
     def format(self) -> str:
         """Returns the line of the table."""
-        where = f"[`{self.test}`](../{self.path})"
+        where = f"[`{self.test}`](../../{self.path})"
         cells = (str(self.number), self.input, self.behaviour, self.code, self.hint, where)
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
@@ -115,7 +115,7 @@ def _as_order(number: int | str) -> tuple[bool, int]:
 
 
 def format_page(faults: Iterable[Fault]) -> str:
-    """Returns the text of docs/bad-input.md."""
+    """Returns the text of docs/reference/bad-input.md."""
     faults = list(faults)
     text = _HEAD
     for title, numbers in _SECTIONS.items():

@@ -1,4 +1,4 @@
-"""docs/bad-input.md is what the marks of the tests say, and no row of the catalogue is without."""
+"""docs/reference/bad-input.md says what the marks say, and every row of the catalogue has one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_reason_code_has_a_hint() -> None:
 def test_every_reason_code_of_the_page_has_a_hint() -> None:
     codes = {
         code
-        for line in (_ROOT / "docs" / "bad-input.md").read_text().splitlines()
+        for line in (_ROOT / "docs" / "reference" / "bad-input.md").read_text().splitlines()
         if re.match(r"\| (\d|S)", line)
         for code in re.findall(r"`(\w+)`", line.replace("\\|", "").split(" | ")[3])
     }

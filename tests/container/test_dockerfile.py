@@ -178,7 +178,7 @@ def _matches(pattern: str, path: str) -> bool:
         "data/images.csv", "records/Split-train/data_tfrecord-00000-of-00001", "tests/conftest.py",
         "src/darkroom/__pycache__/cli.cpython-311.pyc", "src/darkroom.egg-info/PKG-INFO",
         "components/old.pyc", "constraints/tfx-1.21-py311.txt", "credentials.json",
-        "docs/pipeline.md", "kubernetes/secret.yaml", "tools/other.py",
+        "docs/guides/pipeline.md", "kubernetes/secret.yaml", "tools/other.py",
     ],
 )  # fmt: skip
 def test_the_build_sees_no_data_no_environment_and_no_history(path: str) -> None:

@@ -273,7 +273,7 @@ def test_other_variables_are_taken():
 
 
 def test_the_published_list_is_the_one_that_is_used():
-    page = (Path(__file__).parents[2] / "docs" / "credentials.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "credentials.md").read_text()
     rows = re.findall(r"^\| ([^|]+) \| `([^|`]+)` \|$", page.replace("\\|", "\x00"), re.M)
     published = {kind: text.replace("\x00", "|") for kind, text in rows}
     assert published == {kind: pattern.pattern for kind, pattern in KINDS.items()}

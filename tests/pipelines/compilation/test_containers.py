@@ -1,6 +1,7 @@
 """A compiled pipeline in containers: one of the image for each task, as on a cluster.
 
-Needs a container engine and the image that DARKROOM_IMAGE names (make image); docs/container.md.
+Needs a container engine and the image that DARKROOM_IMAGE names (make image):
+docs/guides/container.md.
 """
 
 from __future__ import annotations
