@@ -21,6 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 IN_TFX = VENV=$$(sh tools/setup_env.sh tfx '$(PYTHON)') && "$$VENV/bin/python"
 IN_CORE = VENV=$$(sh tools/setup_env.sh core '$(PYTHON)') && "$$VENV/bin/python"
+IN_DOCS = VENV=$$(sh tools/setup_env.sh docs '$(PYTHON)') && "$$VENV/bin/python"
 IN_NEWEST = BARE=$$(sh tools/setup_env.sh bare '$(PYTHON)') && \
 	VENV=$$(sh tools/setup_env.sh newest '$(PYTHON)') && \
 	DARKROOM_BARE_PYTHON="$$BARE/bin/python" "$$VENV/bin/python"
@@ -32,7 +33,7 @@ COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate 
 COMPILE = $(COMPILE_TOOL) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compile test test-core test-newest test-long test-image test-setup fuzz lint typecheck bench image clean lock
+.PHONY: help setup demo compile test test-core test-newest test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +82,18 @@ typecheck: ## Check types under the package's real import names
 	@$(IN_TFX) setup.py -q build_py --build-lib build/typecheck && \
 		MYPYPATH=build/typecheck "$$VENV/bin/python" -m mypy -p darkroom
 
+docs: ## Build the site into build/docs: a broken link, a name without documentation is an error
+	@rm -rf build/docs build/docs-package
+	@$(IN_DOCS) setup.py -q build_py --build-lib build/docs-package && \
+		"$$VENV/bin/python" -m sphinx -q -W --keep-going -d build/docs-cache docs build/docs && \
+		"$$VENV/bin/python" -m pytest -q --noconftest tests/docs/test_site.py
+
+sentences: ## Print how long the sentences of the documentation are
+	@python3 tools/docs/sentences.py
+
+reference: ## Write the pages of docs/reference that come from the code
+	@$(IN_TFX) tools/docs/pages.py && "$$VENV/bin/python" tests/core/bad_input/faults.py
+
 bench: ## Run the benchmarks behind the published numbers
 	@$(IN_TFX) -c 'import darkroom' && \
 		for script in $(BENCHMARKS); do "$$VENV/bin/python" "$$script" || exit; done
@@ -94,7 +107,7 @@ clean: ## Remove what the other targets made, except the virtual environments
 	rm -rf build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src components pipelines tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
-lock: ## Write constraints/ anew, with uv; UPGRADE=1 takes the newest versions
+lock: ## Write constraints/ again, with uv; UPGRADE=1 takes the newest versions
 	echo 'tfx==1.21.*' | $(COMPILE) - --all-extras --python-version 3.11 \
 		--python-platform x86_64-manylinux_2_39 -o constraints/tfx-1.21-py311.txt
 	echo 'tfx==1.16.*' | $(COMPILE) - --all-extras --python-version 3.10 \
@@ -103,5 +116,6 @@ lock: ## Write constraints/ anew, with uv; UPGRADE=1 takes the newest versions
 		--python-platform x86_64-manylinux_2_39 -c constraints/tfx-1.21-py311.txt \
 		-o constraints/image.txt
 	$(COMPILE) --extra dev --universal --python-version 3.10 -o constraints/core.txt
+	$(COMPILE_TOOL) --group docs --universal --python-version 3.11 -o constraints/docs.txt
 	echo uv | $(COMPILE_TOOL) - --universal --python-version 3.8 -o constraints/uv.txt
 	echo ziglang | $(COMPILE_TOOL) - --universal --python-version 3.8 -o constraints/ziglang.txt

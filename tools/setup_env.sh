@@ -3,6 +3,7 @@
 #
 #   setup_env.sh tfx  [PYTHON]   the TFX line that this machine can install, in .venv/tfx-*
 #   setup_env.sh core [PYTHON]   the core alone, without tfx and TensorFlow, in .venv/core-*
+#   setup_env.sh docs [PYTHON]   what builds the site, in .venv/docs-*
 #   setup_env.sh newest [PYTHON] the newest of everything, no constraints, in .venv/newest-*
 #   setup_env.sh bare [PYTHON]   the same without what is optional, pandas too, in .venv/bare-*
 #
@@ -69,6 +70,21 @@ choose_core() {
     3.10 | 3.11 | 3.12 | 3.13)
       name=core-$version needed_by="this environment" lock=constraints/core.txt ;;
     *) die "the core needs Python 3.10 to 3.13, and PYTHON=$asked is $version" ;;
+  esac
+}
+
+choose_docs() {
+  if [ -n "$asked" ]; then
+    use_asked_python
+  else
+    # The last one is fetched where there is none.
+    for version in 3.11 3.12 3.13; do
+      if python=$(find_python "$version"); then break; fi
+    done
+  fi
+  case $version in
+    3.11 | 3.12 | 3.13) name=docs-$version needed_by="this environment" lock=constraints/docs.txt ;;
+    *) die "the site needs Python 3.11 to 3.13, and PYTHON=$asked is $version" ;;
   esac
 }
 
@@ -187,8 +203,8 @@ install_project() {
 # Sets all that the environment depends on. python is empty where the right one is not found.
 plan() {
   case $kind in
-    tfx | core | newest | bare) "choose_$kind" ;;
-    *) die "usage: setup_env.sh tfx|core|newest|bare [PYTHON]" ;;
+    tfx | core | docs | newest | bare) "choose_$kind" ;;
+    *) die "usage: setup_env.sh tfx|core|docs|newest|bare [PYTHON]" ;;
   esac
   venv=$PWD/.venv/$name
   locked=$project

@@ -1,13 +1,19 @@
-"""What the documentation names exists: commands, options, modules, files, links."""
+"""What the documentation names exists: commands, options, modules, files, links.
+
+`make docs` builds the site and is stricter: see test_site.py.
+"""
 
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import shlex
 import sys
+from glob import glob
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,8 +27,16 @@ else:
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.S)
-_LINK = re.compile(r"\]\(([^)#]+)\)")
+_LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.M)
+_TOCTREE = re.compile(r"```{toctree}\n((?::[^\n]*\n)*)(.*?)```", re.S)
 _TARGET = re.compile(r"^([a-z-]+):.*##", re.M)
+
+
+# The modules that the page of the Python API shows: a page names no others.
+_PUBLIC = re.findall(
+    r"{public-names} (\S+)", (ROOT / "docs" / "reference" / "python-api.md").read_text()
+)
 
 
 def _blocks(language: str) -> list[tuple[str, str]]:
@@ -58,14 +72,39 @@ def test_every_make_target_exists(command: str):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path):
     prose = _BLOCK.sub("", page.read_text())
-    links = [link for link in _LINK.findall(prose) if "://" not in link]
-    assert [link for link in links if not (page.parent / link).exists()] == []
+    links = [(path, anchor) for path, anchor in _LINK.findall(prose) if "://" not in path]
+    assert [path for path, _ in links if not (page.parent / path).exists()] == []
+    anchors = [(page.parent / path if path else page, each) for path, each in links if each]
+    assert [(path.name, each) for path, each in anchors if each not in _anchors(path)] == []
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors that GitHub and the site make of a page's headings."""
+    headings = _HEADING.findall(_BLOCK.sub("", page.read_text()))
+    words = (re.sub(r"[^\w -]", "", each.lower()).strip() for each in headings)
+    return {"#" + each.replace(" ", "-") for each in words}
+
+
+def test_every_page_is_in_the_navigation():
+    folder = ROOT / "docs"
+    found = {folder / "index.md"}
+    queue = list(found)
+    while queue:
+        page = queue.pop()
+        for options, entries in _TOCTREE.findall(page.read_text()):
+            for entry in entries.split():
+                pattern = f"{page.parent / entry}.md"
+                pages = glob(pattern) if ":glob:" in options else [pattern]
+                queue += [new for each in pages if (new := Path(each).resolve()) not in found]
+                found.update(queue)
+    assert found == set(folder.rglob("*.md"))
 
 
 @pytest.mark.parametrize(("page", "text"), _blocks("python"))
 def test_every_python_block_is_python_and_imports_what_exists(page: str, text: str):
     for node in ast.walk(ast.parse(text, page)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("darkroom"):
+            assert node.module in _PUBLIC
             module = import_module(node.module or "")
             assert [each.name for each in node.names if not hasattr(module, each.name)] == []
 
@@ -88,3 +127,49 @@ def test_the_architecture_names_every_module_of_the_core():
         if not any(module.startswith(family) for family in families)
     }
     assert missing == set()
+
+
+def _load_tool(name: str) -> Any:
+    path = ROOT / "tools" / "docs" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_PAGES = _load_tool("pages")
+
+
+@pytest.mark.parametrize("name", _PAGES.PAGES)
+def test_generated_pages_are_what_the_code_says(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    page = ROOT / "docs" / "reference" / name
+    assert page.read_text() == _PAGES.format_page(name), "run make reference"
+
+
+def test_every_generated_page_says_so():
+    folder = ROOT / "docs" / "reference"
+    assert {page.name for page in folder.glob("*.md") if _PAGES.GENERATED in page.read_text()} == {
+        *_PAGES.PAGES
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [
+        ("# A heading of words\n\nOne two three. Four five six seven!\n", [3, 4]),
+        ("| a | table of | words |\n| --- | --- | --- |\n", []),
+        ("Before it comes code:\n\n```bash\nmake all of it. Now.\n```\n", [4]),
+        ("- one two three\n  four\n- five six seven\n", [4, 3]),
+        ("The file `dataset.json` is [written last](a.md). See it.", [6]),
+        ("`a` is b. `c` is d.", [3, 3]),
+    ],
+)
+def test_words_of_sentences_are_counted(text: str, lengths: list[int]):
+    assert _load_tool("sentences").count_words(text) == lengths
+
+
+def test_nine_in_ten_sentences_are_described():
+    assert _load_tool("sentences").describe([*range(1, 11)]) == (10, 5.5, 9)

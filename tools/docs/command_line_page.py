@@ -1,0 +1,96 @@
+"""The page of the command line, from its parser."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from darkroom.cli_parser import build_parser
+from tables import escape, format_table
+
+_HEAD = """# Command line
+
+{generated}
+
+{description} Every command has `--help`. Options must be written in full. With `--json`, a command
+prints its result as one JSON object.
+
+{epilog}
+"""
+# argparse's own titles: they say nothing to a reader.
+_PLAIN_TITLES = {"positional arguments", "options", "optional arguments"}
+
+
+def format_page(generated: str) -> str:
+    """Returns the text of the page.
+
+    Args:
+        generated: The sentence that says how the page is written.
+    """
+    parser = build_parser()
+    head = _HEAD.format(
+        generated=generated, description=parser.description, epilog=parser.epilog or ""
+    )
+    commands = list(_list_commands(parser))
+    table = format_table(
+        ("command", "what it does"),
+        [
+            (f"[`{each.prog}`](#{each.prog.replace(' ', '-')})", each.description or "")
+            for each in commands
+        ],
+    )
+    return head + "\n" + table + "".join(map(_format_command, commands))
+
+
+def _list_commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yields the parsers of all commands that are not only the first word of others."""
+    # argparse has no public way to list what a parser takes.
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                inner = list(_list_commands(each))
+                yield from inner or [each]
+
+
+def _format_command(parser: argparse.ArgumentParser) -> str:
+    text = f"\n## {parser.prog}\n\n{parser.description}\n\n```text\n{_format_usage(parser)}\n```\n"
+    for group in parser._action_groups:
+        rows = [_format_action(parser, each) for each in group._group_actions if _is_shown(each)]
+        if rows:
+            title = "" if group.title in _PLAIN_TITLES else f"**{group.title}**\n\n"
+            text += f"\n{title}{format_table(('argument', 'meaning'), rows)}"
+    if parser.epilog:
+        text += f"\n{escape(parser.epilog)}\n"
+    return text
+
+
+def _is_shown(action: argparse.Action) -> bool:
+    return action.help is not argparse.SUPPRESS and not isinstance(action, argparse._HelpAction)
+
+
+def _format_usage(parser: argparse.ArgumentParser) -> str:
+    """Returns the line with all that a command needs."""
+    needed = [each for each in parser._actions if each.required or not each.option_strings]
+    words = [parser.prog]
+    for action in sorted(needed, key=lambda each: bool(each.option_strings)):
+        name = max(action.option_strings, key=len, default="")
+        words += [word for word in (name, _format_value(action)) if word]
+    return " ".join([*words, "[options]"])
+
+
+def _format_value(action: argparse.Action) -> str:
+    """Returns what a user writes in place of the value; empty where there is none."""
+    if action.nargs == 0:
+        return ""
+    metavar = action.metavar or action.dest.upper()
+    value = metavar if isinstance(metavar, str) else " ".join(metavar)
+    return f"{value} ..." if action.nargs in ("+", "*") else value
+
+
+def _format_action(parser: argparse.ArgumentParser, action: argparse.Action) -> tuple[str, str]:
+    value = _format_value(action)
+    names = [f"{name} {value}".strip() for name in action.option_strings] or [value]
+    meaning = parser._get_formatter()._expand_help(action) if action.help else ""
+    if action.choices and not any(str(each) in meaning for each in action.choices):
+        meaning += f"; one of {', '.join(map(str, action.choices))}"
+    return ", ".join(f"`{name}`" for name in names), escape(meaning)

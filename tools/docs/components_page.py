@@ -1,0 +1,71 @@
+"""The page of the components: what each takes, gives and can be told. Needs TFX."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tfx.dsl.components.base.base_component import BaseComponent
+
+import darkroom.components
+from tables import escape, format_table
+
+_HEAD = """# Components
+
+{generated}
+
+All are in `darkroom.components`. A component takes artifacts from the `outputs` of others.
+Execution properties are text or numbers; structures are JSON text.
+"""
+# The parameters of a component's constructor, as its docstring explains them.
+_ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.M)
+
+
+def format_page(generated: str) -> str:
+    """Returns the text of the page.
+
+    Args:
+        generated: The sentence that says how the page is written.
+    """
+    found = (getattr(darkroom.components, name) for name in sorted(darkroom.components.__all__))
+    classes = [each for each in found if issubclass(each, BaseComponent)]
+    return _HEAD.format(generated=generated) + "".join(map(_format_component, classes))
+
+
+def _format_component(component: Any) -> str:
+    spec = component.SPEC_CLASS
+    text = f"\n## {component.__name__}\n\n{inspect.getdoc(component)}\n"
+    for title, channels in (("input", spec.INPUTS), ("output", spec.OUTPUTS)):
+        text += _format_slots((title, "artifact"), channels)
+    text += _format_slots(("execution property", "type"), spec.PARAMETERS)
+    return text + _format_constructor(component)
+
+
+def _format_slots(head: tuple[str, str], slots: Mapping[str, Any]) -> str:
+    rows = []
+    for key, slot in slots.items():
+        name = getattr(slot.type, "__name__", str(slot.type))
+        # TFX: an output is always there.
+        is_optional = getattr(slot, "optional", False)
+        rows.append((f"`{key}`", f"`{name}`, optional" if is_optional else f"`{name}`"))
+    return "\n" + format_table(head, rows) if rows else ""
+
+
+def _format_constructor(component: Any) -> str:
+    if "__init__" not in vars(component):
+        return "\nIts arguments are those of TFX's component of the same name.\n"
+    described = dict(_ARGUMENT.findall(inspect.getdoc(component.__init__) or ""))
+    rows = []
+    for name, parameter in inspect.signature(component.__init__).parameters.items():
+        if name != "self":
+            empty = parameter.default is inspect.Parameter.empty
+            default = "" if empty else f"`{_show(parameter.default)}`"
+            rows.append((f"`{name}`", default, escape(described[name])))
+    return "\n" + format_table(("argument", "default", "meaning"), rows) if rows else ""
+
+
+def _show(default: Any) -> str:
+    return json.dumps(default) if isinstance(default, str) else repr(default)
