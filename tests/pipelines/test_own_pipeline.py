@@ -33,7 +33,7 @@ from .service_cache import ServiceCache
 
 pytestmark = pytest.mark.tfx
 
-README = Path(__file__).parents[2] / "README.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "own-pipeline.md"
 NAME = "own"
 
 
@@ -109,18 +109,32 @@ def _read_manifest(nodes: dict[str, NodeRun]) -> dict[str, tuple[str, int]]:
     return {row["id"]: (row["label"], row["label_id"]) for row in rows}
 
 
-def _exec_readme() -> dict[str, Any]:
-    """Returns the names that the snippet of the README makes."""
-    section = README.read_text().partition("## In your own TFX pipeline")[2]
-    found = re.search(r"```python\n(.*?)```", section, re.S)
-    assert found is not None
+def _exec_guide(blocks: int = 1) -> dict[str, Any]:
+    """Returns the names that the first snippets of the guide make."""
+    found = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)[:blocks]
+    assert len(found) == blocks
     names: dict[str, Any] = {}
-    exec(found[1], names)
+    for block in found:
+        exec(block, names)
     return names
 
 
-def test_the_readmes_pipeline_writes_what_a_changed_label_and_image_say(folder: Path):
-    names = _exec_readme()
+def test_the_guides_checks_make_a_pipeline(folder: Path):
+    components = _make_pipeline(folder, *_exec_guide(blocks=2)["components"]).components
+    assert [each.id for each in components] == [
+        "ManifestGen",
+        "ImageToTFRecord",
+        "ImageStatisticsGen",
+        "SchemaGen",
+        "ExampleValidator",
+        "ImageValidator",
+        "ValidationGate",
+    ]
+    assert list(components[-1].upstream_nodes) == [components[-2]]
+
+
+def test_the_guides_pipeline_writes_what_a_changed_label_and_image_say(folder: Path):
+    names = _exec_guide()
     pipeline = _make_pipeline(folder, names["manifest"], names["examples"])
     first = _read_examples(_run(pipeline, folder))
     assert first["3.png"] == ("dog", 1, (folder / "3.png").read_bytes())
@@ -345,7 +359,7 @@ def test_a_backend_without_drivers_reads_in_each_run():
     """Compiled by TFX alone, for Kubeflow Pipelines or Vertex AI."""
     from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 
-    names = _exec_readme()
+    names = _exec_guide()
     config = kubeflow_v2_dag_runner.KubeflowV2DagRunnerConfig(
         default_image="own:1", use_pipeline_spec_2_1=True
     )
