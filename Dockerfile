@@ -35,7 +35,7 @@ RUN install="python -m pip --python /opt/darkroom/bin/python install -q --no-cac
     { python -m compileall -q -j 0 --invalidation-mode unchecked-hash . || true; }
 
 FROM dependencies AS project
-COPY LICENSE pyproject.toml setup.py ./
+COPY LICENSE README.md pyproject.toml setup.py ./
 COPY src src
 COPY components components
 COPY pipelines pipelines

@@ -33,7 +33,7 @@ COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate 
 COMPILE = $(COMPILE_TOOL) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compile test test-core test-newest test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image clean lock
+.PHONY: help setup demo compile test test-core test-newest test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ image: ## Build the container image IMAGE=darkroom:VERSION, or STAGE=beam-worker
 	$(DOCKER) build --target $(STAGE) -t $(IMAGE) --build-arg VERSION=$(lastword $(subst :, ,$(IMAGE))) \
 		--build-arg REVISION=$$(git rev-parse HEAD) \
 		--build-arg CREATED=$$(git show -s --format=%cI HEAD) $(BUILD_FLAGS) .
+
+release-check: ## Build wheel and sdist into dist, install each elsewhere, and use it
+	@$(IN_CORE) tools/check_release.py
 
 clean: ## Remove what the other targets made, except the virtual environments
 	rm -rf build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

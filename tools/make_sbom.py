@@ -11,13 +11,27 @@ import json
 import platform
 import re
 from collections.abc import Iterator
-from importlib.metadata import Distribution, distributions, version
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from urllib.parse import quote
 
 Component = dict[str, object]
 
 _NAME = "darkroom"
+# What packages write instead of SPDX's id. "BSD License" is left out: there are several.
+_SPDX = {
+    "Apache 2.0": "Apache-2.0",
+    "Apache License 2.0": "Apache-2.0",
+    "Apache License, Version 2.0": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+    "BSD 2-Clause": "BSD-2-Clause",
+    "BSD 3-Clause": "BSD-3-Clause",
+    "ISC License (ISCL)": "ISC",
+    "MIT License": "MIT",
+    "MIT No Attribution License (MIT-0)": "MIT-0",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "Python Software Foundation License": "PSF-2.0",
+}
 _MARKER = re.compile(r"""extra\s*==\s*['"]""")
 
 
@@ -34,7 +48,7 @@ def build_document(debian: str) -> dict[str, object]:
     python = [build_python_component(each) for name, each in sorted(found.items()) if name != _NAME]
     system = [build_debian_component(fields) for fields in parse_packages(debian)]
     interpreter = build_component("application", "python", platform.python_version(), "generic")
-    subject = build_component("application", _NAME, version(_NAME), "pypi")
+    subject = {**build_python_component(found[_NAME]), "type": "application"}
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -52,13 +66,32 @@ def build_component(kind: str, name: str, release: str, ecosystem: str) -> Compo
 
 
 def build_python_component(package: Distribution) -> Component:
-    """Builds the component of a Python package, with its license where it names one by id."""
+    """Builds the component of a Python package, with what it says of its licence."""
     component = build_component(
         "library", normalize(package.metadata["Name"]), package.version, "pypi"
     )
-    if expression := package.metadata["License-Expression"]:
-        component["licenses"] = [{"expression": expression}]
+    if licences := list_licences(package):
+        component["licenses"] = licences
     return component
+
+
+def list_licences(package: Distribution) -> list[dict[str, object]]:
+    """Lists the licences of a package: by SPDX where that is clear, else in its own words."""
+    metadata = package.metadata
+    if expression := metadata["License-Expression"]:
+        return [{"expression": expression}]
+    classifiers = metadata.get_all("Classifier") or []
+    names = [each.split(" :: ")[-1] for each in classifiers if each.startswith("License :: ")]
+    # Some put the whole text of the licence here.
+    text = (metadata["License"] or "").strip()
+    if text in _SPDX.values():
+        return [{"license": {"id": text}}]
+    if not names and text and "\n" not in text:
+        names = [text]
+    return [
+        {"license": {"id": _SPDX[name]} if name in _SPDX else {"name": name}}
+        for name in sorted({*names})
+    ]
 
 
 def build_debian_component(fields: dict[str, str]) -> Component:

@@ -70,6 +70,21 @@ def test_it_lists_every_package_of_python_with_its_version(document: dict[str, A
     assert python == [f"pkg:generic/python@{'.'.join(map(str, sys.version_info[:3]))}"]
 
 
+def test_it_names_licences_by_spdx(document: dict[str, Any]) -> None:
+    subject = document["metadata"]["component"]
+    assert subject["type"] == "application"
+    assert subject["licenses"] == [{"expression": "Apache-2.0"}]
+    found = {each["name"]: each.get("licenses") for each in document["components"]}
+    # By expression, by classifier, and in words that leave open which one.
+    assert found["pytest"] == [{"license": {"id": "MIT"}}] or found["pytest"] == [
+        {"expression": "MIT"}
+    ]
+    assert found["apache-beam"] == [{"license": {"id": "Apache-2.0"}}]
+    for licences in filter(None, found.values()):
+        for each in licences:
+            assert "expression" in each or each["license"].keys() <= {"id", "name"}
+
+
 def test_each_reference_leads_to_one_component(document: dict[str, Any]) -> None:
     subject = document["metadata"]["component"]
     references = [each["bom-ref"] for each in [subject, *document["components"]]]

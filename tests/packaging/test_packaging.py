@@ -175,6 +175,30 @@ def test_wheel_names_its_licence_and_authors(wheel: Path) -> None:
     assert licence == (ROOT / "LICENSE").read_text(encoding="utf-8")
 
 
+def test_wheel_describes_itself(wheel: Path, export: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        headers, _, description = archive.read(name).decode().partition("\n\n")
+    assert "Description-Content-Type: text/markdown" in headers
+    assert "Classifier: Typing :: Typed" in headers
+    assert "Keywords: " in headers
+    # No address of the project exists, and an index has none of the repository's files.
+    assert "Project-URL" not in headers
+    assert [link for link in re.findall(r"\]\(([^)]*)\)", description) if "://" not in link] == []
+    readme = (export / "README.md").read_text(encoding="utf-8")
+    assert len(description) > 0.8 * len(readme)
+
+
+def test_versions_agree() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    version = re.findall(r'^version = "(.*)"', text, re.MULTILINE)
+    assert version == [importlib.import_module("darkroom").__version__]
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (.*)", changelog, re.MULTILINE)
+    assert sections[0] == "Unreleased"
+    assert re.fullmatch(rf"{re.escape(version[0])} - \d{{4}}-\d\d-\d\d", sections[1])
+
+
 def test_wheel_runs_outside_the_checkout(site: Path, export: Path, tmp_path: Path) -> None:
     names = list_light_modules(export)
     code = (
