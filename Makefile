@@ -86,7 +86,8 @@ docs: ## Build the site into build/docs: a broken link, a name without documenta
 	@rm -rf build/docs build/docs-package
 	@$(IN_DOCS) setup.py -q build_py --build-lib build/docs-package && \
 		"$$VENV/bin/python" -m sphinx -q -W --keep-going -d build/docs-cache docs build/docs && \
-		"$$VENV/bin/python" -m pytest -q --noconftest tests/docs/test_site.py
+		"$$VENV/bin/python" -m pytest -q --noconftest tests/docs/test_site.py && \
+		"$$VENV/bin/python" tools/docs/sentences.py --brief
 
 sentences: ## Print how long the sentences of the documentation are
 	@python3 tools/docs/sentences.py
@@ -94,7 +95,7 @@ sentences: ## Print how long the sentences of the documentation are
 reference: ## Write the pages of docs/reference that come from the code
 	@$(IN_TFX) tools/docs/pages.py && "$$VENV/bin/python" tests/core/bad_input/faults.py
 
-bench: ## Run the benchmarks behind the published numbers
+bench: ## Run the benchmarks behind the published numbers (more than an hour)
 	@$(IN_TFX) -c 'import darkroom' && \
 		for script in $(BENCHMARKS); do "$$VENV/bin/python" "$$script" || exit; done
 

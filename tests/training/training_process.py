@@ -39,7 +39,7 @@ def make_random(num_classes: int, image_size: tuple[int, int]) -> keras.Model:
 
 
 class OnDevice(keras.layers.Layer):
-    """As in docs/guides/training.md: a layer with its variables and work on a device of its own."""
+    """As in docs/guides/several-devices.md: a layer with its variables and work on one device."""
 
     def __init__(self, layer, device, **options):
         super().__init__(**options)

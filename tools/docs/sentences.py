@@ -2,6 +2,7 @@
 
     python tools/docs/sentences.py             README, CONTRIBUTING and docs/
     python tools/docs/sentences.py PAGE ...    these pages
+    python tools/docs/sentences.py --brief     only the line for all
 
 Code, tables and headings do not count. Exits 1 when the sentences of all pages together are longer
 than they should be: `MEDIAN` and `NINE_IN_TEN` words. Needs the standard library alone.
@@ -56,14 +57,15 @@ def describe(lengths: list[int]) -> tuple[int, float, int]:
 
 def main() -> int:
     """Prints the table; returns the exit code."""
-    named = [Path(name).resolve() for name in sys.argv[1:]]
+    is_brief = "--brief" in sys.argv
+    named = [Path(name).resolve() for name in sys.argv[1:] if not name.startswith("--")]
     usual = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     everything: list[int] = []
     print(f"{'sentences':>9} {'median':>6} {'nine in ten':>11}  page")
     for page in named or usual:
         lengths = count_words(page.read_text(encoding="utf-8"))
         everything += lengths
-        if lengths:
+        if lengths and not is_brief:
             name = page.relative_to(ROOT) if page.is_relative_to(ROOT) else page
             _print(lengths, str(name))
     number, middle, long = _print(everything, "all")
