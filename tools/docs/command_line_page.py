@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from darkroom.cli_parser import build_parser
+from darkroom.cli.parser import build_parser
 from tables import escape, format_table
 
 _HEAD = """# Command line

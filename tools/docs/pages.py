@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 # Their neighbours, and the marks of the tests.
-PATHS = [str(ROOT / "tools" / "docs"), str(ROOT / "tests" / "core" / "bad_input")]
+PATHS = [str(ROOT / "tools" / "docs"), str(ROOT / "tests" / "bad_input")]
 FOLDER = ROOT / "docs" / "reference"
 # Page: the module beside this file whose `format_page` returns its text.
 PAGES = {

@@ -5,8 +5,8 @@ On a page,
     ```{public-names} darkroom.input
     ```
 
-shows each name of the module's `__all__` (without one, each public name that it defines), with
-signature and docstring. It warns about what is not documented, and the strict build fails on that.
+shows each name of the module's `__all__`, with signature and docstring. Of a module without one, the
+lines of the block name what is shown. It warns about what is not documented, and the strict build fails on that.
 """
 
 from __future__ import annotations
@@ -32,17 +32,19 @@ class PublicNames(SphinxDirective):
     """Shows the public names of one module."""
 
     required_arguments = 1
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
         """Returns the documentation as nodes."""
         folder = Path(self.env.app.confdir).parent / self.config.public_names_path
         module = _find_module(load_package(folder), self.arguments[0])
         lines = [f"```{{py:module}} {module.path}", "```", ""]
-        for path in find_undocumented(module):
+        names = [*self.content] or list_public_names(module)
+        for path in find_undocumented(module, names):
             _log.warning("%s is not documented", path, location=self.get_location())
         # A name that several modules of a page have is shown once.
         shown = self.env.current_document.setdefault("public_names", {})
-        for name in filter(module.members.get, list_public_names(module)):
+        for name in filter(module.members.get, names):
             item, path = _resolve(module[name]), f"{module.path}.{name}"
             if item.path in shown:
                 lines += [f"- {{py:obj}}`{shown[item.path]}`", ""]
@@ -61,21 +63,17 @@ def load_package(folder: Path) -> Any:
 
 
 def list_public_names(module: griffe.Module) -> list[str]:
-    """Lists the names of a module's `__all__`; without one, the public names that it defines."""
+    """Lists the names of a module's `__all__`; without one, those of the classes that it defines."""
     if module.exports is not None:
         names = {str(name) for name in module.exports}
     else:
-        names = {
-            name
-            for name, item in module.members.items()
-            if item.is_public and not item.is_alias and not item.is_module
-        }
+        names = {name for name, item in module.members.items() if item.is_public and item.is_class}
     return sorted(name for name in names if not name.startswith("__"))
 
 
-def find_undocumented(module: griffe.Module) -> Iterator[str]:
-    """Yields each public name without documentation: functions, classes, parameters, fields."""
-    for name in list_public_names(module):
+def find_undocumented(module: griffe.Module, names: Iterable[str]) -> Iterator[str]:
+    """Yields what is not documented of some names: functions, classes, parameters, fields."""
+    for name in names:
         if name not in module.members:
             yield f"{module.path}.{name} (it does not exist)"
             continue

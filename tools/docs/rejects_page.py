@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from faults import read_faults
 
-from darkroom.reasons import HINTS
+from darkroom.dataset.rejects import HINTS
 from tables import escape, format_table
 
 _HEAD = """# Reasons for rejects
