@@ -12,6 +12,7 @@ import tensorflow as tf
 from darkroom.dataset import commit
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.api import input_fn
+from darkroom.input.graph import decode
 from darkroom.input.graph.decode import decode_image
 from darkroom.input.loading import load
 from darkroom.input.pipeline import (
@@ -74,6 +75,22 @@ def test_each_record_exactly_once_an_epoch_in_a_new_order(files, deterministic):
     assert Counter(first) == Counter(second) == Counter(range(30))
     assert first != second
     assert [len(labels) for _, labels in dataset] == [4] * 7 + [2]
+
+
+def test_all_epochs_share_the_graph_that_decodes(files, monkeypatch):
+    traced = []
+
+    def trace(*arguments):
+        traced.append(arguments)
+        return decode_window(*arguments)
+
+    decode_window = decode._decode_window
+    monkeypatch.setattr(decode, "_decode_window", trace)
+    for epoch in range(3):
+        # No other test has images of this size.
+        options = InputOptions((5, 9), batch_size=4, augment="crop")
+        assert len(list(make_train_dataset(files, options, epoch=epoch))) == 8
+    assert len(traced) == 1
 
 
 def test_labels_stay_with_their_images(files):

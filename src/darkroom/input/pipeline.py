@@ -9,7 +9,6 @@ makes the same batches.
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ import tensorflow as tf
 
 from darkroom.errors import UsageError
 from darkroom.input.graph.augment import augment_batch, check_num_classes, flip_image
-from darkroom.input.graph.decode import decode_image, decode_training_image
+from darkroom.input.graph.decode import make_decoder
 from darkroom.input.records import RecordSource
 from darkroom.input.service import distribute
 from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
@@ -209,20 +208,15 @@ def decode_view(
     Returns:
         uint8 [height, width, 3], RGB.
     """
-    decode = functools.partial(decode_image, resize=options.resize)
-    if seeds is not None and options.augmentation.crop:
-        decode = functools.partial(
-            decode_training_image, seed=seeds, augmentation=options.augmentation
-        )
-    scaled = options.scaled_decoding
-    return decode(
-        image.encoded,
+    crops = seeds is not None and options.augmentation.crop
+    decode = make_decoder(
         options.image_size,
-        shape=image.shape,
-        channels=image.channels,
-        scaled=scaled,
-        resized=resized,
+        options.resize,
+        options.augmentation if crops else None,
+        options.scaled_decoding,
+        resized,
     )
+    return decode(image.encoded, seeds if crops else None, image.shape, image.channels)
 
 
 def _count_waiting(source: ImageSource, options: InputOptions) -> int:

@@ -94,6 +94,46 @@ def decode_training_image(
     return _resize(pixels, image_size) if resized else pixels
 
 
+@functools.lru_cache(maxsize=64)
+def make_decoder(
+    image_size: tuple[int, int],
+    resize: str,
+    augmentation: Augmentation | None,
+    scaled: bool,
+    resized: bool,
+) -> Any:
+    """Returns `decode_training_image`, or without an augmentation `decode_image`, traced once.
+
+    Its graph takes longer to build than the rest of a pipeline. Each split, and each epoch of a
+    training, has a pipeline of its own: they all share this function.
+
+    Args:
+        image_size: (height, width) in pixels.
+        resize: As for `decode_image`.
+        augmentation: What chooses the window; None: the whole image, or its middle.
+        scaled: Decode JPEGs at a fraction of their size where that is enough.
+        resized: Else the pixels are given as they were decoded.
+
+    Returns:
+        A function of `encoded`, `seed`, `shape` and `channels`; the last three may be None.
+    """
+
+    def decode(
+        encoded: tf.Tensor,
+        seed: tf.Tensor | None,
+        shape: tf.Tensor | None,
+        channels: tf.Tensor | None,
+    ) -> tf.Tensor:
+        decode = functools.partial(decode_image, resize=resize)
+        if augmentation and seed is not None:
+            decode = functools.partial(decode_training_image, seed=seed, augmentation=augmentation)
+        return decode(
+            encoded, image_size, shape=shape, channels=channels, scaled=scaled, resized=resized
+        )
+
+    return tf.function(decode, autograph=False)
+
+
 def _decode_window(
     encoded: tf.Tensor,
     image_size: tuple[int, int],
