@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
@@ -22,26 +21,8 @@ from darkroom.pipelines.pipeline import create_pipeline
 from darkroom.runtime import progress
 
 
-@dataclass
-class NodeTime:
-    """How long a node took.
-
-    Attributes:
-        node: Its id.
-        seconds: Wall time.
-        reused: Whether its outputs came from an earlier run.
-    """
-
-    node: str
-    seconds: float
-    reused: bool
-
-
-def run_locally(config: PipelineConfig) -> list[NodeTime]:
+def run_locally(config: PipelineConfig) -> None:
     """Runs the pipeline of a configuration to its end.
-
-    Returns:
-        The time that each node took, in the order in which they ran.
 
     Raises:
         GateError: The data did not pass; its report is kept.
@@ -49,35 +30,31 @@ def run_locally(config: PipelineConfig) -> list[NodeTime]:
     """
     storage.make_folder(config.root)
     pipeline = create_pipeline(config)
-    times: list[NodeTime] = []
-    # TFX hands the process's arguments to absl, which would trip over ours.
+    # TFX passes the process's arguments to absl, which would reject ours.
     with (
         mock.patch.object(sys, "argv", sys.argv[:1]),
-        _reporting_launcher(len(pipeline.components), times),
+        _use_reporting_launcher(len(pipeline.components)),
     ):
         absl_logging.set_verbosity(absl_logging.WARNING)
         local_dag_runner.LocalDagRunner().run(pipeline)
-    return times
 
 
 @contextmanager
-def _reporting_launcher(num_nodes: int, times: list[NodeTime]) -> Iterator[None]:
-    """Makes LocalDagRunner launch nodes by a launcher that reports their progress.
+def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
+    """Makes LocalDagRunner launch nodes with a launcher that reports their progress.
 
-    It reuses an earlier run's outputs only when their files are there. The runner names its
-    launcher's class itself, as that does its checks, so there is no place to hand them in.
+    Outputs of an earlier run are reused only when their files still exist. LocalDagRunner names its
+    launcher class itself, and the launcher names its checks: neither takes an argument for them.
     """
+    numbers = itertools.count(1)
 
     class ReportingLauncher(launcher.Launcher):
         def launch(self) -> Any:
-            node = self._pipeline_node.node_info.id
-            started = time.monotonic()
             self._has_run = False
-            with progress.step(node, len(times) + 1, num_nodes):
+            with progress.step(self._pipeline_node.node_info.id, next(numbers), num_nodes):
                 info = super().launch()
                 if not self._has_run:
                     progress.remark("reused: nothing has changed")
-            times.append(NodeTime(node, time.monotonic() - started, not self._has_run))
             return info
 
         def _run_executor(self, execution_info: Any) -> Any:
