@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from darkroom import storage
-from darkroom.dataset.keys import hash_order, make_key
+from darkroom.dataset.keys import make_key, make_order_hash
 from darkroom.dataset.rejects import read_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS, SplitRatios
@@ -66,7 +66,7 @@ def test_rows_are_ordered_by_split_and_hash(tmp_path):
     expected = [
         (split, f"{i}.jpg")
         for place, split in ((0, "train"), (2, "eval"), (1, "test"))
-        for i in sorted(range(place, 90, 3), key=lambda i: hash_order(make_key(f"{i}.jpg"), 7))
+        for i in sorted(range(place, 90, 3), key=lambda i: make_order_hash(7)(make_key(f"{i}.jpg")))
     ]
     assert planned.get("split", "id") == expected
     assert planned.get("id") != sorted(planned.get("id"))

@@ -14,25 +14,21 @@ def make_key(identity: str) -> str:
     return hashlib.blake2b(identity.encode(), digest_size=_KEY_BYTES).hexdigest()
 
 
-def hash_order(key: str, seed: int) -> int:
-    """Returns the place of `key` in the seeded order of a split, an unsigned 63-bit number.
-
-    63 bits, not 64, because Parquet readers differ in how they treat unsigned columns.
-    """
-    return make_order_hash(seed)(key)
-
-
 def hash_split(key: str, seed: int) -> float:
     """Returns a number in [0, 1) that decides the split of a row which declares none.
 
     It depends on the key and the seed alone, so adding rows never moves a row. Its salt differs
-    from `hash_order`'s: otherwise a split would be a contiguous piece of the order.
+    from that of `make_order_hash`: otherwise a split would be a contiguous piece of the order.
     """
     return _make_hash(seed, b"split")(key) / float(1 << 63)
 
 
 def make_order_hash(seed: int) -> Callable[[str], int]:
-    """Returns `hash_order` for one seed: faster where it is asked for many keys."""
+    """Returns the function that gives a key its place in the order of a split.
+
+    The place is an unsigned number of 63 bits, not 64, because Parquet readers differ in how they
+    treat unsigned columns.
+    """
     return _make_hash(seed, b"order")
 
 
