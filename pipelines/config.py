@@ -295,4 +295,4 @@ def read_config_file(path: str) -> dict[str, Any]:
 
 def _is_relative(path: str) -> bool:
     # An empty path would become that of the folder, which nobody means.
-    return bool(path) and not uris.is_remote(path)
+    return bool(path) and not uris.has_scheme(path)

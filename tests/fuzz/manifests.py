@@ -16,7 +16,7 @@ with atheris.instrument_imports(include=["darkroom"]):
     from darkroom.manifest.sources import open_sources
     from darkroom.manifest.writer import write_manifest
     from darkroom.options.manifest import ManifestOptions
-    from darkroom.storage.uris import is_remote
+    from darkroom.storage.uris import has_scheme
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="fuzz-")
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -36,7 +36,7 @@ def check_source(data: bytes, name: str) -> None:
     for item in items:
         check_item(item)
     # A remote image would be looked up.
-    if zlib.crc32(data) % _WRITTEN_SHARE == 0 and not any(is_remote(item.uri) for item in items):
+    if zlib.crc32(data) % _WRITTEN_SHARE == 0 and not any(has_scheme(item.uri) for item in items):
         check_manifest(path, len(items))
 
 

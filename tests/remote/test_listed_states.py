@@ -62,9 +62,9 @@ def test_a_fingerprint_is_the_same_by_listings_and_one_by_one(store, tmp_path: P
 
 
 def test_images_that_are_not_named_end_a_listing(s3, pool, monkeypatch):
-    from darkroom.storage.remote import _open_store
+    from darkroom.storage.requests import open_store
 
-    client = _open_store("s3://photos/")._client  # type: ignore[attr-defined]
+    client = open_store("s3://photos/")._client  # type: ignore[attr-defined]
     plain = client.list_objects_v2
     monkeypatch.setattr(client, "list_objects_v2", lambda **given: plain(**given, MaxKeys=6))
     for number in range(60):

@@ -64,9 +64,9 @@ def test_a_place_has_files_when_it_is_one_or_one_is_below(store, tmp_path):
 
 def test_long_listings_come_in_pages(s3, monkeypatch):
     monkeypatch.setattr("darkroom.storage.remote.MAX_DELETED", 10)
-    from darkroom.storage.remote import _open_store
+    from darkroom.storage.requests import open_store
 
-    client = _open_store("s3://photos/")._client  # type: ignore[attr-defined]
+    client = open_store("s3://photos/")._client  # type: ignore[attr-defined]
     plain = client.list_objects_v2
     monkeypatch.setattr(client, "list_objects_v2", lambda **given: plain(**given, MaxKeys=7))
     for number in range(25):
@@ -164,7 +164,7 @@ def test_what_is_missing_is_said_at_once(store):
 def test_a_missing_bucket_is_no_empty_folder(store):
     proxy, root = store
     other = root.replace("photos", "phobos")
-    with pytest.raises(StorageError, match=rf"there is no bucket {other}. Make it"):
+    with pytest.raises(StorageError, match=rf"there is no bucket {other}. Create it"):
         storage.exists(f"{other}/a")
     with pytest.raises(FileNotFoundError, match="phobos"):
         storage.read_bytes(f"{other}/a")
@@ -248,12 +248,12 @@ def test_settings_that_cannot_be_used_are_named(s3, gs, monkeypatch):
 
 
 def test_a_client_serves_all_calls_until_its_settings_change(s3, monkeypatch):
-    from darkroom.storage import remote
+    from darkroom.storage.requests import open_store
 
-    first = remote._open_store("s3://photos/a")
-    assert remote._open_store("s3://other/b") is first
+    first = open_store("s3://photos/a")
+    assert open_store("s3://other/b") is first
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "another")
-    assert remote._open_store("s3://photos/a") is not first
+    assert open_store("s3://photos/a") is not first
 
 
 def test_secrets_are_in_no_message(s3):

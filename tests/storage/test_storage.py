@@ -165,12 +165,12 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("path", ["", "a\0b", 5, None])
 def test_what_is_no_path_is_refused_rather_than_taken_for_the_working_folder(path):
-    with pytest.raises(UsageError, match="is no path"):
+    with pytest.raises(UsageError, match="is not a path"):
         storage.absolute(path)
 
 
 def test_s3_without_its_extra_says_which_that_is(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("darkroom.runtime.lazy_names.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"'\.\[aws\]'"):
         storage.exists("s3://bucket/a")
 
@@ -184,7 +184,7 @@ def test_a_file_that_cannot_be_written_is_named_and_not_its_part(
     def refuse(*_: object, **__: object) -> None:  # root may do everything
         raise OSError(number, os.strerror(number), f"{tmp_path}/.part-0twiplxo")
 
-    monkeypatch.setattr(f"darkroom.storage.{call}", refuse)
+    monkeypatch.setattr(f"darkroom.storage.local.{call}", refuse)
     with pytest.raises(OSError, match=os.strerror(number)) as error:
         storage.write_bytes(f"{tmp_path}/a.csv", b"a")
     assert describe_os_error(error.value) == (
@@ -219,10 +219,10 @@ def test_all_files_are_listed_and_no_link_is_followed(tmp_path: Path):
     os.mkfifo(root / "fifo")
     unusual = storage.NOT_REGULAR
     found = {".e": 0, "b/.c/d": 3, "fifo": unusual, "link": unusual}
-    assert storage.list_files(str(root)) == found
-    assert storage.list_files(f"file://{root}/b/.c/d") == {"": 3}
-    assert storage.list_files(str(root / "link")) == {"": unusual}
-    assert storage.list_files(str(root / "none")) == {}
+    assert storage.list_everything(str(root)) == found
+    assert storage.list_everything(f"file://{root}/b/.c/d") == {"": 3}
+    assert storage.list_everything(str(root / "link")) == {"": unusual}
+    assert storage.list_everything(str(root / "none")) == {}
 
 
 def test_files_and_empty_folders_go_and_nothing_else(tmp_path: Path):

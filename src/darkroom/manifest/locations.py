@@ -23,7 +23,7 @@ def check_form(cell: str, uri: str) -> None:
     Raises:
         RowError: It does.
     """
-    if (":" not in cell and "\\" not in cell) or uris.is_remote(cell):
+    if (":" not in cell and "\\" not in cell) or uris.has_scheme(cell):
         return
     if cell.startswith("data:"):
         raise RowError("unsupported_scheme", "the cell holds data, not the path of a file")

@@ -179,7 +179,7 @@ class _RowParser:
         cell = storage.local_path(as_text(values[self._image]).strip())
         if not cell:
             raise RowError("no_image", "the image cell is empty")
-        if uris.is_remote(cell):
+        if uris.has_scheme(cell):
             scheme = cell.partition("://")[0]
             if scheme not in ALLOWED_SCHEMES:
                 raise RowError("unsupported_scheme", f"{scheme}:// is none of {ALLOWED_SCHEMES}")

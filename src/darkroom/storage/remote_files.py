@@ -1,4 +1,4 @@
-"""Objects of remote stores as files: read by ranges of one version, written when closed."""
+"""Objects of remote stores as files: one version is read by ranges; written when closed."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from types import TracebackType
 from typing import Any
 
 from darkroom.storage import remote
+from darkroom.storage.requests import check_length, request, split_path
 from darkroom.storage.stores import Object, Sink, Store
 
 BUFFER_BYTES = 4 << 20
 
 
 def open_read(path: str) -> io.BufferedReader:
-    """Opens an object for reading by ranges; all come from the version that it has now.
+    """Opens an object for reading by ranges, all from the version that it has now.
 
     Raises:
-        OSError: It is missing, refused, or the store fails.
+        OSError: It is missing, access is denied, or the store fails.
     """
     found = remote.stat(path)
-    # Beyond the end of a small object there is nothing to make room for.
+    # A small object needs no larger buffer than itself.
     buffer_bytes = max(1, min(found.size_bytes, BUFFER_BYTES))
     return io.BufferedReader(_Reader(path, found), buffer_bytes)
 
@@ -29,7 +30,7 @@ def open_read(path: str) -> io.BufferedReader:
 class _Reader(io.RawIOBase):
     def __init__(self, path: str, found: Object) -> None:
         self._path = path
-        self._bucket = remote.split_path(path)[1]
+        self._bucket = split_path(path)[1]
         self._found = found
         self._position = 0
 
@@ -54,10 +55,10 @@ class _Reader(io.RawIOBase):
         def attempt(store: Store) -> bytearray:
             sink = Sink()
             store.read_range(self._bucket, self._found, first, end - 1, sink)
-            remote.check_length(len(sink.data), size_bytes)
+            check_length(len(sink.data), size_bytes)
             return sink.data
 
-        buffer[:size_bytes] = remote.call(self._path, "Reading", attempt, size_bytes)
+        buffer[:size_bytes] = request(self._path, "Reading", attempt, size_bytes)
         self._position = end
         return size_bytes
 
@@ -65,9 +66,9 @@ class _Reader(io.RawIOBase):
 def open_write(path: str) -> io.BufferedIOBase:
     """Opens an object for writing; it appears, complete, when the file is closed without an error.
 
-    What is written waits in a temporary file, so that an upload can be made again.
+    Written bytes wait in a temporary file, so that a failed upload can be tried again.
     """
-    remote.split_path(path)
+    split_path(path)
     return _Writer(path)
 
 
@@ -94,12 +95,19 @@ class _Writer(io.BufferedIOBase):
             return
         try:
             self._file.flush()
-            _upload(self._path, self._file.name, self._file.tell())
+            _, bucket, name = split_path(self._path)
+            file, size_bytes = self._file.name, self._file.tell()
+            request(
+                self._path,
+                "Writing",
+                lambda store: store.upload(bucket, name, file),
+                size_bytes,
+            )
         finally:
             self.discard()
 
     def discard(self) -> None:
-        """Closes the file, and no object appears."""
+        """Closes the file without writing an object."""
         self._file.close()
         if not self.closed:
             super().close()
@@ -116,10 +124,5 @@ class _Writer(io.BufferedIOBase):
             self.discard()
 
     def __del__(self) -> None:
-        # A file that nobody closed is one that something went wrong with.
+        # Nobody closed the file, so something went wrong.
         self.discard()
-
-
-def _upload(path: str, file: str, size_bytes: int) -> None:
-    _, bucket, name = remote.split_path(path)
-    remote.call(path, "Writing", lambda store: store.upload(bucket, name, file), size_bytes)

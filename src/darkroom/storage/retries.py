@@ -1,4 +1,4 @@
-"""Calls that may fail for a while: made again after growing pauses, until a deadline."""
+"""Calls that may fail for a while: tried again after growing pauses, until a deadline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_PAUSE_SECONDS = 8.0
 SLOWEST_BYTES_PER_SECOND = 256 << 10
 
 _Result = TypeVar("_Result")
-# Of its own: a user's seeded random numbers must not depend on how the network was.
+# A generator of its own: a user's seeded random numbers must not depend on the network.
 _random = random.Random()
 
 
@@ -28,12 +28,12 @@ class TransientError(Exception):
     """An attempt failed in a way that may pass."""
 
 
-def call(what: str, attempt: Callable[[], _Result], size_bytes: int = 0) -> _Result:
+def retry(what: str, attempt: Callable[[], _Result], size_bytes: int = 0) -> _Result:
     """Calls `attempt` until it ends without a `TransientError`.
 
     Args:
         what: What is done, for the message.
-        attempt: Does it; must leave nothing behind that the next attempt cannot stand.
+        attempt: Does it; must leave nothing behind that breaks the next attempt.
         size_bytes: How much it transfers, where that is known.
 
     Returns:
@@ -53,7 +53,7 @@ def call(what: str, attempt: Callable[[], _Result], size_bytes: int = 0) -> _Res
             return _call_within(attempt, min(left, ATTEMPT_SECONDS + extra_seconds))
         except TransientError as error:
             pause = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** (number - 1))
-            # Jitter: workers that failed together must not come back together.
+            # Jitter: workers that failed together must not try again together.
             pause *= _random.uniform(0.5, 1.0)
             if number == MAX_ATTEMPTS or time.monotonic() + pause >= deadline:
                 seconds = time.monotonic() - start
@@ -68,15 +68,16 @@ def call(what: str, attempt: Callable[[], _Result], size_bytes: int = 0) -> _Res
 def _call_within(attempt: Callable[[], _Result], seconds: float) -> _Result:
     """Calls `attempt` in a thread that is left behind when it takes too long.
 
-    The clients' own timeouts start anew with every byte, so a store that drips would hold us for
-    ever. Such a thread ends with its connection, and keeps no process from ending.
+    The clients' own timeouts start again with every byte, so a store that sends one byte at a time
+    would hold us for ever. Such a thread ends with its connection, and does not keep the process
+    alive.
     """
     outcome: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 
     def run() -> None:
         try:
             outcome.put((attempt(), None))
-        except BaseException as error:  # noqa: BLE001  it is raised below, in the caller's thread
+        except BaseException as error:  # noqa: BLE001  raised below, in the caller's thread
             outcome.put((None, error))
 
     threading.Thread(target=run, daemon=True, name="darkroom-remote").start()

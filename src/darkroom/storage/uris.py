@@ -1,12 +1,57 @@
-"""URIs and paths as users write them: which is which, and what they resolve to."""
+"""URIs and paths as users write them: what each one is, and what it resolves to.
+
+Nothing here reads a disk or a store.
+"""
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import unicodedata
 
+from darkroom.errors import UsageError
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_WILDCARDS = frozenset("*?[")
+
+
+def has_scheme(uri: str) -> bool:
+    """Tells whether `uri` begins with a scheme, as in `gs://bucket/a.jpg` or `file:///a.jpg`."""
+    return _SCHEME.match(uri) is not None
+
+
+def is_remote(path: str) -> bool:
+    """Tells whether `path` names a remote store; `file://` is local."""
+    return has_scheme(path) and not path.startswith("file://")
+
+
+def local_path(path: str) -> str:
+    """Returns `path` without a `file://` scheme."""
+    return path.removeprefix("file://")
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Returns `path` as an absolute local path, or unchanged when it is remote.
+
+    Raises:
+        UsageError: It is not a path.
+    """
+    # An empty path would name the working folder, which nobody means.
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in os.fspath(path):
+        raise UsageError(f"{path!r} is not a path.", "Give the path of a file or folder.")
+    text = os.fspath(path)
+    return text.rstrip("/") if is_remote(text) else os.path.abspath(local_path(text))
+
+
+def join(base: str, *parts: str) -> str:
+    """Joins parts of a path with `/`, which every store here understands."""
+    return posixpath.join(base, *parts)
+
+
+def is_pattern(path: str) -> bool:
+    """Tells whether `path` has a wildcard (`*`, `?` or `[`)."""
+    return not _WILDCARDS.isdisjoint(path)
 
 
 def normalise_uri(uri: str) -> str:
@@ -55,11 +100,6 @@ def is_plain_path(cell: object) -> bool:
         and not cell.startswith(".")
         and cell.strip() == cell != ""
     )
-
-
-def is_remote(uri: str) -> bool:
-    """Tells whether `uri` names a scheme, as in `gs://bucket/a.jpg`."""
-    return _SCHEME.match(uri) is not None
 
 
 def relative_identity(uri: str, base: str) -> str:

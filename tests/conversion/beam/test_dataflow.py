@@ -189,7 +189,7 @@ def bucket(monkeypatch):
 
     fake("write_bytes", lambda path, data, **_: files.__setitem__(path, data))
     fake("read_bytes", lambda path, *_: files[path])
-    fake("list_files", list_files)
+    fake("list_everything", list_files)
     fake("list_folder", lambda path: sorted({name.split("/")[0] for name in list_files(path)}))
     fake("remove_empty_folders", lambda path: None)
     monkeypatch.setattr(storage, "delete_files", lambda paths: [files.pop(path) for path in paths])

@@ -372,7 +372,7 @@ def test_a_label_map_that_no_command_line_holds_is_told(tmp_path: Path):
     [
         ("missing/p.json", StorageError, "missing is not there"),
         ("folder.json", StorageError, "is a folder"),
-        ("a\0.json", UsageError, "is no path"),
+        ("a\0.json", UsageError, "is not a path"),
         ("p.yaml", UsageError, r"must end in \.json"),
     ],
 )

@@ -142,7 +142,7 @@ def _list_files(folders: Folders, whole: bool) -> dict[str, int]:
 
 
 def _list_below(path: str) -> dict[str, int]:
-    files = storage.list_files(path).items()
+    files = storage.list_everything(path).items()
     return {storage.join(path, name) if name else path: length for name, length in files}
 
 

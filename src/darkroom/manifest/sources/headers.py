@@ -90,4 +90,4 @@ def _path_score(cell: str) -> int:
 
 
 def _is_image(cell: str) -> bool:
-    return uris.is_remote(cell) or posixpath.splitext(cell)[1].lower() in IMAGE_ENDINGS
+    return uris.has_scheme(cell) or posixpath.splitext(cell)[1].lower() in IMAGE_ENDINGS

@@ -1,0 +1,35 @@
+"""What is known of a file, and what is wrong with a path that is not one; for every store."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# Begins the name of a file that is not complete; such files remain when a process is killed.
+PART_PREFIX = ".part-"
+# In a listing, the length of what is not a regular file: a link, a FIFO, a device.
+NOT_REGULAR = -1
+
+
+class FileInfo(NamedTuple):
+    """What is known of a file without reading it.
+
+    Attributes:
+        size_bytes: Its length.
+        version: Text that changes when the file does: modification time in nanoseconds, an ETag, or
+            a generation.
+    """
+
+    size_bytes: int
+    version: str
+
+
+class FileTooLargeError(OSError):
+    """The file is longer than the caller allows."""
+
+
+class NotAFileError(OSError):
+    """The path names a folder, a device, a FIFO or a socket."""
+
+
+# Raised for a path that does not name a usable file; all other errors come from the store.
+UNUSABLE = (FileNotFoundError, NotADirectoryError, FileTooLargeError, NotAFileError)

@@ -1,0 +1,124 @@
+"""Requests to remote stores: one client for each store, and its errors told apart.
+
+What is missing or denied is reported at once; what may pass is tried again
+(`darkroom.storage.retries`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from darkroom.errors import AccessError, StorageError, UsageError, build_missing_extra_error
+from darkroom.runtime.lazy_names import is_installed
+from darkroom.storage import retries
+from darkroom.storage.stores import Problem, Store
+
+_EXTRAS = {"gs": ("gcp", "google.cloud.storage"), "s3": ("aws", "boto3")}
+# The variables that a client is made from: a new one is made when one of them changes.
+_SETTINGS = ("AWS_", "CLOUDSDK_", "GCE_METADATA_", "GOOGLE_", "NO_GCE_CHECK", "STORAGE_EMULATOR_")
+_Result = TypeVar("_Result")
+
+
+def split_path(path: str) -> tuple[str, str, str]:
+    """Returns scheme, bucket and name.
+
+    Raises:
+        UsageError: There is no such store, or the path names no bucket.
+    """
+    scheme, _, rest = path.partition("://")
+    bucket, _, name = rest.partition("/")
+    if scheme not in _EXTRAS:
+        raise UsageError(f"{path}: there is no store {scheme}://.", "Known: gs:// and s3://.")
+    if not bucket:
+        raise UsageError(f"{path} names no bucket.", f"Write {scheme}://bucket/name.")
+    return scheme, bucket, name
+
+
+def request(
+    path: str, verb: str, action: Callable[[Store], _Result], size_bytes: int = 0
+) -> _Result:
+    """Makes a request, again and again while its errors may pass.
+
+    Args:
+        path: What it is about.
+        verb: What it does, for messages: "Reading".
+        action: Makes it, once.
+        size_bytes: How much it transfers, where that is known.
+
+    Returns:
+        What `action` returned.
+
+    Raises:
+        FileNotFoundError: There is no such object.
+        AccessError: The store denies access.
+        TransientStorageError: All attempts failed.
+        StorageError: The store fails in a way that will not pass.
+        MissingExtraError: The store needs an extra that is not installed.
+    """
+    store = open_store(path)
+
+    def attempt() -> _Result:
+        try:
+            return action(store)
+        except store.errors as error:
+            raise _translate(path, verb, store, error) from error
+
+    return retries.retry(f"{verb} {path}", attempt, size_bytes)
+
+
+def _translate(path: str, verb: str, store: Store, error: Exception) -> Exception:
+    problem = store.judge(error)
+    # Some libraries' messages have many lines; the first one says what is wrong.
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if problem is Problem.TRANSIENT:
+        return retries.TransientError(text.rstrip("."))
+    if problem is Problem.MISSING:
+        return FileNotFoundError(f"{path} does not exist")
+    if problem is Problem.DENIED:
+        return AccessError(f"{path} may not be read or written: {text}", store.hint)
+    if problem is Problem.CHANGED:
+        return StorageError(f"{path} was replaced while it was read.", "Run again.")
+    return StorageError(f"{verb} {path} failed: {text}")
+
+
+_stores: dict[str, tuple[tuple[tuple[str, str], ...], Store]] = {}
+_stores_lock = threading.Lock()
+
+
+def open_store(path: str) -> Store:
+    """Returns the client for a path; one for each scheme, process and set of settings."""
+    scheme = split_path(path)[0]
+    variables = (item for item in os.environ.items() if item[0].startswith(_SETTINGS))
+    settings = (("pid", str(os.getpid())), *sorted(variables))
+    with _stores_lock:
+        made_for, store = _stores.get(scheme, (None, None))
+        if store is None or made_for != settings:
+            store = _make_store(scheme)
+            _stores[scheme] = (settings, store)
+    return store
+
+
+def _make_store(scheme: str) -> Store:
+    extra, module = _EXTRAS[scheme]
+    if not is_installed(module):
+        raise build_missing_extra_error(f"Storage {scheme}://", extra)
+    if scheme == "s3":
+        from darkroom.storage.stores.s3 import S3Store
+
+        return S3Store()
+    from darkroom.storage.stores.gcs import GcsStore
+
+    return GcsStore()
+
+
+def check_length(size_bytes: int, expected: int | None) -> None:
+    """Checks that all announced bytes came, where the store announced a length.
+
+    Raises:
+        TransientError: There are more or fewer.
+    """
+    if expected is not None and size_bytes != expected:
+        raise retries.TransientError(f"{size_bytes} bytes came, {expected} were announced")
