@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from darkroom import storage
 from darkroom.audit.shards import ShardDigest, diagnose_shard
 from darkroom.dataset.commit import Shard
+from darkroom.runtime.text import MAX_LISTED_ROWS
 
 MISSING, EXTRA, SWAPPED, RENAMED, DOUBLED = "missing", "extra", "swapped", "renamed", "doubled"
 COMMIT, TABLE, UNREADABLE = "commit", "table", "unreadable"
@@ -25,7 +26,6 @@ HINTS = {
     "--overwrite.",
     UNREADABLE: "Check the permissions and the disk, then verify again.",
 }
-_SHOWN_FINDINGS = 10
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ def format_cause(error: Exception) -> str:
 
 def format_findings(findings: Sequence[Finding]) -> str:
     """Returns the first findings for a message, each on a line of its own."""
-    lines = [f"\n  {finding}" for finding in findings[:_SHOWN_FINDINGS]]
-    if len(findings) > _SHOWN_FINDINGS:
-        lines.append(f"\n  ... and {len(findings) - _SHOWN_FINDINGS} more")
+    lines = [f"\n  {finding}" for finding in findings[:MAX_LISTED_ROWS]]
+    if len(findings) > MAX_LISTED_ROWS:
+        lines.append(f"\n  ... and {len(findings) - MAX_LISTED_ROWS} more")
     return "".join(lines)
 
 

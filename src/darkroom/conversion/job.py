@@ -32,13 +32,11 @@ from darkroom.options.conversion import ConversionOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
 from darkroom.runtime.garbage import collect_less_garbage
-from darkroom.runtime.text import format_count, make_visible
+from darkroom.runtime.text import format_count, list_first
 from darkroom.storage.locks import LOCK_FILE, FolderLock
 
 if TYPE_CHECKING:
     from darkroom.conversion.beam.dataflow import DataflowJob
-
-_SHOWN_NAMES = 5
 
 
 @dataclass(frozen=True)
@@ -227,10 +225,8 @@ class ConversionJob:
             )
         others = [name for name in names if not is_reserved(name)]
         if others and not is_output(self.output_dir):  # what was begun there goes on
-            shown = ", ".join(map(make_visible, others[:_SHOWN_NAMES]))
-            more = f" and {len(others) - _SHOWN_NAMES} more" if len(others) > _SHOWN_NAMES else ""
             raise OutputError(
-                f"{self.output_dir} holds other files: {shown}{more}.",
+                f"{self.output_dir} holds other files: {list_first(others)}.",
                 "Choose another output folder, or write beside them with overwrite (--overwrite).",
             )
 

@@ -17,10 +17,8 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset import layout, rejects
 from darkroom.dataset.layout import REJECTS_FILE, REJECTS_LIST_FILE
-from darkroom.runtime.text import make_visible
+from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
-
-_SHOWN_REJECTS = 10
 
 HINTS: Mapping[str, str] = {
     "animated": "Give one frame of it as a file of its own.",
@@ -210,7 +208,7 @@ def list_rejects(folder: str) -> str:
     """Returns the first rejects of a folder for a message, each on a line of its own."""
     lines: list[str] = []
     for reject in rejects.read_rejects(storage.join(folder, layout.REJECTS_FILE)):
-        if len(lines) == _SHOWN_REJECTS:
+        if len(lines) == MAX_LISTED_ROWS:
             lines.append("\n  ...")
             break
         text = f"row {reject.row}: {reject.reason} ({reject.detail}) {reject.uri}"

@@ -30,11 +30,11 @@ from darkroom.manifest.table import Manifest, read_manifest_rows
 from darkroom.options import conversion
 from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.manifest import ManifestOptions
+from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.storage.locks import LOCK_FILE
 
 # What is shuffled is a number.
 _ELEMENT_BYTES = 8
-_MAX_NAMED = 10
 
 
 class ManifestSource:
@@ -155,7 +155,7 @@ def check_images(sources: Sequence[ManifestSource]) -> None:
     damaged = [(source, number) for source in sources for number in source.find_damaged()]
     if not damaged:
         return
-    named = [source.describe_damage(number) for source, number in damaged[:_MAX_NAMED]]
+    named = [source.describe_damage(number) for source, number in damaged[:MAX_LISTED_ROWS]]
     if more := len(damaged) - len(named):
         named.append(f"and {more:,} more")
     total = sum(source.count_images() for source in sources)

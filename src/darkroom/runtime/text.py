@@ -1,16 +1,18 @@
-"""Makes foreign text safe to show: what the eye cannot see is written out.
+"""Text for people: names from other people's files made safe to show, counts and short lists.
 
-Paths and labels come from other people's files. A control character can move a terminal's cursor,
-a bidirectional override can make `gpj.exe` read `exe.jpg`: both are shown as their code points.
+Paths and labels may have characters that nobody sees. A control character can move a terminal's
+cursor, and a bidirectional override can make `gpj.exe` look like `exe.jpg`: both are shown as code
+points.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
+# The most items that a message or a report lists.
 MAX_LISTED_ROWS = 10
-
 MAX_SHOWN_CHARACTERS = 300
 # Control, format (bidi, zero-width), surrogate, private use, unassigned, line and paragraph ends.
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -18,27 +20,33 @@ _PLAIN = re.compile(r"[ -~]*\Z")
 
 
 def make_visible(text: str, max_characters: int = MAX_SHOWN_CHARACTERS) -> str:
-    """Returns `text` with invisible characters as `<U+202E>` and its middle cut when too long.
+    """Returns `text` with invisible characters as `<U+202E>`, and without its middle if too long.
 
     Args:
-        text: Any text, lone surrogates included.
+        text: Any text, including lone surrogates.
         max_characters: Longest text that is kept whole, counted before the replacement; at least 3.
 
     Returns:
-        Text of one line that UTF-8 can encode and that no terminal interprets.
+        One line that UTF-8 can encode and no terminal interprets.
     """
     if len(text) > max_characters:
         head = max_characters * 2 // 3
         text = f"{text[:head]}…{text[len(text) - (max_characters - head - 1) :]}"
     if _PLAIN.match(text):
         return text
-    return "".join(map(_make_character_visible, text))
+    return "".join(
+        f"<U+{ord(character):04X}>"
+        if unicodedata.category(character) in _HIDDEN_CATEGORIES
+        else character
+        for character in text
+    )
 
 
-def _make_character_visible(character: str) -> str:
-    if unicodedata.category(character) in _HIDDEN_CATEGORIES:
-        return f"<U+{ord(character):04X}>"
-    return character
+def list_first(texts: Sequence[str]) -> str:
+    """Returns the first ten texts, made visible, and how many follow: "a, b, c and 8 more"."""
+    shown = ", ".join(map(make_visible, texts[:MAX_LISTED_ROWS]))
+    more = len(texts) - MAX_LISTED_ROWS
+    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def format_count(count: int, noun: str) -> str:

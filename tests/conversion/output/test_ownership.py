@@ -447,12 +447,12 @@ def test_a_killed_run_goes_on_beside_a_note(made, source, expected, tmp_path):
 
 def test_other_files_in_an_output_are_named(source, tmp_path):
     (tmp_path / "out").mkdir()
-    for number in range(6):
-        (tmp_path / "out" / f"{number}.txt").write_text("mine")
+    for number in range(13):
+        (tmp_path / "out" / f"{number:02}.txt").write_text("mine")
     with pytest.raises(OutputError) as error:
         convert(source, tmp_path / "out")
-    said = f"{tmp_path}/out holds other files: 0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 1 more."
-    assert error.value.message == said
+    names = ", ".join(f"{number:02}.txt" for number in range(10))
+    assert error.value.message == f"{tmp_path}/out holds other files: {names} and 3 more."
     with pytest.raises(OutputError, match="is the root of the file system"):
         convert(source, "/", overwrite=True)
 

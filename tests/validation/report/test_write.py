@@ -11,7 +11,6 @@ from PIL import Image
 
 from darkroom.images.decoders import ImagePreparer
 from darkroom.options.image import ImageOptions
-from darkroom.runtime.text import make_visible
 from darkroom.validation.findings import Finding, Histogram, ValidationReport
 from darkroom.validation.report.html import encode_html
 from darkroom.validation.report.markup import element, escape_html, escape_markdown
@@ -176,13 +175,6 @@ def test_element_escapes_children_and_attributes():
     made = element("td", "a<b", element("b", "&"), None, title='"><script>', class_="x")
     assert made == '<td title="&quot;&gt;&lt;script&gt;" class="x">a&lt;b<b>&amp;</b></td>'
     assert escape_html(escape_html("<")) == "&lt;"
-
-
-def test_make_visible():
-    assert make_visible("Käse 猫 שלום.jpg") == "Käse 猫 שלום.jpg"
-    assert make_visible("a\u200bb\x00\ud800\n") == "a<U+200B>b<U+0000><U+D800><U+000A>"
-    assert make_visible("a" * 400) == "a" * 200 + "…" + "a" * 99
-    assert make_visible("a" * 300) == "a" * 300
 
 
 def test_passed_report_has_no_findings():

@@ -12,11 +12,10 @@ from darkroom.dataset.layout import Folders, is_reserved
 from darkroom.errors import UsageError
 from darkroom.manifest.sources import AnySource
 from darkroom.manifest.table import MANIFEST_FILE
-from darkroom.runtime.text import make_visible
+from darkroom.runtime.text import list_first
 from darkroom.storage.parquet import read_batches
 
 _BATCH_ROWS = 65_536
-_SHOWN_IMAGES = 10
 # Folders that a conversion replaces in its output; each may be the image itself, too.
 _REPLACED = r"(index|Split-[^/]*|\.attempt)(/|$)"
 
@@ -71,11 +70,9 @@ def check_images(folders: Folders) -> None:
             found = uris.filter(pc.match_substring_regex(uris, pattern))
             inside += found.to_pylist()
     if inside:
-        shown = ", ".join(make_visible(uri) for uri in sorted(inside)[:_SHOWN_IMAGES])
-        more = f" and {len(inside) - _SHOWN_IMAGES} more" if len(inside) > _SHOWN_IMAGES else ""
         raise UsageError(
             f"{len(inside)} image{'s' * (len(inside) > 1)} of the source would be replaced by the "
-            f"output {folders.examples}: {shown}{more}.",
+            f"output {folders.examples}: {list_first(sorted(inside))}.",
             "Choose another output folder, or move the images elsewhere.",
         )
 

@@ -15,10 +15,9 @@ from darkroom.dataset import checksums, journal, layout
 from darkroom.dataset import commit as datasets
 from darkroom.dataset.layout import Folders, is_reserved, is_reserved_for_rejects
 from darkroom.errors import DataError, OutputError
-from darkroom.runtime.text import make_visible
+from darkroom.runtime.text import list_first
 from darkroom.storage.locks import LOCK_FILE, is_lock
 
-_SHOWN_FILES = 10
 # What proves others goes after them, so that a run that is killed in between can go on.
 _LAST = (checksums.SUMS_FILE, layout.DATASET_FILE, journal.JOURNAL_FILE)
 
@@ -51,11 +50,9 @@ class Survey:
             return
         root = output_dir or self.folders.examples
         count = len(self.foreign)
-        shown = ", ".join(_describe(path, root) for path in self.foreign[:_SHOWN_FILES])
-        more = f" and {count - _SHOWN_FILES} more" if count > _SHOWN_FILES else ""
         raise OutputError(
             f"{root} holds {count} file{'s' * (count > 1)} that darkroom did not write, or that "
-            f"changed since: {shown}{more}.",
+            f"changed since: {list_first([_shorten(path, root) for path in self.foreign])}.",
             f"Move {'them' if count > 1 else 'it'} elsewhere, or choose another output folder.",
         )
 
@@ -151,9 +148,9 @@ def _rank(path: str) -> tuple[int, str]:
     return _LAST.index(name) + 1 if name in _LAST else 0, path
 
 
-def _describe(path: str, root: str) -> str:
+def _shorten(path: str, root: str) -> str:
     if path.startswith(f"{root}/"):
         path = path[len(root) + 1 :]
     elif not storage.is_remote(root) and os.path.dirname(root) != "/":
         path = os.path.relpath(path, root)
-    return make_visible(path)
+    return path
