@@ -40,16 +40,17 @@ _SETTINGS = {
     "MALLOC_TOP_PAD_": str(1 << 20),
 }
 
-# The other process imports what this one has imported, wherever that came from.
+# The other process imports the package that this one has imported, wherever that came from.
 _PROGRAM = """
-import json, sys
+import json, os, sys
 settings = json.loads(sys.argv[1])
 sys.path[:] = settings["path"]
-from darkroom.version import PACKAGE_FOLDER
-if PACKAGE_FOLDER != settings["folder"]:
-    sys.exit(f"it imports darkroom from {PACKAGE_FOLDER} instead of {settings['folder']}")
+import darkroom
+folder = os.path.dirname(os.path.realpath(darkroom.__file__ or ""))
+if folder != settings["folder"]:
+    sys.exit(f"it imports darkroom from {folder} instead of {settings['folder']}")
 from darkroom.images.sandbox_child import serve
-from darkroom.images.prepare import ImageOptions
+from darkroom.options.image import ImageOptions
 serve(ImageOptions(**settings["options"]), settings["cpu_seconds"])
 """
 
