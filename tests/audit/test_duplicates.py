@@ -151,7 +151,7 @@ def test_another_list_is_another_source(source, tmp_path):
 def test_a_list_in_the_output_is_refused(source, tmp_path):
     convert(source, tmp_path / "out")
     found = find_duplicates(tmp_path / "out")
-    with pytest.raises(UsageError, match="lies in the output") as caught:
+    with pytest.raises(UsageError, match="is in the output folder") as caught:
         convert(source, tmp_path / "out", exclude=found.path, overwrite=True)
     assert "--output" in caught.value.hint
 

@@ -97,7 +97,7 @@ def test_a_frame_is_converted_with_all_options(called):
     assert called == [("frame", "out", {"seed": 7})]
 
 
-def test_tensorflow_recorder_s_own_call_works(called):
+def test_the_call_of_tensorflow_recorder_works(called):
     dataframe.TensorFlowAccessor("frame").to_tfr(
         output_dir="gs://b/out",
         schema={"i": "image"},
@@ -121,12 +121,13 @@ def test_tensorflow_recorder_s_own_call_works(called):
                 "region": None,
                 "compression": "gzip",
                 "num_shards": None,
+                "beam_options": {},
             },
         )
     ]
 
 
-def test_dataflow_s_options_are_passed_on(called):
+def test_options_for_dataflow_are_passed_on(called):
     with pytest.warns(UserWarning, match="darkroom stages itself"):
         dataframe.TensorFlowAccessor("frame").to_tfr(
             "gs://b/out",
@@ -139,8 +140,7 @@ def test_dataflow_s_options_are_passed_on(called):
             num_shards=4,
         )
     ((_, _, options),) = called
-    assert options["job_name"] == "mine"
-    assert options["num_workers"] == 2
+    assert options["beam_options"] == {"job_name": "mine", "num_workers": 2}
     assert options["num_shards"] == 4
 
 
@@ -149,7 +149,7 @@ def test_a_negative_number_of_shards_is_refused(called):
         dataframe.TensorFlowAccessor("frame").to_tfr("out", num_shards=-1)
 
 
-def test_tensorflow_recorder_s_defaults_convert_a_frame(tmp_path):
+def test_the_defaults_of_tensorflow_recorder_convert_a_frame(tmp_path):
     pd = pytest.importorskip("pandas")
     from PIL import Image
 

@@ -151,7 +151,7 @@ def _convert(arguments: argparse.Namespace) -> int:
         for name, value in vars(arguments).items()
         if name not in ("command", "json", "source", "output_dir", "columns", "beam_option")
     }
-    options |= dict(arguments.beam_option or ())
+    options["beam_options"] = dict(arguments.beam_option or ())
     try:
         with progress.use(progress.make_sink(sys.stderr)):
             result = convert(

@@ -85,9 +85,9 @@ class TensorFlowAccessor:
         """
         if tfrecorder_wheel is not None:
             warnings.warn("tfrecorder_wheel is not needed: darkroom stages itself.", stacklevel=2)
-        options = dict(dataflow_options or {})
+        beam_options = dict(dataflow_options or {})
         if job_label is not None and project is not None:
-            options.setdefault("job_name", job_label)
+            beam_options.setdefault("job_name", job_label)
         if num_shards < 0:
             raise UsageError(f"num_shards must not be negative, got {num_shards}.")
         return self.to_tfrecord(
@@ -98,7 +98,7 @@ class TensorFlowAccessor:
             region=region,
             compression=compression,
             num_shards=num_shards or None,
-            **options,
+            beam_options=beam_options,
         )
 
 

@@ -29,6 +29,7 @@ from darkroom.manifest import writer
 from darkroom.manifest.sources import AnySource
 from darkroom.manifest.table import Manifest, read_manifest_rows
 from darkroom.options.conversion import ConversionOptions
+from darkroom.options.image import DEFAULT_JPEG_QUALITY
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
 from darkroom.runtime.garbage import collect_less_garbage
@@ -50,10 +51,32 @@ class ConversionJob:
     max_rejects: float
     overwrite: bool
 
-    def run(self, runner: str, options: Mapping[str, Any]) -> ConversionResult:
+    def __post_init__(self) -> None:
+        """Checks what the options cannot check for themselves.
+
+        Raises:
+            UsageError: A value is out of its range, or does not fit another one.
+        """
+        if not isinstance(self.max_rejects, int | float) or not 0 <= self.max_rejects <= 1:
+            raise UsageError(f"max_rejects is a share from 0 to 1, got {self.max_rejects!r}.")
+        image = self.conversion.image
+        is_reduced = image.resize_short_side is not None and not image.is_raw
+        if image.jpeg_quality != DEFAULT_JPEG_QUALITY and not is_reduced:
+            raise UsageError(
+                f"jpeg_quality is {image.jpeg_quality}, but no image is stored as a reduced JPEG.",
+                "Give resize_short_side without encoding raw, or leave jpeg_quality out.",
+            )
+        exclude = self.manifest.exclude
+        if exclude is not None and exclude.startswith(f"{self.output_dir}/"):
+            raise UsageError(
+                f"The list {exclude} is in the output folder, where it would be replaced.",
+                "Move it elsewhere; `darkroom duplicates DIR --output FILE` writes it there.",
+            )
+
+    def run(self, runner: str, beam_options: Mapping[str, Any]) -> ConversionResult:
         """Converts and waits for the end."""
-        if options:
-            build_options(runner, options)  # wrong ones are named before anything is done
+        if beam_options:
+            build_options(runner, beam_options)  # reports a wrong one before any work is done
         if storage.exists(self.output_dir) and not storage.is_folder(self.output_dir):
             raise OutputError(f"{self.output_dir} is a file.", "Choose a folder for the output.")
         if self.output_dir == "/":
@@ -76,12 +99,12 @@ class ConversionJob:
                     return done
                 self._check_output(folders)
                 if self._is_replacement():
-                    return self._replace(held, manifest, scratch, runner, options)
+                    return self._replace(held, manifest, scratch, runner, beam_options)
                 exchange.remove_beside(self.output_dir)
-                return self._convert(manifest, folders, runner, options)
+                return self._convert(manifest, folders, runner, beam_options)
 
     def _convert(
-        self, manifest: Manifest, folders: Folders, runner: str, options: Mapping[str, Any]
+        self, manifest: Manifest, folders: Folders, runner: str, beam_options: Mapping[str, Any]
     ) -> ConversionResult:
         if runner != LOCAL_RUNNER:
             folders = share_manifest(folders)
@@ -90,8 +113,8 @@ class ConversionJob:
         with progress.step("Converting"):
             from darkroom.runtime.plain_beam import apply_transform, beam
 
-            beam_options = build_options(runner, options)
-            with collect_less_garbage(), beam.Pipeline(options=beam_options) as pipeline:
+            options = build_options(runner, beam_options)
+            with collect_less_garbage(), beam.Pipeline(options=options) as pipeline:
                 apply_transform(pipeline, "WriteDataset", plan)
         return self._collect(manifest, folders.examples)
 
@@ -110,7 +133,7 @@ class ConversionJob:
         manifest: Manifest,
         scratch: str,
         runner: str,
-        options: Mapping[str, Any],
+        beam_options: Mapping[str, Any],
     ) -> ConversionResult:
         """Converts beside the output, and puts the result in its place once it is complete."""
         beside = exchange.folder_beside(self.output_dir)
@@ -120,7 +143,8 @@ class ConversionJob:
                 # Killed between its commit and the exchange, a run leaves it complete.
                 ownership.end_attempt(self._folders(scratch, beside), committed=True)
             else:
-                result = self._convert(manifest, self._folders(scratch, beside), runner, options)
+                folders = self._folders(scratch, beside)
+                result = self._convert(manifest, folders, runner, beam_options)
             exchange.replace_dataset(new, held)
         return replace(result, output_dir=self.output_dir, already_complete=False)
 

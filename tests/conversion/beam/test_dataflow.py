@@ -80,6 +80,11 @@ def test_the_output_is_in_cloud_storage(output):
         DataflowJob(output, "p", "r")
 
 
+def test_a_misspelt_option_is_reported_before_the_job_is_built():
+    with pytest.raises(UsageError, match=r"no option 'num_worker'.*'num_workers'"):
+        make_job(num_worker=7)
+
+
 def test_local_images_are_refused_and_the_first_are_named(tmp_path):
     rows = [f"TRAIN,local/{i}.jpg,cat\n" for i in range(9)] + REMOTE[:3]
     folders, _ = plan(tmp_path, rows)

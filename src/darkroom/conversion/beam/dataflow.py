@@ -67,10 +67,11 @@ class DataflowJob:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Checks what Dataflow would refuse only after minutes.
+        """Checks what Dataflow itself would reject only after minutes.
 
         Raises:
-            UsageError: Project or region are missing, or the output is not in Cloud Storage.
+            UsageError: Project or region is missing, the output is not in Cloud Storage, or Beam
+                does not accept an option.
             MissingExtraError: Google's client libraries are not installed.
         """
         missing = [name for name in ("project", "region") if not getattr(self, name)]
@@ -85,6 +86,8 @@ class DataflowJob:
                 "Give an output folder in Cloud Storage, as in gs://my-bucket/records.",
             )
         check_extra()
+        if self.options:
+            build_options(DATAFLOW_RUNNER, self.options)
 
     def check_images(self, manifest_path: str) -> None:
         """Checks that workers can reach every image.
