@@ -165,6 +165,15 @@ def test_the_list_is_part_of_the_dataset(source, tmp_path):
     assert not (tmp_path / "out" / "duplicates.parquet").exists()
 
 
+def test_a_dataset_in_a_folder_with_wildcards_in_its_name(source, tmp_path):
+    result = convert(source, tmp_path / "[a] *b*?")
+    sums = (tmp_path / "[a] *b*?/index/SHA256SUMS").read_text().splitlines()
+    names = sorted(path.name for path in (tmp_path / "[a] *b*?/index").glob("*.parquet"))
+    assert [line.split("  ")[1] for line in sums] == names != []
+    assert list_index_files(result.index_dir) == [f"{result.index_dir}/{name}" for name in names]
+    assert find_duplicates(result.output_dir).bytes_groups == 2
+
+
 def test_without_pixels_only_bytes_are_compared(source, tmp_path):
     convert(source, tmp_path / "out", checks="header")
     found = find_duplicates(tmp_path / "out")

@@ -5,6 +5,7 @@ Statistics, leakage, reports and reruns read the index, never the images.
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -153,7 +154,9 @@ class IndexWriter:
 
 def list_index_files(folder: str) -> list[str]:
     """Returns the paths of a folder's index files in order."""
-    return storage.match_pattern(storage.join(folder, INDEX_PATTERN))
+    # Not by a pattern of the whole path: the folder's own name may have a wildcard in it.
+    names = fnmatch.filter(storage.list_folder(folder), INDEX_PATTERN)
+    return [storage.join(folder, name) for name in names]
 
 
 def read_source_fingerprint(folder: str) -> str:
