@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import duckdb
@@ -40,16 +40,32 @@ def open_database(scratch: str) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def create_view(
-    connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str], scratch: str
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    paths: Sequence[str],
+    scratch: str,
+    columns: Mapping[str, str] | None = None,
 ) -> None:
-    """Makes Parquet files a view; remote ones are copied to `scratch` first."""
+    """Makes Parquet files a view; remote ones are copied to `scratch` first.
+
+    Args:
+        connection: From `open_database`.
+        name: Name of the view.
+        paths: The files.
+        scratch: A local folder.
+        columns: DuckDB's type of each column of the view; all columns as they are when None.
+    """
     files = []
     for number, path in enumerate(paths):
         local = os.path.join(scratch, f"{name}-{number}.parquet")
         if storage.is_remote(path):
             storage.copy_file(path, local)
         files.append(_escape_glob(local if storage.is_remote(path) else storage.absolute(path)))
-    connection.read_parquet(files).create_view(name)
+    relation = connection.read_parquet(files)
+    if columns:
+        casts = (f'CAST("{column}" AS {kind}) AS "{column}"' for column, kind in columns.items())
+        relation = relation.project(", ".join(casts))
+    relation.create_view(name)
 
 
 def _escape_glob(path: str) -> str:
