@@ -1,6 +1,7 @@
 import hashlib
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -9,6 +10,7 @@ from darkroom.dataset.rejects import Reject, RejectsWriter
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.manifest.table import Manifest, write_manifest_info
 from darkroom.options.validation import CHECKS, ValidationOptions
+from darkroom.validation.checks import CHECK_FUNCTIONS
 from darkroom.validation.findings import Anomaly, Finding, ValidationReport, format_table
 from darkroom.validation.validate import ValidationInputs, validate
 
@@ -404,13 +406,66 @@ def test_missing_inputs(tmp_path):
     index, rejects, manifest = write_inputs(tmp_path / "a", CLEAN, [], None, 0, ["cat", "dog"])
     with pytest.raises(DataError, match="holds no manifest"):
         validate(ValidationInputs(index, rejects, str(tmp_path / "none")))
-    with pytest.raises(DataError, match="holds no Parquet file"):
+    with pytest.raises(DataError, match="has no index-"):
         validate(ValidationInputs(str(tmp_path / "none"), rejects, manifest))
     with pytest.raises(StorageError, match="rejects cannot be read"):
         validate(ValidationInputs(index, str(tmp_path / "none.parquet"), manifest))
     (tmp_path / "rejects.parquet").write_bytes(b"not Parquet, but long enough to have a footer")
-    with pytest.raises(DataError, match=r"rejects at .* are not what darkroom wrote"):
+    with pytest.raises(DataError, match=r"rejects at .* are not valid"):
         validate(ValidationInputs(index, str(tmp_path / "rejects.parquet"), manifest))
+
+
+def test_the_database_has_112_mb_and_two_threads(judge, monkeypatch):
+    seen = {}
+
+    def check(connection, *_):
+        for name in ("memory_limit", "threads", "autoinstall_known_extensions", "temp_directory"):
+            seen[name] = connection.sql(f"SELECT current_setting('{name}')").fetchall()[0][0]
+        return ()
+
+    monkeypatch.setitem(CHECK_FUNCTIONS, "leakage", check)
+    judge(CLEAN)
+    assert seen["memory_limit"] == "106.8 MiB"  # 112 MB
+    assert seen["threads"] == 2
+    assert seen["autoinstall_known_extensions"] is False
+    assert Path(seen["temp_directory"]).parent.name.startswith("darkroom-")
+
+
+# The worst case: each image occurs twice, with two labels, and one row in a thousand was lost.
+@pytest.mark.slow
+def test_300_000_records_are_validated_within_the_memory_of_the_database(tmp_path):
+    index, rejects, manifest = write_inputs(tmp_path, CLEAN[:0], [], 300_000, 0, ["0", "1"])
+    rows = """SELECT sha256('key ' || i) AS key, '/a/folder/somewhere/' || i || '.jpg' AS uri,
+        if(i % 5 = 0, 'eval', 'train') AS split, (i % 2)::VARCHAR AS label, i AS row,
+        sha256('bytes ' || i) AS sha256, md5('pixels ' || (i // 2)) AS pixel_hash,
+        i % 500 AS height, 20 AS width, 100.5 AS luminance FROM range(300000) rows(i)"""
+    for part in range(2):
+        path = f"{index}/index-0000{part}-of-00002.parquet"
+        duckdb.sql(f"COPY ({rows} WHERE i % 1000 > 0 AND i % 2 = {part}) TO '{path}'")
+    columns = ", ".join(MANIFEST_SCHEMA.names)
+    duckdb.sql(f"COPY (SELECT {columns} FROM ({rows})) TO '{manifest}/manifest.parquet'")
+
+    findings = found(validate(ValidationInputs(index, rejects, manifest)))
+    assert {check: finding.count for check, finding in findings.items()} == {
+        "accounting": 300,
+        "leakage": 59_700,
+        "label_conflicts": 149_700,
+    }
+    assert [row["row"] for row in findings["accounting"].rows] == list(range(0, 10_000, 1_000))
+    assert findings["accounting"].rows[1]["uri"] == "/a/folder/somewhere/1000.jpg"
+    pairs = [(row["row"], row["other_row"]) for row in findings["label_conflicts"].rows]
+    assert pairs == [(row, row + 1) for row in range(2, 22, 2)]
+    assert findings["leakage"].rows[0] == {
+        "row": 4,
+        "uri": "/a/folder/somewhere/4.jpg",
+        "split": "train",
+        "label": "0",
+        "other_row": 5,
+        "other_uri": "/a/folder/somewhere/5.jpg",
+        "other_split": "eval",
+        "other_label": "1",
+        "records": 2,
+    }
 
 
 def test_a_damaged_index_is_told_not_traced(tmp_path):

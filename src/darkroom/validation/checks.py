@@ -198,24 +198,20 @@ CHECK_FUNCTIONS: dict[str, CheckFunction] = {
 
 # A row of the manifest must be written or rejected, once. Rejects of the manifest's own stage are
 # not among its rows.
-_STRAY = """
-FROM (
-    SELECT row, any_value(uri) AS uri, any_value(split) AS split, any_value(label) AS label,
-        count(*) FILTER (NOT is_manifest) AS times
-    FROM (
-        SELECT row, uri, split, label, true AS is_manifest FROM manifest
-        UNION ALL SELECT row, uri, split, label, false FROM records
-        UNION ALL SELECT row, uri, split, label, false FROM rejects
-    )
-    GROUP BY row
-)
-WHERE times <> 1
-"""
-_COUNT_STRAY = f"SELECT count(*) {_STRAY}"
+_ROWS = """(
+    SELECT row, uri, split, label, 0 AS used FROM manifest
+    UNION ALL SELECT row, uri, split, label, 1 FROM records
+    UNION ALL SELECT row, uri, split, label, 1 FROM rejects
+)"""
+_STRAY = f"SELECT row, sum(used) AS times FROM {_ROWS} GROUP BY row HAVING sum(used) <> 1"
+_COUNT_STRAY = f"SELECT count(*) FROM ({_STRAY})"
+# Only the listed rows get their text: that of all rows would not fit into the database's memory.
 _FIRST_STRAY = f"""
-SELECT row, uri, split, label, CASE times WHEN 0 THEN 'neither written nor rejected'
+WITH listed AS ({_STRAY} ORDER BY row LIMIT ?)
+SELECT row, any_value(uri) AS uri, any_value(split) AS split, any_value(label) AS label,
+    CASE times WHEN 0 THEN 'neither written nor rejected'
     ELSE 'written or rejected ' || times || ' times' END AS problem
-{_STRAY} ORDER BY row LIMIT ?
+FROM listed JOIN {_ROWS} USING (row) GROUP BY row, times ORDER BY row
 """
 _REJECTED_SPLITS = "SELECT DISTINCT split FROM rejects WHERE split <> '' ORDER BY split"
 _UNKNOWN = "FROM records WHERE label NOT IN (SELECT unnest(?::VARCHAR[]))"

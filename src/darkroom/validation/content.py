@@ -109,48 +109,61 @@ WHERE content IN (
     GROUP BY ALL HAVING count(*) > 1
 )
 """
+# Only the groups that are listed are joined with their records: a record of each group would take
+# more memory than the database has. A record without a label contradicts no other: min and max
+# leave nulls out, and so does <>.
 _TWO_SIDES = """
     one.row AS row, one.uri AS uri, one.split AS split, one.label AS label,
     other.row AS other_row, other.uri AS other_uri, other.split AS other_split,
     other.label AS other_label, records
 """
-# A record without a label contradicts nobody: count(DISTINCT) and <> leave nulls out.
 _COUNT_DIFFERING = """
 SELECT count(*) FROM (
-    SELECT content FROM twins GROUP BY content HAVING count(DISTINCT {differing}) > 1
+    SELECT content FROM twins GROUP BY content HAVING min({differing}) <> max({differing})
 )
 """
 _FIRST_DIFFERING = (
     """
-WITH firsts AS (
-    SELECT content, min_by({{'row': row, 'uri': uri, 'split': split, 'label': label}}, row) AS one,
-        count(*) AS records
-    FROM twins WHERE {differing} IS NOT NULL
-    GROUP BY content HAVING count(DISTINCT {differing}) > 1
+WITH listed AS (
+    SELECT content, count(*) AS records, min(row) AS first FROM twins
+    WHERE {differing} IS NOT NULL
+    GROUP BY content HAVING min({differing}) <> max({differing}) ORDER BY first LIMIT ?
+), sides AS (
+    SELECT content, records, row, {differing},
+        {{'row': row, 'uri': uri, 'split': split, 'label': label}} AS side
+    FROM twins JOIN listed USING (content) WHERE {differing} IS NOT NULL
+), firsts AS (
+    SELECT content, min_by(side, row) AS one FROM sides GROUP BY content
 ), pairs AS (
-    SELECT one, any_value(records) AS records,
-        min_by({{'row': row, 'uri': uri, 'split': split, 'label': label}}, row) AS other
-    FROM twins JOIN firsts USING (content) WHERE {differing} <> one.{differing}
+    SELECT one, any_value(records) AS records, min_by(side, row) AS other
+    FROM sides JOIN firsts USING (content) WHERE {differing} <> one.{differing}
     GROUP BY content, one
 )
 SELECT"""
     + _TWO_SIDES
-    + "FROM pairs ORDER BY row LIMIT ?"
+    + "FROM pairs ORDER BY row"
 )
 _COUNT_LEAKING_CONFLICTS = """
 SELECT count(*) FROM (
     SELECT content FROM twins GROUP BY content
-    HAVING count(DISTINCT label) > 1 AND count(DISTINCT split) > 1
+    HAVING min(label) <> max(label) AND min(split) <> max(split)
 )
 """
 _DUPLICATES = """
-    SELECT content, split, label, count(*) AS records,
-        min({'row': row, 'uri': uri, 'split': split, 'label': label}, 2) AS sides
+    SELECT content, split, label, count(*) AS records, min(row) AS first
     FROM twins GROUP BY content, split, label HAVING count(*) > 1
 """
 _COUNT_DUPLICATES = f"SELECT count(*) FROM ({_DUPLICATES})"
 _COUNT_SURPLUS = f"SELECT sum(records - 1) FROM ({_DUPLICATES})"
 _FIRST_DUPLICATES = f"""
-WITH pairs AS (SELECT sides[1] AS one, sides[2] AS other, records FROM ({_DUPLICATES}))
-SELECT {_TWO_SIDES} FROM pairs ORDER BY row LIMIT ?
+WITH listed AS ({_DUPLICATES} ORDER BY first LIMIT ?), pairs AS (
+    SELECT sides[1] AS one, sides[2] AS other, records FROM (
+        SELECT any_value(records) AS records,
+            min({{'row': row, 'uri': uri, 'split': split, 'label': twins.label}}, 2) AS sides
+        FROM twins JOIN listed USING (content, split)
+        WHERE twins.label IS NOT DISTINCT FROM listed.label
+        GROUP BY content, split, twins.label
+    )
+)
+SELECT {_TWO_SIDES} FROM pairs ORDER BY row
 """

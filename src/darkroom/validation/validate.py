@@ -6,18 +6,19 @@ data: the SQL is constant.
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import duckdb
 
 from darkroom import storage
+from darkroom.dataset.index import INDEX_PATTERN, list_index_files
 from darkroom.errors import DataError, StorageError
 from darkroom.manifest import table
 from darkroom.options.validation import CHECKS, FAIL, OFF, ValidationOptions
+from darkroom.storage.database import create_view, open_database
 from darkroom.validation.checks import CHECK_FUNCTIONS, check_accounting
 from darkroom.validation.counts import (
     DatasetCounts,
@@ -102,36 +103,26 @@ def _find(
 
 @contextmanager
 def _open_views(inputs: ValidationInputs, scratch: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Opens DuckDB with the views that the checks read, and with room to spill in `scratch`."""
-    index = _list_index(inputs.index_dir)
-    rows = [storage.join(inputs.manifest_dir, table.MANIFEST_FILE)]
-    config = {
-        "temp_directory": os.path.join(scratch, "spill"),
-        "autoinstall_known_extensions": "false",  # Never download anything.
-        "autoload_known_extensions": "false",
-    }
-    with duckdb.connect(":memory:", config=config) as connection:
+    """Opens a database with the views that the checks read: records, rejects and manifest."""
+    index = list_index_files(inputs.index_dir)
+    if not index:
+        message = f"The index folder {inputs.index_dir} has no {INDEX_PATTERN}."
+        raise DataError(message, "Run the conversion again.")
+    manifest = storage.join(inputs.manifest_dir, table.MANIFEST_FILE)
+    with open_database(scratch) as connection:
         _create_view(connection, "records", index, _RECORD_COLUMNS, scratch)
         _create_view(connection, "rejects", [inputs.rejects_path], _REJECT_COLUMNS, scratch)
-        _create_view(connection, "manifest", rows, _MANIFEST_COLUMNS, scratch)
+        _create_view(connection, "manifest", [manifest], _MANIFEST_COLUMNS, scratch)
         try:
             yield connection
-        except duckdb.OperationalError as error:  # Memory or disk, not the data.
-            raise StorageError(f"DuckDB cannot go on: {error}") from error
+        except duckdb.OperationalError:  # Memory or disk, not the data.
+            raise
         except duckdb.Error as error:
-            message = f"The index, rejects or manifest are damaged: {error}"
-            raise DataError(message, "Convert again.") from error
+            message = f"The index, the rejects or the manifest are damaged: {error}"
+            raise DataError(message, "Convert the source again.") from error
 
 
-def _list_index(folder: str) -> list[str]:
-    names = [name for name in storage.list_folder(folder) if name.endswith(".parquet")]
-    if not names:
-        message = f"The index folder {folder} holds no Parquet file."
-        raise DataError(message, "Run the conversion again.")
-    return [storage.join(folder, name) for name in names]
-
-
-# Casts, because a column without any value may come back from Parquet with another type.
+# Types are given because a column without any value may come back from Parquet with another one.
 _ROW_COLUMNS = {"row": "BIGINT", "uri": "VARCHAR", "split": "VARCHAR", "label": "VARCHAR"}
 _MANIFEST_COLUMNS = {**_ROW_COLUMNS, "key": "VARCHAR"}
 _REJECT_COLUMNS = {**_ROW_COLUMNS, "reason": "VARCHAR", "detail": "VARCHAR"}
@@ -149,36 +140,16 @@ _RECORD_COLUMNS = {
 def _create_view(
     connection: duckdb.DuckDBPyConnection,
     name: str,
-    paths: list[str],
+    paths: Sequence[str],
     columns: Mapping[str, str],
     scratch: str,
 ) -> None:
-    casts = ", ".join(
-        f'CAST("{column}" AS {kind}) AS "{column}"' for column, kind in columns.items()
-    )
     try:
-        files = [
-            _fetch_local(path, os.path.join(scratch, f"{name}-{number}.parquet"))
-            for number, path in enumerate(paths)
-        ]
-        relation = connection.read_parquet([_escape_glob(file) for file in files])
-        relation.project(casts).create_view(name)
+        create_view(connection, name, paths, scratch, columns)
     except StorageError:
         raise
     except (OSError, duckdb.OperationalError) as error:
         raise StorageError(f"The {name} cannot be read: {error}") from error
     except duckdb.Error as error:
-        message = f"The {name} at {paths[0]} are not what darkroom wrote: {error}"
-        raise DataError(message, "Run the step that wrote it again.") from error
-
-
-def _fetch_local(path: str, copy: str) -> str:
-    """Returns a local file for `path`; DuckDB itself never opens a remote one."""
-    if storage.is_remote(path):
-        storage.copy_file(path, copy)
-        return copy
-    return storage.absolute(path)
-
-
-def _escape_glob(path: str) -> str:
-    return "".join(f"[{character}]" if character in "*?[" else character for character in path)
+        message = f"The {name} at {paths[0]} are not valid: {error}"
+        raise DataError(message, "Run the step that writes this file again.") from error
