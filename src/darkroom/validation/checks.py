@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
-
-import duckdb
 
 from darkroom.dataset.rejects import format_hint
 from darkroom.options.validation import FAIL, WARN
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
 from darkroom.validation.content import check_duplicates, check_label_conflicts, check_leakage
-from darkroom.validation.counts import DatasetCounts, fetch_number, fetch_rejects, fetch_rows
-from darkroom.validation.findings import Anomaly, Finding, Row
+from darkroom.validation.context import Context
+from darkroom.validation.counts import fetch_number, fetch_rejects, fetch_rows
+from darkroom.validation.findings import Finding, Row
 from darkroom.validation.similar_labels import check_similar_labels
 
-if TYPE_CHECKING:
-    from darkroom.options.validation import ValidationOptions
 
-CheckFunction = Callable[
-    [duckdb.DuckDBPyConnection, DatasetCounts, tuple[Anomaly, ...], "ValidationOptions"],
-    Iterator[Finding],
-]
-
-
-def check_accounting(
-    connection: duckdb.DuckDBPyConnection, counts: DatasetCounts
-) -> Iterator[Finding]:
+def check_accounting(context: Context) -> Iterator[Finding]:
     """Finds rows of the source that are neither written nor rejected nor deduplicated, or twice."""
+    counts = context.counts
     total = counts.written + counts.num_rejected + counts.deduplicated
-    num_stray = fetch_number(connection, _COUNT_STRAY)
+    num_stray = fetch_number(context.connection, _COUNT_STRAY)
     if total == counts.rows and not num_stray:
         return
     yield Finding(
@@ -41,16 +30,13 @@ def check_accounting(
         f"{format_count(num_stray, 'row')} lost or counted twice.",
         "The parts of this dataset do not belong together, or darkroom has a defect: convert again "
         "into an empty folder, and report it when it stays.",
-        fetch_rows(connection, _FIRST_STRAY, [MAX_LISTED_ROWS]),
+        fetch_rows(context.connection, _FIRST_STRAY, [MAX_LISTED_ROWS]),
     )
 
 
-def _check_rejects(
-    connection: duckdb.DuckDBPyConnection,
-    counts: DatasetCounts,
-    _: tuple[Anomaly, ...],
-    options: ValidationOptions,
-) -> Iterator[Finding]:
+def check_rejects(context: Context) -> Iterator[Finding]:
+    """Finds that more rows were rejected than the limit allows."""
+    counts, options = context.counts, context.options
     share = counts.num_rejected / max(counts.rows, 1)
     if share <= options.max_reject_fraction:
         return
@@ -63,20 +49,17 @@ def _check_rejects(
         f"({share:.2%}, allowed {options.max_reject_fraction:.2%}): {reasons}.",
         "Mend the rows of rejects.jsonl, or allow a larger share of rejected rows. "
         f"{format_hint(counts.rejected)}".rstrip(),
-        fetch_rejects(connection),
+        fetch_rejects(context.connection),
     )
 
 
-def _check_missing_splits(
-    connection: duckdb.DuckDBPyConnection,
-    counts: DatasetCounts,
-    _: tuple[Anomaly, ...],
-    options: ValidationOptions,
-) -> Iterator[Finding]:
+def check_missing_splits(context: Context) -> Iterator[Finding]:
+    """Finds splits that must have records and have none."""
+    options = context.options
     # A split whose rows were all rejected was meant to be there, too.
-    declared = [row[0] for row in connection.execute(_REJECTED_SPLITS).fetchall()]
+    declared = [row[0] for row in context.connection.execute(_REJECTED_SPLITS).fetchall()]
     wanted = dict.fromkeys((*options.required_splits, *declared))
-    missing = [split for split in wanted if not counts.splits.get(split)]
+    missing = [split for split in wanted if not context.counts.splits.get(split)]
     if missing:
         yield Finding(
             "missing_splits",
@@ -88,12 +71,9 @@ def _check_missing_splits(
         )
 
 
-def _check_missing_classes(
-    _connection: duckdb.DuckDBPyConnection,
-    counts: DatasetCounts,
-    _: tuple[Anomaly, ...],
-    options: ValidationOptions,
-) -> Iterator[Finding]:
+def check_missing_classes(context: Context) -> Iterator[Finding]:
+    """Finds classes that a split has no record of."""
+    counts, options = context.counts, context.options
     labels = dict.fromkeys((*counts.labels, *(options.expected_labels or ())))
     missing: list[Row] = [
         {"split": split, "label": label}
@@ -114,12 +94,9 @@ def _check_missing_classes(
         )
 
 
-def _check_small_classes(
-    _connection: duckdb.DuckDBPyConnection,
-    counts: DatasetCounts,
-    _: tuple[Anomaly, ...],
-    options: ValidationOptions,
-) -> Iterator[Finding]:
+def check_small_classes(context: Context) -> Iterator[Finding]:
+    """Finds classes with too few records in train."""
+    counts, options = context.counts, context.options
     train = counts.classes.get("train", {})
     small: list[Row] = [
         {"split": "train", "label": label, "records": train[label]}
@@ -138,15 +115,12 @@ def _check_small_classes(
         )
 
 
-def _check_unknown_labels(
-    connection: duckdb.DuckDBPyConnection,
-    counts: DatasetCounts,
-    _: tuple[Anomaly, ...],
-    options: ValidationOptions,
-) -> Iterator[Finding]:
+def check_unknown_labels(context: Context) -> Iterator[Finding]:
+    """Finds records with a label outside the label map or the expected labels."""
+    counts, options = context.counts, context.options
     expected = set(counts.labels if options.expected_labels is None else options.expected_labels)
     known = sorted(expected & set(counts.labels))
-    count = fetch_number(connection, _COUNT_UNKNOWN, [known])
+    count = fetch_number(context.connection, _COUNT_UNKNOWN, [known])
     if count:
         where = "label map" if options.expected_labels is None else "expected labels"
         verb = "record has a label" if count == 1 else "records have labels"
@@ -156,19 +130,17 @@ def _check_unknown_labels(
             count,
             f"{count:,} {verb} outside the {where}.",
             "Correct the label in the source, or add it to the labels.",
-            fetch_rows(connection, _FIRST_UNKNOWN, [known, MAX_LISTED_ROWS]),
+            fetch_rows(context.connection, _FIRST_UNKNOWN, [known, MAX_LISTED_ROWS]),
         )
 
 
-def _check_anomalies(
-    _connection: duckdb.DuckDBPyConnection,
-    _counts: DatasetCounts,
-    anomalies: tuple[Anomaly, ...],
-    options: ValidationOptions,
-) -> Iterator[Finding]:
+def check_anomalies(context: Context) -> Iterator[Finding]:
+    """Finds TFDV's anomalies; its errors get the policy, its warnings always warn."""
     # TFDV itself tells errors from warnings; what it calls a warning never stops a run.
-    for policy, is_warning in ((options.policies["anomalies"], False), (WARN, True)):
-        found = [each for each in anomalies if (each.severity.upper() == "WARNING") == is_warning]
+    for policy, is_warning in ((context.options.policies["anomalies"], False), (WARN, True)):
+        found = [
+            each for each in context.anomalies if (each.severity.upper() == "WARNING") == is_warning
+        ]
         if found:
             names = sorted({each.feature for each in found})
             verb = "anomaly" if len(found) == 1 else "anomalies"
@@ -183,17 +155,17 @@ def _check_anomalies(
             )
 
 
-CHECK_FUNCTIONS: dict[str, CheckFunction] = {
-    "rejects": _check_rejects,
+CHECK_FUNCTIONS: dict[str, Callable[[Context], Iterator[Finding]]] = {
+    "rejects": check_rejects,
     "leakage": check_leakage,
     "label_conflicts": check_label_conflicts,
     "duplicates": check_duplicates,
-    "missing_splits": _check_missing_splits,
-    "missing_classes": _check_missing_classes,
-    "small_classes": _check_small_classes,
-    "unknown_labels": _check_unknown_labels,
+    "missing_splits": check_missing_splits,
+    "missing_classes": check_missing_classes,
+    "small_classes": check_small_classes,
+    "unknown_labels": check_unknown_labels,
     "similar_labels": check_similar_labels,
-    "anomalies": _check_anomalies,
+    "anomalies": check_anomalies,
 }
 
 # A row of the manifest must be written or rejected, once. Rejects of the manifest's own stage are

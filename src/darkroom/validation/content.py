@@ -9,31 +9,22 @@ other. Each finding counts images, and lists one pair of records for each.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
-
-import duckdb
+from typing import Literal
 
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count
-from darkroom.validation.counts import DatasetCounts, fetch_number, fetch_rows
-from darkroom.validation.findings import Anomaly, Finding, Row
-
-if TYPE_CHECKING:
-    from darkroom.options.validation import ValidationOptions
+from darkroom.validation.context import Context
+from darkroom.validation.counts import fetch_number, fetch_rows
+from darkroom.validation.findings import Finding, Row
 
 
-def check_leakage(
-    connection: duckdb.DuckDBPyConnection,
-    _counts: DatasetCounts,
-    _: tuple[Anomaly, ...],
-    options: ValidationOptions,
-) -> Iterator[Finding]:
+def check_leakage(context: Context) -> Iterator[Finding]:
     """Finds images that stand in more than one split."""
-    count, rows = _fetch_twins(connection, "split")
+    count, rows = _fetch_twins(context, "split")
     if count:
         verb = "image stands" if count == 1 else "images stand"
         yield Finding(
             "leakage",
-            options.policies["leakage"],
+            context.options.policies["leakage"],
             count,
             f"{count:,} {verb} in more than one split, so scores on eval or test are too good.",
             "Keep each image in one split: delete the row of one side.",
@@ -41,21 +32,16 @@ def check_leakage(
         )
 
 
-def check_label_conflicts(
-    connection: duckdb.DuckDBPyConnection,
-    _counts: DatasetCounts,
-    _: tuple[Anomaly, ...],
-    options: ValidationOptions,
-) -> Iterator[Finding]:
+def check_label_conflicts(context: Context) -> Iterator[Finding]:
     """Finds images that have more than one label."""
-    count, rows = _fetch_twins(connection, "label")
+    count, rows = _fetch_twins(context, "label")
     if count:
         verb = "image has" if count == 1 else "images have"
-        num_leaks = fetch_number(connection, _COUNT_LEAKING_CONFLICTS)
+        num_leaks = fetch_number(context.connection, _COUNT_LEAKING_CONFLICTS)
         also = f" {num_leaks:,} of them in more than one split (see leakage)." if num_leaks else ""
         yield Finding(
             "label_conflicts",
-            options.policies["label_conflicts"],
+            context.options.policies["label_conflicts"],
             count,
             f"{count:,} {verb} more than one label.{also}",
             "Look at the image, keep the row with the right label, delete the other.",
@@ -63,44 +49,35 @@ def check_label_conflicts(
         )
 
 
-def check_duplicates(
-    connection: duckdb.DuckDBPyConnection,
-    _counts: DatasetCounts,
-    _: tuple[Anomaly, ...],
-    options: ValidationOptions,
-) -> Iterator[Finding]:
+def check_duplicates(context: Context) -> Iterator[Finding]:
     """Finds images that stand several times in one split with the same label."""
-    _create_twins(connection)
-    count = fetch_number(connection, _COUNT_DUPLICATES)
+    context.connection.execute(_CREATE_TWINS)
+    count = fetch_number(context.connection, _COUNT_DUPLICATES)
     if count:
-        surplus = fetch_number(connection, _COUNT_SURPLUS)
+        surplus = fetch_number(context.connection, _COUNT_SURPLUS)
         verb = "image stands" if count == 1 else "images stand"
         yield Finding(
             "duplicates",
-            options.policies["duplicates"],
+            context.options.policies["duplicates"],
             count,
             f"{count:,} {verb} in one split several times with the same label: "
             f"{format_count(surplus, 'record')} too many.",
             "They count several times in training or in the scores; delete the copies.",
-            fetch_rows(connection, _FIRST_DUPLICATES, [MAX_LISTED_ROWS]),
+            fetch_rows(context.connection, _FIRST_DUPLICATES, [MAX_LISTED_ROWS]),
         )
 
 
-def _create_twins(connection: duckdb.DuckDBPyConnection) -> None:
-    """Makes the table of all records whose content occurs more than once; usually a small one."""
-    connection.execute(_CREATE_TWINS)
-
-
 def _fetch_twins(
-    connection: duckdb.DuckDBPyConnection, differing: Literal["split", "label"]
+    context: Context, differing: Literal["split", "label"]
 ) -> tuple[int, tuple[Row, ...]]:
     """Returns how many images differ in that column, and for the first ten two of the records."""
-    _create_twins(connection)
-    count = fetch_number(connection, _COUNT_DIFFERING.format(differing=differing))
+    context.connection.execute(_CREATE_TWINS)
+    count = fetch_number(context.connection, _COUNT_DIFFERING.format(differing=differing))
     sql = _FIRST_DIFFERING.format(differing=differing)
-    return count, fetch_rows(connection, sql, [MAX_LISTED_ROWS]) if count else ()
+    return count, fetch_rows(context.connection, sql, [MAX_LISTED_ROWS]) if count else ()
 
 
+# All records whose content occurs more than once; usually a small table.
 _CREATE_TWINS = """
 CREATE TEMP TABLE IF NOT EXISTS twins AS
 SELECT row, uri, split, label, coalesce(pixel_hash, sha256) AS content FROM records

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
-
-import duckdb
 
 from darkroom.dataset.labels import find_lookalikes, show_label
 from darkroom.runtime.text import MAX_LISTED_ROWS
-from darkroom.validation.counts import DatasetCounts
-from darkroom.validation.findings import Anomaly, Finding, Row
-
-if TYPE_CHECKING:
-    from darkroom.options.validation import ValidationOptions
+from darkroom.validation.context import Context
+from darkroom.validation.findings import Finding, Row
 
 
-def check_similar_labels(
-    _connection: duckdb.DuckDBPyConnection,
-    counts: DatasetCounts,
-    _: tuple[Anomaly, ...],
-    options: ValidationOptions,
-) -> Iterator[Finding]:
+def check_similar_labels(context: Context) -> Iterator[Finding]:
     """Finds labels that a person may take for the same."""
+    counts = context.counts
     records: Counter[str] = Counter()
     for found in counts.classes.values():
         records.update(found)
@@ -32,7 +22,7 @@ def check_similar_labels(
         verb = "label looks" if len(groups) == 1 else "labels look"
         yield Finding(
             "similar_labels",
-            options.policies["similar_labels"],
+            context.options.policies["similar_labels"],
             len(groups),
             f"{len(groups):,} {verb} like others.",
             "When they mean the same, write all of them in the source as the first one.",

@@ -17,17 +17,17 @@ from darkroom import storage
 from darkroom.dataset.index import INDEX_PATTERN, list_index_files
 from darkroom.errors import DataError, StorageError
 from darkroom.manifest import table
-from darkroom.options.validation import CHECKS, FAIL, OFF, ValidationOptions
+from darkroom.options.validation import FAIL, OFF, ValidationOptions
 from darkroom.storage.database import create_view, open_database
 from darkroom.validation.checks import CHECK_FUNCTIONS, check_accounting
+from darkroom.validation.context import Context
 from darkroom.validation.counts import (
-    DatasetCounts,
     count_dataset,
     fetch_histograms,
     fetch_rejects,
     fetch_samples,
 )
-from darkroom.validation.findings import Anomaly, Finding, ValidationReport
+from darkroom.validation.findings import Anomaly, ValidationReport
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,11 @@ def validate(
         _open_views(inputs, scratch) as connection,
     ):
         counts = count_dataset(connection, source)
-        findings = _find(connection, counts, inputs.anomalies, options)
+        context = Context(connection, counts, inputs.anomalies, options)
+        findings = list(check_accounting(context))
+        for check, policy in options.policies.items():
+            if policy != OFF:
+                findings += CHECK_FUNCTIONS[check](context)
         return ValidationReport(
             rows=counts.rows,
             written=counts.written,
@@ -80,25 +84,12 @@ def validate(
             splits=counts.splits,
             classes=counts.classes,
             policies=dict(options.policies),
-            findings=findings,
+            findings=tuple(sorted(findings, key=lambda finding: finding.policy != FAIL)),
             rejects=fetch_rejects(connection),
             num_header_only=counts.num_header_only,
             histograms=fetch_histograms(connection),
             samples=fetch_samples(connection),
         )
-
-
-def _find(
-    connection: duckdb.DuckDBPyConnection,
-    counts: DatasetCounts,
-    anomalies: tuple[Anomaly, ...],
-    options: ValidationOptions,
-) -> tuple[Finding, ...]:
-    findings = list(check_accounting(connection, counts))
-    for check in CHECKS:
-        if options.policies[check] != OFF:
-            findings += CHECK_FUNCTIONS[check](connection, counts, anomalies, options)
-    return tuple(sorted(findings, key=lambda finding: finding.policy != FAIL))
 
 
 @contextmanager

@@ -1,0 +1,28 @@
+"""What the checks are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import duckdb
+
+from darkroom.options.validation import ValidationOptions
+from darkroom.validation.counts import DatasetCounts
+from darkroom.validation.findings import Anomaly
+
+
+@dataclass(frozen=True)
+class Context:
+    """A dataset as the checks see it.
+
+    Attributes:
+        connection: Database with the views `records`, `rejects` and `manifest`.
+        counts: How many rows, records and rejects there are.
+        anomalies: What TFDV's example validation found.
+        options: Policies and limits.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    counts: DatasetCounts
+    anomalies: tuple[Anomaly, ...]
+    options: ValidationOptions
