@@ -85,8 +85,7 @@ def test_a_portable_runner_writes_the_same_bytes(images, tmp_path):
         images.csv,
         tmp_path / "portable",
         runner="PortableRunner",
-        job_endpoint="embed",
-        environment_type="LOOPBACK",
+        beam_options={"job_endpoint": "embed", "environment_type": "LOOPBACK"},
         **options,
     )
     assert _read_dataset(tmp_path / "portable") == _read_dataset(tmp_path / "local")

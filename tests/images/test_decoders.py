@@ -29,7 +29,7 @@ from darkroom.options.image import ImageOptions
 pytestmark = pytest.mark.slow
 
 OPTIONS = ImageOptions()
-BOMBS = Path(__file__).parent / "bad_input" / "bombs.py"
+BOMBS = Path(__file__).parents[1] / "bad_input" / "bombs.py"
 
 # What a decoder with a fault does with an image, by its first bytes.
 FAULTY = """
