@@ -17,7 +17,7 @@ from PIL import Image, ImageCms
 import darkroom
 from darkroom.errors import DataError, UsageError
 from darkroom.images.prepare import prepare_image
-from darkroom.input.files import ManifestSource, check_images, open_manifest
+from darkroom.input.files import ManifestSource, check_images, open_images
 from darkroom.input.graph.file_forms import describe_form
 from darkroom.input.loading import load
 from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
@@ -199,7 +199,7 @@ def test_a_list_gives_the_splits_labels_and_pixels_of_its_conversion(listed, tmp
 
 
 def test_augmented_training_takes_every_image_once_in_a_new_order(listed):
-    source = open_manifest(listed).splits["train"]
+    source = open_images(listed).splits["train"]
     whole = _collect(make_eval_dataset(source, InputOptions((16, 24))))
     train = make_train_dataset(source, InputOptions((16, 24), augment="none", batch_size=4))
     orders = [[image.tobytes() for images, _ in train for image in images.numpy()] for _ in "ab"]
@@ -210,7 +210,7 @@ def test_augmented_training_takes_every_image_once_in_a_new_order(listed):
 
 
 def test_parts_of_an_epoch_are_those_of_the_whole(listed):
-    source = open_manifest(listed).splits["train"]
+    source = open_images(listed).splits["train"]
     whole = _collect(make_eval_dataset(source, InputOptions((8, 8))))
     options = InputOptions((8, 8), augment="none", batch_size=1, shard_by="file")
     parts = [
@@ -260,7 +260,7 @@ def test_a_folder_and_a_frame_are_read_as_they_are_converted(tmp_path):
 
 def test_a_label_map_numbers_the_labels(listed):
     label_map = ["label 2", "label 0", "label 1"]
-    opened = open_manifest(listed, ManifestOptions.parse(label_map=label_map))
+    opened = open_images(listed, ManifestOptions.parse(label_map=label_map))
     assert opened.labels == tuple(label_map)
     # The splits take turns with the labels.
     for name, number in (("train", 1), ("eval", 2), ("test", 0)):
@@ -282,7 +282,7 @@ def test_reading_a_refused_form_names_file_and_form(form, tmp_path):
 
 
 def test_every_image_that_cannot_be_decoded_is_named(listed):
-    source = open_manifest(listed).splits["train"]
+    source = open_images(listed).splits["train"]
     check_images([source])
     folder = listed.parent
     (folder / "0.png").write_bytes((folder / "0.png").read_bytes()[:-30])
@@ -300,7 +300,7 @@ def test_every_image_that_cannot_be_decoded_is_named(listed):
 
 
 def test_the_damaged_images_of_all_splits_are_named_and_counted(listed):
-    splits = open_manifest(listed).splits
+    splits = open_images(listed).splits
     chosen = {name: splits[name] for name in ("train", "eval")}
     folder = listed.parent
     (folder / "0.png").write_bytes((folder / "0.png").read_bytes()[:-30])
@@ -324,7 +324,7 @@ def test_the_damaged_images_of_all_splits_are_named_and_counted(listed):
 
 
 def test_an_error_of_the_training_itself_stays_what_it_is(listed):
-    splits = open_manifest(listed).splits
+    splits = open_images(listed).splits
     error = tf.errors.InvalidArgumentError(None, None, "the model's own")
     with pytest.raises(tf.errors.InvalidArgumentError, match="own"), explain_damage(**splits):
         raise error
@@ -339,9 +339,9 @@ def test_a_file_that_is_gone_is_named(listed):
 def test_too_many_refused_rows_are_an_error_that_lists_them(listed):
     options = ManifestOptions.parse(label_map=["label 0", "label 1"])
     with pytest.raises(DataError, match=r"(?s)6 of 18 rows .*unknown_label.*2\.png") as caught:
-        open_manifest(listed, options)
+        open_images(listed, options)
     assert "label map" in str(caught.value.hint)
-    opened = open_manifest(listed, options, max_rejects=0.5)
+    opened = open_images(listed, options, max_rejects=0.5)
     assert list(opened.splits) == ["train", "eval"]
 
 
@@ -349,7 +349,7 @@ def test_images_and_labels_must_be_there(tmp_path):
     path = tmp_path / "images.csv"
     path.write_text("split,image_uri\ntrain,a.jpg\n")
     with pytest.raises(DataError, match="no labels"):
-        open_manifest(path)
+        open_images(path)
 
 
 def test_a_store_that_tensorflow_does_not_read_is_named():
@@ -358,7 +358,7 @@ def test_a_store_that_tensorflow_does_not_read_is_named():
 
 
 def test_a_cache_and_options_that_do_not_apply_are_errors(listed, tmp_path):
-    source = open_manifest(listed).splits["train"]
+    source = open_images(listed).splits["train"]
     with pytest.raises(UsageError, match="cache is 'memory'"):
         make_train_dataset(source, InputOptions((8, 8), cache="memory"))
     with pytest.raises(UsageError, match="verify"):
@@ -369,8 +369,8 @@ def test_a_cache_and_options_that_do_not_apply_are_errors(listed, tmp_path):
 
 
 def test_the_identity_changes_with_files_rows_and_parts(listed):
-    first = open_manifest(listed).splits["train"]
-    assert first.identify() == open_manifest(listed).splits["train"].identify()
+    first = open_images(listed).splits["train"]
+    assert first.identify() == open_images(listed).splits["train"].identify()
     assert first.identify() != first.select((0, 2)).identify()
     (listed.parent / "0.png").write_bytes(_encode(GRAY, "PNG"))
-    assert first.identify() != open_manifest(listed).splits["train"].identify()
+    assert first.identify() != open_images(listed).splits["train"].identify()

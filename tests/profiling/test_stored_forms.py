@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from darkroom.conversion.convert import convert
-from darkroom.input.files import open_manifest
+from darkroom.input.files import open_images
 from darkroom.input.records import RecordSource, check_commits
 from darkroom.options.input import InputOptions
 from darkroom.profiling.stored_forms import measure_forms
@@ -68,7 +68,7 @@ def test_pixels_have_no_other_form(folder, tmp_path):
 
 
 def test_images_that_are_read_where_they_lie_have_the_same_forms(folder):
-    _, splits = open_manifest(folder)
+    _, splits = open_images(folder)
     assert len(measure_forms(splits["train"], OPTIONS)) == 2
 
 

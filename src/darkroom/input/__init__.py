@@ -11,7 +11,7 @@ from darkroom.runtime import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from darkroom.input.api import input_fn
-    from darkroom.input.files import open_manifest as open_images
+    from darkroom.input.files import open_images
     from darkroom.input.loading import load
     from darkroom.input.tables.csv import make_csv_dataset
 

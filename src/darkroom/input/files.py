@@ -201,7 +201,7 @@ class ManifestSplits(NamedTuple):
     splits: dict[str, ManifestSource]
 
 
-def open_manifest(
+def open_images(
     source: AnySource,
     options: ManifestOptions | None = None,
     max_rejects: float = conversion.DEFAULT_MAX_REJECTS,
@@ -232,7 +232,7 @@ def open_manifest(
             raise DataError(
                 f"{manifest.rejected} of {manifest.rows} rows were refused, more than the "
                 f"{max_rejects:.2%} allowed. {rejects.list_rejects(folder)}",
-                f"Mend them, or give open_manifest more max_rejects. {hint}".rstrip(),
+                f"Mend them, or give open_images more max_rejects. {hint}".rstrip(),
             )
         splits = {name: _read_split(folder, manifest, name) for name in manifest.splits}
     return ManifestSplits(tuple(manifest.labels), splits)

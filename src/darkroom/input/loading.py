@@ -76,7 +76,7 @@ def load(
         OSError: There is nothing at the path, or it cannot be read.
     """
     _check_tensorflow()
-    from darkroom.input.files import is_converted, open_manifest
+    from darkroom.input.files import is_converted, open_images
     from darkroom.input.pipeline import make_eval_dataset, make_train_dataset, set_length
     from darkroom.input.records import open_dataset
 
@@ -89,7 +89,7 @@ def load(
     if converted:
         labels, sources = open_dataset(storage.absolute(source), verify, stage, cache_dir)
     else:
-        labels, sources = open_manifest(source, manifest)
+        labels, sources = open_images(source, manifest)
     input_options = InputOptions(
         image_size,
         batch_size=batch_size,

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from darkroom.runtime import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
+    from darkroom.options.conversion import ConversionOptions
     from darkroom.options.image import ImageOptions
     from darkroom.options.input import InputOptions
     from darkroom.options.manifest import ManifestOptions
     from darkroom.options.training import TrainingOptions
+    from darkroom.options.validation import ValidationOptions
 
 __all__ = [
     "ConversionOptions",

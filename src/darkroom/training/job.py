@@ -178,13 +178,13 @@ def _is_manifest(path: str) -> bool:
 
 
 def _open_manifests(data: Sequence[str], eval_data: Sequence[str]) -> _Splits:
-    from darkroom.input.files import open_manifest
+    from darkroom.input.files import open_images
     from darkroom.options.manifest import ManifestOptions
 
-    labels, splits = open_manifest(data[0])
+    labels, splits = open_images(data[0])
     evaluation = splits
     if eval_data:
-        evaluation = open_manifest(eval_data[0], ManifestOptions(labels=labels)).splits
+        evaluation = open_images(eval_data[0], ManifestOptions(labels=labels)).splits
     for name, found, path in (
         ("train", splits, data[0]),
         ("eval", evaluation, (eval_data or data)[0]),
