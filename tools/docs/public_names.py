@@ -5,8 +5,8 @@ On a page,
     ```{public-names} darkroom.input
     ```
 
-shows each name of the module's `__all__`, with signature and docstring. Of a module without one,
-the lines of the block name what is shown. It warns about what is not documented, and the strict
+shows each name of the module's `__all__`, with signature and docstring. For a module without one,
+the lines of the block are the names to show. It warns about what is not documented, and the strict
 build fails on that.
 """
 
@@ -64,7 +64,7 @@ def load_package(folder: Path) -> Any:
 
 
 def list_public_names(module: griffe.Module) -> list[str]:
-    """Lists the names of a module's `__all__`, or else the classes that it defines."""
+    """Lists the names of a module's `__all__`; without one, those of its classes."""
     if module.exports is not None:
         names = {str(name) for name in module.exports}
     else:
