@@ -36,7 +36,7 @@ COMPILE = $(COMPILE_TOOL) pyproject.toml
 .PHONY: help setup demo compile test test-core test-newest test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Make the virtual environment of the TFX line that this machine can install
 	@$(IN_TFX) -c 'import os, sys; print("Ready: source", os.path.relpath(sys.prefix) + "/bin/activate")'

@@ -35,7 +35,7 @@ _CHOICES = {
 
 @dataclass(frozen=True)
 class InputOptions:
-    """How records become batches; checked when made. docs/input.md says what each is worth.
+    """How records become batches; checked when made. docs/lab/input.md has what each is worth.
 
     Attributes:
         image_size: (height, width) in pixels.
