@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from .image_set import faulty_set, image_set  # noqa: F401
 from .records import helpers, write_dataset  # noqa: F401
+from .warm_python import warm_python  # noqa: F401
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")

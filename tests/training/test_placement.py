@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -40,20 +38,15 @@ def dataset(helpers, write_dataset):
     return write_dataset({"train": rows[:20], "eval": wrong})
 
 
-def _start(root, folder, cases, *arguments, config=None):
+def _start(warm_python, root, folder, cases, *arguments, config=None):
     cases = {name: {**OPTIONS, **values} for name, values in cases.items()}
     environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
     if config:
         environment["TF_CONFIG"] = json.dumps(config)
-    return subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(root), str(folder), json.dumps(cases), *arguments],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    return warm_python.start(SCRIPT, root, folder, json.dumps(cases), *arguments, env=environment)
 
 
-def _start_workers(root, folder, *kill):
+def _start_workers(warm_python, root, folder, *kill):
     ports = []
     for _ in range(2):
         with socket.socket() as free:
@@ -62,6 +55,7 @@ def _start_workers(root, folder, *kill):
     cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
     return [
         _start(
+            warm_python,
             root,
             folder,
             {"workers": {}},
@@ -82,7 +76,7 @@ def _assert_same(one, two):
 
 
 @pytest.mark.slow
-def test_two_devices_and_two_processes_give_what_one_gives(dataset, tmp_path):
+def test_two_devices_and_two_processes_give_what_one_gives(dataset, tmp_path, warm_python):
     cases = {
         "single": {"strategy": "one"},
         "fit": {"strategy": "mirrored", "loop": "fit"},
@@ -90,15 +84,16 @@ def test_two_devices_and_two_processes_give_what_one_gives(dataset, tmp_path):
         "split": {"strategy": "one", "model": "own_models:split"},
     }
     # At the same time as the workers, which wait for each other now and then.
-    in_one_process = _start(dataset, tmp_path, cases, "2")
+    in_one_process = _start(warm_python, dataset, tmp_path, cases, "2")
     # One kills itself in the second epoch, one batch after a checkpoint; the other cannot go on.
-    codes = [process.wait(300) for process in _start_workers(dataset, tmp_path, "1", "3")]
+    processes = _start_workers(warm_python, dataset, tmp_path, "1", "3")
+    codes = [process.wait() for process in processes]
     assert codes == [1, -signal.SIGKILL]
     history = json.loads((tmp_path / "workers" / "history.json").read_text())
     assert [entry["epoch"] for entry in history] == [1]
-    for process in _start_workers(dataset, tmp_path):
-        assert process.wait(300) == 0
-    assert in_one_process.wait(300) == 0
+    for process in _start_workers(warm_python, dataset, tmp_path):
+        assert process.wait() == 0
+    assert in_one_process.wait() == 0
     single, *others = (np.load(tmp_path / f"{name}-0.npz") for name in cases)
     assert json.loads(str(single["best_epoch"])) == 1
     for other in others:

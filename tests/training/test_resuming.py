@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -151,10 +150,9 @@ def test_several_steps_an_execution_change_nothing(dataset, tmp_path, train_stra
 
 
 @pytest.mark.slow
-def test_a_killed_process_goes_on(dataset, tmp_path, train_straight):
+def test_a_killed_process_goes_on(dataset, tmp_path, train_straight, warm_python):
     arguments = [str(dataset), str(tmp_path), json.dumps({"run": OPTIONS}), "1", "1", "3"]
-    done = subprocess.run([sys.executable, str(SCRIPT), *arguments], check=False)
-    assert done.returncode == -signal.SIGKILL
+    assert warm_python.start(SCRIPT, *arguments).wait() == -signal.SIGKILL
     assert not list(tmp_path.glob("run-*"))
     history = json.loads((tmp_path / "run" / "history.json").read_text())
     assert [entry["epoch"] for entry in history] == [1]

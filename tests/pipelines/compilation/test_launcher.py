@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local.lineage import read_latest_run
 from darkroom.pipelines.local_runner import run_locally
 
-from ..fork_server import ForkServer
+from ...warm_python import WarmPython
 from ..launcher import LOGS, Launcher, TaskRun, compile_spec, run_in_process, run_subprocess
 
 pytestmark = pytest.mark.tfx
@@ -90,13 +90,6 @@ def local_examples(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return Path(read_latest_run(str(root), config.name)["ImageToTFRecord"].outputs["examples"])
 
 
-@pytest.fixture(scope="module")
-def fork_server() -> Iterator[ForkServer]:
-    server = ForkServer()
-    yield server
-    server.close()
-
-
 def read_files(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -143,12 +136,17 @@ def check_shown(launcher: Launcher, runs: dict[str, TaskRun]) -> None:
 
 @pytest.mark.slow
 def test_all_tasks_end_green_and_write_the_local_runners_bytes(
-    make_launcher, tmp_path: Path, local_examples: Path, fork_server: ForkServer
+    make_launcher, tmp_path: Path, local_examples: Path, warm_python: WarmPython
 ):
     def run(command: list[str], environment: dict[str, str], log: Path) -> int:
         # One of them as a container starts it; the others spare themselves TFX's import.
-        whole = "image_to_tfrecord" in " ".join(command).split(".")
-        return (run_subprocess if whole else fork_server.run_command)(command, environment, log)
+        if "image_to_tfrecord" in " ".join(command).split("."):
+            return run_subprocess(command, environment, log)
+        assert command[:3] == ["python", "-m", "darkroom.components.entrypoint"]
+        with log.open("wb") as file:
+            streams = {"stdout": file.fileno(), "stderr": file.fileno()}
+            environment = {**os.environ, **environment}
+            return warm_python.start(*command[1:], env=environment, **streams).wait()
 
     launcher = make_launcher(ROOTS[0], run)
     runs = launcher.run()
