@@ -1,4 +1,4 @@
-"""Runs every target for its share of a minute; `make fuzz` runs them for longer.
+"""Runs every target on a fixed number of inputs; `make fuzz` runs them for as long as it is told.
 
 The runs start from the same inputs and the same random numbers each time. To run a fault again:
 `python tests/fuzz/fuzz_TARGET.py FILE`.
@@ -20,10 +20,9 @@ if not importlib.util.find_spec("atheris"):
     pytest.skip("atheris is not installed", allow_module_level=True)
 
 _TARGETS = sorted(path.stem for path in Path(__file__).parent.glob("fuzz_*.py"))
-_SECONDS = 60 / len(_TARGETS)
 _PROCESSES = 2
-# Even the slowest target runs a hundred inputs a second.
-_MIN_RUNS = 300
+_RUNS = 300
+_MANY_RUNS = 5_000
 
 
 def run_target(name: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -55,7 +54,7 @@ def check_run(done: subprocess.CompletedProcess[str], folder: Path) -> int:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Path, Future]]]:
     """Starts all targets, two at a time."""
-    options = (f"-max_total_time={_SECONDS:.0f}", "-seed=1")
+    options = (f"-runs={_RUNS}", "-seed=1")
     with ThreadPoolExecutor(_PROCESSES) as pool:
         started = {}
         for name in _TARGETS:
@@ -67,7 +66,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[P
 @pytest.mark.parametrize("name", _TARGETS)
 def test_no_input_is_a_fault(runs, name):
     folder, future = runs[name]
-    assert check_run(future.result(), folder) >= _MIN_RUNS
+    assert check_run(future.result(), folder) >= _RUNS
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", _TARGETS)
+def test_no_input_of_many_is_a_fault(name, tmp_path):
+    done = run_target(name, tmp_path, f"-runs={_MANY_RUNS}", "-seed=1")
+    assert check_run(done, tmp_path) >= _MANY_RUNS
 
 
 _FAULTY = """
@@ -88,7 +94,7 @@ def test_a_fault_is_found_and_shown(tmp_path, monkeypatch):
     script.write_text(_FAULTY.format(folder=str(Path(__file__).parent)))
     monkeypatch.setattr(sys.modules[__name__], "__file__", str(tmp_path / "test_fuzz.py"))
     folder = tmp_path / "work"
-    done = run_target("fuzz_faulty", folder, "-max_total_time=20", "-seed=1")
+    done = run_target("fuzz_faulty", folder, "-runs=100000", "-seed=1")
     with pytest.raises(AssertionError, match="found it") as failure:
         check_run(done, folder)
     assert "crash-" in str(failure.value)
