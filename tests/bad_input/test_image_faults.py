@@ -403,7 +403,7 @@ sandbox_child.prepare_image = prepare
 def test_a_crash_a_hang_and_an_eater_cost_their_rows(monkeypatch):
     program = sandbox._PROGRAM.replace("serve(Image", FAULTY_DECODER + "serve(Image")
     monkeypatch.setattr(sandbox, "_PROGRAM", program)
-    preparer = ImagePreparer(ImageOptions(), deadline_seconds=1)
+    preparer = ImagePreparer(ImageOptions(), deadline_seconds=5)
     good = save(make_photo(), "PNG")
 
     def prepare(data: bytes) -> str:

@@ -14,25 +14,26 @@ def run(script, **environment):
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
-        timeout=60,
         env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
-def test_importing_darkroom_is_quick_and_loads_no_engine():
+def test_importing_darkroom_loads_no_engine():
     script = """
-import sys, time
-start = time.perf_counter()
+import sys
 import darkroom
-print(time.perf_counter() - start)
 heavy = ("tensorflow", "apache_beam", "pandas", "numpy", "pyarrow", "tfx", "duckdb", "PIL", "rich")
 print(*[name for name in heavy if name in sys.modules])
 """
-    seconds, *heavy = run(script)
-    assert float(seconds) < 0.3
-    assert heavy == []
+    assert run(script) == []
+
+
+@pytest.mark.long
+def test_importing_darkroom_is_quick():
+    script = "import time; start = time.perf_counter(); import darkroom"
+    assert min(float(run(f"{script}; print(time.perf_counter() - start)")[0]) for _ in "123") < 0.3
 
 
 @pytest.mark.parametrize("imports", ["pandas, darkroom", "darkroom, pandas"])

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from darkroom.dataset.labels import (
@@ -112,10 +110,9 @@ def test_a_label_map_that_is_none_is_refused(labels, problem):
 
 
 def test_a_long_label_map_is_checked_at_once():
-    labels = [f"label {i}" for i in range(60_000)]
-    start = time.monotonic()
+    # Each with each other would take more than an hour.
+    labels = [f"label {i}" for i in range(300_000)]
     assert build_label_map([], labels) == labels
-    assert time.monotonic() - start < 2
 
 
 def test_a_label_file_round_trips():

@@ -41,7 +41,6 @@ def run(script: str) -> str:
         [sys.executable, "-W", "ignore", "-c", WITHOUT_EXTRAS + script],
         capture_output=True,
         text=True,
-        timeout=120,
         env={"PAGER": "cat"},
     )
     assert done.returncode == 0, done.stderr

@@ -41,7 +41,7 @@ def test_work_is_done_in_several_threads(crew):
     barrier = threading.Barrier(4)
     items = ((n, 1) for n in range(4))
     # Each waits for the three others.
-    crew.run(OrderedWork(items, lambda _: barrier.wait(10), lambda _: None, 8, 100))
+    crew.run(OrderedWork(items, lambda _: barrier.wait(300), lambda _: None, 8, 100))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_works_are_done_at_once_and_their_results_not_mixed(crew):
 
         def work(number):
             if number == 0:
-                both.wait(10)  # ends only if the threads spread over all three
+                both.wait(300)  # ends only if the threads spread over all three
             return name, number
 
         # Room for all items: else those that come first may keep every thread waiting for their 0.
@@ -85,7 +85,7 @@ def test_works_are_done_at_once_and_their_results_not_mixed(crew):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(300)
     assert taken == {name: [(name, n) for n in range(50)] for name in taken}
 
 
@@ -129,9 +129,9 @@ def test_closing_ends_what_is_under_way():
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert started.wait(10)
+    assert started.wait(300)
     crew.close()
-    thread.join(10)
+    thread.join(300)
     assert ended == ["the threads were stopped"]
     with pytest.raises(InterruptedError):
         crew.run(OrderedWork(iter([(1, 1)]), work, lambda _: None, 8, 100))

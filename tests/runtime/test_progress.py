@@ -225,7 +225,7 @@ def test_redirect_output_keeps_the_terminal(tmp_path):
         [sys.executable, "-c", REDIRECT, str(tmp_path / "log")], stdout=follower, stderr=follower
     ) as process:
         os.close(follower)
-        process.wait(timeout=60)
+        process.wait()
         text = os.read(leader, 10_000).decode(errors="replace")
         os.close(leader)
     assert "True" in text

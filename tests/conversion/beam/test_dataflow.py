@@ -308,10 +308,10 @@ def test_the_staged_package_installs_alone_and_writes_shards(tmp_path):
     target = str(tmp_path / "site")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     alone = ["--no-deps", "--no-index", "--no-build-isolation", "--target", target]
-    subprocess.run([*pip, *alone, package], check=True, cwd=tmp_path, timeout=120)
+    subprocess.run([*pip, *alone, package], check=True, cwd=tmp_path)
 
     worker = [sys.executable, "-I", "-c", WORKER, target, "fn", "tasks"]
-    done = subprocess.run(worker, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    done = subprocess.run(worker, capture_output=True, text=True, cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["train 2 0", "test 1 1", "[]"]
