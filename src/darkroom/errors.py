@@ -38,6 +38,20 @@ class DarkroomError(Exception):
         return (type(self), (self.message, self.hint))
 
 
+class RejectError(Exception):
+    """A row of the source cannot be used; whoever reads rows counts and lists it as a reject.
+
+    Attributes:
+        reason: Reason code.
+        detail: What is wrong, for a person.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
 class DataError(DarkroomError):
     """The data failed a check: an unusable source, too many rejects, a damaged dataset."""
 

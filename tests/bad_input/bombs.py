@@ -23,8 +23,8 @@ from pathlib import Path
 
 from PIL import Image, features
 
+from darkroom.errors import RejectError
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.headers import ImageError
 from darkroom.options.image import ImageOptions
 
 DEADLINE_SECONDS = 2.0
@@ -174,7 +174,7 @@ def measure(folder: Path) -> dict[str, object]:
         try:
             image = preparer.prepare(path.read_bytes())
             return path.name, f"{image.width} x {image.height}"
-        except ImageError as error:
+        except RejectError as error:
             return path.name, f"{error.reason}: {error.detail}"
 
     # Each twice in a row, so that both threads have the same one at the same time.

@@ -16,8 +16,7 @@ from darkroom import storage
 from darkroom.audit.contact_sheet import format_csv, inspect
 from darkroom.cli.commands import main
 from darkroom.conversion.convert import convert
-from darkroom.errors import DataError
-from darkroom.manifest.cells import RowError
+from darkroom.errors import DataError, RejectError
 from darkroom.manifest.locations import check_form
 from darkroom.manifest.sources import open_sources
 
@@ -380,7 +379,7 @@ def test_windows_paths_cost_their_rows(plan, tmp_path):
 def test_in_a_store_a_backslash_is_a_character(monkeypatch):
     monkeypatch.setattr(storage, "exists", lambda path: pytest.fail("it was looked up"))
     check_form("x\\a.jpg", "gs://bucket/x\\a.jpg")
-    with pytest.raises(RowError, match="a path of Windows"):
+    with pytest.raises(RejectError, match="a path of Windows"):
         check_form("C:\\a.jpg", "gs://bucket/C:\\a.jpg")
 
 

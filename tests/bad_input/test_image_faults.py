@@ -15,9 +15,9 @@ from PIL import Image, ImageCms, features
 from darkroom.conversion.convert import convert
 from darkroom.dataset.index import read_index
 from darkroom.dataset.rejects import HINTS
+from darkroom.errors import RejectError
 from darkroom.images import sandbox
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.headers import ImageError
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
 
@@ -409,7 +409,7 @@ def test_a_crash_a_hang_and_an_eater_cost_their_rows(monkeypatch):
     def prepare(data: bytes) -> str:
         try:
             return preparer.prepare(data).format
-        except ImageError as error:
+        except RejectError as error:
             return error.reason
 
     found = [prepare(good + end) for end in (b"", b"CRASH", b"HANGS", b"EATER", b"")]

@@ -15,7 +15,7 @@ from PIL import features as pillow_features
 from darkroom.conversion.convert import convert
 from darkroom.dataset.example import encode_example
 from darkroom.dataset.tfrecord import RecordWriter
-from darkroom.images.headers import ImageError
+from darkroom.errors import RejectError
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
 
@@ -138,7 +138,7 @@ def test_what_tensorflow_cannot_decode_is_never_written(photo, kind):
     for data in damaged:
         try:
             image = prepare_image(data, ImageOptions())
-        except ImageError:
+        except RejectError:
             continue
         accepted += 1
         tf.io.decode_image(image.encoded, channels=3, expand_animations=False)
@@ -155,7 +155,7 @@ def test_a_png_whose_checksums_are_right_and_pixels_are_not_is_never_written(pho
         damaged[place] ^= 1 << place % 8
         try:
             image = prepare_image(_mend_checksums(damaged), ImageOptions())
-        except ImageError:
+        except RejectError:
             refused += 1
             continue
         tf.io.decode_image(image.encoded, channels=3, expand_animations=False)

@@ -1,4 +1,4 @@
-"""The parsers of image headers: any bytes have an answer, or are refused by ImageError."""
+"""The parsers of image headers: any bytes have an answer, or are refused by RejectError."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import harness
 import image_seeds
 
 with atheris.instrument_imports(include=["darkroom"]):
+    from darkroom.errors import RejectError
     from darkroom.images import headers
 
 
@@ -31,7 +32,7 @@ def check(data: bytes) -> None:
         damage = headers.find_png_damage(data)
         assert damage is None or damage
         headers.is_plain_png(data)
-    except headers.ImageError:
+    except RejectError:
         pass
 
 

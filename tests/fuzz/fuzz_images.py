@@ -1,4 +1,4 @@
-"""Preparing an image: any bytes are an image that stays as it is, or are refused by ImageError."""
+"""Preparing an image: any bytes are an image that stays as it is, or are refused by RejectError."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import harness
 import image_seeds
 
 with atheris.instrument_imports(include=["darkroom"]):
+    from darkroom.errors import RejectError
     from darkroom.images import memory
     from darkroom.images import prepare as images
 
@@ -59,7 +60,7 @@ def answer(function: Callable[..., _Answer], data: bytes, options: images.ImageO
     """Returns what a function returns, or reason and detail of its refusal."""
     try:
         return function(data, options)
-    except images.ImageError as error:
+    except RejectError as error:
         return error.reason, error.detail
 
 

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from darkroom.errors import RejectError
 from darkroom.images import decoders, sandbox
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.headers import ImageError
 from darkroom.images.memory import MemoryBudget, MemoryNeededError, Need
 from darkroom.images.prepare import prepare_image, prepare_plain
 from darkroom.images.sandbox import DecoderProcess, DecoderStartError
@@ -95,7 +95,7 @@ def find_children() -> list[int]:
 
 
 def refuse(preparer: ImagePreparer, data: bytes) -> tuple[str, str]:
-    with pytest.raises(ImageError) as error:
+    with pytest.raises(RejectError) as error:
         preparer.prepare(data)
     return error.value.reason, error.value.detail
 

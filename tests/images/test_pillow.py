@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image, features
 
-from darkroom.images.headers import ImageError
+from darkroom.errors import RejectError
 from darkroom.images.memory import MemoryNeededError
 from darkroom.images.pillow import decode, read_header
 from darkroom.images.pixels import turn_upright
@@ -49,7 +49,7 @@ def test_a_damaged_file_is_refused_and_raises_nothing_else(photo, kind):
             data = data[: chance.randrange(8, len(data))]
         try:
             prepare_image(bytes(data), ImageOptions())
-        except ImageError as error:
+        except RejectError as error:
             reasons.add(error.reason)
     assert reasons <= {
         "not_an_image",
@@ -87,14 +87,14 @@ def test_modern_formats_are_laid_upright(photo, kind, orientation):
 
 def test_heic_without_its_extra_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pillow_heif.HeifImagePlugin", None)
-    with pytest.raises(ImageError, match="extra 'heic'") as error:
+    with pytest.raises(RejectError, match="extra 'heic'") as error:
         prepare_image(b"\0\0\0\x18ftypheic" + bytes(40), ImageOptions())
     assert error.value.reason == "unsupported_format"
 
 
 def test_avif_with_an_older_pillow_names_the_version(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL.AvifImagePlugin", None)
-    with pytest.raises(ImageError, match=r"version 11\.3") as error:
+    with pytest.raises(RejectError, match=r"version 11\.3") as error:
         prepare_image(b"\0\0\0\x18ftypavif" + bytes(40), ImageOptions())
     assert error.value.reason == "unsupported_format"
 
@@ -106,7 +106,7 @@ def test_only_the_reader_of_the_format_is_asked(photo, monkeypatch):
         Image, "open", lambda file, formats: asked.append(formats) or real(file, formats=formats)
     )
     decode(save(photo, "TIFF"), "tiff")
-    with pytest.raises(ImageError):
+    with pytest.raises(RejectError):
         decode(save(photo, "BMP"), "tiff")
     assert asked == [["TIFF"], ["TIFF"]]
 
@@ -114,7 +114,7 @@ def test_only_the_reader_of_the_format_is_asked(photo, monkeypatch):
 def test_a_detail_is_the_same_each_time(photo):
     details = set()
     for _ in range(3):
-        with pytest.raises(ImageError) as error:
+        with pytest.raises(RejectError) as error:
             decode(b"GIF89a" + bytes(40), "gif")
         details.add(error.value.detail)
     assert details == {"its header is not one of GIF, or is damaged"}
@@ -143,7 +143,7 @@ def test_a_format_that_pillow_was_not_built_with_is_named(photo, monkeypatch):
     data = save(photo, "WEBP")
     Image.init()
     monkeypatch.delitem(Image.OPEN, "WEBP")
-    with pytest.raises(ImageError, match="this Pillow was built without WEBP") as error:
+    with pytest.raises(RejectError, match="this Pillow was built without WEBP") as error:
         decode(data, "webp")
     assert error.value.reason == "unsupported_format"
 
@@ -151,6 +151,6 @@ def test_a_format_that_pillow_was_not_built_with_is_named(photo, monkeypatch):
 def test_a_bomb_that_pillow_itself_refuses_is_too_large(photo):
     data = bytearray(save(photo, "BMP"))
     data[18:26] = (40_000).to_bytes(4, "little") * 2
-    with pytest.raises(ImageError) as error:
+    with pytest.raises(RejectError) as error:
         decode(bytes(data), "bmp")
     assert error.value.reason == "too_large"

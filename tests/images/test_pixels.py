@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms, ImageOps
 
+from darkroom.errors import RejectError
 from darkroom.images import pixels
-from darkroom.images.headers import ImageError
 from darkroom.images.pixels import convert_profile, convert_to_rgb, encode, shrink, turn_upright
 
 CORNERS = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
@@ -36,7 +36,7 @@ def test_sixteen_bits_with_a_transparent_value_become_eight_on_white():
 
 @pytest.mark.parametrize("mode", ["F", "I"])
 def test_pixels_without_a_range_are_refused(mode):
-    with pytest.raises(ImageError, match=f"mode {mode} .32 bits. have no known range") as error:
+    with pytest.raises(RejectError, match=f"mode {mode} .32 bits. have no known range") as error:
         convert_to_rgb(Image.new(mode, (2, 2)), [])
     assert error.value.reason == "unsupported_format"
 

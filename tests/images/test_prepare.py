@@ -12,8 +12,7 @@ import pytest
 import simplejpeg
 from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 
-from darkroom.errors import UsageError
-from darkroom.images.headers import ImageError
+from darkroom.errors import RejectError, UsageError
 from darkroom.images.memory import MAX_PIXELS
 from darkroom.images.pixels import hash_pixels, measure_luminance
 from darkroom.images.prepare import prepare_image
@@ -42,7 +41,7 @@ def _decode(data: bytes) -> np.ndarray:
 
 
 def _refuse(data: bytes, options: ImageOptions = FULL) -> tuple[str, str]:
-    with pytest.raises(ImageError) as error:
+    with pytest.raises(RejectError) as error:
         prepare_image(data, options)
     return error.value.reason, error.value.detail
 

@@ -11,7 +11,7 @@ from darkroom.dataset import example
 from darkroom.dataset.index import IndexRow
 from darkroom.dataset.rejects import CONVERT_STAGE, Reject
 from darkroom.dataset.tfrecord import frame_record
-from darkroom.images.headers import ImageError
+from darkroom.errors import RejectError
 from darkroom.images.prepare import PreparedImage
 from darkroom.manifest.table import ManifestRow
 
@@ -44,7 +44,7 @@ def encode_rows(rows: Iterable[ManifestRow], read: ReadImage | None) -> EncodedR
     for row in rows:
         encoded.num_rows += 1
         image = read(row.uri) if read else None
-        if isinstance(image, ImageError):
+        if isinstance(image, RejectError):
             encoded.rejects.append(_make_reject(row, image))
             continue
         sha256 = hashlib.sha256(image.encoded).hexdigest() if image else None
@@ -104,7 +104,7 @@ def _index_row(row: ManifestRow, image: PreparedImage | None, sha256: str | None
     )
 
 
-def _make_reject(row: ManifestRow, error: ImageError) -> Reject:
+def _make_reject(row: ManifestRow, error: RejectError) -> Reject:
     return Reject(
         row.row,
         row.uri,

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from darkroom import storage
-from darkroom.errors import TransientStorageError
+from darkroom.errors import RejectError, TransientStorageError
 from darkroom.images.access import describe_failure
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.headers import ImageError
 from darkroom.images.prepare import MAX_IMAGE_BYTES, PreparedImage
 from darkroom.images.sandbox import DecoderStartError
 from darkroom.manifest.table import ManifestRow
@@ -33,7 +32,7 @@ _MAX_BYTES_IN_FLIGHT = 64 << 20  # of each shard
 _UNKNOWN_BYTES = 1 << 20
 
 Batch = list[ManifestRow]
-ReadImage = Callable[[str], PreparedImage | ImageError]
+ReadImage = Callable[[str], PreparedImage | RejectError]
 _Out = TypeVar("_Out")
 
 
@@ -93,12 +92,12 @@ class ImageReaders:
         for crew, _ in (self._local, self._remote):
             crew.close()
 
-    def _read(self, uri: str) -> PreparedImage | ImageError:
+    def _read(self, uri: str) -> PreparedImage | RejectError:
         if self._stopped.is_set():
             raise InterruptedError("reading was stopped")
         try:
             return self._preparer.prepare(storage.read_bytes(uri, MAX_IMAGE_BYTES))
-        except ImageError as error:
+        except RejectError as error:
             return error
         except (TransientStorageError, DecoderStartError, InterruptedError):
             raise  # this says nothing of the image, which must not be refused for it

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
-from darkroom.errors import AccessError, StorageError, TransientStorageError
-from darkroom.images.headers import ImageError
+from darkroom.errors import AccessError, RejectError, StorageError, TransientStorageError
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.storage import FileTooLargeError, NotAFileError
 
 PROBED_IMAGES = 16
 
 
-def describe_failure(error: OSError | ValueError) -> ImageError:
+def describe_failure(error: OSError | ValueError) -> RejectError:
     """Returns the reason why an image file could not be read.
 
     Args:
@@ -23,20 +22,20 @@ def describe_failure(error: OSError | ValueError) -> ImageError:
             the image, and must not cost its row.
     """
     if isinstance(error, FileNotFoundError):
-        return ImageError("missing", "there is no such file")
+        return RejectError("missing", "there is no such file")
     if isinstance(error, AccessError):
-        return ImageError("permission_denied", error.message)
+        return RejectError("permission_denied", error.message)
     if isinstance(error, PermissionError):
-        return ImageError("permission_denied", "the file, or a folder above it, may not be read")
+        return RejectError("permission_denied", "the file, or a folder above it, may not be read")
     # A socket cannot even be opened.
     is_socket = isinstance(error, OSError) and error.errno == errno.ENXIO
     if is_socket or isinstance(error, NotAFileError | IsADirectoryError | NotADirectoryError):
-        return ImageError("not_a_file", "it is a folder, a device, a pipe or a socket")
+        return RejectError("not_a_file", "it is a folder, a device, a pipe or a socket")
     if isinstance(error, FileTooLargeError):
-        return ImageError("too_large", f"it has more than {MAX_IMAGE_BYTES:,} bytes")
+        return RejectError("too_large", f"it has more than {MAX_IMAGE_BYTES:,} bytes")
     if isinstance(error, OSError) and error.errno == errno.ELOOP:
-        return ImageError("link_loop", "it is a symbolic link that leads back to itself")
-    return ImageError("unreadable", str(error))
+        return RejectError("link_loop", "it is a symbolic link that leads back to itself")
+    return RejectError("unreadable", str(error))
 
 
 def check_access(uris: Sequence[str]) -> None:

@@ -46,7 +46,7 @@ class ImagePreparer:
         """Returns what is written for the bytes of an image file.
 
         Raises:
-            ImageError: The bytes are no image, damaged, of an unsupported kind or too large; or
+            RejectError: The bytes are no image, damaged, of an unsupported kind or too large; or
                 they made the decoder crash, hang or run out of memory.
             DecoderStartError: The process for decoding cannot be started.
             InterruptedError: `close` was called.

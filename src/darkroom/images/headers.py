@@ -47,15 +47,6 @@ _ADAM7 = (
 _INFLATED_BYTES = 1 << 16
 
 
-class ImageError(Exception):
-    """An image cannot be used: the reason code, and what is wrong, for a person."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-        self.detail = detail
-
-
 def sniff_format(data: bytes) -> str | None:
     """Returns the format of an image by its first bytes, or None when it is none that we know."""
     for magic, name in _MAGIC:

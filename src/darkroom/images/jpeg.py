@@ -7,7 +7,8 @@ import re
 import numpy as np
 import simplejpeg
 
-from darkroom.images.headers import ImageError, has_jpeg_end
+from darkroom.errors import RejectError
+from darkroom.images.headers import has_jpeg_end
 from darkroom.images.pixels import Pixels
 
 # What libjpeg says when pixels are missing, and when it came to the end of a whole image.
@@ -41,7 +42,7 @@ def decode_sound_jpeg(data: bytes, channels: int) -> Pixels | None:
         # Only what the decoder found first, so the end of the file is looked for here.
         found = str(error)
     if _MISSING_PIXELS.search(found) or not has_jpeg_end(data):
-        raise ImageError("truncated", found)
+        raise RejectError("truncated", found)
     if not found.endswith(_BEFORE_END):
         return None
     return np.asarray(

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import NamedTuple
 
-from darkroom.images.headers import JPEG, PNG, ImageError
+from darkroom.errors import RejectError
+from darkroom.images.headers import JPEG, PNG
 
 # A JPEG of this many pixels takes 192 MiB as RGB.
 MAX_PIXELS = 1 << 26
@@ -58,10 +59,10 @@ def check_num_pixels(height: int, width: int) -> None:
     """Checks that an image may be decoded.
 
     Raises:
-        ImageError: It has too many pixels.
+        RejectError: It has too many pixels.
     """
     if height * width > MAX_PIXELS:
-        raise ImageError(
+        raise RejectError(
             "too_large", f"{width} x {height} pixels are more than {MAX_PIXELS:,} together"
         )
 
@@ -89,7 +90,7 @@ def check_need(num_pixels: int, num_bytes: int, size_bytes: int) -> Need:
         size_bytes: Length of its file.
 
     Raises:
-        ImageError: It is a decompression bomb.
+        RejectError: It is a decompression bomb.
     """
     if 3 * num_pixels <= _BOMB_RATIO * size_bytes:
         return Need(num_bytes, num_bytes)
@@ -99,7 +100,7 @@ def check_need(num_pixels: int, num_bytes: int, size_bytes: int) -> Need:
             f"that decompress more than 1 : {_BOMB_RATIO} get {_BOMB_BYTES >> 20} MiB of memory, "
             f"and it takes {num_bytes >> 20:,}"
         )
-        raise ImageError("too_large", text)
+        raise RejectError("too_large", text)
     return Need(num_bytes, 2 * num_bytes)
 
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from PIL import Image, UnidentifiedImageError
 
-from darkroom.images.headers import JPEG, PNG, ImageError, parse_webp_size
+from darkroom.errors import RejectError
+from darkroom.images.headers import JPEG, PNG, parse_webp_size
 from darkroom.images.memory import (
     MemoryNeededError,
     Reserve,
@@ -80,7 +81,7 @@ def read_header(data: bytes, source_format: str) -> Header:
     """Returns what an image file says of itself, undecoded.
 
     Raises:
-        ImageError: The file is damaged.
+        RejectError: The file is damaged.
     """
     with _open(data, source_format) as image:
         channels = len(image.getbands())
@@ -96,7 +97,7 @@ def decode(data: bytes, source_format: str, reserve: Reserve = reserve_nothing) 
         reserve: Called with the memory that it takes, before it takes it.
 
     Raises:
-        ImageError: The file is damaged, of an unsupported kind or too large.
+        RejectError: The file is damaged, of an unsupported kind or too large.
     """
     changes = [] if source_format in (JPEG, PNG) else [f"format:{source_format}"]
     if source_format == "webp":  # opening one takes the memory for its canvas already
@@ -149,19 +150,21 @@ def _open(data: bytes, source_format: str) -> Iterator[Any]:
     try:
         with Image.open(io.BytesIO(data), formats=[reader]) as image:
             yield image
-    except (ImageError, MemoryNeededError):
+    except (RejectError, MemoryNeededError):
         raise
     except MemoryError as error:
-        raise ImageError("decoder_memory", "it takes more memory than its size asks for") from error
+        raise RejectError(
+            "decoder_memory", "it takes more memory than its size asks for"
+        ) from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise ImageError("too_large", str(error)) from None
+        raise RejectError("too_large", str(error)) from None
     except UnidentifiedImageError:
         text = f"its header is not one of {reader}, or is damaged"
-        raise ImageError("undecodable", text) from None
+        raise RejectError("undecodable", text) from None
     except Exception as error:  # noqa: BLE001  there is no telling what it raises
         text = f"{type(error).__name__}: {error}"
         reason = "truncated" if "truncated" in text.lower() else "undecodable"
-        raise ImageError(reason, text) from None
+        raise RejectError(reason, text) from None
 
 
 def _load_reader(source_format: str) -> str:
@@ -173,4 +176,4 @@ def _load_reader(source_format: str) -> str:
         is_supported = False
     if is_supported and name in Image.OPEN:
         return name
-    raise ImageError("unsupported_format", _MISSING.get(source_format, _NO_READER).format(name))
+    raise RejectError("unsupported_format", _MISSING.get(source_format, _NO_READER).format(name))

@@ -13,7 +13,8 @@ import simplejpeg
 import xxhash
 from PIL import Image, ImageCms
 
-from darkroom.images.headers import JPEG, ImageError
+from darkroom.errors import RejectError
+from darkroom.images.headers import JPEG
 
 # `image/format` of pixels as they are; no file has this format.
 RAW = "RAW"
@@ -48,7 +49,7 @@ def convert_to_rgb(image: Any, changes: list[str]) -> Pixels:
     the image's profile; those of an RGB image with a profile are left for `convert_profile`.
 
     Raises:
-        ImageError: The pixels are of a kind that is not supported.
+        RejectError: The pixels are of a kind that is not supported.
     """
     changes += [code for code in _name_conversion(image) if code not in changes]
     return _map_strips(image, _convert)
@@ -72,7 +73,7 @@ def _name_conversion(image: Any) -> Iterator[str]:
             if mode in ("I", "F")
             else "are not supported"
         )
-        raise ImageError("unsupported_format", what)
+        raise RejectError("unsupported_format", what)
 
 
 def _has_16_bits(image: Any) -> bool:

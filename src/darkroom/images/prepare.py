@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from darkroom.errors import RejectError
 from darkroom.images import pillow
 from darkroom.images.headers import (
     JPEG,
     PNG,
-    ImageError,
     describe_bytes,
     find_png_damage,
     is_plain_png,
@@ -105,7 +105,7 @@ def prepare_image(
         reserve: A context for the memory that it takes, entered before it takes it.
 
     Raises:
-        ImageError: The bytes are no image, damaged, of an unsupported kind or too large.
+        RejectError: The bytes are no image, damaged, of an unsupported kind or too large.
     """
     source_format = _sniff(data)
     if source_format == JPEG:
@@ -128,7 +128,7 @@ def prepare_plain(
         What is written; None when the image takes more than that.
 
     Raises:
-        ImageError: As by `prepare_image`.
+        RejectError: As by `prepare_image`.
     """
     source_format = _sniff(data)
     if source_format == JPEG:
@@ -139,10 +139,10 @@ def prepare_plain(
 
 def _sniff(data: bytes) -> str:
     if not data:
-        raise ImageError("empty", "the file has no bytes")
+        raise RejectError("empty", "the file has no bytes")
     source_format = sniff_format(data)
     if source_format is None:
-        raise ImageError("not_an_image", describe_bytes(data))
+        raise RejectError("not_an_image", describe_bytes(data))
     return source_format
 
 
@@ -193,7 +193,7 @@ def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> Prepar
     check_num_pixels(*parse_png_size(data))
     if options.checks == CHECKS_FULL:
         if damage := find_png_damage(data):
-            raise ImageError("truncated" if "early" in damage else "undecodable", damage)
+            raise RejectError("truncated" if "early" in damage else "undecodable", damage)
     elif kept := _keep_plain_png(data, options):
         return kept
     decoded = pillow.decode(data, PNG, reserve)

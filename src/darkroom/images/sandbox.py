@@ -14,8 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from darkroom.errors import DarkroomError
-from darkroom.images.headers import ImageError
+from darkroom.errors import DarkroomError, RejectError
 from darkroom.images.memory import TRIM_BYTES, MemoryNeededError, Need
 from darkroom.images.prepare import PreparedImage
 from darkroom.images.sandbox_child import ANSWER, REQUEST, decode_image, read_exactly
@@ -88,7 +87,7 @@ class DecoderProcess:
             granted_bytes: Memory that it may take.
 
         Raises:
-            ImageError: As by `prepare_image`; or `decoder_crash`, `decoder_timeout`,
+            RejectError: As by `prepare_image`; or `decoder_crash`, `decoder_timeout`,
                 `decoder_memory`: what the image did to its decoder.
             MemoryNeededError: It takes more memory than that.
             DecoderStartError: There is no other process to be had.
@@ -98,7 +97,7 @@ class DecoderProcess:
             is_fresh = self._process is None
             try:
                 return self._prepare_once(data, granted_bytes)
-            except ImageError as error:
+            except RejectError as error:
                 if is_fresh or error.reason not in ("decoder_crash", "decoder_memory"):
                     raise
             # It may have been the images before this one: no verdict depends on those.
@@ -119,17 +118,17 @@ class DecoderProcess:
             if "need" in answer:
                 raise MemoryNeededError(Need(*map(int, answer["need"])))
             if "error" in answer:
-                raise ImageError(*map(str, answer["error"]))
+                raise RejectError(*map(str, answer["error"]))
             return decode_image(answer, encoded, data)
         except TimeoutError:
             self._stop()
             text = f"decoding it took more than {self._deadline_seconds:g} s and was stopped"
-            raise ImageError("decoder_timeout", text) from None
+            raise RejectError("decoder_timeout", text) from None
         except (EOFError, OSError, LookupError, TypeError, ValueError):
             how = self._stop(_END_SECONDS)
             if self._is_closed:
                 raise InterruptedError("decoding was stopped") from None
-            raise ImageError("decoder_crash", f"its decoder {how}") from None
+            raise RejectError("decoder_crash", f"its decoder {how}") from None
 
     def _exchange(self, data: bytes, granted_bytes: int) -> tuple[dict[str, Any], bytes]:
         connection = self._connection or self._start()

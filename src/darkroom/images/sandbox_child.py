@@ -28,7 +28,7 @@ from typing import Any
 
 from PIL import Image
 
-from darkroom.images.headers import ImageError
+from darkroom.errors import RejectError
 from darkroom.images.memory import MAX_PIXELS, TRIM_BYTES, MemoryNeededError, Need, trim_memory
 from darkroom.images.prepare import PreparedImage, prepare_image
 from darkroom.options.image import ImageOptions
@@ -115,7 +115,7 @@ def _answer(data: bytes, options: ImageOptions, granted: int) -> tuple[bytes, by
         return encode_image(prepare_image(data, options, check_grant), data)
     except MemoryNeededError as error:
         return json.dumps({"need": error.need}).encode(), b""
-    except ImageError as error:
+    except RejectError as error:
         return json.dumps({"error": [error.reason, error.detail]}).encode(), b""
     except MemoryError:
         text = "it takes more memory than its size asks for"

@@ -6,30 +6,22 @@ from typing import Any
 
 from darkroom.dataset import labels
 from darkroom.dataset.schema import Kind, parse_input
+from darkroom.errors import RejectError
 
 MAX_INTEGER_LABEL = 65_535
-
-
-class RowError(Exception):
-    """A row cannot be used: the reason code and what is wrong, for a person."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-        self.detail = detail
 
 
 def as_text(value: Any) -> str:
     """Returns a cell as text; none is the empty text.
 
     Raises:
-        RowError: It holds a NUL.
+        RejectError: It holds a NUL.
     """
     if value is None:
         return ""
     text = value if isinstance(value, str) else str(value)
     if "\0" in text:
-        raise RowError("nul_byte", "a cell holds a NUL byte")
+        raise RejectError("nul_byte", "a cell holds a NUL byte")
     return text
 
 
@@ -37,31 +29,33 @@ def check_unicode(text: str) -> None:
     """Checks that `text` can be stored: names of files may be any bytes, JSON any code unit.
 
     Raises:
-        RowError: It has no form in UTF-8.
+        RejectError: It has no form in UTF-8.
     """
     if text.isascii():
         return
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise RowError("not_unicode", "the name is not UTF-8") from None
+        raise RejectError("not_unicode", "the name is not UTF-8") from None
 
 
 def parse_label(text: str) -> str:
     """Returns the label that a cell holds.
 
     Raises:
-        RowError: It is empty, too long, or has characters that break a label file or are not seen.
+        RejectError: It is empty, too long, or has invisible or line-breaking characters.
     """
     label = labels.normalise_label(text)
     if not label:
-        raise RowError("empty_label", "the label cell is empty")
+        raise RejectError("empty_label", "the label cell is empty")
     if len(label) > labels.MAX_LABEL_CHARACTERS:
         limit = f"{labels.MAX_LABEL_CHARACTERS:,}"
-        raise RowError("bad_label", f"the label has more than {limit} characters: {label:.40}...")
+        raise RejectError(
+            "bad_label", f"the label has more than {limit} characters: {label:.40}..."
+        )
     if not labels.is_printable(label):
         shown = f"{label!r:.200}"
-        raise RowError("bad_label", f"the label holds control or invisible characters: {shown}")
+        raise RejectError("bad_label", f"the label holds control or invisible characters: {shown}")
     return label
 
 
@@ -69,11 +63,11 @@ def parse_integer_label(label: str) -> str:
     """Returns the number that a label is, as text without leading zeros.
 
     Raises:
-        RowError: It is no number, or one too large for a class.
+        RejectError: It is no number, or one too large for a class.
     """
     if not label.isascii() or not label.isdigit() or int(label) > MAX_INTEGER_LABEL:
         expected = f"a whole number from 0 to {MAX_INTEGER_LABEL}"
-        raise RowError("bad_value", f"the label {label!r} is not {expected}")
+        raise RejectError("bad_value", f"the label {label!r} is not {expected}")
     return str(int(label))
 
 
@@ -81,7 +75,7 @@ def parse_value(name: str, value: Any, kind: Kind) -> int | float | str | None:
     """Returns the value of an input column.
 
     Raises:
-        RowError: The cell does not hold a value of `kind`.
+        RejectError: The cell does not hold a value of `kind`.
     """
     if value is None:
         return None
@@ -91,5 +85,5 @@ def parse_value(name: str, value: Any, kind: Kind) -> int | float | str | None:
             parsed.encode()
     except ValueError:
         problem = f"column {name!r}: expected {kind.value}, got {str(value)!r:.80}"
-        raise RowError("bad_value", problem) from None
+        raise RejectError("bad_value", problem) from None
     return parsed

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from darkroom import storage
-from darkroom.manifest.cells import RowError
+from darkroom.errors import RejectError
 from darkroom.storage import uris
 
 _WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
@@ -21,17 +21,17 @@ def check_form(cell: str, uri: str) -> None:
         uri: What it was resolved to. A file of that very name is right, even with a `\` in it.
 
     Raises:
-        RowError: It does.
+        RejectError: It does.
     """
     if (":" not in cell and "\\" not in cell) or uris.has_scheme(cell):
         return
     if cell.startswith("data:"):
-        raise RowError("unsupported_scheme", "the cell holds data, not the path of a file")
+        raise RejectError("unsupported_scheme", "the cell holds data, not the path of a file")
     # In a store a name may hold any character, and looking it up is a request.
     is_remote = storage.is_remote(uri)
     is_foreign = _WINDOWS_DRIVE.match(cell) or ("\\" in cell and not is_remote)
     if is_foreign and (is_remote or not storage.exists(uri)):
-        raise RowError("windows_path", "this is a path of Windows, which means nothing here")
+        raise RejectError("windows_path", "this is a path of Windows, which means nothing here")
 
 
 def check_inside(uri: str, roots: Iterable[str]) -> None:
@@ -42,7 +42,7 @@ def check_inside(uri: str, roots: Iterable[str]) -> None:
         roots: What `resolve_roots` returned; none allows everything.
 
     Raises:
-        RowError: It does not.
+        RejectError: It does not.
     """
     roots = tuple(roots)
     if not roots:
@@ -50,4 +50,4 @@ def check_inside(uri: str, roots: Iterable[str]) -> None:
     real = uris.resolve_uri(uri) if storage.is_remote(uri) else os.path.realpath(uri)
     if not any(real.startswith(f"{root.rstrip('/')}/") for root in roots):
         where = "" if real == uri else f" (it leads to {real})"
-        raise RowError("outside_root", f"it lies outside the allowed folders{where}")
+        raise RejectError("outside_root", f"it lies outside the allowed folders{where}")

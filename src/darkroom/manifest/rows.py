@@ -11,9 +11,8 @@ from darkroom import storage
 from darkroom.dataset import keys, labels, splits
 from darkroom.dataset.rejects import MANIFEST_STAGE, Reject
 from darkroom.dataset.schema import Schema
-from darkroom.errors import DataError
+from darkroom.errors import DataError, RejectError
 from darkroom.manifest.cells import (
-    RowError,
     as_text,
     check_unicode,
     parse_integer_label,
@@ -110,7 +109,7 @@ class _RowParser:
             return None
         try:
             extra = self._parse_inputs(values) if self._inputs else _NO_EXTRA
-        except RowError:
+        except RejectError:
             return None
         if path.startswith("/"):
             uri, identity = path, uris.relative_identity(path, self._base)
@@ -135,9 +134,9 @@ class _RowParser:
                 key = keys.make_key(identity)
                 extra = self._parse_inputs(values)
             if isinstance(item, BadRow):
-                raise RowError(item.reason, item.detail)
+                raise RejectError(item.reason, item.detail)
             label = self._parse_label(values)
-        except RowError as error:
+        except RejectError as error:
             uri = uri or self._show(values, self._image) or ""
             label = self._show(values, self._label)
             extra = extra or {name: values[place] for name, _, place in self._inputs if values}
@@ -178,11 +177,11 @@ class _RowParser:
             return "", ""
         cell = storage.local_path(as_text(values[self._image]).strip())
         if not cell:
-            raise RowError("no_image", "the image cell is empty")
+            raise RejectError("no_image", "the image cell is empty")
         if uris.has_scheme(cell):
             scheme = cell.partition("://")[0]
             if scheme not in ALLOWED_SCHEMES:
-                raise RowError("unsupported_scheme", f"{scheme}:// is none of {ALLOWED_SCHEMES}")
+                raise RejectError("unsupported_scheme", f"{scheme}:// is none of {ALLOWED_SCHEMES}")
         elif not cell.startswith("/"):
             if not self._base:
                 # A frame has no folder: its relative paths identify its images as they stand.
@@ -222,7 +221,7 @@ class _RowParser:
             if self._source.schema.has_integer_labels:
                 label = parse_integer_label(label)
             elif self._known_labels and label not in self._known_labels:
-                raise RowError("unknown_label", f"the label map does not have {label!r}")
+                raise RejectError("unknown_label", f"the label map does not have {label!r}")
             if len(self._parsed_labels) < _MAX_PARSED_LABELS:
                 self._parsed_labels[text] = label
         return label

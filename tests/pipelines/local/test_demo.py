@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from darkroom.errors import MissingExtraError
-from darkroom.images.headers import ImageError
+from darkroom.errors import MissingExtraError, RejectError
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
 from darkroom.pipelines.local.demo import (
@@ -37,7 +36,7 @@ def outcome(root, path):
         image = prepare_image((root / path).read_bytes(), ImageOptions())
     except FileNotFoundError:
         return "missing"
-    except ImageError as error:
+    except RejectError as error:
         return error.reason
     return image.pixel_hash, image.changes
 

@@ -9,8 +9,8 @@ from contextlib import closing
 
 from PIL import Image
 
+from darkroom.errors import RejectError
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.headers import ImageError
 from darkroom.options.image import ImageOptions
 
 THUMBNAIL_PIXELS = 96
@@ -37,7 +37,7 @@ def make_thumbnail(data: bytes, preparer: ImagePreparer) -> str:
             # A JPEG is decoded at an eighth, a quarter or half of its size, as far as it can be.
             image.draft("RGB", (2 * THUMBNAIL_PIXELS, 2 * THUMBNAIL_PIXELS))
             small = _resize(image.convert("RGB"))
-    except (ImageError, OSError, SyntaxError, Image.DecompressionBombError) as error:
+    except (RejectError, OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"No thumbnail: {error}") from error
     pixels = Image.frombytes("RGB", small.size, small.tobytes())  # Leaves all metadata behind.
     buffer = io.BytesIO()
