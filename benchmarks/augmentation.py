@@ -2,10 +2,10 @@
 
     python benchmarks/augmentation.py [--images 512] [--rounds 5]
 
-Runs tf.data pipelines with two threads over images of 224 x 224 pixels in memory: with nothing,
-with a step before images are batched, and with the same step after it, in turn. Quoted are medians
-of the processor time, of both threads together, that an image takes beyond what it takes with
-nothing. It is steadier than the clock where others work, too; two free cores take half as long.
+Runs tf.data pipelines with two threads over images of 224 x 224 pixels in memory, in turn: without
+a step, with a step before images are batched, and with the same step after batching. It prints
+medians of the processor time (of both threads together) that an image takes beyond the time without
+a step. On a shared machine this is steadier than the clock; two free cores take half as long.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def compare(count: int, rounds: int) -> None:
     for _ in range(rounds + 1):
         for key, pipeline in pipelines.items():
             times[key].append(measure_cost(pipeline, count))
-    # The first round is for warming up.
+    # The first round warms up.
     costs = {key: statistics.median(each[1:]) for key, each in times.items()}
     nothing = costs.pop(("nothing", ""))
     print(f"nothing: {nothing:.0f} us an image\n{'':8}{'single':>10}{'batched':>10}")

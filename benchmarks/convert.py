@@ -2,18 +2,18 @@
 
     python benchmarks/convert.py [--sizes 2000,8000,20000] [--pairs 3] [--rows full,header,resize]
 
-Images are like ImageNet's in size and statistics: JPEGs of 500 x 375 and larger, lognormal in bytes
-(mean about 110 kB), 1/f noise, made with a fixed seed and hard-linked to the number wanted. The
-limits are two processes without Beam that do the contract's own work on the same files, page cache
-warm:
+The images resemble ImageNet's in size and statistics: JPEGs of 500 x 375 and larger, lognormal in
+bytes (mean about 110 kB), 1/f noise, drawn with a fixed seed and hard-linked until there are
+enough. The limits are two processes without Beam that do the necessary work on the same files, with
+a warm page cache:
 
     header  read, header check, SHA-256 of image and shard, CRC32C, write, fsync
     full    the same, decoding every image completely, xxh3-128 of its pixels, mean luminance
     resize  the same, decoding, reducing the short side to 256 and encoding again
 
-darkroom and the limit run in turn; quoted are medians. Time is fitted as t = a + b * n, so that
-the fixed cost (a) does not hide in the rate (1 / b). `output` is the bytes of the shards, per byte
-of the images in them.
+darkroom and the limit run in turn, and the table shows medians. Time is fitted as t = a + b * n, so
+that the fixed cost (a) is not part of the rate (1 / b). `output` is the bytes of the shards per
+byte of the images in them.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def make_photographs(folder: Path, count: int) -> None:
 
 
 def _draw_photograph(rng: np.random.Generator, number: int) -> bytes:
-    """Returns a JPEG of about the bytes that a picture of ImageNet has."""
+    """Returns a JPEG about as long as an image of ImageNet."""
     wanted = float(np.clip(rng.lognormal(11.21, 0.938), 6e3, 8e5))
     height, width = _SHAPES[number % len(_SHAPES)]
     if wanted > _LARGE_BYTES:
         height, width = 2 * height, 2 * width
-    pixels = _draw_noise(rng, height, width, rng.uniform(1.0, 1.6))
+    pixels = draw_noise(rng, height, width, rng.uniform(1.0, 1.6))
     subsampling = "444" if number % 5 == 4 else "420"
     low, high, best = 30, 97, b""
     while low < high:
@@ -77,7 +77,8 @@ def _draw_photograph(rng: np.random.Generator, number: int) -> bytes:
     return best
 
 
-def _draw_noise(rng: np.random.Generator, height: int, width: int, exponent: float) -> np.ndarray:
+def draw_noise(rng: np.random.Generator, height: int, width: int, exponent: float) -> np.ndarray:
+    """Returns 1/f noise that compresses like a photograph: uint8 [height, width, 3]."""
     rows = np.fft.fftfreq(height)[:, None]
     columns = np.fft.rfftfreq(width)[None, :]
     falloff = np.maximum(np.hypot(rows, columns), 1.0 / width) ** -exponent
@@ -90,7 +91,7 @@ def _draw_noise(rng: np.random.Generator, height: int, width: int, exponent: flo
 
 
 def _prepare(data: bytes, row: str) -> bytes:
-    """Does what the contract asks of an image; returns what is written."""
+    """Does the necessary work on an image; returns the bytes to write."""
     simplejpeg.decode_jpeg_header(data)
     if row == "header":
         return data
@@ -121,7 +122,7 @@ def time_limit(source: Path, row: str) -> float:
 
 
 def run_convert(source: Path, target: Path, row: str) -> ConversionResult:
-    """Converts a folder as a row of the table says."""
+    """Converts a folder with the options of a row of the table."""
     return convert(
         source,
         target,
@@ -142,7 +143,7 @@ def time_convert(source: Path, row: str) -> float:
 
 
 def measure_output(source: Path) -> float:
-    """Returns the bytes of the shards, per byte of the images."""
+    """Returns the bytes of the shards per byte of the images."""
     with tempfile.TemporaryDirectory(dir=source.parent) as scratch:
         run_convert(source, Path(scratch, "records"), "header")
         written = sum(path.stat().st_size for path in Path(scratch).rglob("data_tfrecord-*"))
@@ -161,7 +162,7 @@ def compare(folders: dict[int, Path], row: str, pairs: int) -> None:
     fits: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
     for _ in range(pairs):
         seconds: dict[str, list[float]] = {name: [] for name in runs}
-        # In turn at every size, so that what else the machine does meets both.
+        # In turn at every size, so that other work on the machine slows both.
         for folder in folders.values():
             for name, run in runs.items():
                 seconds[name].append(run(folder, row))
@@ -193,7 +194,8 @@ def main() -> None:
             make_photographs(folder, size)
         sample = sorted(folders[sizes[0]].rglob("*.jpg"))[:_ORIGINALS]
         mean = statistics.mean(path.stat().st_size for path in sample)
-        output = measure_output(folders[sizes[0]])  # and so imports, and warms the page cache
+        # This also imports everything and warms the page cache.
+        output = measure_output(folders[sizes[0]])
         print(f"JPEG of {mean / 1000:.0f} kB on average; {os.cpu_count()} cores; images/s")
         print(f"output  {output:.3f} bytes for a byte of images")
         print(f"{'checks':<8}{'darkroom':>12}{'limit':>12}{'ratio':>8}{'fixed s':>12}   ratios")

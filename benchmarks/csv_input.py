@@ -1,7 +1,7 @@
 """Rows a second of numeric CSV: make_csv_dataset, Python's csv module, pandas.
 
-200,000 rows of 20 columns in four files, read to the end in batches of 256 rows. CPU time is told,
-too, because it does not depend on what else the machine does.
+200,000 rows of 20 columns in four files, read to the end in batches of 256 rows. CPU time is shown
+too, because it does not depend on other work on the machine.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What it costs to decode in another process what is no plain JPEG.
+"""What it costs to decode images other than plain JPEGs in another process.
 
     python benchmarks/decoders.py [--images 200] [--rounds 5]
 
-Prepares the same images (checks `full`) in this process and in others, in turn, A B A B; quoted
-are medians. Images of 400 x 300 pixels are made with a fixed seed: smooth with some noise.
+Prepares the same images (checks `full`) in this process and in others, in turn (A B A B), and
+prints medians. The images of 400 x 300 pixels are drawn with a fixed seed: smooth with some noise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OPTIONS = ImageOptions()
 
 
 def make_images(kind: str, count: int, scale: int = 1, cmyk: bool = False) -> list[bytes]:
-    """Returns images of one format; a few different ones over and over."""
+    """Returns images of one format; a few different ones are repeated."""
     rng = np.random.default_rng(0)
     y, x = np.mgrid[0 : _HEIGHT * scale, 0 : _WIDTH * scale] / scale
     images = []
@@ -102,7 +102,7 @@ def main() -> None:
         images = make_images("JPEG", arguments.images, cmyk=True)
         compare("CMYK JPEG 400 x 300", images, threads, arguments.rounds)
         images = make_images("JPEG", arguments.images)
-        compare("plain JPEG 400 x 300 (never apart)", images, threads, arguments.rounds)
+        compare("plain JPEG 400 x 300 (always in this process)", images, threads, arguments.rounds)
         images = make_images("PNG", 10, scale=5)
         compare("PNG 2000 x 1500", images, threads, arguments.rounds)
     if features.check("avif"):

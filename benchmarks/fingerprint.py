@@ -3,8 +3,9 @@
     python benchmarks/fingerprint.py [--rows 10000,100000] [--places local,s3] [--latency 0,20]
 
 The source is a CSV `split,image_uri,label`. Its images are hard links on local disk in folders of
-1,000, or objects of an S3 server on loopback, a process of its own that answers HEAD and listings
-after a latency in milliseconds. Rows come in the order of their images' names, or shuffled.
+1,000, or objects of an S3 server on loopback. The server is a process of its own that answers HEAD
+and listings after a latency in milliseconds. Rows are in the order of their images' names, or
+shuffled.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ def list_names(rows: int) -> list[str]:
 
 
 class Store(asyncio.Protocol):
-    """A connection to a server that speaks as much of S3 as a fingerprint needs."""
+    """A connection to a server that implements the part of S3 that a fingerprint needs."""
 
     names: list[str]
     latency_seconds: float
     counts: dict[str, int]
 
     def connection_made(self, transport: Any) -> None:
-        """Begins."""
+        """Remembers the connection."""
         self._transport, self._data = transport, b""
 
     def data_received(self, data: bytes) -> None:
-        """Answers the requests that have come completely."""
+        """Answers the requests that have arrived completely."""
         self._data += data
         while b"\r\n\r\n" in self._data:
             head, _, self._data = self._data.partition(b"\r\n\r\n")
@@ -61,7 +62,7 @@ class Store(asyncio.Protocol):
             self.counts["listings"] += 1
             text = self._list(parse_qs(url.query, keep_blank_values=True))
             return _format("Content-Type: application/xml\r\n", len(text)) + text
-        if method == "GET":  # only the counts are read
+        if method == "GET":  # the only GET that is not a listing asks for the counts
             text = json.dumps(self.counts).encode()
             self.counts.update(dict.fromkeys(self.counts, 0))
             return _format("", len(text)) + text
@@ -110,7 +111,7 @@ def serve(rows: int, latency_ms: float) -> None:
 
 @contextmanager
 def start_store(rows: int, latency_ms: float) -> Iterator[str]:
-    """Starts the server in a process of its own; yields its URL."""
+    """Starts the server in its own process; yields its URL."""
     command = [sys.executable, __file__, "--serve", str(rows), "--latency", str(latency_ms)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -140,7 +141,7 @@ def write_source(folder: Path, base: str, rows: int, order: str) -> Path:
 
 
 def measure(source: Path, url: str) -> dict[str, float]:
-    """Takes a fingerprint in this process; returns seconds, and what the server was asked."""
+    """Takes a fingerprint in this process; returns seconds and the counts of requests."""
     from urllib.request import urlopen
 
     from darkroom.manifest.fingerprint import read_source_state

@@ -3,16 +3,16 @@
     python benchmarks/input.py [--images 10000] [--pairs 3] [--rows train,eval,...]
         [--photographs DIR]
 
-Batches of 64 images, 224 x 224 x 3, uint8, page cache warm, consumed one after another. The limits
-are two processes without TensorFlow, reading included:
+Batches of 64 images, 224 x 224 x 3, uint8, are consumed one after another, with a warm page cache.
+The limits are two processes without TensorFlow, including reading:
 
-    ops     simplejpeg decodes, OpenCV resizes (bilinear): the same windows, or short side 256 and
-            the middle of it
-    full    simplejpeg decodes completely, and nothing else
+    ops     simplejpeg decodes, OpenCV resizes (bilinear): the same windows, or the middle of
+            images with a short side of 256
+    full    simplejpeg decodes completely, nothing else
 
-Each row is run in turn with its limit; quoted are medians, and the ratios of the pairs. Without
---photographs, JPEGs of 533 x 400 pixels and 28 kB are drawn, as shops' photographs of clothing are,
-and hard-linked to the number wanted; 12-megapixel ones are drawn in any case.
+Each row runs in turn with its limit; the table shows medians, and the ratios of the pairs. Without
+--photographs, JPEGs of 533 x 400 pixels and 28 kB are drawn, as large as shops' photographs of
+clothing, and hard-linked until there are enough. Images of 12 megapixels are always drawn.
 """
 
 from __future__ import annotations

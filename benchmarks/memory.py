@@ -2,10 +2,10 @@
 
     python benchmarks/memory.py [--rows 200000,1000000]
 
-The images are JPEGs of about 1 kB, so that rows are what counts: hard links to a thousand different
-ones. `convert` runs as a command of its own with all its defaults, every image decoded; its memory
-is the proportional set size of it and its children, from /proc every 100 ms. `busy` is the share of
-all cores' time that the conversion's processes used.
+The images are JPEGs of about 1 kB, so that the number of rows matters most: hard links to a
+thousand different ones. `convert` runs as a command with all its defaults and decodes every image.
+Its memory is the proportional set size of it and its children, from /proc every 100 ms. `busy` is
+the share of all cores' time that the conversion's processes used.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python benchmarks/planning.py [--rows 200000,1000000] [--images present,absent]
 
 The source is a CSV `split,image_uri,label` of local images: hard links in folders of 1,000 each,
-made before the clock runs, or files that are not there. `write_manifest` runs in a process of its
-own; its memory is the proportional set size of it and its children, from /proc every 50 ms.
+created before the clock starts, or files that do not exist. `write_manifest` runs in a process of
+its own. Its memory is the proportional set size of it and its children, from /proc every 50 ms.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PHASES = {
 
 
 def make_source(folder: Path, rows: int, images: str) -> Path:
-    """Writes a CSV of `rows` rows, and the images that it names if they shall be there."""
+    """Writes a CSV of `rows` rows and, when `images` is `present`, the images that it names."""
     originals = [folder / f"original-{number}" for number in range(_ORIGINALS)]
     for number, original in enumerate(originals):
         original.write_bytes(b"x" * (100 + number))

@@ -3,16 +3,18 @@
     python benchmarks/side_by_side.py [--images 10000] [--pairs 3] [--loaders grain,...]
         [--photographs DIR] [--environments .venv/loaders]
 
-Run by hand, not by `make bench`: at first it installs each loader, some GB from the network in all,
-into an environment of its own, with the versions that `benchmarks/loaders/*.txt` pin.
+Run it by hand: it is not part of `make bench`, because the first run installs each loader into an
+environment of its own (some GB from the network in all), with the versions that
+`benchmarks/loaders/*.txt` pin.
 
-All have the same JPEG files, written once in the format that each reads, and make the same batches:
-64 x 224 x 224 x 3, uint8, bilinear; of random windows (training) or of the middle of images whose
-short side is made 256 (evaluation). Two cores, page cache warm, batches consumed one after another,
-the first ten left out. Each loader is used as its documentation says is fastest, and runs in turn
-with darkroom, each in a fresh process; quoted are medians, and the ratios of the pairs.
+All loaders get the same JPEG files, written once in the format that each reads, and make the same
+batches: 64 x 224 x 224 x 3, uint8, bilinear; of random windows (training), or of the middle of
+images resized to a short side of 256 (evaluation). Two cores, page cache warm, batches consumed one
+after another; the first ten do not count. Each loader is used in the way that its documentation
+calls fastest, and runs in turn with darkroom, each in a fresh process. The table shows medians, and
+the ratios of the pairs.
 
-Without --photographs, JPEGs are drawn as benchmarks/input.py does.
+Without --photographs, JPEGs are drawn as in benchmarks/input.py.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from loaders.environments import make_environment
 
 _CORES = 2
 _READERS = Path(__file__).parent / "loaders"
-# A loader's name, that is of its script, and the environment that it runs in.
+# The name of a loader's script, and the environment that it runs in.
 LOADERS = {
     "tfds_folder": "tfds",
     "tfds_records": "tfds",
@@ -46,9 +48,9 @@ class Loader:
     """A loader and the photographs in its format.
 
     Attributes:
-        name: Of its script.
+        name: Name of its script.
         python: Interpreter of its environment.
-        target: Folder of its format.
+        target: Folder of the photographs in its format.
     """
 
     name: str
@@ -56,7 +58,7 @@ class Loader:
     target: Path
 
     def write(self, photographs: Path) -> str:
-        """Writes the format; returns what that took, in words."""
+        """Writes the photographs in its format; returns size and time, in words."""
         seconds = self._run("write", photographs, self.target)["seconds"]
         size = sum(path.stat().st_size for path in self.target.rglob("*") if path.is_file())
         if self.target.is_symlink():
@@ -64,7 +66,7 @@ class Loader:
         return f"{size / 1e6:,.0f} MB, written in {seconds:.1f} s"
 
     def read(self, use: str, expected: int) -> float:
-        """Returns the images a second of an epoch, in a fresh process."""
+        """Returns the images a second of an epoch in a fresh process."""
         result = self._run("read", self.target, use, "--cores", _CORES)
         if result["images"] != expected:
             raise SystemExit(f"{self.name} gave {result['images']} images instead of {expected}.")

@@ -1,14 +1,14 @@
-"""How good trained models are, by augmentation, and of the best epoch against the last one.
+"""How good trained models are, by augmentation, for the best epoch and the last one.
 
     python benchmarks/training.py [--data FOLDER] [--augment none flip crop,flip] [--seeds 0 1 2]
         [--image-size 64x64] [--batch-size 64] [--epochs 30]
 
-FOLDER holds images as <split>/<label>/<file> or <label>/<file>; without splits, a tenth of them is
-for the choice of the epoch and another tenth for the test. Without --data, the demo's digits are
-trained on, at 16x16 in batches of 32 for 8 epochs; half of their eval split becomes a test split.
-All else are the defaults of `darkroom train`. Quoted is the accuracy on the test split, which no
-training reads: of the epoch with the lowest loss on the eval split, and of the last one. The table
-is Markdown: the median of the seeds, and all of them in turn.
+FOLDER has images as <split>/<label>/<file> or <label>/<file>; without splits, a tenth of the images
+is used to choose the epoch and another tenth to test. Without --data, it trains on the demo's
+digits, at 16x16 in batches of 32 for 8 epochs; half of their eval split becomes a test split. All
+other options are the defaults of `darkroom train`. The table shows the accuracy on the test split,
+which no training reads: of the epoch with the lowest loss on the eval split, and of the last epoch.
+It is Markdown, with the median of the seeds and then each seed.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _IMAGES = {"image_size": (64, 64), "batch_size": 64, "epochs": 30}
 
 
 class Score(NamedTuple):
-    """What a training reached on the test split.
+    """The accuracy of a training on the test split.
 
     Attributes:
         best: Accuracy of the exported model, 0 to 1.
-        last: The same of the last epoch's.
-        epoch: Which one was exported, from 1.
+        last: Accuracy of the model of the last epoch.
+        epoch: Number of the exported epoch, from 1.
     """
 
     best: float
@@ -51,7 +51,7 @@ class Score(NamedTuple):
 
 
 def convert_digits(scratch: Path) -> Path:
-    """Converts the demo's digits, without the faults, with each second eval image for the test."""
+    """Converts the demo's digits without the faults; every second eval image is for the test."""
     source = write_demo_dataset(scratch / "digits")
     faults = {fault.path for fault in FAULTS}
     with source.open(newline="") as file:
@@ -65,7 +65,7 @@ def convert_digits(scratch: Path) -> Path:
 
 
 def convert(source: Path, scratch: Path) -> Path:
-    """Converts images, and says how many each split has."""
+    """Converts images, and prints how many each split has."""
     darkroom.convert(source, scratch / "records")
     splits = read_dataset(str(scratch / "records")).splits
     print(", ".join(f"{name} {split.records:,}" for name, split in splits.items()), file=sys.stderr)

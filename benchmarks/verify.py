@@ -2,10 +2,10 @@
 
     python benchmarks/verify.py [--megabytes 1000] [--record-kilobytes 30] [--pairs 5]
 
-The dataset is made of random bytes in the place of images, with index and commit as a conversion
-writes them; page cache warm. Verification and the bare loop (read 1 MiB, SHA-256) run in turn, with
-one thread and with one a core; quoted are medians of MB a second and core, by the clock and by the
-processor's time, which other work on the machine disturbs less.
+The dataset has random bytes instead of images, with index and commit as a conversion writes them,
+and the page cache is warm. Verification and the bare loop (read 1 MiB, SHA-256) run in turn, with
+one thread and with one a core. The table shows medians of MB a second and core, by the clock and by
+processor time, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _write_shard(root: Path, number: int, records: int, record_bytes: int) -> Sh
 
 
 def make_dataset(root: Path, num_bytes: int, record_bytes: int) -> None:
-    """Writes a dataset of about `num_bytes`, whose images are random bytes."""
+    """Writes a dataset of about `num_bytes` with random bytes as images."""
     for folder in (split_folder(TRAIN), "index"):
         (root / folder).mkdir(parents=True)
     records = max(1, num_bytes // record_bytes // _SHARDS)
@@ -144,7 +144,7 @@ def main() -> None:
         header = f"{'darkroom':>10}{'limit':>10}{'ratio':>7}"
         print(f"{'':>7}{'clock':>27}{'processor':>31}")
         print(f"{'threads':>7}{header}    {header}")
-        run_verify(root, 1)  # imports, and the page cache
+        run_verify(root, 1)  # imports everything and warms the page cache
         for threads in sorted({1, os.cpu_count() or 1}):
             compare(root, threads, arguments.pairs)
 

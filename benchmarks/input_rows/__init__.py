@@ -1,1 +1,1 @@
-"""The rows of `benchmarks/input.py`, and what they compare with."""
+"""The rows of `benchmarks/input.py`, and the loops and loaders that they compare with."""

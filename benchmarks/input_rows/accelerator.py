@@ -1,7 +1,7 @@
-"""An accelerator that is a wait: how much of the time it is busy.
+"""A simulated accelerator that only waits: how much of the time it is busy.
 
-It needs a share of what the pipeline gives. Others' work on the machine comes and goes within
-seconds, so that is measured anew before every block of steps.
+It consumes a share of what the pipeline can deliver. Other work on the machine comes and goes
+within seconds, so the pipeline's rate is measured again before every block of steps.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-# Blocks of steps. The first steps of each take no time, until nothing is in store, and then one
-# more does not count.
+# Blocks of steps. The first steps of each block take no time, so that they empty the pipeline's
+# buffers; one more step does not count.
 _BLOCKS, _EMPTYING, _STEPS = 10, 15, 50
 _BLOCK_STEPS = _EMPTYING + 1 + _STEPS
 
 
 class Accelerator:
-    """Does steps one after the other, each a sleep.
+    """Does steps one after the other; each step is a sleep.
 
     Args:
-        measure_step: Returns the seconds that a step is to take in the block that begins.
-        ahead: Who gives it a step may go on at once, as with a GPU, in whose stream work waits: one
-            step runs, the next is there. Else when the step is done, as who reads every loss.
+        measure_step: Returns the seconds that a step takes in the block that begins.
+        ahead: Whether `give` returns at once, as with a GPU that queues work: one step runs and the
+            next one waits. Otherwise it returns when the step is done, as when every loss is read.
     """
 
     def __init__(self, measure_step: Callable[[], float], ahead: bool) -> None:
@@ -47,7 +47,7 @@ class Accelerator:
         self._step = self._measure_step()
 
     def give(self, _: Any) -> np.float32:
-        """Gives it the step on a batch; returns a loss."""
+        """Starts the step on a batch; returns a loss."""
         if self._ahead:
             self._given.put(True)
         else:
@@ -55,14 +55,14 @@ class Accelerator:
         return np.float32(0)
 
     def end(self) -> None:
-        """Ends the block when its steps are done."""
+        """Ends the block once its steps are done."""
         self._given.join()
         counted = self._times[_EMPTYING + 1 : _BLOCK_STEPS]
         busy = sum(end - begun for begun, end in counted)
         self._counted.append((busy, counted[-1][1] - counted[0][0]))
 
     def stop(self) -> float:
-        """Returns the share of the blocks' time in which a step was running."""
+        """Returns the share of the blocks' time in which a step ran."""
         self._given.put(False)
         busy, whole = np.sum(self._counted, axis=0)
         return float(busy / whole)
@@ -80,7 +80,7 @@ class Accelerator:
 
 
 def run_loop(batches: tf.data.Dataset, accelerator: Accelerator) -> float:
-    """Returns how busy it is when a loop in Python gives it (images, labels), without end."""
+    """Returns how busy it is when a Python loop gives it batches from an endless dataset."""
     iterator = iter(batches)
     for _ in range(_BLOCKS):
         accelerator.begin()
@@ -93,7 +93,7 @@ def run_loop(batches: tf.data.Dataset, accelerator: Accelerator) -> float:
 def run_fit(
     batches: tf.data.Dataset, accelerator: Accelerator, steps_per_execution: int = 1
 ) -> float:
-    """Returns the same when `fit` does, so many steps in a call of TensorFlow."""
+    """Returns how busy it is with `fit`, which runs some steps in each call of TensorFlow."""
     model = _Model(accelerator)
     model.compile(steps_per_execution=steps_per_execution)
     model.fit(
@@ -112,7 +112,7 @@ def run_fit(
 
 
 class _Model(keras.Model):
-    """A model whose step an accelerator does."""
+    """A model that leaves its training step to an accelerator."""
 
     def __init__(self, accelerator: Accelerator) -> None:
         super().__init__()

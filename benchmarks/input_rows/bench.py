@@ -31,7 +31,7 @@ from input_rows.limits import run_limit
 from input_rows.pairs import Run, run_pairs
 from input_rows.photographs import draw_photographs, make_photographs
 
-# What an accelerator needs of what a pipeline gives, which so many batches show.
+# The share of the pipeline's rate that an accelerator needs; the rate is measured on these batches.
 _LOAD, _MEASURED_BATCHES = 0.9, 60
 # Shape, quality and exponents of photographs of 12 megapixels and 1.7 MB.
 _LARGE_ORIGINALS, _LARGE = 12, ((3000, 4000), 85, (1.2, 1.6))
@@ -63,7 +63,7 @@ def compare(name: str, own: Run, limit: Run, aim: str, pairs: int) -> None:
 
 
 class Bench:
-    """The images in all the forms that rows read, made when first asked for."""
+    """The rows, and the images in all the forms that they read, made when first needed."""
 
     def __init__(self, scratch: Path, count: int, pairs: int, photographs: Path | None) -> None:
         self.pairs = pairs
@@ -74,7 +74,7 @@ class Bench:
         self.paths = sorted(self.images.rglob("*.jpg"))
 
     def convert(self, name: str, source: Path | None = None, **options: object) -> list[str]:
-        """Returns the shards of the images converted with options."""
+        """Returns the shards of the images, converted with options."""
         target = self._scratch / name
         if not target.exists():
             convert(source or self.images, target, split_ratios="100/0/0", **options)
@@ -88,7 +88,7 @@ class Bench:
         return folder
 
     def train(self) -> None:
-        """Random windows against the same by two processes."""
+        """Random windows against two processes that make the same."""
         files = self.convert("records")
         compare(
             "train, random windows : ops",
@@ -99,7 +99,7 @@ class Bench:
         )
 
     def eval(self) -> None:
-        """The middle of whole images against the same by two processes."""
+        """The middle of whole images against two processes that make the same."""
         files = self.convert("records")
         compare(
             "eval, short side 256, middle : ops",
@@ -131,7 +131,7 @@ class Bench:
         self._compare_full("short side 256", "resized", ">= 2.00", resize_short_side=SHORT_SIDE)
 
     def raw(self) -> None:
-        """The same stored as pixels."""
+        """The same images stored as pixels."""
         self._compare_full(
             "raw, short side 256", "raw", ">= 4.00", resize_short_side=SHORT_SIDE, encoding="raw"
         )
@@ -177,7 +177,7 @@ class Bench:
         )
 
     def options(self) -> None:
-        """What each option is worth: the default against another value."""
+        """The effect of each option: another value against the default."""
         files = self.convert("records")
 
         def run(options: InputOptions) -> float:
@@ -194,7 +194,7 @@ class Bench:
             )
 
     def memory(self) -> None:
-        """What reading takes beyond what was imported, within budgets."""
+        """The memory of reading within budgets, beyond the memory of the imports."""
         files = self.convert("large-records", self.large())
         total = sum(os.path.getsize(file) for file in files)
         for budget in (64, 256, 1024):
@@ -206,7 +206,7 @@ class Bench:
             )
 
     def busy(self) -> None:
-        """How busy an accelerator is that needs 0.9 of what the pipeline gives."""
+        """How busy an accelerator is that needs 0.9 of the pipeline's rate."""
         files = self.convert("records")
         endless = dataclasses.replace(TRAIN, repeat=None)
 
@@ -239,7 +239,7 @@ class Bench:
             )
 
     def cores(self) -> None:
-        """What a second core gives, beside what it gives the limit."""
+        """The gain from a second core, beside the limit's gain."""
         files = self.convert("records")
         ratios, gains = [], []
         for _ in range(self.pairs):

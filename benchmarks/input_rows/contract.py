@@ -1,4 +1,4 @@
-"""What batches are measured, and how they are consumed."""
+"""The batches that are measured, and how they are consumed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WARM_BATCHES = 10
 
 
 def consume(batches: Iterable[tuple[tf.Tensor, tf.Tensor]]) -> float:
-    """Returns images a second, once the pipeline runs."""
+    """Returns images a second, after the first batches."""
     count, started = 0, 0.0
     for number, (images, _) in enumerate(batches):
         if number >= _WARM_BATCHES:
@@ -29,7 +29,7 @@ def consume(batches: Iterable[tuple[tf.Tensor, tf.Tensor]]) -> float:
 
 
 def consume_processor(batches: tf.data.Dataset) -> float:
-    """Returns images a second of processor time, which other work on the machine hardly touches."""
+    """Returns images a second of processor time, which other work on the machine hardly affects."""
     started, count = time.process_time(), 0
     for images, _ in batches:
         count += len(images)
@@ -37,7 +37,7 @@ def consume_processor(batches: tf.data.Dataset) -> float:
 
 
 def consume_few(batches: tf.data.Dataset) -> float:
-    """Returns images a second from the first batch on; for few and large images."""
+    """Returns images a second, first batches included; for few and large images."""
     started, count = time.perf_counter(), 0
     for images, _ in batches:
         count += len(images)

@@ -1,4 +1,4 @@
-"""What a fresh process measures: on fewer cores, or its memory."""
+"""Measurements in a fresh process: with fewer cores, or of its memory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def measure_rate(files: list[str]) -> float:
 
 
 def measure_memory(files: list[str], budget_bytes: int) -> float:
-    """Returns the MiB that reading takes at its peak beyond what the process took before."""
+    """Returns the MiB that reading takes at its peak, beyond those of the process before."""
     options = dataclasses.replace(TRAIN, ram_budget_bytes=budget_bytes)
     consume_few(make_train_dataset(files[:1], dataclasses.replace(options, shuffle_records=0)))
     before = _read_memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
     consume_few(make_train_dataset(files, options, epoch=0))
     return _read_memory("VmHWM") - before
 
@@ -38,13 +38,13 @@ def _answer(queue: SimpleQueue[float], function: Callable[..., float], *args: ob
 
 
 def run_in_child(function: Callable[..., float], *args: object, cores: int = 0) -> float:
-    """Returns what a function gives in a fresh process that may use so many cores; 0: all."""
+    """Returns the result of a function in a fresh process with that many cores (0: all)."""
     before = os.sched_getaffinity(0)
     context = multiprocessing.get_context("spawn")
     queue = context.SimpleQueue()
     process = context.Process(target=_answer, args=(queue, function, *args))
     try:
-        # A child starts with what its parent may use.
+        # A child inherits the cores of its parent.
         os.sched_setaffinity(0, set(sorted(before)[: cores or len(before)]))
         process.start()
     finally:

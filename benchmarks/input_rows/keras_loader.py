@@ -1,4 +1,4 @@
-"""Keras's loader of folders, and random windows behind it."""
+"""Keras's loader of folders, and random windows of its batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def open_keras(folder: Path) -> tf.data.Dataset:
 
 
 def check_pixels(folder: Path) -> None:
-    """Stops when Keras's loader gives other pixels than ours, rounded."""
+    """Stops when the rounded pixels of Keras's loader differ from ours."""
     data = open_keras(folder)
     (images, _) = next(iter(data))
     for image, path in zip(images, data.file_paths, strict=False):

@@ -1,4 +1,4 @@
-"""Bare loops that do the same work as a row in two processes, without TensorFlow."""
+"""Bare loops that do the work of a row in two processes, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run_limit(kind: str, paths: Sequence[Path], processes: int = 2) -> float:
 
 
 def _run_ops(kind: str, paths: list[str], windows: list[list[int]]) -> None:
-    """Does the contract's work on files, in one of the limit's processes."""
+    """Does the necessary work on files, in one of the limit's processes."""
     cv2.setNumThreads(1)
     batch = np.empty((BATCH, SIZE, SIZE, 3), np.uint8)
     for number, path in enumerate(paths):

@@ -1,4 +1,4 @@
-"""Runs in turn, of what is measured and of what it is held against."""
+"""Runs two things in turn: what is measured, and what it is compared with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Run = Callable[[], float]
 
 
 def run_pairs(own: Run, other: Run, pairs: int, aim: str = "") -> str:
-    """Returns the cells of a row: the medians of both, that of their ratios, and all ratios."""
+    """Returns the cells of a row: both medians, the median of the ratios, and all ratios."""
     runs = [(own(), other()) for _ in range(pairs)]
     ratios = [first / second for first, second in runs]
     rates = [statistics.median(run[side] for run in runs) for side in range(2)]

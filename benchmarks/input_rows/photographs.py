@@ -1,4 +1,4 @@
-"""JPEGs to measure with: drawn, or from a folder, hard-linked to the number wanted."""
+"""JPEGs to measure with: drawn, or from a folder, hard-linked until there are enough."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import simplejpeg
-from convert import _draw_noise
+from convert import draw_noise
 
 _ORIGINALS, _SHAPE, _QUALITY = 200, (533, 400), 72
-# How fast a photograph's fine structure falls off; this gives the size of shops' JPEGs, 28 kB.
+# How fast a photograph's fine structure falls off; this gives JPEGs of 28 kB, as shops have.
 _EXPONENTS = (1.35, 1.75)
 
 
 def make_photographs(folder: Path, count: int, source: Path | None) -> None:
-    """Makes `count` JPEGs in folders of their labels: of a folder's, or drawn as shops' are."""
+    """Makes `count` JPEGs in folders by label: from a folder, or drawn like shops' photographs."""
     if source:
         link_photographs(folder, source, count)
     else:
@@ -30,13 +30,13 @@ def draw_photographs(
     exponents: tuple[float, float],
     originals: int,
 ) -> None:
-    """Writes `count` JPEGs into two folders, hard links to a few different ones."""
+    """Writes `count` JPEGs into two folders, as hard links to a few different ones."""
     rng = np.random.default_rng(0)
     for number in range(count):
         path = folder / f"class-{number % 2}" / f"{number:06d}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         if number < originals:
-            pixels = _draw_noise(rng, *shape, rng.uniform(*exponents))
+            pixels = draw_noise(rng, *shape, rng.uniform(*exponents))
             path.write_bytes(simplejpeg.encode_jpeg(pixels, quality, "RGB", "420"))
         else:
             first = number % originals

@@ -1,4 +1,4 @@
-"""Processes that do a limit's work side by side: only the work is timed."""
+"""Processes that do a limit's work side by side; only the work is timed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-# Else a process that failed would be waited for without end.
+# Otherwise the wait for a failed process would never end.
 _MOST_SECONDS = 600
 
 
 def time_processes(work: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> float:
-    """Returns the seconds from when all processes were ready until all were done.
+    """Returns the seconds from the moment when all processes are ready until all are done.
 
-    What a process imports before, and how it ends, does not count.
+    Imports before and clean-up after do not count.
 
     Args:
         work: A function of a module.
-        arguments: Those of its call in each process.
+        arguments: Its arguments in each process.
     """
     context = multiprocessing.get_context("spawn")
     together = context.Barrier(len(arguments) + 1)

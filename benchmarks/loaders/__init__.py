@@ -1,1 +1,1 @@
-"""What `benchmarks/side_by_side.py` compares with: environments, and a script for each loader."""
+"""The loaders of `benchmarks/side_by_side.py`: environments, and a script for each loader."""

@@ -1,4 +1,4 @@
-"""What every loader has to give, and how its batches are consumed and timed; needs numpy alone."""
+"""What every loader must return, and how its batches are consumed and timed; needs only numpy."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Reader = Callable[[Path, bool, int], Batches]
 
 
 def consume(batches: Batches) -> dict[str, float]:
-    """Takes one batch after another, as a training does, and touches each page of it.
+    """Takes one batch after another, as a training does, and reads each page of it.
 
     Args:
         batches: One epoch, uint8 [<= 64, 224, 224, 3].
 
     Returns:
-        `images`: how many the epoch had. `rate`: images a second, once the loader runs.
+        `images`: how many the epoch had. `rate`: images a second, after the first batches.
 
     Raises:
         SystemExit: A batch has another shape or dtype.
@@ -46,11 +46,11 @@ def consume(batches: Batches) -> dict[str, float]:
 
 
 def run(write: Writer, read: Reader) -> None:
-    """Is the command line of a loader's script.
+    """Runs the command line of a loader's script.
 
     Args:
         write: Writes the loader's own format: photographs as FOLDER/train/LABEL/NAME.jpg, target.
-        read: Returns an epoch of what was written: target, whether it trains, processor cores.
+        read: Returns an epoch of what was written: target, whether for training, processor cores.
     """
     parser = argparse.ArgumentParser(description="One loader, in its own environment.")
     commands = parser.add_subparsers(dest="command", required=True)

@@ -14,12 +14,12 @@ from darkroom.options.input import InputOptions
 
 
 def write(photographs: Path, target: Path) -> None:
-    """Converts the folder with darkroom's defaults: every image checked completely."""
+    """Converts the folder with darkroom's defaults, which check every image completely."""
     convert(photographs / "train", target, split_ratios="100/0/0")
 
 
 def read(target: Path, training: bool, cores: int) -> Iterator[np.ndarray]:
-    """Yields an epoch; tf.data's threads are as many as there are cores."""
+    """Yields an epoch; tf.data uses a thread for each core."""
     files = sorted(str(path) for path in target.glob("Split-train/*"))
     options = InputOptions(
         (contract.SIZE, contract.SIZE),

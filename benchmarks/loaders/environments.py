@@ -14,8 +14,8 @@ def make_environment(name: str, folder: Path) -> Path:
     """Returns the interpreter of a loader's environment, made with uv, or else venv and pip.
 
     Args:
-        name: Of the file beside this one that pins the loader's packages, without `.txt`.
-        folder: Where environments are; one that has these very packages is used as it is.
+        name: Name, without `.txt`, of the file in this folder that pins the loader's packages.
+        folder: Where environments are; one that has exactly these packages is used as it is.
 
     Raises:
         subprocess.CalledProcessError: The packages could not be installed.

@@ -16,7 +16,7 @@ _LABEL_BYTES = 8
 
 
 def write(photographs: Path, target: Path) -> None:
-    """Writes label and bytes of the files, one image a group, as Grain asks for."""
+    """Writes label and bytes of the files, one image in each group, as Grain asks for."""
     paths = sorted(photographs.rglob("*.jpg"))
     labels = {name: number for number, name in enumerate(sorted({p.parent.name for p in paths}))}
     target.mkdir()
@@ -42,7 +42,7 @@ def _parse_label(record: bytes) -> int:
 
 
 def read(target: Path, training: bool, cores: int) -> Iterator[np.ndarray]:
-    """Yields an epoch, of which each worker reads every n-th batch."""
+    """Yields an epoch; each worker reads every n-th batch."""
     files = sorted(str(path) for path in target.glob("*.array_record"))
     data = grain.MapDataset.source(grain.sources.ArrayRecordDataSource(files)).seed(contract.SEED)
     data = data.shuffle().random_map(_crop_randomly) if training else data.map(_crop_center)

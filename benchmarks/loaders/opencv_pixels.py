@@ -9,7 +9,7 @@ import numpy as np
 from contract import AREA, RATIO, SHORT_SIDE, SIZE
 
 _ATTEMPTS = 10
-cv2.setNumThreads(1)  # the loaders' processes are as many as there are cores
+cv2.setNumThreads(1)  # the loaders start a process for each core
 
 
 def crop_randomly(data: bytes, rng: np.random.Generator) -> np.ndarray:
@@ -20,7 +20,7 @@ def crop_randomly(data: bytes, rng: np.random.Generator) -> np.ndarray:
 
 
 def crop_center(data: bytes) -> np.ndarray:
-    """Returns the middle of a JPEG of which the short side is made 256: uint8 [224, 224, 3]."""
+    """Returns the middle of a JPEG resized to a short side of 256: uint8 [224, 224, 3]."""
     pixels = _decode(data)
     height, width = pixels.shape[:2]
     scale = SHORT_SIDE / min(height, width)
@@ -34,7 +34,7 @@ def _decode(data: bytes) -> np.ndarray:
 
 
 def _draw_window(height: int, width: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
-    """Draws a window as TensorFlow does: top, left, height, width; else all of the image."""
+    """Draws a window as TensorFlow does: top, left, height, width; the whole image if none fits."""
     for _ in range(_ATTEMPTS):
         area = rng.uniform(*AREA) * height * width
         ratio = rng.uniform(*RATIO)

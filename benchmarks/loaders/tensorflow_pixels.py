@@ -1,4 +1,4 @@
-"""The pixels of the contract by TensorFlow, as decoders for TFDS: JPEGs decoded where needed."""
+"""The pixels of the contract by TensorFlow, as decoders for TFDS; they decode only windows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def crop_randomly(data: tf.Tensor, feature: tfds.features.Image) -> tf.Tensor:
 
 @tfds.decode.make_decoder(output_dtype=tf.uint8)
 def crop_center(data: tf.Tensor, feature: tfds.features.Image) -> tf.Tensor:
-    """Returns the middle of a JPEG of which the short side is made 256: uint8 [224, 224, 3]."""
+    """Returns the middle of a JPEG resized to a short side of 256: uint8 [224, 224, 3]."""
     del feature
     pixels = tf.image.decode_jpeg(data, channels=3)
     shape = tf.cast(tf.shape(pixels)[:2], tf.float32)

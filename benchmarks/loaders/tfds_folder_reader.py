@@ -13,12 +13,12 @@ from tensorflow_pixels import crop_center, crop_randomly
 
 
 def write(photographs: Path, target: Path) -> None:
-    """Names the folder: ImageFolder has no other format."""
+    """Links the folder: ImageFolder has no other format."""
     target.symlink_to(photographs.resolve(), target_is_directory=True)
 
 
 def read(target: Path, training: bool, cores: int) -> Iterator[np.ndarray]:
-    """Yields an epoch; tf.data's threads are as many as there are cores."""
+    """Yields an epoch; tf.data uses a thread for each core."""
     decoder = crop_randomly if training else crop_center
     data = tfds.ImageFolder(str(target)).as_dataset(
         split="train", shuffle_files=training, decoders={"image": decoder()}

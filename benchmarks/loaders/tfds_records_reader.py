@@ -1,4 +1,4 @@
-"""TFDS's own records, made of such a folder: files interleaved, then one parallel map."""
+"""TFDS's own records, made from the folder: files interleaved, then one parallel map."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def write(photographs: Path, target: Path) -> None:
 
 
 def read(target: Path, training: bool, cores: int) -> Iterator[np.ndarray]:
-    """Yields an epoch; tf.data's threads are as many as there are cores."""
+    """Yields an epoch; tf.data uses a thread for each core."""
     decoder = crop_randomly if training else crop_center
-    # Else TFDS caches a small dataset, and the decoded images of one epoch would be the next's.
+    # Otherwise TFDS caches a small dataset, and every epoch has the decoded images of the first.
     config = tfds.ReadConfig(try_autocache=False, skip_prefetch=True)
     data = tfds.load(
         "photographs",

@@ -15,7 +15,7 @@ _IMAGES_PER_SHARD, _SHUFFLED = 500, 1000
 
 
 def write(photographs: Path, target: Path) -> None:
-    """Packs the files, shuffled once, as webdataset asks for, into tar files."""
+    """Packs the files into tar files, shuffled once, as webdataset asks for."""
     paths = sorted(photographs.rglob("*.jpg"))
     labels = {name: number for number, name in enumerate(sorted({p.parent.name for p in paths}))}
     target.mkdir()
@@ -28,7 +28,7 @@ def write(photographs: Path, target: Path) -> None:
 
 
 class RandomCrop:
-    """Cuts random windows, others in every worker process."""
+    """Cuts random windows, with other random numbers in every worker process."""
 
     def __init__(self) -> None:
         self._rng: np.random.Generator | None = None
@@ -47,7 +47,7 @@ def read(target: Path, training: bool, cores: int) -> Iterator[np.ndarray]:
     data = webdataset.WebDataset(files, shardshuffle=shards, seed=contract.SEED)
     data = data.shuffle(_SHUFFLED) if training else data
     data = data.to_tuple("jpg", "cls").map_tuple(RandomCrop() if training else crop_center, int)
-    # Batches are made where images are, for single images are slow to hand over.
+    # The workers make the batches: handing over single images is slow.
     data = data.batched(contract.BATCH)
     for images, _ in webdataset.WebLoader(data, batch_size=None, num_workers=cores):
         yield images.numpy()
