@@ -19,6 +19,7 @@ import numpy as np
 from PIL import Image
 
 from darkroom.errors import build_missing_extra_error
+from darkroom.images.headers import ORIENTATION_TAG
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,7 +31,6 @@ NUM_DIGITS = 1797
 _JPEG_QUALITY = 95
 _MAX_VALUE = 16.0  # of scikit-learn's pixels
 _EVAL_EVERY = 5  # each fifth image of a class: 20 %
-_ORIENTATION_TAG = 0x0112
 _TURN_CLOCKWISE = 6  # EXIF: turn by 90 degrees clockwise to see it upright
 _HTML = b"<!doctype html>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n"
 
@@ -154,7 +154,7 @@ def _encode(pixels: Pixels, suffix: str) -> bytes:
 def _encode_turned(pixels: Pixels, suffix: str) -> bytes:
     """Encodes the image lying on its side, with the flag that turns it upright."""
     exif = Image.Exif()
-    exif[_ORIENTATION_TAG] = _TURN_CLOCKWISE
+    exif[ORIENTATION_TAG] = _TURN_CLOCKWISE
     lying = np.ascontiguousarray(np.rot90(pixels))  # np.rot90 turns counterclockwise.
     return _encode_image(Image.fromarray(lying), suffix, exif)
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from darkroom.dataset.example import encode_example
-from darkroom.dataset.schema import Kind, Schema, check_columns, infer_schema, parse_input
+from darkroom.dataset.schema import Kind, Schema, check_columns, infer_schema, parse_input_value
 from darkroom.errors import DataError, UsageError
 
 
@@ -132,7 +132,7 @@ def test_names_that_differ_in_case_only_are_ambiguous():
     ],
 )
 def test_an_input_is_read_by_its_kind(text, kind, value):
-    assert parse_input(text, kind) == value
+    assert parse_input_value(text, kind) == value
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_an_input_is_read_by_its_kind(text, kind, value):
 )
 def test_an_input_of_another_kind_is_refused(text, kind):
     with pytest.raises(ValueError, match=r"invalid literal|does not fit|could not convert"):
-        parse_input(text, kind)
+        parse_input_value(text, kind)
 
 
 def test_a_column_has_a_name_that_can_be_stored():
@@ -157,7 +157,7 @@ def test_a_column_has_a_name_that_can_be_stored():
 
 @pytest.mark.parametrize("text", ["3.4028235e38", "-3.4028235677973e38", "inf", "-inf", "1e-60"])
 def test_every_float_that_is_read_can_be_written(text):
-    encode_example({"x": parse_input(text, Kind.FLOAT)})
+    encode_example({"x": parse_input_value(text, Kind.FLOAT)})
 
 
 def test_a_source_has_the_columns_of_its_schema():

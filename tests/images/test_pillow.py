@@ -14,7 +14,7 @@ from PIL import Image, features
 from darkroom.errors import RejectError
 from darkroom.images.memory import MemoryNeededError
 from darkroom.images.pillow import decode, read_header
-from darkroom.images.pixels import turn_upright
+from darkroom.images.pixels import undo_orientation
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
 
@@ -79,7 +79,7 @@ def test_modern_formats_are_laid_upright(photo, kind, orientation):
     exif = Image.Exif()
     exif[0x0112] = orientation
     data = save(photo, kind, exif=exif.tobytes(), quality=95)
-    upright = turn_upright(np.asarray(photo), orientation).astype(int)
+    upright = undo_orientation(np.asarray(photo), orientation).astype(int)
     decoded = decode(data, {"HEIF": "heic"}.get(kind, kind.lower()))
     assert np.abs(decoded.pixels.astype(int) - upright).mean() < 4
     assert "orientation" in decoded.changes or kind == "HEIF"  # libheif has turned it before

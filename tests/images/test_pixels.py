@@ -10,7 +10,7 @@ from PIL import Image, ImageCms, ImageOps
 
 from darkroom.errors import RejectError
 from darkroom.images import pixels
-from darkroom.images.pixels import convert_profile, convert_to_rgb, encode, shrink, turn_upright
+from darkroom.images.pixels import convert_profile, convert_to_rgb, encode, shrink, undo_orientation
 
 CORNERS = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
 
@@ -21,7 +21,7 @@ def test_turning_is_pillows(orientation, pixels):
     image = Image.fromarray(CORNERS)
     image.getexif()[0x0112] = orientation
     expected = np.asarray(ImageOps.exif_transpose(image))[..., : pixels.shape[2]]
-    turned = turn_upright(pixels, orientation)
+    turned = undo_orientation(pixels, orientation)
     assert turned.tolist() == expected.tolist()
     assert turned.flags.c_contiguous
 

@@ -21,7 +21,7 @@ def write_sums(folder: str, names: Sequence[str]) -> None:
     storage.write_bytes(path, "".join(lines).encode(), known_part=True)
 
 
-def count_bytes(names: Sequence[str]) -> int:
+def count_sums_bytes(names: Sequence[str]) -> int:
     """Returns the length of the file that `write_sums` writes for files of these names."""
     return sum(len(f"{'':{_HASH_LENGTH}}  {name}\n".encode()) for name in names)
 

@@ -40,7 +40,8 @@ _COLUMNS = (
     ("shard", pa.int64()),
     ("position", pa.int64()),
 )
-_INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
+# Type of a column in Parquet files, by the kind of input column.
+INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
 
 
 def index_schema(inputs: Mapping[str, str]) -> pa.Schema:
@@ -52,7 +53,7 @@ def index_schema(inputs: Mapping[str, str]) -> pa.Schema:
     """
     fields = [pa.field(name, kind) for name, kind in _COLUMNS]
     if inputs:
-        extra = [pa.field(name, _INPUT_TYPES[Kind(kind)]) for name, kind in inputs.items()]
+        extra = [pa.field(name, INPUT_TYPES[Kind(kind)]) for name, kind in inputs.items()]
         fields.append(pa.field("extra", pa.struct(extra)))
     return pa.schema(fields)
 

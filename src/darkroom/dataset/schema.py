@@ -219,7 +219,7 @@ def _check_misspelt(kind: Kind, names: Sequence[str], roles: Mapping[str, Kind])
     )
 
 
-def parse_input(text: str, kind: Kind) -> int | float | str | None:
+def parse_input_value(text: str, kind: Kind) -> int | float | str | None:
     """Returns the value of an input cell; None when it is empty.
 
     Raises:

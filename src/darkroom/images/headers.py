@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 JPEG, PNG = "jpeg", "png"
+# The tag of EXIF and TIFF that says which way up an image is.
+ORIENTATION_TAG = 0x0112
 
 _PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _MAGIC = (
@@ -24,7 +26,6 @@ _MAGIC = (
 _AVIF_BRANDS = (b"avif", b"avis")
 # The last two say only that it is an image, or several, of this family.
 _HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
-_ORIENTATION_TAG = 0x0112
 _STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
 _START_OF_SCAN, _APP1, _APP2 = 0xDA, 0xE1, 0xE2
 _SEQUENTIAL_FRAMES = (0xC0, 0xC1)
@@ -268,7 +269,7 @@ def parse_exif_orientation(tiff: bytes) -> int:
         for entry in range(entries):
             place = directory + 2 + 12 * entry
             tag, _, _, value = struct.unpack_from(order + "HHIH", tiff, place)
-            if tag == _ORIENTATION_TAG:
+            if tag == ORIENTATION_TAG:
                 return value if 1 <= value <= 8 else 1
     except struct.error:
         return 1

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from PIL import Image, UnidentifiedImageError
 
 from darkroom.errors import RejectError
-from darkroom.images.headers import JPEG, PNG, parse_webp_size
+from darkroom.images.headers import JPEG, ORIENTATION_TAG, PNG, parse_webp_size
 from darkroom.images.memory import (
     MemoryNeededError,
     Reserve,
@@ -21,7 +21,7 @@ from darkroom.images.memory import (
     count_bytes,
     reserve_nothing,
 )
-from darkroom.images.pixels import Pixels, convert_to_rgb, turn_upright
+from darkroom.images.pixels import Pixels, convert_to_rgb, undo_orientation
 
 # Pillow opens nothing else, each by the one reader that is named here: its rarer readers are where
 # its faults are found.
@@ -35,7 +35,7 @@ _READERS = {
     "avif": ("AVIF", "PIL.AvifImagePlugin"),
     "heic": ("HEIF", "pillow_heif.HeifImagePlugin"),
 }
-_ORIENTATION_TAG, _BITS_TAG = 0x0112, 0x0102
+_BITS_TAG = 0x0102
 
 _NO_READER = "this Pillow was built without {}"
 _MISSING = {
@@ -132,14 +132,14 @@ def _load(image: Any, changes: list[str]) -> Decoded:
     if max(orientation, left) > 1:
         changes.append("orientation")
     pixels = convert_to_rgb(image, changes)
-    return Decoded(turn_upright(pixels, left), changes, profile)
+    return Decoded(undo_orientation(pixels, left), changes, profile)
 
 
 def _read_orientation(image: Any) -> int:
     """Returns the EXIF orientation of an image, 1 to 8; other metadata does not count."""
     if image.format != "TIFF" and "exif" not in image.info:
         return 1
-    value = image.getexif().get(_ORIENTATION_TAG, 1)
+    value = image.getexif().get(ORIENTATION_TAG, 1)
     return value if value in range(2, 9) else 1
 
 

@@ -31,7 +31,7 @@ _ALPHA_MODES = ("PA", "LA", "RGBA", "RGBa", "La")
 Pixels = npt.NDArray[np.uint8]
 
 
-def turn_upright(pixels: Pixels, orientation: int) -> Pixels:
+def undo_orientation(pixels: Pixels, orientation: int) -> Pixels:
     """Undoes an EXIF orientation, 1 to 8."""
     if orientation >= 5:
         pixels = pixels.swapaxes(0, 1)

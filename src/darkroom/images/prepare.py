@@ -49,7 +49,7 @@ from darkroom.images.pixels import (
     hash_pixels,
     measure_luminance,
     shrink,
-    turn_upright,
+    undo_orientation,
 )
 from darkroom.options.image import (
     CHECKS_FULL,
@@ -185,7 +185,7 @@ def _prepare_sound_jpeg(
         changes = ["orientation"] if traits.orientation != 1 else []
         has_profile = traits.has_profile and channels == 3
         profile = pillow.read_header(data, JPEG).profile if has_profile else None
-        decoded = Decoded(turn_upright(pixels, traits.orientation), changes, profile)
+        decoded = Decoded(undo_orientation(pixels, traits.orientation), changes, profile)
         return _finish(None, JPEG, decoded, JPEG, options)
 
 

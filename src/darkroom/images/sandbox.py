@@ -17,7 +17,7 @@ from typing import Any
 from darkroom.errors import DarkroomError, RejectError
 from darkroom.images.memory import TRIM_BYTES, MemoryNeededError, Need
 from darkroom.images.prepare import PreparedImage
-from darkroom.images.sandbox_child import ANSWER, REQUEST, decode_image, read_exactly
+from darkroom.images.sandbox_child import ANSWER, REQUEST, parse_answer, read_exactly
 from darkroom.options.image import ImageOptions
 from darkroom.version import PACKAGE_FOLDER
 
@@ -119,7 +119,7 @@ class DecoderProcess:
                 raise MemoryNeededError(Need(*map(int, answer["need"])))
             if "error" in answer:
                 raise RejectError(*map(str, answer["error"]))
-            return decode_image(answer, encoded, data)
+            return parse_answer(answer, encoded, data)
         except TimeoutError:
             self._stop()
             text = f"decoding it took more than {self._deadline_seconds:g} s and was stopped"

@@ -60,7 +60,7 @@ def read_exactly(connection: socket.socket, num_bytes: int) -> bytearray:
     return data
 
 
-def encode_image(image: PreparedImage, data: bytes) -> tuple[bytes, bytes]:
+def format_answer(image: PreparedImage, data: bytes) -> tuple[bytes, bytes]:
     """Returns the text and the bytes of the answer for an image that was prepared from `data`."""
     values = {name: getattr(image, name) for name in _PLAIN_FIELDS}
     is_same = image.encoded is data
@@ -68,7 +68,7 @@ def encode_image(image: PreparedImage, data: bytes) -> tuple[bytes, bytes]:
     return text.encode(), b"" if is_same else image.encoded
 
 
-def decode_image(answer: dict[str, Any], encoded: bytes, data: bytes) -> PreparedImage:
+def parse_answer(answer: dict[str, Any], encoded: bytes, data: bytes) -> PreparedImage:
     """Returns the image of an answer to the request for `data`.
 
     Raises:
@@ -112,7 +112,7 @@ def _answer(data: bytes, options: ImageOptions, granted: int) -> tuple[bytes, by
         yield
 
     try:
-        return encode_image(prepare_image(data, options, check_grant), data)
+        return format_answer(prepare_image(data, options, check_grant), data)
     except MemoryNeededError as error:
         return json.dumps({"need": error.need}).encode(), b""
     except RejectError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from darkroom.dataset import labels
-from darkroom.dataset.schema import Kind, parse_input
+from darkroom.dataset.schema import Kind, parse_input_value
 from darkroom.errors import RejectError
 
 MAX_INTEGER_LABEL = 65_535
@@ -80,7 +80,7 @@ def parse_value(name: str, value: Any, kind: Kind) -> int | float | str | None:
     if value is None:
         return None
     try:
-        parsed = parse_input(value if isinstance(value, str) else str(value), kind)
+        parsed = parse_input_value(value if isinstance(value, str) else str(value), kind)
         if isinstance(parsed, str):
             parsed.encode()
     except ValueError:

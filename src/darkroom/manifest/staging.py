@@ -12,16 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
+from darkroom.dataset.index import INPUT_TYPES
 from darkroom.dataset.rejects import Reject, RejectsWriter
-from darkroom.dataset.schema import Kind, Schema
+from darkroom.dataset.schema import Schema
 from darkroom.manifest.entries import Chunk, Entry, make_chunk, read_chunks
 from darkroom.manifest.fingerprint import Fingerprint
 from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.garbage import collect_less_garbage
-
-_ARROW = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
 
 
 @dataclass(frozen=True)
@@ -122,6 +121,6 @@ def _arrow_schema(schema: Schema) -> pa.Schema:
         ("mtime", pa.string()),
     ]
     if schema.inputs:
-        inputs = [pa.field(name, _ARROW[kind]) for name, kind in schema.inputs]
+        inputs = [pa.field(name, INPUT_TYPES[kind]) for name, kind in schema.inputs]
         fields.append(("extra", pa.struct(inputs)))
     return pa.schema(fields)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from darkroom.errors import StorageError
 from darkroom.storage.requests import check_length, request, split_path
-from darkroom.storage.stores import MAX_DELETED, Object, Page, Sink, Store, TooLongError
+from darkroom.storage.stores import MAX_DELETED, Download, Object, Page, Store, TooLongError
 
 
 def read_bytes(path: str, limit_bytes: int | None = None) -> bytes | None:
@@ -21,13 +21,13 @@ def read_bytes(path: str, limit_bytes: int | None = None) -> bytes | None:
     _, bucket, name = split_path(path)
 
     def attempt(store: Store) -> bytes | None:
-        sink = Sink(limit_bytes)
+        download = Download(limit_bytes)
         try:
-            size_bytes = store.read(bucket, name, sink)
+            size_bytes = store.read(bucket, name, download)
         except TooLongError:
             return None
-        check_length(len(sink.data), size_bytes)
-        return bytes(sink.data)
+        check_length(len(download.data), size_bytes)
+        return bytes(download.data)
 
     return request(path, "Reading", attempt)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from darkroom.storage import remote
 from darkroom.storage.requests import check_length, request, split_path
-from darkroom.storage.stores import Object, Sink, Store
+from darkroom.storage.stores import Download, Object, Store
 
 BUFFER_BYTES = 4 << 20
 
@@ -53,10 +53,10 @@ class _Reader(io.RawIOBase):
         first = self._position
 
         def attempt(store: Store) -> bytearray:
-            sink = Sink()
-            store.read_range(self._bucket, self._found, first, end - 1, sink)
-            check_length(len(sink.data), size_bytes)
-            return sink.data
+            download = Download()
+            store.read_range(self._bucket, self._found, first, end - 1, download)
+            check_length(len(download.data), size_bytes)
+            return download.data
 
         buffer[:size_bytes] = request(self._path, "Reading", attempt, size_bytes)
         self._position = end

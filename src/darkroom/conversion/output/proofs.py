@@ -136,7 +136,7 @@ def _find_hashed(folder: str, names: list[str], found: Lengths) -> Iterator[str]
     """Yields a list of hashes that names just these files, and those of them that fit it."""
     path = storage.join(folder, checksums.SUMS_FILE)
     sums: dict[str, str] = {}
-    if found.get(path) == checksums.count_bytes(names):
+    if found.get(path) == checksums.count_sums_bytes(names):
         with _damage_proves_nothing():
             sums = checksums.read_sums(folder)
     if sorted(sums) != sorted(names):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from darkroom.images.headers import ORIENTATION_TAG
+
 # Real files have EXIF in their first or second segment; this bounds hostile ones.
 _MAX_SEGMENTS = 64
-_ORIENTATION_TAG = 0x0112
 
 
 def turn_upright(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
@@ -123,7 +124,7 @@ def parse_tiff_orientation(tiff: tf.Tensor) -> tf.Tensor:
     # SHORT is what the standard says; some writers use LONG.
     value = tf.where(tf.equal(kind, 4), longs(entries[:, 8:12]), shorts(entries[:, 8:10]))
     is_valid = (
-        tf.equal(shorts(entries[:, 0:2]), _ORIENTATION_TAG)
+        tf.equal(shorts(entries[:, 0:2]), ORIENTATION_TAG)
         & (tf.equal(kind, 3) | tf.equal(kind, 4))
         & tf.equal(longs(entries[:, 4:8]), 1)
         & (value >= 1)

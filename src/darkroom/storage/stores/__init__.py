@@ -56,7 +56,7 @@ class Page(NamedTuple):
     token: str | None
 
 
-class Sink:
+class Download:
     """Takes the bytes of a download.
 
     Attributes:
@@ -117,10 +117,12 @@ class Store(Protocol):
     def stat(self, bucket: str, name: str) -> Object:
         """Looks an object up."""
 
-    def read(self, bucket: str, name: str, sink: Sink) -> int | None:
+    def read(self, bucket: str, name: str, download: Download) -> int | None:
         """Reads an object; returns its length when the store said it."""
 
-    def read_range(self, bucket: str, found: Object, first: int, last: int, sink: Sink) -> None:
+    def read_range(
+        self, bucket: str, found: Object, first: int, last: int, download: Download
+    ) -> None:
         """Reads bytes `first` to `last` of an object that must not have changed."""
 
     def upload(self, bucket: str, name: str, file: str) -> None:

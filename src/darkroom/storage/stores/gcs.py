@@ -21,10 +21,10 @@ from darkroom.storage.stores import (
     CONNECT_SECONDS,
     MAX_CONNECTIONS,
     READ_SECONDS,
+    Download,
     Object,
     Page,
     Problem,
-    Sink,
     judge_status,
 )
 
@@ -111,17 +111,19 @@ class GcsStore:
         blob.reload(**_ONCE)
         return _describe(blob)
 
-    def read(self, bucket: str, name: str, sink: Sink) -> int | None:
+    def read(self, bucket: str, name: str, download: Download) -> int | None:
         """Reads an object; the library compares its checksum."""
         blob = self._client.bucket(bucket).blob(name)
-        blob.download_to_file(sink, raw_download=True, checksum="crc32c", **_ONCE)
+        blob.download_to_file(download, raw_download=True, checksum="crc32c", **_ONCE)
         return None
 
-    def read_range(self, bucket: str, found: Object, first: int, last: int, sink: Sink) -> None:
+    def read_range(
+        self, bucket: str, found: Object, first: int, last: int, download: Download
+    ) -> None:
         """Reads bytes `first` to `last` of an object that must not have changed."""
         blob = self._client.bucket(bucket).blob(found.name)
         blob.download_to_file(
-            sink,
+            download,
             start=first,
             end=last,
             raw_download=True,

@@ -16,10 +16,10 @@ from darkroom.storage.stores import (
     CONNECT_SECONDS,
     MAX_CONNECTIONS,
     READ_SECONDS,
+    Download,
     Object,
     Page,
     Problem,
-    Sink,
     judge_status,
 )
 
@@ -112,22 +112,24 @@ class S3Store:
         found = self._client.head_object(Bucket=bucket, Key=name)
         return Object(name, found["ContentLength"], found["ETag"])
 
-    def read(self, bucket: str, name: str, sink: Sink) -> int | None:
+    def read(self, bucket: str, name: str, download: Download) -> int | None:
         """Reads an object; returns its length."""
         response = self._client.get_object(Bucket=bucket, Key=name)
         size_bytes: int = response["ContentLength"]
         with contextlib.closing(response["Body"]) as body:
-            sink.expect(size_bytes)
-            _copy(body, sink)
+            download.expect(size_bytes)
+            _copy(body, download)
         return size_bytes
 
-    def read_range(self, bucket: str, found: Object, first: int, last: int, sink: Sink) -> None:
+    def read_range(
+        self, bucket: str, found: Object, first: int, last: int, download: Download
+    ) -> None:
         """Reads bytes `first` to `last` of an object that must not have changed."""
         response = self._client.get_object(
             Bucket=bucket, Key=found.name, Range=f"bytes={first}-{last}", IfMatch=found.version
         )
         with contextlib.closing(response["Body"]) as body:
-            _copy(body, sink)
+            _copy(body, download)
 
     def upload(self, bucket: str, name: str, file: str) -> None:
         """Writes an object from a local file."""
@@ -165,6 +167,6 @@ def _configure(is_anonymous: bool) -> Config:
     )
 
 
-def _copy(body: Any, sink: Sink) -> None:
+def _copy(body: Any, download: Download) -> None:
     for chunk in body.iter_chunks(_CHUNK_BYTES):
-        sink.write(chunk)
+        download.write(chunk)
