@@ -1,4 +1,4 @@
-"""What can go wrong, by who has to act: each class carries its exit code.
+"""What can go wrong, by who must act: each class has its exit code.
 
 A damaged image is never an exception: it is a rejected row, counted and listed.
 """
@@ -19,12 +19,12 @@ class DarkroomError(Exception):
     code = "internal"
 
     def __init__(self, message: str, hint: str = "") -> None:
-        # Both as arguments: from them Beam makes the error anew that a worker raised.
+        # Both are arguments, from which Beam builds a worker's error again.
         super().__init__(message, hint)
         self.hint = hint
 
     def __str__(self) -> str:
-        # Behind a list the hint would look like its last entry.
+        # After a list, the hint would look like its last entry.
         space = "\n" if "\n" in self.message else " "
         return f"{self.message}{space}{self.hint}" if self.hint else self.message
 
@@ -67,7 +67,7 @@ class UsageError(DarkroomError, ValueError):
 
 
 class StorageError(DarkroomError, OSError):
-    """The environment is in the way: input or output, permission, disk."""
+    """The environment fails: input or output, permissions, disk."""
 
     exit_code = 3
     code = "environment"
@@ -77,15 +77,15 @@ class StorageError(DarkroomError, OSError):
 
 
 class AccessError(StorageError, PermissionError):
-    """A remote store refuses access."""
+    """A remote store denies access."""
 
     code = "access"
 
 
 class TransientStorageError(StorageError):
-    """A remote store or the network failed, and again when tried again.
+    """A remote store or the network failed, and kept failing when tried again.
 
-    It says nothing about the data, so no row may be refused for it.
+    This says nothing about the data, so it must not reject a row.
     """
 
     code = "transient"
@@ -105,21 +105,20 @@ class MissingNameError(DarkroomError, AttributeError):
 
 
 class OutputError(DarkroomError):
-    """The output is held by another run, or holds other data."""
+    """The output is locked by another run, or has other data in it."""
 
     exit_code = 4
     code = "output"
 
 
 STORAGE_HINT = "Check the path, the permissions and the space on disk."
-DEFECT_HINT = "This is a defect of darkroom: please report it with the lines above."
+DEFECT_HINT = "This is a bug in darkroom: please report it with the lines above."
 
-# Not by name: the package of this name on public registries is somebody else's.
+# Not by name: on public registries, the package of this name belongs to someone else.
 INSTALL_HINT = (
     "In a checkout of darkroom: pip install '.[{extra}]', or make setup for all of them; "
     "TFX exists for Python 3.10 and 3.11."
 )
-
 
 _EXTRAS = {
     "tensorflow": "tf",
@@ -133,7 +132,7 @@ _EXTRAS = {
 
 
 def find_missing_extra(error: Exception) -> MissingExtraError | None:
-    """Returns what to say when `error` comes from the lack of an extra; None when it does not."""
+    """Returns the error to show when an extra is missing; None when that is not the cause."""
     module = (getattr(error, "name", None) or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or module not in _EXTRAS:
         return None
@@ -149,10 +148,10 @@ def build_missing_extra_error(what: str, extra: str) -> MissingExtraError:
 
 
 def describe_os_error(error: OSError) -> str:
-    """Returns what the system said as a sentence that begins with the path, where it has one."""
+    """Returns the system's message as a sentence that begins with the path, if there is one."""
     if isinstance(error, DarkroomError):
-        return str(error)  # its arguments are no number and text of the system
-    # Of a file that could not be renamed, the new name is the one that was asked for.
+        return str(error)  # its arguments are not the system's number and text
+    # When a rename fails, the new name is the one that the caller asked for.
     path = error.filename2 or error.filename
     if path is None:
         return f"{(error.strerror or str(error) or type(error).__name__).rstrip('.')}."
@@ -161,7 +160,7 @@ def describe_os_error(error: OSError) -> str:
     return f"{path} cannot be read or written: {error.strerror or error}."
 
 
-# TensorFlow's errors of files and servers, which are no OSErrors; by name, so as not to import it.
+# TensorFlow's errors of files and servers are not OSErrors. Names, so that it is not imported.
 _TENSORFLOW_STORAGE = frozenset({"NotFoundError", "PermissionDeniedError", "UnavailableError"})
 
 

@@ -118,7 +118,7 @@ def test_a_repeated_header_costs_its_row(plan):
 @pytest.mark.parametrize("header", ["image_uri,label,label", "image_uri,label, label "])
 def test_a_column_stands_once(refuse, header):
     error = refuse(f"{header}\na.jpg,cat,dog\n")
-    assert "Columns stand twice: ['label']" in error.message
+    assert "Columns are there twice: ['label']" in error.message
 
 
 @pytest.mark.fault(

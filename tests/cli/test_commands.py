@@ -291,7 +291,7 @@ def test_a_defect_of_ours_is_seventy_and_says_so(image_set, tmp_path, capsys, mo
     assert _json(capsys)["error"] == {
         "code": "internal",
         "message": "RuntimeError: boom",
-        "hint": "This is a defect of darkroom: please report it with the lines above.",
+        "hint": "This is a bug in darkroom: please report it with the lines above.",
     }
 
 

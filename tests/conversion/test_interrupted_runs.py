@@ -101,7 +101,7 @@ def list_finished(folder: Path) -> dict[Path, int]:
 def check_state(folder: Path, allowed: list[dict[str, bytes]]) -> None:
     """Checks that a reader takes nothing but a whole dataset."""
     if not (folder / "dataset.json").exists():
-        with pytest.raises(DataError, match="is no dataset"):
+        with pytest.raises(DataError, match="is not a dataset"):
             read_dataset(str(folder))
         return
     assert verify(folder).findings == ()

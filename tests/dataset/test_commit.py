@@ -88,7 +88,7 @@ def test_another_format_is_refused(root):
 )
 def test_shards_outside_their_split_or_named_twice_are_refused(root, files):
     write_dataset(str(root), _make(*files))
-    with pytest.raises(DataError, match="outside their splits, or one twice"):
+    with pytest.raises(DataError, match="outside their splits, or a file twice"):
         read_dataset(str(root))
 
 
@@ -125,7 +125,7 @@ def test_what_darkroom_began_and_never_committed_is_refused(root, mark):
     (root / mark).mkdir()
     with pytest.raises(DataError, match=rf"it has {mark} but no dataset.json"):
         find_dataset(str(root))
-    with pytest.raises(DataError, match="is no dataset"):
+    with pytest.raises(DataError, match="is not a dataset"):
         read_dataset(str(root))
 
 

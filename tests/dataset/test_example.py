@@ -50,7 +50,7 @@ def test_any_bytes_are_an_example_or_an_error_of_the_data(record):
 
 
 def test_a_record_that_ends_early_is_an_error():
-    with pytest.raises(DataError, match=r"no tf\.train\.Example"):
+    with pytest.raises(DataError, match=r"is not a tf\.train\.Example"):
         decode_example(encode_example({"name": b"value"})[:-2])
 
 

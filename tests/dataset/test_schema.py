@@ -151,7 +151,7 @@ def test_an_input_of_another_kind_is_refused(text, kind):
 
 
 def test_a_column_has_a_name_that_can_be_stored():
-    with pytest.raises(DataError, match=r"name of column 'a\\ud800' is no Unicode"):
+    with pytest.raises(DataError, match=r"name of column 'a\\ud800' is not Unicode"):
         infer_schema(["image_uri", "a\ud800"], {})
 
 
@@ -165,5 +165,5 @@ def test_a_source_has_the_columns_of_its_schema():
     check_columns(schema, ["label", "more", "image_uri"])
     with pytest.raises(DataError, match=r"\['label'\] are missing.*Did you mean 'labels'"):
         check_columns(schema, ["image_uri", "labels"])
-    with pytest.raises(DataError, match=r"stand twice: \['label'\]"):
+    with pytest.raises(DataError, match=r"are there twice: \['label'\]"):
         check_columns(schema, ["label", "image_uri", "label"])

@@ -67,7 +67,7 @@ def test_a_pipeline_trains_as_the_command_train_does_unless_told():
         ({"policies": {"leak": "warn"}}, "Unknown check 'leak'"),
         ({"policies": {"leakage": "maybe"}}, "leakage 'maybe'"),
         ({"split_ratios": "80/10"}, "three numbers"),
-        ({"split_ratios": "70/20/20"}, "sum to 100"),
+        ({"split_ratios": "70/20/20"}, "add up to 100"),
         ({"image_size": 32}, "image_size is 32, expected (height, width)"),
         ({"min_accuracy": 97}, "min_accuracy is 97"),
         ({"name": "My Pipeline"}, "name is 'My Pipeline'"),

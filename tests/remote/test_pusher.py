@@ -58,8 +58,8 @@ def test_a_model_arrives_whole_and_its_graph_last(store: tuple[Proxy, str], mode
     ("data", "expected"),
     [
         (None, "does not exist after it was written"),
-        (b"", "is not what was written: it has 0 bytes"),
-        (b"x", "is not what was written: it has 1 bytes"),
+        (b"", "differs from what was written: it has 0 bytes"),
+        (b"x", "differs from what was written: it has 1 bytes"),
     ],
     ids=["lost", "emptied", "changed"],
 )

@@ -84,8 +84,8 @@ def test_the_last_file_comes_when_all_others_have_been_read_back(
     ("damage", "expected"),
     [
         (os.unlink, "does not exist after it was written"),
-        (lambda path: os.truncate(path, 0), "is not what was written: it has 0 bytes"),
-        (lambda path: path.write_bytes(path.read_bytes()[::-1]), "is not what was written"),
+        (lambda path: os.truncate(path, 0), "differs from what was written: it has 0 bytes"),
+        (lambda path: path.write_bytes(path.read_bytes()[::-1]), "differs from what was written"),
     ],
     ids=["lost", "emptied", "changed"],
 )
@@ -130,9 +130,9 @@ def test_a_source_without_files_is_an_error(tmp_path: Path, kind: str):
         (source / "variables" if kind == "empty folders" else source).mkdir(parents=True)
     elif kind == "a file":
         source.write_bytes(b"x")
-    with pytest.raises(StorageError, match=f"There is no file in {source}"):
+    with pytest.raises(StorageError, match=f"{source} has no files"):
         copies.copy_folder(str(source), str(tmp_path / "copy"))
-    with pytest.raises(StorageError, match=f"There is no file in {source}"):
+    with pytest.raises(StorageError, match=f"{source} has no files"):
         copies.move_folder(str(source), str(tmp_path / "copy"))
     assert not (tmp_path / "copy").exists()
     assert source.exists() == (kind != "absent")

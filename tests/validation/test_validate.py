@@ -366,8 +366,8 @@ def test_table(judge):
             "      and 2 more",
             "      What to do: Mend the rows of rejects.jsonl, "
             "or allow a larger share of rejected rows. "
-            "missing: Relative paths start at the folder of the list: put it there, or mend the "
-            "paths.",
+            "missing: Relative paths start at the folder of the list: put the file there, or "
+            "correct the path.",
         ]
     )
 

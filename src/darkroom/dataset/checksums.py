@@ -1,6 +1,6 @@
 """SHA-256 of the files of a folder, in a file that `sha256sum --check` reads.
 
-The index names URIs, so its hashes differ from folder to folder and cannot stand in `dataset.json`.
+The index names URIs, so its hashes differ from folder to folder and cannot be in `dataset.json`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _HASH_LENGTH = 64
 
 
 def write_sums(folder: str, names: Sequence[str]) -> None:
-    """Writes the hashes of files that lie directly in a folder."""
+    """Writes the hashes of files directly in a folder."""
     lines = [f"{storage.hash_file(storage.join(folder, name))}  {name}\n" for name in sorted(names)]
     path = storage.join(folder, SUMS_FILE)
     storage.write_bytes(path, "".join(lines).encode(), known_part=True)

@@ -1,7 +1,7 @@
 """The commit of a dataset: `dataset.json`, written last.
 
-A folder without a valid `dataset.json` is no dataset. The file holds no time, host or path, so that
-equal input and options give equal files.
+A folder without a valid `dataset.json` is not a dataset. The file has no time, host or path in it,
+so that equal input and options give equal files.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from darkroom.dataset.layout import (
     split_folder,
 )
 from darkroom.errors import DataError
+from darkroom.runtime.text import MAX_LISTED_ROWS
 
 FORMAT_VERSION = 1
 _MAX_COMMIT_BYTES = 1 << 26
@@ -66,14 +67,14 @@ class Dataset:
     Attributes:
         format_version: Version of this file's form.
         fingerprint: SHA-256 of everything else in this file, and so of all records.
-        options: How it was made.
+        options: The options that it was made with.
         checks: `full` or `header`: whether every image was decoded completely before writing.
         features: Type (`bytes`, `int64`, `float`) of every feature of a record by name.
         labels: The label map.
         rows: Rows of the source: written + rejected + deduplicated.
         written: Records in all splits.
-        rejected: Rows refused.
-        deduplicated: Rows dropped because another says the same.
+        rejected: Rejected rows.
+        deduplicated: Rows dropped because another row is the same.
         splits: Each split's shards, in the order train, eval, test.
     """
 
@@ -98,7 +99,7 @@ class Dataset:
 
 
 def write_dataset(folder: str, dataset: Dataset) -> None:
-    """Commits a dataset. Everything that it names must be on disk before."""
+    """Commits a dataset; everything that it names must be on disk already."""
     path = storage.join(folder, DATASET_FILE)
     storage.write_bytes(path, format_dataset(dataset).encode(), known_part=True)
 
@@ -126,22 +127,25 @@ def read_dataset(folder: str) -> Dataset:
         strays = _find_strays(dataset)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise DataError(
-            f"{folder} is no dataset: it has no {DATASET_FILE}.",
-            "Give the folder that a finished conversion wrote.",
+            f"{folder} is not a dataset: it has no {DATASET_FILE}.",
+            "Give the output folder of a finished conversion.",
         ) from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise _damaged(path, f"it cannot be read ({error})") from error
     if dataset.format_version != FORMAT_VERSION:
         raise _damaged(path, f"its format is {dataset.format_version}, expected {FORMAT_VERSION}")
     if dataset.with_fingerprint().fingerprint != dataset.fingerprint:
-        raise _damaged(path, "its fingerprint does not fit what it says")
+        raise _damaged(path, "its fingerprint does not match its other fields")
     if strays:
-        raise _damaged(path, f"it names files outside their splits, or one twice: {strays[:10]}")
+        raise _damaged(
+            path,
+            f"it names files outside their splits, or a file twice: {strays[:MAX_LISTED_ROWS]}",
+        )
     return dataset
 
 
 def is_commit(path: str) -> bool:
-    """Tells whether a file is a commit, sound or damaged; others use the name, too."""
+    """Tells whether a file is a commit, intact or damaged; other tools use its name, too."""
     try:
         fields = json.loads(storage.read_bytes(path, _MAX_COMMIT_BYTES))
     except (*storage.UNUSABLE, ValueError, RecursionError):
@@ -150,7 +154,7 @@ def is_commit(path: str) -> bool:
 
 
 def _find_strays(dataset: Dataset) -> list[str]:
-    """Returns the shards that do not lie in the folder of their split, or stand there twice."""
+    """Returns the shards outside the folder of their split, and those named twice."""
     strays = []
     for name, split in dataset.splits.items():
         seen = {"", ".", ".."}
@@ -163,43 +167,47 @@ def _find_strays(dataset: Dataset) -> list[str]:
 
 
 def find_dataset(folder: str) -> Dataset | None:
-    """Reads the commit of a folder of Examples, which another tool than darkroom may have written.
+    """Reads the commit of a folder of Examples, which another tool may have written.
 
     Returns:
-        The commit; None when the folder has none and nothing shows that darkroom wrote into it.
+        The commit; None when there is none, and no sign that darkroom wrote into the folder.
 
     Raises:
-        DataError: The commit is damaged, or darkroom wrote into the folder and never committed.
+        DataError: The commit is damaged, or darkroom wrote into the folder without a commit.
     """
     if not storage.exists(storage.join(folder, DATASET_FILE)):
         marks = sorted(_MARKS.intersection(storage.list_folder(folder)))
         if not marks:
             return None
         raise DataError(
-            f"{folder} is no dataset: it has {', '.join(marks)} but no {DATASET_FILE}, so its "
-            "conversion was never finished.",
+            f"{folder} is not a dataset: it has {', '.join(marks)} but no {DATASET_FILE}, so its "
+            "conversion did not finish.",
             "Run the conversion again.",
         )
     return read_dataset(folder)
 
 
 def check_files(folder: str, dataset: Dataset) -> None:
-    """Checks that the split folders hold just the shards of the commit, by name and size.
+    """Checks that the split folders have exactly the shards of the commit, by name and size.
 
     Raises:
-        DataError: A shard is missing, has another size, or there is one too many.
+        DataError: A shard is missing, has another size, or there is another file.
     """
     known = {split_folder(name) for name in dataset.splits}
     if unknown := sorted(set(list_split_folders(folder)) - known):
-        raise _damaged(folder, f"splits are in it that the commit does not name: {unknown[:10]}")
+        raise _damaged(
+            folder, f"it has splits that the commit does not name: {unknown[:MAX_LISTED_ROWS]}"
+        )
     for name, split in dataset.splits.items():
         expected = {shard.file.rpartition("/")[2]: shard for shard in split.shards}
         inside = storage.join(folder, split_folder(name))
         found = storage.list_folder(inside)
         if missing := sorted(set(expected) - set(found)):
-            raise _damaged(inside, f"shards are missing: {missing[:10]}")
+            raise _damaged(inside, f"shards are missing: {missing[:MAX_LISTED_ROWS]}")
         if extra := sorted(set(found) - set(expected)):
-            raise _damaged(inside, f"files are in it that the commit does not name: {extra[:10]}")
+            raise _damaged(
+                inside, f"it has files that the commit does not name: {extra[:MAX_LISTED_ROWS]}"
+            )
         for file, shard in expected.items():
             size = storage.stat_file(storage.join(inside, file)).size_bytes
             if size != shard.bytes:
@@ -207,7 +215,7 @@ def check_files(folder: str, dataset: Dataset) -> None:
 
 
 def list_split_folders(folder: str) -> list[str]:
-    """Returns the names of the folders in a dataset that are taken for splits."""
+    """Returns the names of the folders in a dataset that are read as splits."""
     prefix = split_folder("")
     return [name for name in storage.list_folder(folder) if name.startswith(prefix)]
 
@@ -215,6 +223,6 @@ def list_split_folders(folder: str) -> list[str]:
 def _damaged(path: str, what: str) -> DataError:
     return DataError(
         f"{path} is damaged: {what}.",
-        "See all that is wrong with: darkroom verify. Restore what it names, or delete that and "
+        "List all faults with darkroom verify. Restore the files that it names, or delete them and "
         "convert the source again, with overwrite (--overwrite) into the same folder.",
     )

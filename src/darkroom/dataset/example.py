@@ -1,8 +1,8 @@
 """tf.train.Example on the wire, written and read without TensorFlow.
 
-Features are written in the order of their names, except that `image/encoded` comes last: the image
-is then the tail of the message and need not be copied into it. Any protobuf reader accepts any
-order, and a fixed one makes equal examples equal bytes.
+Features are written in the order of their names, except that `image/encoded` is last: then the
+image is the end of the message and is not copied into it. Protobuf readers accept any order, and
+with a fixed one equal examples have equal bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def encode_example(features: Mapping[str, FeatureValue], image: bytes | None = N
 
     Args:
         features: Single values by name: `bytes`, `int` (int64) or `float` (float32).
-        image: Value of `image/encoded`; to be appended to what is returned.
+        image: Value of `image/encoded`; the caller appends it to the result.
     """
     entries = b"".join([_entry(name, features[name]) for name in sorted(features)])
     if image is None:
@@ -47,7 +47,7 @@ def _entry(name: str, value: FeatureValue) -> bytes:
     """Returns one entry of the map Features.feature."""
     if isinstance(value, bytes):
         return _cached_bytes_entry_head(name, len(value)) + value
-    # Zero and minus zero would be one key to a cache.
+    # Not cached: zero and minus zero would be the same key.
     return _number_entry(name, value) if isinstance(value, float) else _cached_entry(name, value)
 
 
@@ -73,7 +73,7 @@ def _number_entry(name: str, value: int | float) -> bytes:
     return _tagged(1, len(entry)) + entry
 
 
-# Sizes, label numbers and the lengths of texts come again and again.
+# Sizes, label numbers and lengths of texts repeat often.
 _cached_bytes_entry_head = functools.lru_cache(maxsize=4096)(_bytes_entry_head)
 _cached_entry = functools.lru_cache(maxsize=4096)(_number_entry)
 
@@ -97,13 +97,13 @@ def decode_example(record: bytes) -> dict[str, list[bytes] | list[int] | list[fl
     """Returns the features of a serialised tf.train.Example, each a list of its values.
 
     Raises:
-        DataError: The bytes are no such message.
+        DataError: The bytes are not such a message.
     """
     try:
         return dict(_decode_entries(record))
     except (IndexError, ValueError, struct.error) as error:
         raise DataError(
-            f"A record of {len(record)} bytes is no tf.train.Example: {error}.",
+            f"A record of {len(record)} bytes is not a tf.train.Example: {error}.",
             "Check that the file was written by darkroom or another writer of examples.",
         ) from error
 
@@ -151,7 +151,7 @@ def _as_bytes(value: bytes | int) -> bytes:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
-    """Yields number and value of every field of a protobuf message."""
+    """Yields the number and value of every field of a protobuf message."""
     place = 0
     while place < len(message):
         tag, place = _read_varint(message, place)

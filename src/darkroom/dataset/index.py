@@ -48,8 +48,8 @@ def index_schema(inputs: Mapping[str, str]) -> pa.Schema:
     """Returns the columns of an index.
 
     Args:
-        inputs: Kind of every input column by name; they stand in the struct `extra`, so that no
-            name of the user's can meet one of ours.
+        inputs: Kind of every input column by name; they are in the struct `extra`, so that their
+            names cannot clash with ours.
     """
     fields = [pa.field(name, kind) for name, kind in _COLUMNS]
     if inputs:
@@ -59,7 +59,7 @@ def index_schema(inputs: Mapping[str, str]) -> pa.Schema:
 
 
 class IndexRow(NamedTuple):
-    """What the index says of a record, besides its place; see `PreparedImage`.
+    """What the index says about a record, except its place; see `PreparedImage`.
 
     Attributes:
         key: Key of the example.
@@ -109,7 +109,7 @@ class IndexWriter:
         path: The file.
         shard: Number of the shard within its split.
         inputs: Kind of every input column by name.
-        source: Fingerprint of the source, kept in the file's metadata, so that a rerun knows it.
+        source: Fingerprint of the source, kept in the file's metadata for a rerun.
     """
 
     def __init__(self, path: str, shard: int, inputs: Mapping[str, str], source: str) -> None:
@@ -129,7 +129,7 @@ class IndexWriter:
         self._writer.close()
         if kind is None:
             storage.sync_file(self._file)
-        # On an error, what would be half a file does not appear in a remote store.
+        # On an error, no incomplete file appears in a remote store.
         self._file.__exit__(kind, *rest)
 
     def add(self, rows: Iterable[IndexRow]) -> None:

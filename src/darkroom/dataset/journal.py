@@ -1,30 +1,34 @@
 """The journal of an attempt: all files that it will write, listed before it writes the first.
 
-Nothing foreign has one of these names when the journal is written, so whatever has one later is
-darkroom's, however the attempt ends. Names are relative to the folder that they are in, so that a
-journal moves with its output.
+When the journal is written, no other file has one of these names. So a file with such a name later
+is darkroom's, however the attempt ends. Names are relative to the folder that they are in, so that
+a journal can move with its output.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from darkroom import storage
-from darkroom.dataset import commit as datasets
-from darkroom.dataset import layout
-from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders, is_reserved
+from darkroom.dataset.commit import is_commit
+from darkroom.dataset.layout import (
+    DATAFLOW_FOLDER,
+    DATASET_FILE,
+    WORK_FOLDER,
+    Folders,
+    is_reserved,
+)
 
 JOURNAL_FILE = "journal.json"
 
 _FORMAT_VERSION = 1
 _HEADER = f'{{\n "darkroom_journal": {_FORMAT_VERSION},\n'
 _MAX_BYTES = 1 << 28
-# The name of a plan's folder, by which attempts of version 0.1.0 are known: they had no journal.
+# The name of a plan's folder. Attempts of version 0.1.0 have no journal, but such folders.
 PLAN_FOLDER = re.compile(r"[0-9a-f]{16}")
-_MARKS = (layout.DATASET_FILE, layout.WORK_FOLDER)
+_MARKS = (DATASET_FILE, WORK_FOLDER)
 
 
 def journal_path(folders: Folders) -> str:
@@ -42,9 +46,9 @@ def write_journal(
 
     Args:
         folders: The folders of the output.
-        paths: The files; one that ends in `/` stands for all that is below it.
-        path: The journal; that of the attempt when empty.
-        hashes: The SHA-256 of files, by path; each is named only as long as it has this content.
+        paths: The files; a path that ends in `/` names everything below it.
+        path: The journal; the attempt's journal when empty.
+        hashes: The SHA-256 of files, by path; the journal names them only with this content.
     """
     path = path or journal_path(folders)
     folder = path.rpartition("/")[0]
@@ -61,11 +65,11 @@ def write_journal(
 
 
 def find_named(folders: Folders, found: Mapping[str, int]) -> set[str]:
-    """Returns those of the files in an output that a journal in it names, and the journals.
+    """Returns the journals of an output, and the files in it that they name.
 
     Args:
         folders: The folders of the output.
-        found: The lengths of the files in it, by path.
+        found: The lengths of the files in the output, by path.
     """
     ours: set[str] = set()
     dataflow = storage.join(folders.examples, DATAFLOW_FOLDER, JOURNAL_FILE)
@@ -79,12 +83,12 @@ def find_named(folders: Folders, found: Mapping[str, int]) -> set[str]:
 
 
 def is_output(folder: str) -> bool:
-    """Tells whether darkroom has written, or begun to write, a dataset into a folder.
+    """Tells whether darkroom wrote, or began to write, a dataset into a folder.
 
     Raises:
         OSError: The folder cannot be read.
     """
-    if datasets.is_commit(storage.join(folder, layout.DATASET_FILE)):
+    if is_commit(storage.join(folder, DATASET_FILE)):
         return True
     folders = Folders.of_dataset(folder)
     names = storage.list_folder(folders.work)
@@ -96,10 +100,10 @@ def is_output(folder: str) -> bool:
 def find_outputs(folder: str) -> tuple[list[str], list[str]]:
     """Returns the files below a folder without those of darkroom's outputs, and these outputs.
 
-    Left out is what a conversion writes into an output: images beside that are still images.
+    Only files that a conversion writes into an output are left out, not images beside them.
 
     Returns:
-        Both as paths relative to the folder.
+        Both as paths relative to `folder`.
 
     Raises:
         OSError: A folder cannot be read.
@@ -116,7 +120,7 @@ def find_outputs(folder: str) -> tuple[list[str], list[str]]:
 
 
 def _list_roles(folders: Folders) -> dict[str, str]:
-    # The index first: in a dataset with everything in it, it is inside the folder of the examples.
+    # The index first: a dataset may contain it, in the folder of the examples.
     return {"index": folders.index, "examples": folders.examples, "rejects": folders.rejects}
 
 
@@ -129,13 +133,13 @@ def _split(folders: Folders, path: str) -> tuple[str, str]:
 
 
 def _is_named(path: str, named: Mapping[str, str]) -> bool:
-    """Tells whether a journal names a file, and with what is in it where it says that."""
+    """Tells whether a journal names a file, and its content if it has a hash of it."""
     sha256 = named.get(path)
     return sha256 == "" or (sha256 is not None and sha256 == storage.hash_file(path))
 
 
 def _read(folders: Folders, path: str) -> dict[str, str] | None:
-    """Returns the files that a journal names, with their SHA-256 where it has that.
+    """Returns the files that a journal names, with their SHA-256 or an empty text.
 
     None when the file is not a journal.
     """
@@ -143,19 +147,17 @@ def _read(folders: Folders, path: str) -> dict[str, str] | None:
         listed = json.loads(storage.read_bytes(path, _MAX_BYTES))
         if listed["darkroom_journal"] != _FORMAT_VERSION:
             return None
-        return dict(_join_names(folders, listed))
+        return {
+            storage.join(folder, name): str(listed["sha256"].get(f"{role}/{name}", ""))
+            for role, folder in _list_roles(folders).items()
+            for name in listed[role]
+        }
     except (*storage.UNUSABLE, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
-def _join_names(folders: Folders, listed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for role, folder in _list_roles(folders).items():
-        for name in listed[role]:
-            yield storage.join(folder, name), str(listed["sha256"].get(f"{role}/{name}", ""))
-
-
 def _is_part(path: str) -> bool:
-    """Tells whether a file is a journal that was not finished."""
+    """Tells whether a file is an unfinished journal."""
     try:
         begun = storage.read_bytes(path, _MAX_BYTES)[: len(_HEADER)]
     except storage.UNUSABLE:

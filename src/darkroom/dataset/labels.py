@@ -11,14 +11,14 @@ from darkroom import storage
 from darkroom.errors import DataError, StorageError, UsageError, describe_os_error
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
-# Numbers from 0 to 65,535; what has more classes is most often a column of ids or captions.
+# Numbers from 0 to 65,535; a column with more classes usually has ids or captions.
 MAX_CLASSES = 65_536
 MAX_LABEL_CHARACTERS = 1_000
 
 _UNPRINTABLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 # Persian and Indic words, and many emoji, are written with these.
 _JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
-# Letters and marks that show as nothing.
+# Invisible letters and marks.
 _BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 _SEPARATORS = re.compile(r"[\s_-]+")
@@ -40,7 +40,7 @@ def is_printable(label: str) -> bool:
     """Tells whether `label` has no control, invisible, line-breaking or surrogate character.
 
     Such characters would break `labels.txt` (one label a line), cannot be stored as UTF-8, or make
-    two labels that nobody can tell apart.
+    two different labels look the same.
     """
     if label.isascii():
         return label.isprintable()
@@ -50,15 +50,15 @@ def is_printable(label: str) -> bool:
 
 
 def is_usable(label: str) -> bool:
-    """Tells whether `label` can be one: not empty, not too long, and printable."""
+    """Tells whether `label` can be a label: not empty, not too long, and printable."""
     return 0 < len(label) <= MAX_LABEL_CHARACTERS and is_printable(label)
 
 
 def find_lookalikes(labels: Iterable[str]) -> list[list[str]]:
-    """Returns the groups of labels that a person may take for the same.
+    """Returns the groups of labels that a person may think are the same.
 
     They differ in letter case, in white space, `-` and `_`, in joiners, in the form of a letter
-    (as full-width ones), or in letters of other scripts that look alike.
+    (such as full-width letters), or in letters of other scripts that look alike.
     """
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for label in sorted(set(labels)):
@@ -79,7 +79,7 @@ def build_label_map(labels: Iterable[str], given: Sequence[str] | None = None) -
 
     Raises:
         DataError: There are too many labels for classes.
-        UsageError: The given map is empty, repeats a label, or holds an unprintable one.
+        UsageError: The given map is empty, repeats a label, or has an unusable one.
     """
     if given is None:
         found = sorted(set(labels))
@@ -87,14 +87,14 @@ def build_label_map(labels: Iterable[str], given: Sequence[str] | None = None) -
             raise DataError(
                 f"There are {len(found):,} different labels, at most {MAX_CLASSES:,} are possible: "
                 f"{found[0]!r:.40}, {found[1]!r:.40}, ...",
-                "Check which column holds the label, and name it with --columns.",
+                "Check which column has the labels, and name it with --columns.",
             )
         return found
     given = [normalise_label(label) for label in given]
     repeated = sorted(label for label, times in Counter(given).items() if times > 1)
     unusable = [label for label in given if not is_usable(label)]
     if not given or repeated or unusable:
-        problem = f"repeats {repeated}" if repeated else f"holds unusable labels {unusable[:5]}"
+        problem = f"repeats {repeated}" if repeated else f"has unusable labels {unusable[:5]}"
         raise UsageError(
             f"The label map {problem if given else 'is empty'}.",
             "Give each label once, one a line, in the order of their numbers.",
@@ -104,7 +104,7 @@ def build_label_map(labels: Iterable[str], given: Sequence[str] | None = None) -
 
 def parse_labels(text: str) -> list[str]:
     """Returns the labels of a label file: one a line, in order; the last line break is optional."""
-    # Only line feeds separate: str.splitlines would also cut at U+2028 and its like.
+    # Only line feeds separate labels: str.splitlines would also split at U+2028 and others.
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
@@ -135,7 +135,7 @@ def read_labels(path: str) -> list[str]:
 
 
 def describe_lookalikes(labels: Iterable[str]) -> list[str]:
-    """Returns a line for each of the first groups of labels that look alike."""
+    """Returns a line for each of the first groups of labels that look alike, and a count."""
     groups = find_lookalikes(labels)
     lines = [
         f"labels look alike: {', '.join(map(show_label, group))}; "
@@ -147,6 +147,6 @@ def describe_lookalikes(labels: Iterable[str]) -> list[str]:
 
 
 def show_label(label: str) -> str:
-    """Returns a label for a message; one of other scripts with its code points, too."""
-    # Letters of other scripts look the same, so their code points are what tells them apart.
+    """Returns a label for a message, with its code points if it is not ASCII."""
+    # Letters of other scripts may look the same; only their code points differ.
     return repr(label) if label.isascii() else f"{label!r} = {label!a}"

@@ -52,10 +52,10 @@ class Folders:
 
     Attributes:
         manifest: The manifest that is converted.
-        manifest_rejects: What the manifest's stage refused.
+        manifest_rejects: Rows that the manifest's stage rejected.
         examples: The dataset.
         index: The record index.
-        rejects: What both stages refused.
+        rejects: Rows that both stages rejected.
     """
 
     manifest: str
@@ -66,7 +66,7 @@ class Folders:
 
     @classmethod
     def of_dataset(cls, folder: str, manifest: str = "") -> Folders:
-        """Returns the folders of a dataset that has its index and its rejects in it."""
+        """Returns the folders of a dataset that contains its index and rejects."""
         index = storage.join(folder, INDEX_FOLDER)
         return cls(manifest, manifest, folder, index, folder)
 
@@ -74,7 +74,7 @@ class Folders:
     def work(self) -> str:
         """Where unfinished files are; inside the dataset, so that a rename stays on one disk.
 
-        A plan has a folder of its own in it, by which a later run knows what an earlier one did.
+        Each plan has its own folder there, from which a later run knows what an earlier one did.
         """
         return storage.join(self.examples, WORK_FOLDER)
 
@@ -90,12 +90,12 @@ def is_reserved_for_rejects(name: str) -> bool:
 
 
 def shard_file(split: str, shard: int, num_shards: int, suffix: str = "") -> str:
-    """Returns the path of a shard below its dataset, in TFX's own form."""
+    """Returns the path of a shard below its dataset, named as TFX names shards."""
     return f"{split_folder(split)}/data_tfrecord-{shard:05d}-of-{num_shards:05d}{suffix}"
 
 
 def split_folder(split: str) -> str:
-    """Returns the name of the folder that holds a split's shards."""
+    """Returns the name of the folder of a split's shards."""
     return f"Split-{split}"
 
 

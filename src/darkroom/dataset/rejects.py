@@ -1,7 +1,7 @@
-"""Rejects: one row for every row of the source that was refused, with the reason.
+"""Rejects: one row for every rejected row of the source, with the reason.
 
 `rejects.parquet` is for programs, `rejects.jsonl` for people and for the next run: its rows are
-those of a manifest, so once the images are mended it can be converted as it is.
+rows of a manifest, so once the images are fixed it can be converted as it is.
 """
 
 from __future__ import annotations
@@ -15,47 +15,49 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset import layout, rejects
 from darkroom.dataset.layout import REJECTS_FILE, REJECTS_LIST_FILE
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
 HINTS: Mapping[str, str] = {
-    "animated": "Give one frame of it as a file of its own.",
-    "bad_label": "Write the label without control and invisible characters, 1,000 at most.",
+    "animated": "Save one frame as a file of its own.",
+    "bad_label": "Write the label without control and invisible characters, and in at most 1,000 "
+    "characters.",
     "bad_value": "Correct the cell, or give the column another kind with --columns.",
     "conflict": "Keep one row for the image (or id), with the right label and split.",
-    "corrupt_transfer": "Copy the image again: what arrived is not what the store says it holds.",
+    "corrupt_transfer": "Copy the image again: what arrived differs from what the store announced.",
     "decoder_crash": "Save the image again with another program.",
     "decoder_memory": "Save the image again, smaller.",
     "decoder_timeout": "Save the image again with another program.",
     "empty": "Copy the file again: it has no bytes.",
     "empty_label": "Give the row a label.",
     "link_loop": "Make the link lead to a file.",
-    "missing": "Relative paths start at the folder of the list: put it there, or mend the paths.",
+    "missing": "Relative paths start at the folder of the list: put the file there, or correct the "
+    "path.",
     "multi_label": "Give the image one label.",
     "no_image": "Give the row the path of an image.",
     "not_a_file": "Name a file.",
-    "not_an_image": "Get the image itself: this is another kind of file under its name.",
+    "not_an_image": "Get the image itself: this file is of another kind.",
     "not_unicode": "Rename the file in UTF-8.",
-    "nul_byte": "Remove the NUL byte; it often comes from a file that was cut off or is UTF-16.",
+    "nul_byte": "Remove the NUL byte; it often comes from a truncated or UTF-16 file.",
     "outside_layout": "Put each image into a folder that is named after its label, as in "
     "cat/1.jpg, or <split>/<label>/<file>; or give a list of images and labels.",
-    "outside_root": "Move it below an allowed folder, or allow its folder with --allowed-root.",
-    "permission_denied": "Grant the right to read it.",
-    "ragged_row": "Give the row as many cells as the header; quote cells that hold commas.",
+    "outside_root": "Move the file below an allowed folder, or allow its folder with "
+    "--allowed-root.",
+    "permission_denied": "Grant permission to read the file.",
+    "ragged_row": "Give the row as many cells as the header; quote cells that contain commas.",
     "repeated_header": "Remove the line: it comes from joining files that each have a header.",
     "too_large": "Give a smaller image.",
     "truncated": "Copy the file again: its end is missing.",
     "undecodable": "Save the image again: it is damaged.",
     "unknown_label": "Correct the label, or add it to the label map.",
-    "unreadable": "See the detail of the row for what the system says.",
+    "unreadable": "The detail of the row has the system's message.",
     "unsupported_format": "Save the image as JPEG or PNG.",
     "unsupported_scheme": "Download the images, or name them by gs:// or s3://.",
     "windows_path": "Write paths with / and relative to the folder of the list.",
 }
 
-# Fields of a JSONL row that are diagnosis, not manifest; a file with all of them holds rejects.
+# Fields of a JSONL row that describe a reject; a file with all of them is a list of rejects.
 REJECT_FIELDS = ("row", "stage", "reason", "detail", "id")
 
 MANIFEST_STAGE = "manifest"
@@ -77,18 +79,18 @@ SCHEMA = pa.schema(
 
 
 class Reject(NamedTuple):
-    """A refused row.
+    """A rejected row.
 
     Attributes:
         row: Its number in the source, from 1.
-        uri: URI of its image, as far as known; else empty.
+        uri: URI of its image; empty when not known.
         split: `train`, `eval` or `test`; empty when not known.
-        label: Its label as it stands, empty where it is missing; None in a source without labels.
-        stage: Where it was refused: `manifest` or `convert`.
+        label: Its label as in the source, empty if missing; None in a source without labels.
+        stage: Where it was rejected: `manifest` or `convert`.
         reason: Reason code.
         detail: What is wrong, for a person.
-        id: Text whose hash is the key of the example, so that a rerun gives it the same key.
-        extra: Its input columns by name; as they stand when they are what is wrong.
+        id: Text that the key of the example is the hash of, so that a rerun gives the same key.
+        extra: Its input columns by name; the text of the cells when they are wrong.
     """
 
     row: int
@@ -118,7 +120,7 @@ class RejectsWriter:
         if kind is None:
             self._flush()
         self._writer.close()
-        # On an error, what would be half a file does not appear in a remote store.
+        # On an error, no incomplete file appears in a remote store.
         self._file.__exit__(kind, *rest)
 
     def add(self, reject: Reject) -> None:
@@ -145,7 +147,7 @@ def _as_record(reject: Reject) -> dict[str, Any]:
 
 
 def _as_unicode(text: str) -> str:
-    # File names that are not UTF-8 arrive with lone surrogates, which Parquet cannot hold.
+    # File names that are not UTF-8 have lone surrogates, which Parquet cannot store.
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -188,12 +190,12 @@ def format_line(reject: Reject) -> bytes:
     }
     if reject.extra:
         line["extra"] = dict(reject.extra)
-    # In JSON, what is no Unicode is escaped by a backslash, as it happens.
+    # JSON, too, escapes lone surrogates with a backslash.
     return f"{json.dumps(line, ensure_ascii=False)}\n".encode(errors="backslashreplace")
 
 
 def format_hint(rejected: Mapping[str, int]) -> str:
-    """Returns what to do about the most frequent reason; empty when nothing is known.
+    """Returns what to do about the most frequent reason; empty for an unknown one.
 
     Args:
         rejected: Number of rejected rows by reason code.
@@ -207,7 +209,7 @@ def format_hint(rejected: Mapping[str, int]) -> str:
 def list_rejects(folder: str) -> str:
     """Returns the first rejects of a folder for a message, each on a line of its own."""
     lines: list[str] = []
-    for reject in rejects.read_rejects(storage.join(folder, layout.REJECTS_FILE)):
+    for reject in read_rejects(storage.join(folder, REJECTS_FILE)):
         if len(lines) == MAX_LISTED_ROWS:
             lines.append("\n  ...")
             break
@@ -217,7 +219,7 @@ def list_rejects(folder: str) -> str:
 
 
 def count_rejects(folder: str) -> dict[str, int]:
-    """Returns the number of refused rows in a dataset's folder by reason code."""
-    path = storage.join(folder, layout.REJECTS_FILE)
-    counts = Counter(reject.reason for reject in rejects.read_rejects(path))
+    """Returns the number of rejected rows in a dataset's folder by reason code."""
+    path = storage.join(folder, REJECTS_FILE)
+    counts = Counter(reject.reason for reject in read_rejects(path))
     return dict(sorted(counts.items()))

@@ -14,12 +14,12 @@ from darkroom.errors import DataError, UsageError
 
 IMAGE_PREFIX = "image/"
 _INT64 = range(-(1 << 63), 1 << 63)
-# Records hold floats of 32 bits; from here on they would be rounded beyond the largest of them.
+# Records have floats of 32 bits; numbers from here on would be rounded to infinity.
 _FLOAT32_LIMIT = float.fromhex("0x1.ffffffp127")
 
 
 class Kind(str, Enum):
-    """The kinds of a column, the types of tensorflow-recorder and two more (`ID`, `IGNORED`)."""
+    """The kinds of a column: tensorflow-recorder's types, `ID` and `IGNORED`."""
 
     SPLIT = "split"
     IMAGE = "image"
@@ -57,8 +57,8 @@ class Schema:
     """The kind of every column, in the order of the source.
 
     Attributes:
-        columns: Pairs of column name and kind. At most one column is the split, the image, the
-            label and the id.
+        columns: Pairs of column name and kind. At most one column each is the split, the image,
+            the label and the id.
     """
 
     columns: tuple[tuple[str, Kind], ...]
@@ -67,12 +67,14 @@ class Schema:
         """Checks the columns.
 
         Raises:
-            UsageError: A column stands twice, a kind that must be single does not, a feature's
-                name is one of ours, or no column is left to write.
+            UsageError: A column is named twice, two columns are of a kind that only one can be, a
+                column has the name of one of our features, or there is no column to write.
         """
         names = [name for name, _ in self.columns]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
-            raise UsageError(f"The schema names columns twice: {repeated}.", "Name each once.")
+            raise UsageError(
+                f"The schema names columns twice: {repeated}.", "Name each column once."
+            )
         for kinds in ((Kind.SPLIT,), (Kind.IMAGE,), _LABELS, (Kind.ID,)):
             found = [name for name, kind in self.columns if kind in kinds]
             if len(found) > 1:
@@ -83,7 +85,7 @@ class Schema:
         if taken := [name for name, _ in self.inputs if name.startswith(IMAGE_PREFIX)]:
             raise UsageError(
                 f"Columns {taken} would overwrite darkroom's own features.",
-                f"Rename them: names that begin with {IMAGE_PREFIX!r} are taken.",
+                f"Rename them: names that begin with {IMAGE_PREFIX!r} are reserved.",
             )
         if self.image is None and not self.inputs:
             raise UsageError(
@@ -93,22 +95,22 @@ class Schema:
 
     @property
     def split(self) -> str | None:
-        """Name of the column that holds the split."""
+        """Name of the column of the split."""
         return self._single(Kind.SPLIT)
 
     @property
     def image(self) -> str | None:
-        """Name of the column that holds the URI of the image."""
+        """Name of the column of the image's URI."""
         return self._single(Kind.IMAGE)
 
     @property
     def label(self) -> str | None:
-        """Name of the column that holds the label."""
+        """Name of the column of the label."""
         return self._single(*_LABELS)
 
     @property
     def id(self) -> str | None:
-        """Name of the column that holds the declared id."""
+        """Name of the column of the declared id."""
         return self._single(Kind.ID)
 
     @property
@@ -130,7 +132,7 @@ class Schema:
 
     @classmethod
     def parse(cls, given: str | Mapping[str, Any] | Schema) -> Schema:
-        """Returns the schema that a mapping from column name to kind, or its JSON text, describes.
+        """Returns the schema of a mapping from column name to kind, or of its JSON text.
 
         Raises:
             UsageError: A kind is unknown, or the columns do not make a schema.
@@ -150,18 +152,24 @@ class Schema:
 
 
 def infer_schema(names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:
-    """Returns the schema of a source whose columns have names that speak for themselves.
+    """Returns the schema of a source by the names of its columns.
 
     Args:
         names: Names of the columns.
-        kinds: Kind of the columns that turn out to be inputs; text where it says nothing.
+        kinds: Kind of each column that is an input; text for columns that are not in it.
 
     Raises:
-        DataError: No column is known to hold images, one stands twice, or its name is nearly one
-            that says what it holds.
+        DataError: No column has images, a name is there twice, or a name is a likely misspelling
+            of a known one.
     """
     _check_unique(names)
-    _check_unicode(names)
+    try:
+        for name in names:
+            name.encode()
+    except UnicodeEncodeError as error:  # In JSON, half of a character can be alone.
+        raise DataError(
+            f"The name of column {error.object!r} is not Unicode text.", "Rename the column."
+        ) from None
     _check_unambiguous(names)
     roles = {}
     for kind, known in KNOWN_NAMES.items():
@@ -173,33 +181,22 @@ def infer_schema(names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:
     return Schema(tuple((name, roles.get(name, kinds.get(name, Kind.STRING))) for name in names))
 
 
-def _check_unicode(names: Sequence[str]) -> None:
-    """Checks that all names can be stored: in JSON, half a character can stand alone."""
-    try:
-        for name in names:
-            name.encode()
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"The name of column {error.object!r} is no Unicode text.", "Rename the column."
-        ) from None
-
-
 def _check_unambiguous(names: Sequence[str]) -> None:
-    """Checks that no two columns have the same known name but for case and white space."""
+    """Checks that no known name is there twice, apart from letter case and white space."""
     seen: dict[str, str] = {}
     known = {name for names_of_kind in KNOWN_NAMES.values() for name in names_of_kind}
     for name in names:
         other = seen.setdefault(name.strip().lower(), name)
         if other != name and name.strip().lower() in known:
             raise DataError(
-                f"Columns {other!r} and {name!r} have the same name but for letter case.",
+                f"Columns {other!r} and {name!r} have the same name except for letter case.",
                 f"Rename one, or say which it is: --columns '{{\"{other}\": ..., ...}}'.",
             )
 
 
 def _check_misspelt(kind: Kind, names: Sequence[str], roles: Mapping[str, Kind]) -> None:
-    """Checks a kind that no column has: images must be there; a near name is a slip of the pen."""
-    # Of labels and splits only near names: a source may have none, and other columns.
+    """Checks a kind that no column has: images are required; a similar name is a typing error."""
+    # Labels and splits may be missing, so only a very similar name counts.
     cutoff = 0.5 if kind is Kind.IMAGE else 0.8
     expected = KNOWN_NAMES[kind][0]
     others = {name.strip().lower(): name for name in names if name not in roles}
@@ -223,7 +220,7 @@ def parse_input_value(text: str, kind: Kind) -> int | float | str | None:
     """Returns the value of an input cell; None when it is empty.
 
     Raises:
-        ValueError: The cell does not hold a value of `kind`.
+        ValueError: The cell does not contain a value of `kind`.
     """
     if kind is Kind.STRING:
         return text or None
@@ -242,10 +239,10 @@ def parse_input_value(text: str, kind: Kind) -> int | float | str | None:
 
 
 def check_columns(schema: Schema, names: Sequence[str]) -> None:
-    """Checks that a source has every column of its schema; further ones are ignored.
+    """Checks that a source has every column of its schema; other columns are ignored.
 
     Raises:
-        DataError: A column is missing or stands twice.
+        DataError: A column is missing or there twice.
     """
     _check_unique(names)
     expected = [name for name, _ in schema.columns]
@@ -254,10 +251,10 @@ def check_columns(schema: Schema, names: Sequence[str]) -> None:
         guess = f" Did you mean {near[0]!r}?" if near else ""
         raise DataError(
             f"Columns {missing} are missing: the source has {list(names)}.{guess}",
-            "Rename the column, or name the columns that are there with --columns (schema).",
+            "Rename the column, or name the columns of the source with --columns (schema).",
         )
 
 
 def _check_unique(names: Sequence[str]) -> None:
     if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise DataError(f"Columns stand twice: {repeated}.", "Give each column its own name.")
+        raise DataError(f"Columns are there twice: {repeated}.", "Give each column its own name.")

@@ -1,11 +1,11 @@
-"""Splits: their names in the wild, their names here, and the split of a row that declares none."""
+"""Splits: the names that sources use, our names, and the split of a row without one."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from darkroom.dataset import keys
+from darkroom.dataset.keys import hash_split
 from darkroom.errors import UsageError
 
 TRAIN, EVAL, TEST = "train", "eval", "test"
@@ -30,7 +30,7 @@ _NAMES = {
 
 
 def parse_split(text: str) -> str | None:
-    """Returns the split that `text` names, '' when it leaves it open, None when it names none.
+    """Returns the split that `text` names: '' for an unassigned row, None for an unknown name.
 
     Knows AutoML Vision's names (TRAIN, VALIDATION, TEST, UNASSIGNED), Vertex AI's (training,
     validation, test) and the common short forms, in any letter case.
@@ -45,10 +45,10 @@ def known_names() -> str:
 
 @dataclass(frozen=True)
 class SplitRatios:
-    """Shares by which unassigned rows are spread over the splits.
+    """Shares of the splits among unassigned rows.
 
     Attributes:
-        train: Share of `train`; the three shares sum to one.
+        train: Share of `train`; the three shares add up to one.
         eval: Share of `eval`.
         test: Share of `test`.
     """
@@ -61,12 +61,12 @@ class SplitRatios:
         """Checks the shares.
 
         Raises:
-            UsageError: A share is negative, or they do not sum to one.
+            UsageError: A share is negative, or they do not add up to one.
         """
         shares = self.as_tuple()
         if min(shares) < 0 or not math.isclose(sum(shares), 1.0, abs_tol=1e-6):
             raise UsageError(
-                f"Split ratios must be three shares that sum to 1, got {shares}.",
+                f"Split ratios must be three shares that add up to 1, got {shares}.",
                 "Give train, eval and test, as in 80/10/10.",
             )
 
@@ -79,7 +79,7 @@ class SplitRatios:
         """Returns the ratios that `text` names, as in `80/10/10` or `0.8,0.1,0.1`.
 
         Raises:
-            UsageError: `text` is not three numbers, or they do not make shares.
+            UsageError: `text` is not three numbers, or they are not shares.
         """
         try:
             numbers = [float(part) for part in text.replace(",", "/").split("/")]
@@ -88,16 +88,16 @@ class SplitRatios:
         is_percent = math.isclose(sum(numbers), 100)
         if len(numbers) != 3 or not (is_percent or math.isclose(sum(numbers), 1, abs_tol=1e-6)):
             raise UsageError(
-                f"Split ratios are three numbers that sum to 100 (or 1), got {text!r}.",
+                f"Split ratios are three numbers that add up to 100 (or 1), got {text!r}.",
                 "Give the shares of train, eval and test, as in 80/10/10.",
             )
         return cls(*(number / (100 if is_percent else 1) for number in numbers))
 
 
 def assign_split(key: str, seed: int, ratios: SplitRatios) -> str:
-    """Returns the split of an unassigned row: a function of its key and the seed alone."""
-    fraction = keys.hash_split(key, seed)
+    """Returns the split of an unassigned row, which depends only on its key and the seed."""
+    fraction = hash_split(key, seed)
     if fraction < ratios.train:
         return TRAIN
-    # Compared with the test share from above, so that rounding cannot open a gap before 1.0.
+    # Compared from 1.0 downwards, so that rounding does not leave a gap before 1.0.
     return TEST if ratios.test > 0 and fraction >= 1.0 - ratios.test else EVAL

@@ -1,8 +1,8 @@
 """The TFRecord format: records framed by their length and two checksums.
 
 A record is: length (uint64, little endian), masked CRC32C of those 8 bytes, data, masked CRC32C of
-the data. The format knows neither the number of records nor the length of the file, so a file cut
-between two records looks whole: `dataset.json` is what tells.
+the data. The format has neither the number of records nor the length of the file, so a file cut
+between two records looks complete. `dataset.json` has both.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ GZIP_SUFFIX = ".gz"
 _HEADER = struct.Struct("<QI")
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
-# A length that a damaged header could claim; TFRecords of images are far below it.
+# A damaged header can have any length; records of images are far shorter than this.
 _MAX_RECORD_BYTES = 1 << 31
-# Enough for a disk to be busy with; so syncing the whole file keeps nobody waiting.
+# The disk begins to write after each part of this size, so that the final sync is short.
 _WRITE_OUT_BYTES = 16 << 20
 _SYNC_FILE_RANGE_WRITE = 2
 _MAX_PIECES = min(1024, os.sysconf("SC_IOV_MAX"))
 
 
 def check_crc_speed() -> None:
-    """Checks that the checksum runs in C: in Python it would be a thousand times slower.
+    """Checks that the checksum runs in C: Python would be a thousand times slower.
 
     Raises:
         StorageError: google-crc32c was installed without its C part.
@@ -64,7 +64,7 @@ def frame_record(head: bytes, tail: bytes = b"") -> tuple[bytes, ...]:
 
 
 class RecordWriter:
-    """Writes TFRecords to an open file and counts what it wrote.
+    """Writes TFRecords to an open file, and counts and hashes them.
 
     Attributes:
         records: Number of records so far.
@@ -82,7 +82,7 @@ class RecordWriter:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that went into the file."""
+        """Bytes in the file so far."""
         return self._sink.size_bytes
 
     @property
@@ -95,7 +95,7 @@ class RecordWriter:
         self.write_framed(frame_record(head, tail), 1)
 
     def write_framed(self, pieces: Sequence[bytes], num_records: int) -> None:
-        """Writes records that `frame_record` has cut into pieces."""
+        """Writes records as pieces from `frame_record`."""
         if self._compressed:
             for piece in pieces:
                 self._file.write(piece)
@@ -114,7 +114,10 @@ class _HashingSink:
 
     def __init__(self, file: BinaryIO) -> None:
         self._target = file
-        self._descriptor = _find_descriptor(file)
+        # None for remote files and those in memory.
+        self._descriptor: int | None = None
+        with suppress(AttributeError, OSError, NotImplementedError):
+            self._descriptor = file.fileno()
         self.digest = hashlib.sha256()
         self.size_bytes = 0
         self._next_write_out = _WRITE_OUT_BYTES
@@ -140,29 +143,21 @@ class _HashingSink:
         self._target.flush()
 
 
-def _find_descriptor(file: BinaryIO) -> int | None:
-    """Returns the descriptor of a local file; None for remote ones and those in memory."""
-    try:
-        return file.fileno()
-    except (AttributeError, OSError, NotImplementedError):
-        return None
-
-
 def _write_vector(descriptor: int, pieces: Sequence[bytes]) -> None:
     """Writes pieces to a descriptor in a few calls, without joining them."""
     for start in range(0, len(pieces), _MAX_PIECES):
         some = pieces[start : start + _MAX_PIECES]
         left = sum(map(len, some)) - os.writev(descriptor, some)
-        if left:  # the disk is full, or the call was interrupted: writing on tells which
+        if left:  # The disk is full, or the call was interrupted: the next write tells which.
             rest = memoryview(b"".join(some))[-left:]
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
 
 
 def _start_write_out(descriptor: int) -> None:
-    """Lets the disk begin with what a local file has in memory, so that syncing it takes less.
+    """Makes the disk begin to write a local file, so that the final sync takes less time.
 
-    Where the system knows no such call, nothing happens.
+    Does nothing where the system has no such call.
     """
     with suppress(AttributeError):
         whole = ctypes.c_int64(0)
@@ -184,11 +179,11 @@ def read_records(path: str) -> Iterator[bytes]:
 
 
 def begins_with_record(path: str, compressed: bool = False) -> bool:
-    """Tells whether a file is empty, or begins with the header of a record; the rest may be cut.
+    """Tells whether a file is empty or begins with the header of a record; the rest may be missing.
 
     Args:
         path: The file.
-        compressed: Whether the records are compressed, whatever the file is called.
+        compressed: Whether the records are compressed, whatever the file's name.
     """
     with storage.open_read(path) as binary:
         file: Any = gzip.GzipFile(fileobj=binary) if compressed else binary
@@ -202,9 +197,9 @@ def begins_with_record(path: str, compressed: bool = False) -> bool:
 
 
 def ends_in_first_record(path: str) -> bool:
-    """Tells whether a file of records has the whole header of the first one, and ends within it."""
+    """Tells whether a file has the whole header of its first record, and ends in that record."""
     with storage.open_read(path) as binary:
-        file: Any = gzip.GzipFile(fileobj=binary) if path.endswith(".gz") else binary
+        file: Any = gzip.GzipFile(fileobj=binary) if path.endswith(GZIP_SUFFIX) else binary
         try:
             length, crc = _HEADER.unpack(header := file.read(_HEADER.size))
             is_header = bool(crc == _mask(google_crc32c.value(header[:8])))
@@ -220,22 +215,18 @@ def ends_in_first_record(path: str) -> bool:
 def _read_record(path: str, number: int, file: Any) -> bytes | None:
     """Returns the next record, or None at the end of the file."""
     try:
-        return _parse_record(path, number, file)
+        header: bytes = file.read(_HEADER.size)
+        if not header:
+            return None
+        if len(header) < _HEADER.size:
+            raise _damaged(path, number, "the file ends within its header")
+        length, crc = _HEADER.unpack(header)
+        if crc != _mask(google_crc32c.value(header[:8])) or length > _MAX_RECORD_BYTES:
+            raise _damaged(path, number, "the checksum of its length is wrong")
+        data: bytes = file.read(length)
+        footer: bytes = file.read(_CRC.size)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise _damaged(path, number, f"it cannot be unpacked ({error})") from error
-
-
-def _parse_record(path: str, number: int, file: Any) -> bytes | None:
-    header: bytes = file.read(_HEADER.size)
-    if not header:
-        return None
-    if len(header) < _HEADER.size:
-        raise _damaged(path, number, "the file ends within its header")
-    length, crc = _HEADER.unpack(header)
-    if crc != _mask(google_crc32c.value(header[:8])) or length > _MAX_RECORD_BYTES:
-        raise _damaged(path, number, "the checksum of its length is wrong")
-    data: bytes = file.read(length)
-    footer: bytes = file.read(_CRC.size)
     if len(data) + len(footer) < length + _CRC.size:
         raise _damaged(path, number, "the file ends within it")
     if _CRC.unpack(footer)[0] != _mask(google_crc32c.value(data)):

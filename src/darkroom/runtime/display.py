@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PLAIN_INTERVAL_SECONDS = 2.0
 RICH_INTERVAL_SECONDS = 0.1
-# What would be shown as 0.0.
+# A lower rate would be shown as 0.0.
 _LEAST_RATE = 0.05
 
 
@@ -32,7 +32,7 @@ class _Step:
     handle: Any = None
 
     def count(self, done: int, total: int | None, unit: str, now: float) -> None:
-        if unit != self.unit:  # Something else is counted now: its rate starts afresh.
+        if unit != self.unit:  # A new unit has a rate of its own.
             self.done, self.unit, self.count_started = 0, unit, now if self.unit else self.started
         self.done, self.total = max(self.done, done), total  # Threads may report out of order.
 
@@ -64,10 +64,10 @@ class _StepSink:
         self._steps: list[_Step] = []
 
     def open(self) -> None:
-        """Starts to show something."""
+        """Starts the display."""
 
     def close(self) -> None:
-        """Stops showing."""
+        """Ends the display."""
 
     def start_step(self, label: str) -> None:
         """Begins a step; its label names the steps around it."""
@@ -78,7 +78,7 @@ class _StepSink:
             self._show_start(self._steps[-1])
 
     def advance(self, done: int, total: int | None, unit: str) -> None:
-        """Counts, and shows the count when the last showing is long enough ago."""
+        """Counts, and shows the count if it was not shown for a while."""
         with self._lock:
             if not self._steps:
                 return
@@ -120,7 +120,7 @@ class _StepSink:
 
 
 class PlainProgress(_StepSink):
-    """Lines for logs and pipes: one each two seconds at most, and one at each step's end."""
+    """Lines for logs and pipes: at most one in two seconds, and one at the end of each step."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How often Python looks for cycles of objects that nothing refers to any more."""
+"""Runs Python's garbage collector less often."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _OBJECTS = 100_000
 
 @contextlib.contextmanager
 def collect_less_garbage() -> Iterator[None]:
-    """Lets Python search for cycles less often, for as long as the block runs.
+    """Makes Python search for unused cycles of objects less often while the block runs.
 
-    Rows by the thousand live long enough to be searched several times over, in vain.
+    Thousands of rows live long enough to be searched several times for nothing.
     """
     before = gc.get_threshold()
     gc.set_threshold(max(_OBJECTS, before[0]) if before[0] else 0, *before[1:])

@@ -13,12 +13,12 @@ from darkroom.errors import MissingNameError, find_missing_extra
 
 
 def load_name(package: str, name: str, homes: Mapping[str, str]) -> Any:
-    """Returns what a package's `__getattr__` is asked for.
+    """Returns the name that a package's `__getattr__` is asked for.
 
     Args:
         package: The package's name.
-        name: What is looked for in it.
-        homes: The module that holds it, by name.
+        name: The name.
+        homes: The module of each name.
 
     Raises:
         AttributeError: The package has no such name.
@@ -31,7 +31,7 @@ def load_name(package: str, name: str, homes: Mapping[str, str]) -> Any:
         return getattr(import_module(homes[name]), name)
     except ModuleNotFoundError as error:
         if missing := find_missing_extra(error):
-            # Of an AttributeError, `from package import name` would say nothing but that it fails.
+            # `from package import name` would hide the message of an AttributeError.
             if sys._getframe(2).f_code.co_name == "_handle_fromlist":
                 raise missing from error
             raise MissingNameError(missing.message, missing.hint) from error
@@ -40,6 +40,6 @@ def load_name(package: str, name: str, homes: Mapping[str, str]) -> Any:
 
 def is_installed(module: str) -> bool:
     """Tells whether a module can be imported, without importing it."""
-    with suppress(ImportError, ValueError):  # of an import hook, of a stub without a spec
+    with suppress(ImportError, ValueError):  # from an import hook, or from a stub without a spec
         return find_spec(module) is not None
     return False

@@ -1,7 +1,7 @@
-"""Sends the chatter of libraries to a log file, C++ included.
+"""Sends the output of libraries to a log file, including that of C++ code.
 
-TensorFlow's C++ writes to file descriptor 2 and knows nothing of `sys.stderr`, so the descriptors
-themselves are redirected; Python's streams, logging and absl follow by themselves.
+TensorFlow's C++ code writes to file descriptor 2, not to `sys.stderr`. So the descriptors
+themselves are redirected; Python's streams, logging and absl follow.
 """
 
 from __future__ import annotations
@@ -18,51 +18,46 @@ from darkroom.errors import StorageError
 
 @contextmanager
 def redirect_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """Sends file descriptors 1 and 2 to a log file for as long as the block runs.
+    """Sends file descriptors 1 and 2 to a log file while the block runs.
 
     Args:
         path: The log file; it is created with its folders, and replaced when it exists.
 
     Yields:
         A text stream on the original standard output, for progress and summary; `isatty()` answers
-        as the original does. It is closed, and both descriptors are restored, when the block ends,
-        by an exception too.
+        as for the original. When the block ends, also by an exception, the stream is closed and
+        both descriptors are restored.
 
     Raises:
         StorageError: The log file cannot be written.
     """
-    log = _open_log(os.fspath(path))
+    path = os.fspath(path)
+    try:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+    except OSError as error:
+        message = f"The log file {path!r} cannot be written: {error.strerror or error}."
+        raise StorageError(message, "Name a file in a folder that you may write to.") from error
     with ExitStack() as stack:
         stack.callback(os.close, log)
-        terminal = stack.enter_context(_open_original())
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        terminal = stack.enter_context(
+            open(os.dup(1), "w", encoding=encoding, errors="backslashreplace", buffering=1)
+        )
         _flush()
         for descriptor in (1, 2):
             saved = os.dup(descriptor)
             stack.callback(os.close, saved)
             stack.callback(os.dup2, saved, descriptor)
             os.dup2(log, descriptor)
-        stack.callback(_flush)  # Runs first: what is still buffered belongs to the log.
+        stack.callback(_flush)  # Runs first: buffered text belongs in the log.
         yield terminal
-
-
-def _open_log(path: str) -> int:
-    try:
-        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
-    except OSError as error:
-        message = f"The log file {path!r} cannot be written: {error.strerror or error}."
-        raise StorageError(message, "Name a folder that exists and that you may write.") from error
-
-
-def _open_original() -> TextIO:
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return open(os.dup(1), "w", encoding=encoding, errors="backslashreplace", buffering=1)
 
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    # C's own buffers: a descriptor that is no terminal is written only when they are full.
+    # C writes to a file only when its own buffers are full.
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).fflush(None)

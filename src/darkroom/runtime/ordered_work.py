@@ -1,11 +1,11 @@
-"""Work done in several threads whose results are taken in order, one at a time.
+"""Work that several threads do, with the results taken in order, one at a time.
 
-No thread does nothing but take results, for that would be one more hand-over for every result, and
-on a busy machine a hand-over costs more than what is handed over. The thread that finishes what is
-next in order takes it itself, with all that are waiting for it.
+No thread only takes results: that would be one more hand-over for every result, and on a busy
+machine a hand-over costs more than taking the result. Instead, the thread that finishes the next
+result in order takes it, and then all results that wait for it.
 
-Where there is more than one such work, threads spread over them, so that they seldom meet; when one
-is left they all help with it.
+With several works, threads spread over them, so that they seldom wait for each other. When only one
+work is left, all threads help with it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _Out = TypeVar("_Out")
 
 
 class OrderedWork(Generic[_In, _Out]):
-    """Calls `work` with items in any order, and `take` with what it returned in theirs.
+    """Calls `work` with items in any order, and `take` with the results in the items' order.
 
     Args:
         items: Items, each with its size in bytes; read by one thread at a time.
         work: Called in several threads at once.
         take: Called by one thread at a time.
-        max_items: Items begun and not taken, at the most.
-        max_bytes: Bytes of these, at the most; a larger item is worked on alone.
+        max_items: Most items that are begun and not yet taken.
+        max_bytes: Most bytes of these items; a larger item is worked on alone.
     """
 
     def __init__(
@@ -52,16 +52,16 @@ class OrderedWork(Generic[_In, _Out]):
         self.is_exhausted = False
 
     def step(self) -> None:
-        """Works on the next item, if there is one; what it raises, `wait` raises."""
+        """Works on the next item, if there is one; `wait` raises its error."""
         try:
             if begun := self._begin():
                 number, item, size = begun
                 self._finish(number, self._work(item), size)
-        except BaseException as error:  # noqa: BLE001  raised again where the results are wanted
+        except BaseException as error:  # noqa: BLE001  `wait` raises it
             self.stop(error)
 
     def wait(self) -> None:
-        """Returns when all results are taken; raises what was raised."""
+        """Returns when all results are taken; raises the first error."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._failure or (self.is_exhausted and self._begun == self._taken)
@@ -70,7 +70,7 @@ class OrderedWork(Generic[_In, _Out]):
             raise self._failure
 
     def stop(self, failure: BaseException) -> None:
-        """Begins nothing more, and lets `wait` raise."""
+        """Begins no more items, and makes `wait` raise `failure`."""
         with self._changed:
             self.is_exhausted = True
             self._failure = self._failure or failure
@@ -98,7 +98,7 @@ class OrderedWork(Generic[_In, _Out]):
         )
 
     def _finish(self, number: int, result: _Out, size: int) -> None:
-        """Takes a result and those that wait for it, if it is next and nobody is at it."""
+        """Takes a result and those that wait for it, if it is next and no thread is taking."""
         with self._changed:
             self._waiting[number] = (result, size)
             if self._is_taking:
@@ -120,11 +120,11 @@ class OrderedWork(Generic[_In, _Out]):
 
 
 class Crew:
-    """Threads that do ordered work, of several callers at once.
+    """Threads that do ordered work for several callers at once.
 
     Args:
-        num_threads: How many; each is started when it is first needed.
-        name: What they are called, for a debugger.
+        num_threads: How many; they start with the first work.
+        name: The beginning of their names, for debuggers.
     """
 
     def __init__(self, num_threads: int, name: str) -> None:
@@ -136,9 +136,10 @@ class Crew:
         self._is_closed = False
 
     def run(self, work: OrderedWork[Any, Any]) -> None:
-        """Returns when a work is done; raises what it raises.
+        """Returns when a work is done; raises its error.
 
-        Then threads may still be at what they have begun: `close` before closing what they use.
+        After an error, threads may still work on items that they have begun: call `close` before
+        you close what they use.
         """
         with self._changed:
             if self._is_closed:
@@ -160,7 +161,7 @@ class Crew:
                 del self._at_work[work]
 
     def close(self) -> None:
-        """Ends the threads, once they have done what they are at."""
+        """Ends the threads after their current items."""
         with self._changed:
             self._is_closed = True
             for work in self._at_work:
@@ -177,7 +178,7 @@ class Crew:
                     self._at_work[work] -= 1
 
     def _choose(self) -> OrderedWork[Any, Any] | None:
-        """Waits for work that has items left; returns that which has the fewest threads."""
+        """Waits for works with items left; returns the one with the fewest threads."""
         with self._changed:
             while not self._is_closed:
                 open_work = [work for work in self._at_work if not work.is_exhausted]

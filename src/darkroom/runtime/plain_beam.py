@@ -1,8 +1,8 @@
-"""Beam, the same in a notebook as anywhere else, and without a warning when it is imported.
+"""Beam that works in a notebook as anywhere else, imported without a warning.
 
 In IPython and Jupyter, Beam labels each transform with the number of the cell. For that it imports
-Interactive Beam, which needs pandas, and an old one. The pipelines that darkroom builds do without:
-nobody looks at their labels. Pipelines of the user are left as they are.
+Interactive Beam, which needs an old version of pandas. The pipelines that darkroom builds do
+without these labels, which nobody sees. The user's own pipelines are not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["apply_transform", "beam"]
 
 @contextmanager
 def _quiet_import() -> Iterator[None]:
-    """Keeps Beam from logging that Google's libraries are not installed, as without `[gcp]`."""
+    """Keeps Beam from logging that Google's libraries are missing, as without `[gcp]`."""
     root = logging.getLogger()
     root.addFilter(_is_worth_logging)
     try:
@@ -45,24 +45,24 @@ def apply_transform(pipeline: beam.Pipeline, label: str, transform: beam.PTransf
     Args:
         pipeline: A pipeline that is being built, for any runner.
         label: The transform's name in it.
-        transform: Needs no files of the pipeline, as transforms of other languages do.
+        transform: One that needs no files of the pipeline, unlike transforms of other languages.
     """
     with _labeler_lock, _without_label(transform):
         _ = pipeline | label >> transform
-    # In a notebook Beam leaves this folder to Interactive Beam.
+    # In a notebook, Beam leaves it to Interactive Beam to remove this folder.
     shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)
 
 
 @contextmanager
 def _without_label(transform: beam.PTransform) -> Iterator[None]:
-    """Keeps Beam from labelling one transform; it calls its function for the outermost only."""
+    """Keeps Beam from labelling one transform; Beam labels only the outermost one."""
     labeler = getattr(beam_pipeline, "alter_label_if_ipython", None)
     if labeler is None:
-        yield  # a Beam that does not label any more
+        yield  # another version of Beam, which does not label
         return
 
     def label_others(applied: Any, *args: Any) -> None:
-        # Meanwhile another thread may build a pipeline of the user's.
+        # Another thread may build one of the user's pipelines meanwhile.
         if applied is not transform:
             labeler(applied, *args)
 

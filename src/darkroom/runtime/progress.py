@@ -1,7 +1,7 @@
 """Progress of a run: what runs, how far, how fast.
 
-Code that works reports by `step`, `advance` and `note`, and never asks who listens: without a sink
-the calls cost next to nothing. Who wants to see something installs one sink for the process:
+Code reports with `step`, `advance` and `note`, whether or not anyone listens: without a sink the
+calls cost almost nothing. To see progress, install one sink for the process:
 
     with progress.use(progress.make_sink(sys.stdout)):
         with progress.step("ImageToTFRecord", 3, 10):
@@ -16,28 +16,28 @@ from typing import Protocol, TextIO
 
 
 class Sink(Protocol):
-    """What listens to progress; all methods may be called from any thread."""
+    """Receives progress; all methods may be called from any thread."""
 
     def open(self) -> None:
-        """Starts to show something."""
+        """Starts the display."""
 
     def close(self) -> None:
-        """Stops, and leaves the stream as it was found."""
+        """Ends the display, and leaves the stream as it was."""
 
     def start_step(self, label: str) -> None:
-        """A step begins, inside the one that runs if there is one."""
+        """A step begins, inside the running step if there is one."""
 
     def advance(self, done: int, total: int | None, unit: str) -> None:
         """The innermost step has done `done` of `total` units."""
 
     def remark(self, text: str) -> None:
-        """The innermost step has something to say at its end."""
+        """The innermost step has a text to show at its end."""
 
     def finish_step(self, *, failed: bool) -> None:
         """The innermost step ends."""
 
     def note(self, text: str) -> None:
-        """Something worth a line of its own."""
+        """There is a text to show as a line of its own."""
 
 
 _sink: Sink | None = None
@@ -45,7 +45,7 @@ _sink: Sink | None = None
 
 @contextmanager
 def use(sink: Sink) -> Iterator[Sink]:
-    """Makes `sink` the process's sink for as long as the block runs."""
+    """Makes `sink` the process's sink while the block runs."""
     global _sink
     previous = _sink
     sink.open()
@@ -80,7 +80,7 @@ def step(name: str, number: int | None = None, of: int | None = None) -> Iterato
 
 
 def advance(done: int, total: int | None = None, unit: str = "") -> None:
-    """Says how far the running step is; call it as often as you like, from any thread.
+    """Reports how far the running step is; call it as often as you like, from any thread.
 
     Args:
         done: Units done since the step began (not since the last call).
@@ -92,7 +92,7 @@ def advance(done: int, total: int | None = None, unit: str = "") -> None:
 
 
 def remark(text: str) -> None:
-    """Says something of the running step, to be shown at its end instead of its count."""
+    """Sets the text that is shown at the end of the running step instead of its count."""
     if _sink is not None:
         _sink.remark(text)
 

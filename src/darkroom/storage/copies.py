@@ -1,4 +1,4 @@
-"""Copies of folders that count as done only when every file has been read back."""
+"""Copies of folders, which are done only when every file has been read back."""
 
 from __future__ import annotations
 
@@ -21,26 +21,33 @@ class _Content(NamedTuple):
 def copy_folder(source: str, destination: str, last: str = "") -> None:
     """Copies every file of a folder between any two stores, and reads each copy back.
 
-    When it fails, the copies that it made are deleted again, and nothing else is.
+    When this fails, it deletes the copies that it made, and nothing else.
 
     Args:
         source: The folder.
         destination: Gets the files; may exist.
-        last: Path, below the folder, of the file that is only copied after all others have been
-            read back; for readers that take it as a sign that the folder is complete.
+        last: Path below the folder of the file to copy after all others have been read back; for
+            readers that take it as a sign that the folder is complete.
 
     Raises:
-        StorageError: The source has no files or changed while it was copied, or a copy is not what
-            was written.
+        StorageError: The source has no files or changed while it was copied, or a copy differs from
+            what was written.
         OSError: A file cannot be read or written.
     """
     files = storage.look_up_files(source)
     if not files:
-        raise StorageError(f"There is no file in {source} to copy.", "Check that it is complete.")
+        raise StorageError(f"{source} has no files to copy.", "Check that it is complete.")
     written: list[str] = []
     try:
         for names in (sorted(files.keys() - {last}), sorted(files.keys() & {last})):
-            _copy_files(source, destination, names, written)
+            contents: dict[str, _Content] = {}
+            for name in names:
+                target = storage.join(destination, name)
+                storage.make_folder(posixpath.dirname(target))
+                written.append(target)
+                contents[target] = _copy_file(storage.join(source, name), target)
+            for target, content in contents.items():
+                _check_copy(target, content)
             if storage.look_up_files(source) != files:
                 raise StorageError(f"{source} changed while it was copied.", "Run again.")
     except BaseException:
@@ -56,22 +63,10 @@ def move_folder(source: str, destination: str) -> None:
     """Copies a folder as `copy_folder` does, then deletes the source.
 
     Raises:
-        OSError: As `copy_folder`; the source is whole then.
+        OSError: As `copy_folder`; then the source is still complete.
     """
     copy_folder(source, destination)
     storage.delete(source)
-
-
-def _copy_files(source: str, destination: str, names: list[str], written: list[str]) -> None:
-    """Copies files, then reads all of them back; adds their paths to `written`."""
-    contents: dict[str, _Content] = {}
-    for name in names:
-        target = storage.join(destination, name)
-        storage.make_folder(posixpath.dirname(target))
-        written.append(target)
-        contents[target] = _copy_file(storage.join(source, name), target)
-    for target, content in contents.items():
-        _check_copy(target, content)
 
 
 def _copy_file(source: str, destination: str) -> _Content:
@@ -87,14 +82,14 @@ def _copy_file(source: str, destination: str) -> _Content:
 
 
 def _check_copy(path: str, content: _Content) -> None:
-    hint = "Check the disk or the store, which does not keep what is written, and run again."
+    hint = "The disk or the store does not keep what is written: check it, and run again."
     try:
         found = _Content(storage.stat_file(path).size_bytes, storage.hash_file(path))
     except FileNotFoundError as error:
         raise StorageError(f"{path} does not exist after it was written.", hint) from error
     if found != content:
         raise StorageError(
-            f"{path} is not what was written: it has {found.size_bytes} bytes with SHA-256 "
+            f"{path} differs from what was written: it has {found.size_bytes} bytes with SHA-256 "
             f"{found.sha256}, expected {content.size_bytes} bytes with {content.sha256}.",
             hint,
         )

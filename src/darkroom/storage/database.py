@@ -1,4 +1,4 @@
-"""DuckDB for what need not fit into memory: it sorts, compares and joins on local disk."""
+"""DuckDB for data larger than memory: it sorts, compares and joins on local disk."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import duckdb
 from darkroom import storage
 from darkroom.errors import DataError, StorageError
 
-# A thread needs memory of its own, so more of them would need a higher limit.
+# Each thread needs memory of its own, so more threads would need a higher limit.
 _MEMORY, _THREADS = "112MB", 2
 
 
 @contextmanager
 def open_database(scratch: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Opens an empty database that holds 112 MB in memory and spills the rest into `scratch`.
+    """Opens an empty database that uses at most 112 MB of memory; the rest goes to `scratch`.
 
     Raises:
-        StorageError: Memory or disk do not suffice.
+        StorageError: There is not enough memory or disk.
         DataError: A file that it reads is damaged.
     """
     config = {
@@ -34,9 +34,9 @@ def open_database(scratch: str) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             yield connection
         except (duckdb.OperationalError, duckdb.IOException) as error:
-            raise StorageError(f"DuckDB cannot go on: {error}.") from error
+            raise StorageError(f"DuckDB cannot continue: {error}.") from error
         except duckdb.InvalidInputException as error:
-            raise DataError(f"A file cannot be read: {error}.", "Make it again.") from error
+            raise DataError(f"A file cannot be read: {error}.", "Create it again.") from error
 
 
 def create_view(

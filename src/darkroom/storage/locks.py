@@ -15,15 +15,15 @@ _MAX_BYTES = 1 << 10
 
 
 class FolderLock:
-    """Holds a folder for this process, as a context manager; remote folders cannot be held.
+    """Locks a folder for this process, as a context manager; remote folders are not locked.
 
-    The lock ends with the process however that ends, so a killed run blocks nobody.
+    The lock ends with the process, however that ends, so a killed run does not block others.
 
     Args:
-        folder: The folder; made before.
+        folder: The folder, which exists.
 
     Attributes:
-        folder: Where the held folder lies now.
+        folder: Where the locked folder is now.
     """
 
     def __init__(self, folder: str) -> None:
@@ -34,8 +34,8 @@ class FolderLock:
         """Takes the lock.
 
         Raises:
-            OutputError: Another process holds it; the message says which. Or its place is taken by
-                a file that is not a lock.
+            OutputError: Another process has it, which the message names; or a file that is not a
+                lock has its name.
         """
         if not storage.is_remote(self.folder):
             self._descriptor = _acquire(self._path, self.folder)
@@ -47,7 +47,7 @@ class FolderLock:
     def __exit__(self, *_: object) -> None:
         if self._descriptor is None:
             return
-        # Removed while still held: whoever waits on the old file sees that it is gone.
+        # Removed before it is released: whoever waits for the old file sees that it is gone.
         if _is_current(self._descriptor, self._path):
             os.unlink(self._path)
         os.close(self._descriptor)
@@ -59,20 +59,19 @@ class FolderLock:
 
 
 def is_lock(path: str) -> bool:
-    """Tells whether a file is a lock, held or left behind by a process that was killed."""
+    """Tells whether a file is a lock, in use or left behind by a process that was killed."""
     try:
-        return not storage.is_remote(path) and _is_content(storage.read_bytes(path, _MAX_BYTES))
+        if storage.is_remote(path):
+            return False
+        data = storage.read_bytes(path, _MAX_BYTES)
     except storage.UNUSABLE:
         return False
-
-
-def _is_content(data: bytes) -> bool:
     return not data or data.startswith(_OWNER.encode())
 
 
 def _acquire(path: str, folder: str) -> int:
     while True:
-        # A FIFO would wait for ever, and what a link leads to would be emptied.
+        # Opening a FIFO would wait for ever, and the target of a link would be emptied.
         if os.path.lexists(path) and (os.path.islink(path) or not is_lock(path)):
             raise OutputError(
                 f"{folder} holds a file that darkroom did not write: {LOCK_FILE}.",
@@ -95,7 +94,7 @@ def _acquire(path: str, folder: str) -> int:
 
 
 def _is_current(descriptor: int, path: str) -> bool:
-    """Tells whether the held file is still the one at `path`, not one just removed."""
+    """Tells whether the locked file is still the one at `path`, and was not just removed."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:

@@ -27,6 +27,6 @@ def read_batches(
     """
     with storage.open_read(path) as file:
         parquet = pq.ParquetFile(file)
-        # A file without rows may have no row group, at which newer pyarrow fails.
+        # A file without rows may have no row groups; newer versions of pyarrow fail there.
         if parquet.num_row_groups:
             yield from parquet.iter_batches(batch_rows, columns=columns)

@@ -328,7 +328,7 @@ def test_wrong_options_are_errors(values: dict[str, object], message: str):
 def test_what_is_no_dataset_of_images_in_files_is_an_error(tmp_path: Path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["benchmark", "input", str(tmp_path)]) == DataError.exit_code
-    assert "is no dataset: it has no dataset.json" in capsys.readouterr().err
+    assert "is not a dataset: it has no dataset.json" in capsys.readouterr().err
     (tmp_path / "table.csv").write_text("weight,label\n1,a\n2,b\n")
     columns = {"weight": "integer", "label": "string_label"}
     darkroom.convert(tmp_path / "table.csv", tmp_path / "table", schema=columns)

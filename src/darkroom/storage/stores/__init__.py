@@ -1,4 +1,4 @@
-"""What a remote store can do, in single attempts; `darkroom.storage.remote` makes them again.
+"""What a remote store can do, in single attempts that `darkroom.storage.requests` repeats.
 
 A client of a store turns off the retries of its library, says what its errors mean, and bounds
 every wait for a byte.
@@ -10,16 +10,16 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 CONNECT_SECONDS = 10
-# Without a byte for so long, an attempt has failed.
+# An attempt fails when no byte arrives for this long.
 READ_SECONDS = 20
 MAX_CONNECTIONS = 64
-# What one request to delete may name.
+# The most names in one request to delete.
 MAX_DELETED = 1000
 _TRANSIENT_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class Problem(Enum):
-    """What an error of a store means for who called."""
+    """What an error of a store means for the caller."""
 
     MISSING = "missing"
     DENIED = "denied"
@@ -46,8 +46,8 @@ class Page(NamedTuple):
     """A part of a listing.
 
     Attributes:
-        objects: What lies here.
-        folders: Prefixes that end in `/`, when the listing was asked to stop there.
+        objects: The objects of this part.
+        folders: Prefixes that end in `/`, in a listing that stops there.
         token: Where the next part starts; None after the last one.
     """
 
@@ -57,10 +57,10 @@ class Page(NamedTuple):
 
 
 class Download:
-    """Takes the bytes of a download.
+    """The bytes of a download, up to a limit.
 
     Attributes:
-        data: What has come.
+        data: The bytes so far.
     """
 
     def __init__(self, limit_bytes: int | None = None) -> None:
@@ -68,19 +68,19 @@ class Download:
         self._limit_bytes = limit_bytes
 
     def expect(self, size_bytes: int) -> None:
-        """Says how much will come, before it does.
+        """Announces the length, before the bytes arrive.
 
         Raises:
-            TooLongError: It is more than the limit.
+            TooLongError: It is longer than the limit.
         """
         if self._limit_bytes is not None and size_bytes > self._limit_bytes:
             raise TooLongError
 
     def write(self, chunk: bytes) -> int:
-        """Takes a chunk.
+        """Adds a chunk.
 
         Raises:
-            TooLongError: With it, it is more than the limit.
+            TooLongError: The download becomes longer than the limit.
         """
         self.expect(len(self.data) + len(chunk))
         self.data += chunk
@@ -108,17 +108,17 @@ class Store(Protocol):
     def list_page(
         self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
     ) -> Page:
-        """Lists what begins with a prefix, up to the delimiter, from behind a name.
+        """Lists the objects that begin with a prefix, up to the delimiter, after a name.
 
-        A delimiter or a name that is empty is none. A store may begin with that name itself, or
-        with names before it.
+        An empty delimiter or name does not count. A store may begin with that name itself, or with
+        names before it.
         """
 
     def stat(self, bucket: str, name: str) -> Object:
-        """Looks an object up."""
+        """Looks up an object."""
 
     def read(self, bucket: str, name: str, download: Download) -> int | None:
-        """Reads an object; returns its length when the store said it."""
+        """Reads an object; returns its length if the store announced it."""
 
     def read_range(
         self, bucket: str, found: Object, first: int, last: int, download: Download

@@ -35,7 +35,7 @@ except ImportError:
     from google.resumable_media import DataCorruption
 
 _SCOPES = ("https://www.googleapis.com/auth/devstorage.read_write",)
-# Both must be said at every call: the library's own are minutes long.
+# Every call needs both: the library's own defaults are minutes long.
 _ONCE: dict[str, Any] = {"retry": None, "timeout": (CONNECT_SECONDS, READ_SECONDS)}
 _EMULATOR = "STORAGE_EMULATOR_HOST"
 _KEY_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
@@ -59,7 +59,7 @@ class GcsStore:
     errors = (GoogleAPICallError, GoogleAuthError, requests.RequestException, *_NETWORK)
 
     def __init__(self) -> None:
-        # Its newest versions ask for the bucket behind our back, to describe it in traces.
+        # The newest versions look up the bucket by themselves, to describe it in traces.
         os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
         credentials = _find_credentials()
         self._is_anonymous = isinstance(credentials, AnonymousCredentials)
@@ -67,7 +67,7 @@ class GcsStore:
         adapter = requests.adapters.HTTPAdapter(pool_maxsize=MAX_CONNECTIONS)
         for scheme in ("https://", "http://"):
             session.mount(scheme, adapter)
-        # A project is needed to make buckets only.
+        # Only creating buckets needs a project.
         self._client: Any = storage.Client(project="none", credentials=credentials, _http=session)
 
     @property
@@ -76,7 +76,7 @@ class GcsStore:
         if self._is_anonymous:
             return (
                 "No Google credentials were found: run 'gcloud auth application-default login', "
-                "or let GOOGLE_APPLICATION_CREDENTIALS name a key file."
+                "or set GOOGLE_APPLICATION_CREDENTIALS to the path of a key file."
             )
         return "Check the Google credentials, and that they may read, write and list the bucket."
 
@@ -93,7 +93,7 @@ class GcsStore:
     def list_page(
         self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
     ) -> Page:
-        """Lists what begins with a prefix, up to the delimiter, from behind a name."""
+        """Lists the objects that begin with a prefix, up to the delimiter, after a name."""
         listing = self._client.list_blobs(
             bucket,
             prefix=prefix,
@@ -106,7 +106,7 @@ class GcsStore:
         return Page(objects, sorted(listing.prefixes), listing.next_page_token)
 
     def stat(self, bucket: str, name: str) -> Object:
-        """Looks an object up."""
+        """Looks up an object."""
         blob = self._client.bucket(bucket).blob(name)
         blob.reload(**_ONCE)
         return _describe(blob)
@@ -167,7 +167,7 @@ def _find_credentials() -> Any:
         if named := os.environ.get(_KEY_FILE):
             raise AccessError(
                 f"The credentials that {_KEY_FILE} names ({named}) cannot be used: {error}",
-                "Mend or unset it.",
+                "Correct or unset it.",
             ) from error
-        # Public buckets can be read so; for others the refusal says that there were none.
+        # Enough for public buckets; for others, the error says that there are no credentials.
         return AnonymousCredentials()

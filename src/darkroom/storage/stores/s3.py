@@ -24,7 +24,7 @@ from darkroom.storage.stores import (
 )
 
 _CHUNK_BYTES = 1 << 20
-# Above it, an upload goes in parts, one after the other; a single request ends at 5 GB.
+# Longer uploads are sent in parts, one after the other; a single request has at most 5 GB.
 _PART_BYTES = 256 << 20
 _DENIED = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})
 _TRANSIENT = frozenset({"RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable"})
@@ -57,9 +57,16 @@ class S3Store:
     def __init__(self) -> None:
         try:
             session = boto3.session.Session()
-            # Without credentials requests go unsigned, which is what public buckets want.
+            # Without credentials requests are unsigned, which is enough for public buckets.
             self._is_anonymous = session.get_credentials() is None
-            self._client: Any = session.client("s3", config=_configure(self._is_anonymous))
+            config = Config(
+                connect_timeout=CONNECT_SECONDS,
+                read_timeout=READ_SECONDS,
+                max_pool_connections=MAX_CONNECTIONS,
+                retries={"total_max_attempts": 1, "mode": "standard"},
+                signature_version=UNSIGNED if self._is_anonymous else None,
+            )
+            self._client: Any = session.client("s3", config=config)
         except (exceptions.BotoCoreError, ValueError) as error:
             raise StorageError(
                 f"s3:// cannot be used: {error}",
@@ -79,7 +86,7 @@ class S3Store:
     def judge(self, error: Exception) -> Problem:
         """Tells what one of `errors` means."""
         if isinstance(error, boto3.exceptions.Boto3Error):
-            # The managed upload hides the answer that it got.
+            # The managed upload hides the store's answer.
             cause = error.__context__
             return self.judge(cause) if isinstance(cause, self.errors) else Problem.OTHER
         if isinstance(error, exceptions.ClientError):
@@ -98,7 +105,7 @@ class S3Store:
     def list_page(
         self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
     ) -> Page:
-        """Lists what begins with a prefix, up to the delimiter, from behind a name."""
+        """Lists the objects that begin with a prefix, up to the delimiter, after a name."""
         more = {"ContinuationToken": token} if token else {"StartAfter": after} if after else {}
         found = self._client.list_objects_v2(
             Bucket=bucket, Prefix=prefix, Delimiter=delimiter, **more
@@ -108,7 +115,7 @@ class S3Store:
         return Page(objects, folders, found.get("NextContinuationToken"))
 
     def stat(self, bucket: str, name: str) -> Object:
-        """Looks an object up."""
+        """Looks up an object."""
         found = self._client.head_object(Bucket=bucket, Key=name)
         return Object(name, found["ContentLength"], found["ETag"])
 
@@ -150,21 +157,11 @@ class S3Store:
             Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
         )
         for failed in answer.get("Errors", ()):
-            # Each name has an answer of its own; the first that failed stands for all.
+            # Each name has its own answer; the first failure is reported for all.
             status = 403 if failed["Code"] == "AccessDenied" else None
             raise exceptions.ClientError(
                 {"Error": failed, "ResponseMetadata": {"HTTPStatusCode": status}}, "DeleteObjects"
             )
-
-
-def _configure(is_anonymous: bool) -> Config:
-    return Config(
-        connect_timeout=CONNECT_SECONDS,
-        read_timeout=READ_SECONDS,
-        max_pool_connections=MAX_CONNECTIONS,
-        retries={"total_max_attempts": 1, "mode": "standard"},
-        signature_version=UNSIGNED if is_anonymous else None,
-    )
 
 
 def _copy(body: Any, download: Download) -> None:
