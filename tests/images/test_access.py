@@ -32,14 +32,14 @@ def test_a_failure_to_read_has_a_reason_and_a_hint(error, reason):
     assert reason in HINTS
 
 
-def test_files_that_cannot_be_read_for_other_reasons_are_no_matter_of_access(tmp_path):
+def test_files_that_cannot_be_read_for_other_reasons_do_not_stop_the_run(tmp_path):
     (tmp_path / "a.jpg").write_bytes(b"x")
     check_access([])
     check_access([str(tmp_path / "gone.jpg"), str(tmp_path)])
     check_access([str(tmp_path / "a.jpg")])
 
 
-def test_no_image_is_read_to_try_it(tmp_path, monkeypatch):
+def test_trying_an_image_does_not_read_it(tmp_path, monkeypatch):
     read_bytes, limits = storage.read_bytes, []
 
     def read(path, limit_bytes=None):
@@ -52,7 +52,7 @@ def test_no_image_is_read_to_try_it(tmp_path, monkeypatch):
     assert limits == [0]
 
 
-def test_a_store_that_refuses_all_stops_the_run(monkeypatch):
+def test_a_store_that_denies_access_to_all_stops_the_run(monkeypatch):
     def read(path, limit_bytes=None):
         raise AccessError(f"{path} may not be read")
 

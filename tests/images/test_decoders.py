@@ -1,4 +1,4 @@
-"""Images that are prepared in another process: the same outcome, and faults cost their own row."""
+"""Images prepared in another process: the result is the same, and a fault rejects one row."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def save(image: Image.Image, kind: str, **options) -> bytes:
 
 
 def find_children() -> list[int]:
-    """Returns the processes that this one has started and that are still there."""
+    """Returns the running processes that this one has started."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -100,7 +100,7 @@ def refuse(preparer: ImagePreparer, data: bytes) -> tuple[str, str]:
     return error.value.reason, error.value.detail
 
 
-def test_the_outcome_is_that_of_prepare_image(photo, preparer):
+def test_the_result_is_that_of_prepare_image(photo, preparer):
     exif = Image.Exif()
     exif[0x0112] = 6
     forms = [save(photo, kind) for kind in ("PNG", "GIF", "BMP", "WEBP", "TIFF")]
@@ -117,7 +117,7 @@ def test_bytes_that_stay_are_not_sent_back(photo, preparer):
     assert preparer.prepare(data).encoded is data
 
 
-def test_options_hold_in_the_other_process(photo):
+def test_options_apply_in_the_other_process(photo):
     options = ImageOptions("header", 12)
     preparer = ImagePreparer(options)
     data = save(photo, "BMP")
@@ -144,7 +144,7 @@ def test_plain_images_need_no_other_process(photo):
     assert find_children() == []
 
 
-def test_a_refusal_is_that_of_prepare_image(photo, preparer):
+def test_a_reject_is_that_of_prepare_image(photo, preparer):
     data = save(photo, "PNG")
     assert refuse(preparer, data[:-20]) == ("truncated", "it ends early")
     data = save(photo, "BMP")
@@ -163,7 +163,7 @@ def test_a_refusal_is_that_of_prepare_image(photo, preparer):
         (b"EATER", "decoder_memory", "it takes more memory than its size asks for"),
     ],
 )
-def test_a_decoder_with_a_fault_costs_its_own_row(photo, faulty, monkeypatch, name, reason, detail):
+def test_a_decoder_with_a_fault_rejects_one_row(photo, faulty, monkeypatch, name, reason, detail):
     good = save(photo, "BMP")
     assert faulty.prepare(good).width == 40
     with monkeypatch.context() as patch:
@@ -176,14 +176,14 @@ def test_a_decoder_with_a_fault_costs_its_own_row(photo, faulty, monkeypatch, na
     assert faulty.prepare(good) == prepare_image(good, OPTIONS)
 
 
-def test_an_image_does_not_pay_for_those_before_it(photo, faulty):
+def test_an_image_is_not_rejected_because_of_those_before_it(photo, faulty):
     good = save(photo, "BMP")
     # Each leaves 40 MiB behind, which alone would be allowed.
     for _ in range(4):
         assert faulty.prepare(good + b"WASTE").width == 40
 
 
-def test_a_process_that_was_killed_meanwhile_is_replaced(photo, preparer):
+def test_a_killed_process_is_replaced(photo, preparer):
     data = save(photo, "PNG")
     preparer.prepare(data)
     [pid] = find_children()
@@ -204,7 +204,7 @@ def test_threads_get_a_process_each_up_to_the_number_of_cores(photo, monkeypatch
     assert find_children() == []
 
 
-def test_closing_interrupts_what_is_on_its_way(photo, faulty, monkeypatch):
+def test_closing_interrupts_decoding(photo, faulty, monkeypatch):
     faulty.prepare(save(photo, "BMP"))
     with ThreadPoolExecutor(1) as pool:
         # It takes a minute, and has begun or not: both are interrupted.
@@ -273,7 +273,9 @@ def test_signals_for_the_whole_group_are_left_to_the_parent(photo, preparer):
     ("executable", "words"),
     [("", "path is not known"), ("/bin/false", "exit code 1"), ("/no/python", "No such file")],
 )
-def test_without_an_interpreter_the_error_says_so(photo, preparer, monkeypatch, executable, words):
+def test_an_error_says_that_there_is_no_interpreter(
+    photo, preparer, monkeypatch, executable, words
+):
     monkeypatch.setattr(sys, "executable", executable)
     with pytest.raises(DecoderStartError) as error:
         preparer.prepare(save(photo, "PNG"))
@@ -307,7 +309,7 @@ def test_a_large_image_is_sent_again_with_the_memory_it_needs(monkeypatch):
     preparer.close()
 
 
-def test_a_process_says_what_memory_it_needs(photo):
+def test_a_process_says_how_much_memory_it_needs(photo):
     process = DecoderProcess(OPTIONS)
     with pytest.raises(MemoryNeededError) as error:
         process.prepare(save(photo, "PNG"), 100)
@@ -335,7 +337,7 @@ def test_large_images_wait_for_each_other():
     assert 60 <= most[0] <= 100
 
 
-def test_what_fails_gives_its_memory_back():
+def test_a_failed_image_returns_its_memory():
     budget = MemoryBudget(100)
     with pytest.raises(ValueError, match="x"), budget.reserve(Need(100, 100)):
         raise ValueError("x")

@@ -1,4 +1,4 @@
-"""What the bytes of an image file tell undecoded."""
+"""What the bytes of an image file say without decoding."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ def test_a_sound_png_has_no_damage_and_a_size():
         ([make_pixels(), (b"IHDR", HEADER), END], "chunk IDAT is not what"),
     ],
 )
-def test_what_pillow_lets_pass_in_a_png_is_told(chunks, damage):
+def test_faults_of_a_png_that_pillow_accepts_are_found(chunks, damage):
     assert damage in (find_png_damage(make_png(*chunks)) or "")
 
 
-def test_a_few_pixels_too_many_and_unknown_ancillary_chunks_are_no_damage():
+def test_a_few_extra_pixels_and_unknown_ancillary_chunks_are_not_damage():
     chunks = [(b"IHDR", HEADER), (b"prVt", b"x"), make_pixels(bytes(99)), END]
     assert find_png_damage(make_png(*chunks)) is None
 
 
-def test_an_inflating_bomb_is_left_in_the_middle():
+def test_an_inflating_bomb_is_not_inflated_to_its_end():
     data = make_png((b"IHDR", HEADER), (b"IDAT", zlib.compress(bytes(1 << 25))), END)
-    assert find_png_damage(data) == "it holds more data than it has pixels"
+    assert find_png_damage(data) == "it has more data than pixels"
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2), (8, 8), (31, 23), (1, 70), (70, 1)])
@@ -85,7 +85,7 @@ def test_an_inflating_bomb_is_left_in_the_middle():
 def test_an_interlaced_png_has_the_bytes_of_its_seven_passes(size, colour, channels, depth):
     width, height = size
     num_bytes = 0
-    # The format's own picture: which pass brings each pixel of a tile of 8 by 8.
+    # As in the format's specification: the pass of each pixel of a tile of 8 by 8.
     tile = ["16462646", *OTHER_ROWS, "36463646", *OTHER_ROWS]
     passes = np.array([[int(number) for number in row] for row in tile])
     passes = np.tile(passes, (height // 8 + 1, width // 8 + 1))[:height, :width]
@@ -101,7 +101,7 @@ def test_an_interlaced_png_has_the_bytes_of_its_seven_passes(size, colour, chann
 
 
 @pytest.mark.parametrize("name", [b"tRNS", b"acTL", b"eXIf"])
-def test_a_png_with_more_than_pixels_is_not_plain_wherever_that_stands(name):
+def test_a_png_with_more_than_pixels_is_not_plain(name):
     before = make_png((b"IHDR", HEADER), (name, b""), make_pixels(), END)
     behind = make_png((b"IHDR", HEADER), make_pixels(), (name, b""), END)
     assert (is_plain_png(before), is_plain_png(behind)) == (False, False)
@@ -115,7 +115,7 @@ def test_an_orientation_is_read_in_both_byte_orders(order, value):
     assert parse_exif_orientation(mark + entry) == (value if 1 <= value <= 8 else 1)
 
 
-def test_damaged_exif_data_turns_nothing():
+def test_damaged_exif_data_is_ignored():
     mark = b"MM\0*" + struct.pack(">IHHHIHH", 8, 1, 0x0112, 3, 1, 6, 0)
     for length in range(len(mark) - 2):
         assert parse_exif_orientation(mark[:length]) == 1
@@ -151,7 +151,7 @@ def test_the_end_of_a_jpeg_is_that_of_its_last_scan():
         (b"\xff\xd8", None),
     ],
 )
-def test_a_format_is_told_by_its_first_bytes(start, name):
+def test_a_format_is_recognised_by_its_first_bytes(start, name):
     assert sniff_format(start) == name
 
 
@@ -170,11 +170,11 @@ def _save_jpeg(**options) -> bytes:
     return buffer.getvalue()
 
 
-def test_the_scans_of_a_jpeg_are_counted_when_all_are_kept_until_the_last():
+def test_the_scans_of_a_jpeg_are_counted_if_it_needs_all_of_them():
     assert parse_jpeg_traits(_save_jpeg()).num_scans == 1
     progressive = _save_jpeg(progressive=True)
     assert parse_jpeg_traits(progressive).num_scans == progressive.count(b"\xff\xda") > 5
-    # A sequential one may also bring its colours one after the other.
+    # A sequential JPEG may have its colours one after the other, too.
     data = _save_jpeg()
     header = data.index(b"\xff\xda") + 4
     assert data[header] == 3
@@ -188,7 +188,7 @@ def test_a_profile_in_a_jpeg_is_found():
 
 
 @pytest.mark.parametrize("filling", [b"\xff\xe0\0\2", b"\xff", b"\xff\xd0"])
-def test_a_jpeg_of_endless_segments_is_not_looked_through(filling):
+def test_only_the_first_of_endless_segments_are_read(filling):
     data = b"\xff\xd8" + filling * 5_000_000 + _save_jpeg()[2:]
     started = time.process_time()
     assert parse_jpeg_traits(data).num_scans > 1000

@@ -1,4 +1,4 @@
-"""Files that are no plain JPEG, sound and damaged."""
+"""Files other than plain JPEGs, intact and damaged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def save(image: Image.Image, kind: str, **options) -> bytes:
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::PIL.Image.DecompressionBombWarning")
 @pytest.mark.parametrize("kind", [*KINDS, "PNG"])
-def test_a_damaged_file_is_refused_and_raises_nothing_else(photo, kind):
+def test_a_damaged_file_is_rejected_and_raises_nothing_else(photo, kind):
     good = save(photo, kind)
     chance = random.Random(5)
     reasons = set()
@@ -71,7 +71,7 @@ def test_a_turned_tiff_is_upright_and_says_so(photo):
 
 @pytest.mark.parametrize("orientation", range(2, 9))
 @pytest.mark.parametrize("kind", ["WEBP", "AVIF", "HEIF"])
-def test_modern_formats_are_laid_upright(photo, kind, orientation):
+def test_modern_formats_are_turned_upright(photo, kind, orientation):
     if kind == "HEIF":
         pytest.importorskip("pillow_heif.HeifImagePlugin")
     if kind == "AVIF" and not features.check("avif"):
@@ -99,7 +99,7 @@ def test_avif_with_an_older_pillow_names_the_version(monkeypatch):
     assert error.value.reason == "unsupported_format"
 
 
-def test_only_the_reader_of_the_format_is_asked(photo, monkeypatch):
+def test_only_the_reader_of_the_format_is_used(photo, monkeypatch):
     asked = []
     real = Image.open
     monkeypatch.setattr(
@@ -134,7 +134,7 @@ def _refuse_all(need):
     yield
 
 
-def test_the_header_of_a_file_is_read_undecoded(photo):
+def test_the_header_of_a_file_is_read_without_decoding(photo):
     data = save(photo.convert("CMYK"), "JPEG", icc_profile=b"a profile")
     assert read_header(data[: data.index(b"\xff\xda") + 20], "jpeg") == (24, 40, 4, b"a profile")
 
@@ -148,7 +148,7 @@ def test_a_format_that_pillow_was_not_built_with_is_named(photo, monkeypatch):
     assert error.value.reason == "unsupported_format"
 
 
-def test_a_bomb_that_pillow_itself_refuses_is_too_large(photo):
+def test_a_bomb_that_pillow_itself_rejects_is_too_large(photo):
     data = bytearray(save(photo, "BMP"))
     data[18:26] = (40_000).to_bytes(4, "little") * 2
     with pytest.raises(RejectError) as error:

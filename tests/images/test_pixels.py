@@ -17,7 +17,7 @@ CORNERS = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("pixels", [CORNERS, CORNERS[..., :1]], ids=["rgb", "gray"])
-def test_turning_is_pillows(orientation, pixels):
+def test_orientations_are_undone_as_by_pillow(orientation, pixels):
     image = Image.fromarray(CORNERS)
     image.getexif()[0x0112] = orientation
     expected = np.asarray(ImageOps.exif_transpose(image))[..., : pixels.shape[2]]
@@ -35,7 +35,7 @@ def test_sixteen_bits_with_a_transparent_value_become_eight_on_white():
 
 
 @pytest.mark.parametrize("mode", ["F", "I"])
-def test_pixels_without_a_range_are_refused(mode):
+def test_pixels_without_a_range_are_rejected(mode):
     with pytest.raises(RejectError, match=f"mode {mode} .32 bits. have no known range") as error:
         convert_to_rgb(Image.new(mode, (2, 2)), [])
     assert error.value.reason == "unsupported_format"
@@ -68,7 +68,7 @@ def test_shrinking_is_the_mean_of_an_area():
 
 @pytest.mark.parametrize("target", ["jpeg", "png"])
 @pytest.mark.parametrize("shape", [(5, 7), (5, 7, 1), (5, 7, 3)])
-def test_what_is_encoded_has_no_metadata(target, shape):
+def test_encoded_pixels_have_no_metadata(target, shape):
     pixels = np.full(shape, 77, np.uint8)
     with Image.open(io.BytesIO(encode(pixels, target))) as image:
         assert image.format == target.upper()
@@ -77,7 +77,7 @@ def test_what_is_encoded_has_no_metadata(target, shape):
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16", "RGBX"])
-def test_strips_are_as_good_as_the_whole(mode, monkeypatch):
+def test_strips_give_the_same_pixels_as_the_whole_image(mode, monkeypatch):
     rng = np.random.default_rng(4)
     picture = Image.fromarray(rng.integers(0, 256, (23, 9, 4), np.uint8), "RGBA")
     deep = Image.fromarray(rng.integers(0, 1 << 16, (23, 9)).astype(np.uint16))

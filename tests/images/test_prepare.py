@@ -1,4 +1,4 @@
-"""What happens to an image on its way: which bytes stay, what is changed, what is refused."""
+"""Preparing an image: which bytes stay, what is changed, what is rejected."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_an_rgb_png_keeps_its_bytes(photo, options):
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 @pytest.mark.parametrize("orientation", range(2, 9))
-def test_a_turned_image_is_laid_upright(photo, kind, orientation):
+def test_a_turned_image_is_made_upright(photo, kind, orientation):
     exif = Image.Exif()
     exif[0x0112] = orientation
     data = _encode(photo, kind, exif=exif.tobytes())
@@ -101,7 +101,7 @@ def test_a_turned_image_is_laid_upright(photo, kind, orientation):
 
 def test_colours_of_another_space_become_srgb_when_a_photo_is_encoded_again(photo):
     srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    # Red and green exchange their places, and the profile its name.
+    # Red and green are swapped, and the profile gets another name.
     other = srgb.replace(b"rXYZ", b"____").replace(b"gXYZ", b"rXYZ").replace(b"____", b"gXYZ")
     other = other.replace("sRGB".encode("utf-16-be"), "oRGB".encode("utf-16-be"))
     exif = Image.Exif()
@@ -130,7 +130,7 @@ def _flat(image: Image.Image) -> np.ndarray:
     return np.asarray(Image.alpha_composite(canvas, image.convert("RGBA")).convert("RGB"))
 
 
-def test_transparency_is_laid_on_white(photo):
+def test_transparent_images_are_put_on_white(photo):
     rgba = photo.convert("RGBA")
     rgba.putalpha(Image.fromarray(np.tile(np.arange(0, 240, 6, np.uint8), (24, 1))))
     image = prepare_image(_encode(rgba, "PNG"), FULL)
@@ -146,7 +146,7 @@ def test_gray_with_transparency_stays_gray(photo):
     assert _decode(image.encoded).shape == (24, 40)
 
 
-def test_a_transparent_colour_is_laid_on_white(photo):
+def test_a_transparent_colour_becomes_white(photo):
     data = _encode(photo, "PNG", transparency=photo.getpixel((3, 4)))
     image = prepare_image(data, FULL)
     assert image.changes == ("alpha",)
@@ -224,7 +224,7 @@ def test_other_formats_become_png(photo, kind):
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
-def test_of_several_frames_the_first_is_taken(photo, kind):
+def test_the_first_of_several_frames_is_used(photo, kind):
     data = _encode(photo, kind, save_all=True, append_images=[photo.rotate(180)], duration=100)
     image = prepare_image(data, FULL)
     assert "first_frame" in image.changes
@@ -239,18 +239,18 @@ def test_the_name_of_a_file_does_not_matter(photo):
 
 @pytest.mark.parametrize("kept", [0.95, 0.6, 0.3])
 @pytest.mark.parametrize("progressive", [False, True])
-def test_a_truncated_jpeg_is_refused_wherever_it_ends(photo, kept, progressive):
+def test_a_truncated_jpeg_is_rejected_wherever_it_ends(photo, kept, progressive):
     data = _encode(photo, "JPEG", quality=95, progressive=progressive)
     reason, _ = _refuse(data[: int(len(data) * kept)])
     assert reason in ("truncated", "undecodable")
 
 
-def test_a_jpeg_without_its_last_two_bytes_is_refused(photo):
+def test_a_jpeg_without_its_last_two_bytes_is_rejected(photo):
     data = _encode(photo, "JPEG")
     assert _refuse(data[:-2]) == ("truncated", "Premature end of JPEG file")
 
 
-def test_a_jpeg_with_a_damaged_scan_is_refused(photo):
+def test_a_jpeg_with_a_damaged_scan_is_rejected(photo):
     data = bytearray(_encode(photo, "JPEG", quality=95))
     scan = data.index(b"\xff\xda") + 14
     data[scan + 40 : scan + 44] = b"\xff\xd9\xff\xd9"
@@ -288,7 +288,7 @@ ODD = [
 ]
 
 
-def test_superfluous_bytes_before_the_end_of_a_jpeg_do_no_harm(photo):
+def test_superfluous_bytes_before_the_end_of_a_jpeg_are_harmless(photo):
     good = prepare_image(_encode(photo, "JPEG", quality=90, subsampling=0), FULL)
     data = _insert(good.encoded, b"\xff\xd9", bytes(9))
     image = prepare_image(data, FULL)
@@ -297,7 +297,7 @@ def test_superfluous_bytes_before_the_end_of_a_jpeg_do_no_harm(photo):
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_a_jpeg_that_some_decoders_forgive_is_repaired(photo, name):
+def test_a_jpeg_that_some_decoders_accept_is_repaired(photo, name):
     data = _make_odd_jpegs(photo)[name]
     image = prepare_image(data, FULL)
     assert (image.format, image.changes) == ("jpeg", ("repaired",))
@@ -319,12 +319,12 @@ def test_a_repaired_jpeg_is_turned_once(photo):
 
 
 @pytest.mark.parametrize("name", ODD[:3])
-def test_an_odd_jpeg_that_is_cut_is_refused(photo, name):
+def test_a_truncated_odd_jpeg_is_rejected(photo, name):
     assert _refuse(_make_odd_jpegs(photo)[name][:-2])[0] == "truncated"
 
 
 @pytest.mark.parametrize("orientation", [1, 6])
-def test_a_jpeg_with_made_up_pixels_is_refused_whichever_way_it_lies(photo, orientation):
+def test_a_jpeg_with_invented_pixels_is_rejected_in_every_orientation(photo, orientation):
     exif = Image.Exif()
     exif[0x0112] = orientation
     whole = _encode(photo, "JPEG", quality=95, exif=exif.tobytes())
@@ -335,18 +335,18 @@ def test_a_jpeg_with_made_up_pixels_is_refused_whichever_way_it_lies(photo, orie
     )
 
 
-def test_bytes_after_the_end_do_no_harm(photo):
+def test_bytes_after_the_end_are_harmless(photo):
     data = _encode(photo, "JPEG") + b"PK\x03\x04 an archive behind it"
     assert prepare_image(data, FULL).encoded == data
 
 
-def test_a_truncated_png_is_refused_wherever_it_ends(photo):
+def test_a_truncated_png_is_rejected_wherever_it_ends(photo):
     data = _encode(photo, "PNG")
     for length in range(8, len(data)):
         assert _refuse(data[:length]) == ("truncated", "it ends early")
 
 
-def test_a_png_with_a_flipped_bit_is_refused_wherever_that_is(photo):
+def test_a_png_with_a_flipped_bit_is_rejected_wherever_it_is(photo):
     good = _encode(photo, "PNG")
     for place in range(8, len(good)):
         data = bytearray(good)
@@ -354,7 +354,7 @@ def test_a_png_with_a_flipped_bit_is_refused_wherever_that_is(photo):
         assert _refuse(bytes(data))[0] in ("undecodable", "truncated", "too_large"), place
 
 
-def test_a_png_with_a_damaged_comment_is_refused_too(photo):
+def test_a_png_with_a_damaged_comment_is_rejected(photo):
     data = _encode(photo, "PNG", pnginfo=_comment("hello"))
     assert prepare_image(data, FULL).encoded == data
     reason, detail = _refuse(data.replace(b"hello", b"hullo"))
@@ -375,14 +375,14 @@ def test_a_png_with_a_damaged_comment_is_refused_too(photo):
         (b"\x89PNG\r\n\x1a\n", "undecodable", ""),
     ],
 )
-def test_what_is_no_image_is_refused_with_what_it_seems_to_be(data, reason, detail):
+def test_other_files_are_rejected_with_what_they_seem_to_be(data, reason, detail):
     found = _refuse(data)
     assert found[0] in (reason, "truncated") if reason == "undecodable" else found[0] == reason
     assert detail in found[1]
 
 
 @pytest.mark.parametrize("options", [FULL, HEADER], ids=["full", "header"])
-def test_a_bomb_is_told_by_its_header(options):
+def test_a_bomb_is_recognised_by_its_header(options):
     side = int(MAX_PIXELS**0.5) + 1
     data = _make_png(side, side, 8, 0, b"\0" * 100)
     reason, detail = _refuse(data, options)
@@ -390,7 +390,7 @@ def test_a_bomb_is_told_by_its_header(options):
     assert f"{side} x {side}" in detail
 
 
-def test_header_checks_let_a_damaged_body_through(photo):
+def test_header_checks_accept_a_damaged_body(photo):
     data = _encode(photo, "JPEG")
     assert prepare_image(data[:-2], HEADER).encoded == data[:-2]
 
@@ -453,7 +453,7 @@ def test_a_jpeg_that_is_reduced_has_the_quality_that_is_asked_for(photo):
     assert stored["default"].encoded == stored[90].encoded
     colours = {q: simplejpeg.decode_jpeg_header(each.encoded)[3] for q, each in stored.items()}
     assert colours == {40: "420", 90: "420", 94: "420", 95: "444", "default": "420"}
-    # Of the tables of an encoder with quality 90 the first number is 3, with quality 40 it is 20.
+    # The first number of an encoder's tables is 3 for quality 90, and 20 for quality 40.
     tables = {q: Image.open(io.BytesIO(each.encoded)).quantization for q, each in stored.items()}
     assert [tables[quality][0][0] for quality in (40, 90, 94, 95)] == [20, 3, 2, 2]
     wanted = np.asarray(photo.resize((200, 120), Image.Resampling.BOX)).astype(float)

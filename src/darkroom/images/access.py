@@ -1,4 +1,4 @@
-"""Why an image file cannot be read, as a reason code; and whether any can be read at all."""
+"""Why an image file cannot be read, as a reason code, and whether any can be read at all."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def describe_failure(error: OSError | ValueError) -> RejectError:
     """Returns the reason why an image file could not be read.
 
     Args:
-        error: What `storage.read_bytes` raised. Not a `TransientStorageError`: that says nothing of
-            the image, and must not cost its row.
+        error: The error of `storage.read_bytes`. Not a `TransientStorageError`: that says nothing
+            about the image, and must not reject its row.
     """
     if isinstance(error, FileNotFoundError):
         return RejectError("missing", "there is no such file")
@@ -39,13 +39,13 @@ def describe_failure(error: OSError | ValueError) -> RejectError:
 
 
 def check_access(uris: Sequence[str]) -> None:
-    """Tries to read some images, so that wrong permissions do not turn every row into a reject.
+    """Tries to read some images, so that wrong permissions do not reject every row.
 
     Args:
-        uris: Images of a dataset, as many as should be tried.
+        uris: The images to try.
 
     Raises:
-        StorageError: All of them exist, and none may be read; or their store is out of order.
+        StorageError: All of them exist and none may be read, or their store fails.
     """
     with ThreadPoolExecutor(PROBED_IMAGES) as pool:
         errors = list(pool.map(_try_to_read, uris))
@@ -53,18 +53,18 @@ def check_access(uris: Sequence[str]) -> None:
         many = f"None of the first {len(errors)} images" if len(errors) > 1 else "The only image"
         raise StorageError(
             f"{many} may be read: {uris[0]} ({errors[0]}).",
-            "Grant this user, or the service account that it stands for, the right to read them.",
+            "Grant this user, or its service account, permission to read them.",
         )
 
 
 def _try_to_read(uri: str) -> PermissionError | None:
     try:
-        # Opened, and found too large to be read.
+        # Opens the file, which is then too large to be read.
         storage.read_bytes(uri, limit_bytes=0)
     except PermissionError as error:
         return error
     except TransientStorageError:
         raise
     except (OSError, ValueError):
-        return None  # conversion will say what it is
+        return None  # conversion will report it
     return None

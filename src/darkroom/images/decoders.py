@@ -10,16 +10,16 @@ from darkroom.images.prepare import PreparedImage, prepare_plain
 from darkroom.images.sandbox import DEADLINE_SECONDS, DecoderProcess
 from darkroom.options.image import ImageOptions
 
-# What every process may take without asking, so that most images are sent once.
+# The memory that every process may take without asking, so that most images are sent once.
 _FIRST = Need(TRIM_BYTES, TRIM_BYTES)
 
 
 class ImagePreparer:
     """Prepares images, in any number of threads.
 
-    An image whose decoder crashes, hangs or asks for too much memory is refused; others notice
-    nothing. At most one process a core is started, when first needed. Large images wait for each
-    other, so that memory stays bounded whatever they are.
+    An image is rejected when its decoder crashes, hangs or asks for too much memory; other images
+    are not affected. At most one process for each core is started, when it is first needed. Large
+    images wait for each other, so that memory stays bounded.
 
     Args:
         options: How images are checked and stored.
@@ -37,7 +37,7 @@ class ImagePreparer:
         self._budget = budget
         count = os.cpu_count() or 1
         self._processes = [DecoderProcess(options, deadline_seconds) for _ in range(count)]
-        # Last in, first out: one that runs already is taken before one that would have to start.
+        # Last in, first out: a running process is used before one that would have to start.
         self._idle: LifoQueue[DecoderProcess] = LifoQueue()
         for process in self._processes:
             self._idle.put(process)
@@ -46,15 +46,13 @@ class ImagePreparer:
         """Returns what is written for the bytes of an image file.
 
         Raises:
-            RejectError: The bytes are no image, damaged, of an unsupported kind or too large; or
-                they made the decoder crash, hang or run out of memory.
+            RejectError: The bytes are not an image, damaged, of an unsupported kind or too large;
+                or they made the decoder crash, hang or run out of memory.
             DecoderStartError: The process for decoding cannot be started.
             InterruptedError: `close` was called.
         """
-        prepared = prepare_plain(data, self._options, self._budget.reserve)
-        return prepared or self._prepare_apart(data)
-
-    def _prepare_apart(self, data: bytes) -> PreparedImage:
+        if prepared := prepare_plain(data, self._options, self._budget.reserve):
+            return prepared
         process = self._idle.get()
         try:
             try:

@@ -1,4 +1,4 @@
-"""What the bytes of an image file say without being decoded: format, size, which way up, damage."""
+"""What the bytes of an image file say without decoding: format, size, orientation, damage."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _MAGIC = (
     (b"MM\0+", "tiff"),
 )
 _AVIF_BRANDS = (b"avif", b"avis")
-# The last two say only that it is an image, or several, of this family.
+# The last two say only that it is one or more images of this family.
 _HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 _STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
 _START_OF_SCAN, _APP1, _APP2 = 0xDA, 0xE1, 0xE2
 _SEQUENTIAL_FRAMES = (0xC0, 0xC1)
-# Cameras write some dozens; a file that has many more would keep us busy with next to nothing.
+# Cameras write a few dozen; a small file with many more would keep us busy.
 _MAX_SEGMENTS = 10_000
 _UNKNOWN_SCANS = 1 << 30
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -49,19 +49,15 @@ _INFLATED_BYTES = 1 << 16
 
 
 def sniff_format(data: bytes) -> str | None:
-    """Returns the format of an image by its first bytes, or None when it is none that we know."""
+    """Returns the format of an image by its first bytes, or None for an unknown one."""
     for magic, name in _MAGIC:
         if data.startswith(magic):
             return name
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"
-    if data[4:8] == b"ftyp":
-        return _sniff_brands(data)
-    return None
-
-
-def _sniff_brands(data: bytes) -> str | None:
-    """Returns the format of a file of ISO's family, by its brand and those that it agrees with."""
+    if data[4:8] != b"ftyp":
+        return None
+    # ISO's family of formats: the file's own brand, then those that it is compatible with.
     end = min(int.from_bytes(data[:4], "big"), 256)
     brands = [data[8:12], *(data[place : place + 4] for place in range(16, end, 4))]
     if brands[0] not in (*_AVIF_BRANDS, *_HEIC_BRANDS):
@@ -70,7 +66,7 @@ def _sniff_brands(data: bytes) -> str | None:
 
 
 def describe_bytes(data: bytes) -> str:
-    """Returns what a file that is no image seems to be, for a message."""
+    """Returns what a file that is not an image seems to be, for a message."""
     start = data[:512].lstrip().lower()
     for magic, name in ((b"<!doctype html", "HTML"), (b"<html", "HTML"), (b"%pdf", "PDF")):
         if start.startswith(magic):
@@ -85,7 +81,7 @@ def describe_bytes(data: bytes) -> str:
 
 
 def is_plain_png(data: bytes) -> bool:
-    """Tells whether a PNG has 8 bits, RGB or gray, no transparency, one frame, no EXIF data."""
+    """Tells whether a PNG is opaque RGB or gray of 8 bits, with one frame and no EXIF data."""
     if data[24:25] != b"\x08" or data[25:26] not in (b"\0", b"\x02"):
         return False
     if not has_sound_png_header(data):
@@ -95,7 +91,7 @@ def is_plain_png(data: bytes) -> bool:
 
 
 def has_sound_png_header(data: bytes) -> bool:
-    """Tells whether a PNG begins with its header, unharmed, and has pixels."""
+    """Tells whether a PNG begins with an intact header, and has pixels."""
     checksum = int.from_bytes(data[29:33], "big")
     return (
         data[12:16] == b"IHDR"
@@ -105,9 +101,9 @@ def has_sound_png_header(data: bytes) -> bool:
 
 
 def iterate_png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Yields name, start and end (of the data within `data`) of the chunks that a PNG has whole.
+    """Yields name, start and end (of the chunk's data within `data`) of a PNG's complete chunks.
 
-    What follows the end of the image is left out.
+    Bytes after the end of the image are ignored.
     """
     place = len(_PNG_MAGIC)
     while place + 12 <= len(data):
@@ -125,8 +121,8 @@ def iterate_png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
 def find_png_damage(data: bytes) -> str | None:
     """Returns what is wrong with a PNG, or None.
 
-    Told here is what Pillow lets pass and TensorFlow's decoder refuses: wrong checksums, chunks
-    that the format does not know, compressed pixels without their end, a file without its end.
+    It finds faults that Pillow accepts and TensorFlow's decoder does not: wrong checksums, unknown
+    chunks, compressed pixels without their end, a file without its end.
     """
     pixels = _PixelStream(data)
     name = b""
@@ -145,7 +141,7 @@ def find_png_damage(data: bytes) -> str | None:
 
 
 class _PixelStream:
-    """Follows the compressed pixels of a PNG to their end, keeping none of them."""
+    """Reads the compressed pixels of a PNG to their end, and keeps none of them."""
 
     def __init__(self, data: bytes) -> None:
         self._stream = zlib.decompressobj()
@@ -153,17 +149,17 @@ class _PixelStream:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the stream has come to its end, and held all pixels."""
+        """Whether the stream has ended, and had all pixels."""
         return self._stream.eof and self._missing_bytes <= 0
 
     def find_damage(self, data: bytes) -> str | None:
-        """Inflates a piece; returns what is wrong with it, or None."""
+        """Inflates a part; returns what is wrong with it, or None."""
         try:
             while data and not self._stream.eof:
                 self._missing_bytes -= len(self._stream.decompress(data, _INFLATED_BYTES))
                 data = self._stream.unconsumed_tail
                 if self._missing_bytes < -_INFLATED_BYTES:
-                    return "it holds more data than it has pixels"
+                    return "it has more data than pixels"
         except zlib.error as error:
             return f"its compressed pixels are damaged: {error}"
         return None
@@ -184,13 +180,13 @@ def _count_png_bytes(data: bytes) -> int:
 
 
 def parse_png_size(data: bytes) -> tuple[int, int]:
-    """Returns height and width of a PNG; zeros when it ends before they are told."""
+    """Returns height and width of a PNG; zeros when it ends before them."""
     width, height = struct.unpack(">2I", data[16:24].ljust(8, b"\0"))
     return height, width
 
 
 def parse_webp_size(data: bytes) -> tuple[int, int]:
-    """Returns height and width of the canvas of a WebP; zeros when they are not told."""
+    """Returns height and width of the canvas of a WebP; zeros when it ends before them."""
     kind, bits = data[12:16], int.from_bytes(data[20:30].ljust(10, b"\0"), "little")
     if kind == b"VP8X":
         return (bits >> 56) % (1 << 24) + 1, (bits >> 32) % (1 << 24) + 1
@@ -200,14 +196,14 @@ def parse_webp_size(data: bytes) -> tuple[int, int]:
 
 
 def has_jpeg_end(data: bytes) -> bool:
-    """Tells whether a JPEG's end comes after its last scan; what follows it does not matter."""
+    """Tells whether a JPEG has its end after its last scan; bytes after the end do not matter."""
     return data.rfind(b"\xff\xd9") > data.rfind(b"\xff\xda")
 
 
 def iterate_jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yields the second byte of the marker, start and end of data of the segments of a JPEG.
+    """Yields the second byte of the marker, and start and end of the data, of a JPEG's segments.
 
-    The header of its first scan is the last one.
+    The header of the first scan is the last segment.
     """
     place = 2
     for _ in range(_MAX_SEGMENTS):
@@ -225,14 +221,13 @@ def iterate_jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 class JpegTraits(NamedTuple):
-    """What a JPEG says of itself before its first scan.
+    """What a JPEG says about itself before its first scan.
 
     Attributes:
         orientation: EXIF orientation, 1 to 8; 1 when it has none or a damaged one.
         has_profile: Whether it has an embedded ICC profile.
-        num_scans: Number of its scans when all its coefficients are kept until the last one, as
-            with progressive ones; 1 when it is decoded line by line; very many when there is no
-            telling.
+        num_scans: Number of scans of a JPEG that needs all coefficients until the last scan, such
+            as a progressive one; 1 when it is decoded line by line; a huge number when unknown.
     """
 
     orientation: int
@@ -241,7 +236,7 @@ class JpegTraits(NamedTuple):
 
 
 def parse_jpeg_traits(data: bytes) -> JpegTraits:
-    """Returns what a JPEG says of itself before its first scan."""
+    """Returns what a JPEG says about itself before its first scan."""
     orientation, has_profile, num_scans, components = 1, False, _UNKNOWN_SCANS, 0
     for marker, start, end in iterate_jpeg_segments(data):
         if marker == _APP1 and data.startswith(b"Exif\0\0", start):
@@ -249,7 +244,7 @@ def parse_jpeg_traits(data: bytes) -> JpegTraits:
         elif marker == _APP2 and data.startswith(b"ICC_PROFILE\0", start):
             has_profile = True
         elif marker in _FRAMES:
-            # One that is not sequential has as many components as no scan can have.
+            # Other frames get a number of components that no scan can have.
             is_sequential = marker in _SEQUENTIAL_FRAMES
             components = ord(data[start + 5 : start + 6] or b"\0") if is_sequential else 256
         elif marker == _START_OF_SCAN:

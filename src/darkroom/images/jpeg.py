@@ -1,4 +1,4 @@
-"""Decoding with libjpeg-turbo: plain JPEGs, whole or not at all."""
+"""Decoding with libjpeg-turbo: plain JPEGs, completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from darkroom.errors import RejectError
 from darkroom.images.headers import has_jpeg_end
 from darkroom.images.pixels import Pixels
 
-# What libjpeg says when pixels are missing, and when it came to the end of a whole image.
+# libjpeg's messages when pixels are missing, and when a complete image has ended.
 _MISSING_PIXELS = re.compile(
     r"premature end|bad huffman code|bad arithmetic code|instead of rst|before marker 0xd[0-7]",
     re.IGNORECASE,
@@ -20,7 +20,7 @@ _BEFORE_END = "before marker 0xd9"
 
 
 def read_plain_header(data: bytes) -> tuple[int, int, int] | None:
-    """Returns height, width and channels of a JPEG; None when libjpeg-turbo finds it odd."""
+    """Returns height, width and channels of a JPEG; None when libjpeg-turbo cannot read them."""
     try:
         height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data)
     except ValueError:
@@ -33,13 +33,13 @@ def decode_sound_jpeg(data: bytes, channels: int) -> Pixels | None:
     """Decodes a JPEG completely, as TensorFlow does by default: fast DCT, smooth upsampling.
 
     Returns:
-        Its pixels; None when it breaks the rules in a way that some decoders forgive.
+        Its pixels; None when it breaks the rules in a way that some decoders accept.
     """
     colorspace = "GRAY" if channels == 1 else "RGB"
     try:
         return np.asarray(simplejpeg.decode_jpeg(data, colorspace=colorspace, fastdct=True))
     except ValueError as error:
-        # Only what the decoder found first, so the end of the file is looked for here.
+        # The decoder reports only its first finding, so the end of the file is checked here.
         found = str(error)
     if _MISSING_PIXELS.search(found) or not has_jpeg_end(data):
         raise RejectError("truncated", found)

@@ -1,4 +1,4 @@
-"""How much memory an image takes while it is prepared, and who may take how much at once."""
+"""How much memory an image takes while it is prepared, and a budget that threads share."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from darkroom.images.headers import JPEG, PNG
 # A JPEG of this many pixels takes 192 MiB as RGB.
 MAX_PIXELS = 1 << 26
 
-# Made of next to nothing: such a file may take little memory only, and so be no bomb.
+# Files that decompress more than this get little memory, so that they cannot be bombs.
 _BOMB_RATIO = 100
 _BOMB_BYTES = 96 << 20
 
-# The C library keeps much of what so large an image has left.
+# After an image of this size the C library keeps much of the freed memory.
 TRIM_BYTES = 32 << 20
 
-# The most that decoding, converting and encoding were seen to take for a pixel, in bytes.
+# The most bytes for a pixel that decoding, converting and encoding took in measurements.
 _BYTES_PER_PIXEL = {JPEG: 13, PNG: 12, "gif": 8, "bmp": 10, "tiff": 12, "webp": 22}
 _BYTES_PER_PIXEL |= {"avif": 20, "heic": 18}
 
@@ -32,7 +32,7 @@ class Need(NamedTuple):
 
     Attributes:
         num_bytes: Memory.
-        held_bytes: What it counts for when images share the memory that there is.
+        held_bytes: Its part of the memory that images share.
     """
 
     num_bytes: int
@@ -40,7 +40,7 @@ class Need(NamedTuple):
 
 
 class MemoryNeededError(Exception):
-    """An image takes more memory than was granted: its `need`."""
+    """An image takes more memory than was granted; `need` says how much."""
 
     def __init__(self, need: Need) -> None:
         super().__init__(need)
@@ -68,25 +68,25 @@ def check_num_pixels(height: int, width: int) -> None:
 
 
 def count_plain_jpeg_bytes(num_pixels: int, channels: int, num_scans: int, stays: bool) -> int:
-    """Returns the bytes that a JPEG takes which libjpeg-turbo decodes, and encodes if need be."""
+    """Returns the bytes that libjpeg-turbo takes for a JPEG, encoding included if it changes."""
     pixels = num_pixels * channels
     coefficients = 2 * pixels if num_scans > 1 else 0
     return max(pixels + coefficients, 0 if stays else num_pixels * _BYTES_PER_PIXEL[JPEG])
 
 
 def count_bytes(num_pixels: int, source_format: str, is_gray: bool = False) -> int:
-    """Returns the bytes that any other image takes, at the most."""
+    """Returns the most bytes that any other image takes."""
     num_bytes = num_pixels * _BYTES_PER_PIXEL[source_format]
-    # An eighth of a byte a pixel, or two, become one; elsewhere gray is decoded as colour.
+    # A pixel of 1 to 16 bits becomes one byte; other formats decode gray as colour.
     return num_bytes // 2 if is_gray and source_format in (PNG, "tiff", "bmp") else num_bytes
 
 
 def check_need(num_pixels: int, num_bytes: int, size_bytes: int) -> Need:
-    """Checks that an image which takes much memory is not made of next to nothing.
+    """Checks that an image that takes much memory does not come from a tiny file.
 
     Args:
         num_pixels: Number of its pixels.
-        num_bytes: Memory that preparing it takes.
+        num_bytes: Memory that its preparation takes.
         size_bytes: Length of its file.
 
     Raises:
@@ -105,13 +105,13 @@ def check_need(num_pixels: int, num_bytes: int, size_bytes: int) -> Need:
 
 
 def trim_memory() -> None:
-    """Gives memory that was freed back to the system, where the C library can be told to."""
+    """Returns freed memory to the system, if the C library has a call for it."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 class MemoryBudget:
-    """Memory that several threads share; who needs more than there is has it all, alone."""
+    """Memory that several threads share; an image that needs more than all of it gets all of it."""
 
     def __init__(self, total_bytes: int) -> None:
         self._total_bytes = total_bytes
@@ -120,7 +120,7 @@ class MemoryBudget:
 
     @contextmanager
     def reserve(self, need: Need) -> Iterator[None]:
-        """Waits until there is enough, and holds it for the length of the block."""
+        """Waits until there is enough, and holds it while the block runs."""
         held_bytes = min(need.held_bytes, self._total_bytes)
         with self._changed:
             self._changed.wait_for(lambda: self._free_bytes >= held_bytes)
@@ -135,5 +135,5 @@ class MemoryBudget:
                 self._changed.notify_all()
 
 
-# Of suspected bombs one at a time on two cores, so that a conversion stays below 400 MiB with them.
+# On two cores one suspected bomb at a time, so that a conversion with them stays below 400 MiB.
 BUDGET = MemoryBudget(_BOMB_BYTES * max(2, os.cpu_count() or 1))

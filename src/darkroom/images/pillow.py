@@ -1,4 +1,4 @@
-"""Decoding with Pillow: everything that is not a plain JPEG."""
+"""Decoding with Pillow: all images other than plain JPEGs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from darkroom.images.memory import (
 )
 from darkroom.images.pixels import Pixels, convert_to_rgb, undo_orientation
 
-# Pillow opens nothing else, each by the one reader that is named here: its rarer readers are where
-# its faults are found.
+# Pillow opens only these formats, each with the reader named here: its rarer readers are where
+# faults are found.
 _READERS = {
     JPEG: ("JPEG", "PIL.JpegImagePlugin"),
     PNG: ("PNG", "PIL.PngImagePlugin"),
@@ -43,12 +43,12 @@ _MISSING = {
     "heic": "HEIC images need the extra 'heic' (pillow-heif), which is not installed",
 }
 
-# Pillow warns of what is checked here. A filter around each call would not do: threads share them.
+# Pillow warns about what is checked here. Threads share filters, so there is one for all calls.
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 class Header(NamedTuple):
-    """What an image file says of itself.
+    """What an image file says about itself.
 
     Attributes:
         height: Its height in pixels, as stored.
@@ -68,7 +68,7 @@ class Decoded(NamedTuple):
 
     Attributes:
         pixels: uint8 [height, width], or [height, width, 3] RGB.
-        changes: Codes of what that took; empty when the file holds just these pixels.
+        changes: Codes of what was changed; empty when the file has exactly these pixels.
         profile: ICC profile of RGB pixels that are not known to be sRGB.
     """
 
@@ -78,7 +78,7 @@ class Decoded(NamedTuple):
 
 
 def read_header(data: bytes, source_format: str) -> Header:
-    """Returns what an image file says of itself, undecoded.
+    """Returns what an image file says about itself, without decoding it.
 
     Raises:
         RejectError: The file is damaged.
@@ -94,13 +94,13 @@ def decode(data: bytes, source_format: str, reserve: Reserve = reserve_nothing) 
     Args:
         data: The file.
         source_format: Its format.
-        reserve: Called with the memory that it takes, before it takes it.
+        reserve: Called with the memory that decoding takes, before it starts.
 
     Raises:
         RejectError: The file is damaged, of an unsupported kind or too large.
     """
     changes = [] if source_format in (JPEG, PNG) else [f"format:{source_format}"]
-    if source_format == "webp":  # opening one takes the memory for its canvas already
+    if source_format == "webp":  # opening it already takes the memory for its canvas
         _reserve(data, source_format, parse_webp_size(data), reserve)
     with _open(data, source_format) as image:
         _reserve(data, source_format, (image.height, image.width), reserve, image.mode)
@@ -123,7 +123,7 @@ def _load(image: Any, changes: list[str]) -> Decoded:
         changes.append("first_frame")
     if image.format == "TIFF" and max(image.tag_v2.get(_BITS_TAG, (8,))) > 8:
         changes.append("bit_depth")
-    # Pillow turns a TIFF while it loads, and finds EXIF data behind a PNG's pixels only then.
+    # While loading, Pillow turns a TIFF upright, and finds EXIF data after a PNG's pixels.
     orientation = _read_orientation(image)
     image.load()
     is_rgb = image.mode in ("RGB", "RGBA", "P", "PA")
@@ -136,7 +136,7 @@ def _load(image: Any, changes: list[str]) -> Decoded:
 
 
 def _read_orientation(image: Any) -> int:
-    """Returns the EXIF orientation of an image, 1 to 8; other metadata does not count."""
+    """Returns the EXIF orientation of an image, 1 to 8; other metadata is ignored."""
     if image.format != "TIFF" and "exif" not in image.info:
         return 1
     value = image.getexif().get(ORIENTATION_TAG, 1)
@@ -145,7 +145,7 @@ def _read_orientation(image: Any) -> int:
 
 @contextmanager
 def _open(data: bytes, source_format: str) -> Iterator[Any]:
-    """Opens an image; whatever a damaged one makes Pillow raise becomes its refusal."""
+    """Opens an image; any error that Pillow raises becomes a `RejectError`."""
     reader = _load_reader(source_format)
     try:
         with Image.open(io.BytesIO(data), formats=[reader]) as image:
@@ -161,14 +161,14 @@ def _open(data: bytes, source_format: str) -> Iterator[Any]:
     except UnidentifiedImageError:
         text = f"its header is not one of {reader}, or is damaged"
         raise RejectError("undecodable", text) from None
-    except Exception as error:  # noqa: BLE001  there is no telling what it raises
+    except Exception as error:  # noqa: BLE001  damaged files make it raise anything
         text = f"{type(error).__name__}: {error}"
         reason = "truncated" if "truncated" in text.lower() else "undecodable"
         raise RejectError(reason, text) from None
 
 
 def _load_reader(source_format: str) -> str:
-    """Loads Pillow's reader of a format; returns the name that Pillow has for it."""
+    """Loads Pillow's reader of a format; returns Pillow's name for it."""
     name, module = _READERS[source_format]
     try:
         is_supported = getattr(import_module(module), "SUPPORTED", True)

@@ -1,4 +1,4 @@
-"""Pixels in memory: upright, 8 bits, gray or sRGB; their hash, their brightness, their encoding."""
+"""Pixels in memory: upright, 8 bits, gray or sRGB; their hash, luminance and encoding."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from PIL import Image, ImageCms
 from darkroom.errors import RejectError
 from darkroom.images.headers import JPEG
 
-# `image/format` of pixels as they are; no file has this format.
+# `image/format` of plain pixels; no file has this format.
 RAW = "RAW"
-# Little is lost of an image that cannot keep its bytes.
+# High, so that an image that is encoded again loses little.
 JPEG_QUALITY = 95
-# From this quality on a JPEG has its colours in full: below, what that takes is lost elsewhere.
+# From this quality on, a JPEG has full colour resolution; below, brightness needs the bytes more.
 _FULL_COLOUR_QUALITY = 95
 _LUMINANCE_SIDE = 64
 _REC601 = np.array([0.299, 0.587, 0.114])
@@ -43,10 +43,10 @@ def undo_orientation(pixels: Pixels, orientation: int) -> Pixels:
 
 
 def convert_to_rgb(image: Any, changes: list[str]) -> Pixels:
-    """Returns a Pillow image in gray or RGB, and adds the codes of what that took.
+    """Returns the pixels of a Pillow image in gray or RGB, and adds the codes of what was changed.
 
-    Transparency is laid on white. Of 16 bits the upper eight stay. Colours other than RGB follow
-    the image's profile; those of an RGB image with a profile are left for `convert_profile`.
+    Transparent images are put on white. Of 16 bits, the upper eight remain. Colours other than RGB
+    are converted by the image's profile; RGB images with a profile are left for `convert_profile`.
 
     Raises:
         RejectError: The pixels are of a kind that is not supported.
@@ -56,7 +56,7 @@ def convert_to_rgb(image: Any, changes: list[str]) -> Pixels:
 
 
 def _name_conversion(image: Any) -> Iterator[str]:
-    """Yields the codes of what turns an image into gray or RGB of 8 bits."""
+    """Yields the codes of the changes that make an image gray or RGB of 8 bits."""
     mode, is_transparent = image.mode, "transparency" in image.info
     if _has_16_bits(image) or mode == "1":
         yield "bit_depth"
@@ -77,16 +77,23 @@ def _name_conversion(image: Any) -> Iterator[str]:
 
 
 def _has_16_bits(image: Any) -> bool:
-    # Older Pillow opens a PNG with 16 bits of gray as I.
+    # Older versions of Pillow open a PNG with 16 bits of gray as I.
     return bool(image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"))
 
 
 def _convert(image: Any) -> Any:
-    """Returns an image in mode `L` or `RGB`."""
+    """Returns an image in mode `L` or `RGB`; gray stays gray."""
     if image.mode.startswith("I"):
-        return _reduce_depth(image)
+        values = np.asarray(image)
+        gray = (values >> 8).astype(np.uint8)
+        if "transparency" in image.info:
+            gray[values == image.info["transparency"]] = 255
+        return Image.fromarray(gray)
     if image.mode in _ALPHA_MODES or "transparency" in image.info:
-        return _flatten(image)
+        rgba = image.convert("RGBA")
+        white = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
+        is_gray = image.mode in ("1", "L", "LA", "La")
+        return Image.alpha_composite(white, rgba).convert("L" if is_gray else "RGB")
     if image.mode in _COLOUR_MODES:
         return _apply_profile(image, image.info.get("icc_profile")) or image.convert("RGB")
     if image.mode in ("L", "RGB"):
@@ -95,7 +102,7 @@ def _convert(image: Any) -> Any:
 
 
 def _map_strips(image: Any, convert: Callable[[Any], Any]) -> Pixels:
-    """Converts an image strip by strip, so that a large one is never in memory three times."""
+    """Converts an image in strips, so that a large one is never in memory three times."""
     width, height = image.size
     rows = max(1, _STRIP_PIXELS // max(width, 1))
     if rows >= height:
@@ -109,24 +116,8 @@ def _map_strips(image: Any, convert: Callable[[Any], Any]) -> Pixels:
     return pixels  # type: ignore[return-value]
 
 
-def _reduce_depth(image: Any) -> Any:
-    values = np.asarray(image)
-    gray = (values >> 8).astype(np.uint8)
-    if "transparency" in image.info:
-        gray[values == image.info["transparency"]] = 255
-    return Image.fromarray(gray)
-
-
-def _flatten(image: Any) -> Any:
-    """Returns a transparent image on white; gray stays gray."""
-    gray = image.mode in ("1", "L", "LA", "La")
-    rgba = image.convert("RGBA")
-    canvas = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
-    return Image.alpha_composite(canvas, rgba).convert("L" if gray else "RGB")
-
-
 def convert_profile(pixels: Pixels, profile: bytes | None) -> Pixels:
-    """Returns RGB pixels in sRGB; the same ones when they have no profile, or its own."""
+    """Returns RGB pixels in sRGB; unchanged when they have no profile, or that of sRGB."""
     if not profile or pixels.shape[2:] != (3,):
         return pixels
     height, width = pixels.shape[:2]
@@ -151,11 +142,11 @@ def _apply_profile(image: Any, profile: bytes | None) -> Any:
         target = ImageCms.createProfile("sRGB")
         return ImageCms.profileToProfile(image, source, target, outputMode="RGB")
     except (ImageCms.PyCMSError, OSError, ValueError):
-        return None  # a damaged profile: the plain values are the best that is left
+        return None  # The profile is damaged: the plain values are the best available.
 
 
 def shrink(pixels: Pixels, short_side: int) -> Pixels:
-    """Returns pixels with their short side reduced to `short_side`, by the area filter."""
+    """Returns pixels with their short side reduced to `short_side` by the area filter."""
     height, width = pixels.shape[:2]
     scale = short_side / min(height, width)
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
@@ -163,9 +154,9 @@ def shrink(pixels: Pixels, short_side: int) -> Pixels:
 
 
 def encode(pixels: Pixels, target: str, jpeg_quality: int = JPEG_QUALITY) -> bytes:
-    """Returns pixels as a JPEG, a PNG or raw bytes, without any metadata.
+    """Returns pixels as a JPEG, a PNG or raw bytes, without metadata.
 
-    A JPEG's colours have its full resolution (4:4:4) from quality 95 on, else half of it (4:2:0).
+    A JPEG's colours have full resolution (4:4:4) from quality 95 on, otherwise half of it (4:2:0).
     """
     if target == RAW:
         return pixels.tobytes()
@@ -198,11 +189,11 @@ def hash_pixels(pixels: Pixels) -> str:
 
 
 def measure_luminance(pixels: Pixels) -> float:
-    """Returns the mean luminance (Rec. 601), 0 to 255, of every n-th row and column."""
+    """Returns the mean luminance (Rec. 601), 0 to 255, over every n-th row and column."""
     height, width = pixels.shape[:2]
     rows, columns = max(1, height // _LUMINANCE_SIDE), max(1, width // _LUMINANCE_SIDE)
     sample = pixels[::rows, ::columns].reshape(-(-height // rows), -(-width // columns), -1)
-    # Channel by channel: over three at once numpy takes ten times as long.
+    # Channel by channel: numpy takes ten times as long for three at once.
     sums = [int(sample[..., channel].sum(dtype=np.int64)) for channel in range(sample.shape[2])]
     means = np.array(sums) / (sample.shape[0] * sample.shape[1])
     return round(float(means[0] if len(means) == 1 else means @ _REC601), 4)

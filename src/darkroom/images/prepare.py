@@ -1,18 +1,18 @@
 """From the bytes of a file to the bytes that the trainer decodes.
 
-The user's own bytes stay untouched when they are an upright RGB or grayscale JPEG or PNG of 8 bits.
-Anything else is encoded again, once: upright, in sRGB, on white where it was transparent, the first
-frame where it had several; JPEG sources as JPEG (quality 95, 4:4:4; less where they are reduced),
-all others as PNG. An embedded profile is applied when an RGB image is encoded again; gray keeps its
-values. With the encoding `raw` every image is decoded, and its pixels themselves are stored.
+The user's own bytes stay as they are if they are an upright RGB or grayscale JPEG or PNG of 8 bits.
+All other images are encoded again, once: upright, in sRGB, transparent images on white, the first
+of several frames; JPEG sources as JPEG (quality 95, 4:4:4; less if they are reduced), all others as
+PNG. An embedded profile is applied when an RGB image is encoded again; gray keeps its values. With
+the encoding `raw` every image is decoded, and its pixels themselves are stored.
 
-With checks `full`, a file is refused when TensorFlow's decoder would refuse it (cut anywhere, a
-wrong checksum in a PNG), or when a JPEG decoder had to make up pixels. Of a JPEG that breaks the
-rules and yet decodes, superfluous bytes at or behind the end are left alone; one with odd segments
-before its pixels is encoded again (`repaired`), for no decoder can vouch for all others.
+With checks `full`, a file is rejected if TensorFlow's decoder would reject it (truncated anywhere,
+a wrong checksum in a PNG), or if a JPEG decoder had to invent pixels. Some JPEGs break the rules
+and decode anyway. Superfluous bytes at or after the end do not matter. A JPEG with odd segments
+before its pixels is encoded again (`repaired`), because other decoders may not accept it.
 
-Plain images need no decoder but libjpeg-turbo (`prepare_plain`). Everything else meets decoders
-with a longer list of faults, so conversion hands it to another process (`image_preparer`).
+Plain images need no decoder but libjpeg-turbo (`prepare_plain`). Everything else needs decoders
+with a longer list of faults, so conversion prepares it in another process (`decoders`).
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class PreparedImage(NamedTuple):
         height: Its height in pixels.
         width: Its width in pixels.
         channels: 1 (grayscale) or 3 (RGB).
-        changes: Codes of what was changed, and so why it was encoded again; empty when untouched.
+        changes: Codes of what was changed; empty when the bytes are the file's own.
         source_format: Format of the file.
         source_height: Height in the file, upright, before any resizing.
-        source_width: Width in the file, likewise.
+        source_width: Width in the file, upright, before any resizing.
         pixel_hash: xxh3-128 of shape and pixels, upright and before any resizing; None when the
             image was not decoded.
         luminance: Mean luminance 0 to 255 of a fixed subsample; None when not decoded.
@@ -102,10 +102,10 @@ def prepare_image(
     Args:
         data: The file.
         options: How it is checked and stored.
-        reserve: A context for the memory that it takes, entered before it takes it.
+        reserve: Returns a context that is entered before memory is taken.
 
     Raises:
-        RejectError: The bytes are no image, damaged, of an unsupported kind or too large.
+        RejectError: The bytes are not an image, damaged, of an unsupported kind or too large.
     """
     source_format = _sniff(data)
     if source_format == JPEG:
@@ -119,13 +119,13 @@ def prepare_image(
 def prepare_plain(
     data: bytes, options: ImageOptions, reserve: Reserve = reserve_nothing
 ) -> PreparedImage | None:
-    """Prepares an image as `prepare_image` does if no decoder but libjpeg-turbo has to touch it.
+    """Prepares an image as `prepare_image` does, if libjpeg-turbo is the only decoder it needs.
 
-    That is a sound JPEG, gray or in colour, of few scans, without a profile that would have to be
-    applied; with checks `header`, a PNG that stays as it is, too.
+    This is an intact JPEG, gray or in colour, of few scans, without a profile to apply; with checks
+    `header`, also a PNG that stays as it is.
 
     Returns:
-        What is written; None when the image takes more than that.
+        What is written; None when the image needs another decoder.
 
     Raises:
         RejectError: As by `prepare_image`.
@@ -147,7 +147,7 @@ def _sniff(data: bytes) -> str:
 
 
 def _prepare_jpeg(data: bytes, options: ImageOptions, reserve: Reserve) -> PreparedImage:
-    # Pillow takes the odd headers, as TensorFlow does.
+    # Pillow accepts odd headers, as TensorFlow does.
     header = read_plain_header(data) or pillow.read_header(data, JPEG)[:3]
     if header[2] in (1, 3):
         prepared = _prepare_sound_jpeg(data, header, options, reserve, plain=False)
@@ -166,7 +166,7 @@ def _prepare_sound_jpeg(
     reserve: Reserve,
     plain: bool,
 ) -> PreparedImage | None:
-    """Prepares a JPEG with libjpeg-turbo; None when it cannot, or with `plain` should not."""
+    """Prepares a JPEG with libjpeg-turbo; None when it cannot, or when `plain` forbids it."""
     height, width, channels = header
     check_num_pixels(height, width)
     traits = parse_jpeg_traits(data)
@@ -204,7 +204,7 @@ def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> Prepar
 
 
 def _keep_plain_png(data: bytes, options: ImageOptions) -> PreparedImage | None:
-    """Returns a PNG that is written as it is, undecoded; None when it must be decoded."""
+    """Returns a PNG that is written as it is, without decoding; None when it must be decoded."""
     height, width = parse_png_size(data)
     check_num_pixels(height, width)
     is_kept = options.checks == CHECKS_HEADER and not _must_change(height, width, options)
@@ -214,7 +214,7 @@ def _keep_plain_png(data: bytes, options: ImageOptions) -> PreparedImage | None:
 
 
 def _keep(data: bytes, format: str, height: int, width: int, channels: int) -> PreparedImage:
-    """Returns an image that is written as it is, undecoded."""
+    """Returns an image that is written as it is, without decoding."""
     return PreparedImage(
         data, format, height, width, channels, (), format, height, width, None, None
     )
@@ -227,7 +227,7 @@ def _finish(
     source_format: str,
     options: ImageOptions,
 ) -> PreparedImage:
-    """Measures pixels, shrinks them if asked, and encodes them unless the bytes can stay."""
+    """Measures pixels, shrinks them if asked, and encodes them unless the bytes stay."""
     pixels, changes, quality = decoded.pixels, decoded.changes, JPEG_QUALITY
     source_height, source_width = pixels.shape[:2]
     pixel_hash, luminance = hash_pixels(pixels), measure_luminance(pixels)
@@ -257,7 +257,7 @@ def _finish(
 
 
 def _must_change(height: int, width: int, options: ImageOptions) -> bool:
-    """Tells whether an image is stored otherwise than it is whatever it holds."""
+    """Tells whether an image must change because of the options or its size."""
     return options.is_raw or _must_shrink(height, width, options)
 
 

@@ -1,4 +1,4 @@
-"""A process that decodes images for this one, and may die of it: only that image is refused."""
+"""A process that decodes images for this one: if it dies, only that image is rejected."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _END_SECONDS = 2.0
 _MAX_ANSWER_BYTES = 1 << 20
 _MAX_ENCODED_BYTES = 1 << 30
 
-# Nothing else goes over: a decoder needs no credentials.
+# The child gets no other variables: a decoder needs no credentials.
 _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG", "TMPDIR")
-# The C library would give the memory of each image back and ask for it again: a fifth of the time.
+# Without these, the C library returns the memory of each image: a fifth of the time.
 _SETTINGS = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -62,7 +62,7 @@ class DecoderStartError(DarkroomError):
 
 
 class DecoderProcess:
-    """A process that prepares images. It starts with the first one, and anew after a fault.
+    """A process that prepares images. It starts with the first image, and again after a fault.
 
     One image at a time: threads that share it wait for each other.
 
@@ -87,10 +87,10 @@ class DecoderProcess:
             granted_bytes: Memory that it may take.
 
         Raises:
-            RejectError: As by `prepare_image`; or `decoder_crash`, `decoder_timeout`,
-                `decoder_memory`: what the image did to its decoder.
+            RejectError: As by `prepare_image`; or with the reason `decoder_crash`,
+                `decoder_timeout` or `decoder_memory`.
             MemoryNeededError: It takes more memory than that.
-            DecoderStartError: There is no other process to be had.
+            DecoderStartError: The other process cannot be started.
             InterruptedError: `close` was called.
         """
         with self._lock:
@@ -100,12 +100,12 @@ class DecoderProcess:
             except RejectError as error:
                 if is_fresh or error.reason not in ("decoder_crash", "decoder_memory"):
                     raise
-            # It may have been the images before this one: no verdict depends on those.
+            # Images before this one may be the cause, so it gets a new process.
             self._stop()
             return self._prepare_once(data, granted_bytes)
 
     def close(self) -> None:
-        """Ends the process, from whatever thread; an image on its way is given up."""
+        """Ends the process, from any thread; an image in it is given up."""
         self._is_closed = True
         if process := self._process:
             process.kill()
@@ -175,7 +175,7 @@ class DecoderProcess:
         return ours
 
     def _stop(self, patience_seconds: float = 0) -> str:
-        """Ends the process; returns how it ended by itself, if it does within some time."""
+        """Ends the process; returns how it ended, if it ends by itself within some time."""
         process, connection = self._process, self._connection
         self._process = self._connection = None
         if connection:
@@ -202,5 +202,5 @@ def _build_start_error(how: str, errors: str) -> DecoderStartError:
     return DecoderStartError(
         f"Images other than plain JPEGs are decoded in a process of their own, and {python} {how} "
         f"when started as one: {last}.",
-        "Run darkroom with a Python interpreter of its own, where sys.executable names it.",
+        "Run darkroom with a Python interpreter that sys.executable names.",
     )

@@ -1,14 +1,14 @@
-"""The other process, in which decoders may crash, hang or ask for memory without end.
+"""The other process, in which decoders may crash, hang or ask for too much memory.
 
-It reads an image from its standard input, a socket, and answers with what `prepare_image` made of
-it; then the next one. Its parent is `decoder_process`. What goes over the socket is plain: fixed
-numbers, JSON and the bytes of images; nothing in it can be executed.
+It reads an image from its standard input, a socket, and answers with the result of `prepare_image`;
+then it reads the next one. Its parent is `sandbox`. Only fixed numbers, JSON and the bytes of
+images go over the socket; nothing in them is executed.
 
     request   memory that may be taken (8 bytes), length (8 bytes), image
     answer    length of the text (4 bytes), length of the image (8 bytes), JSON text, image
 
 The text of an answer is `{"image": ...}`, `{"error": [reason, detail]}`, or `{"need": ...}` when
-an image takes more memory than granted. The bytes of one that stays as it is are not sent.
+an image takes more memory than granted. The bytes of an image that stays as it is are not sent.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ REQUEST = struct.Struct("<QQ")
 ANSWER = struct.Struct("<IQ")
 
 _PLAIN_FIELDS = tuple(name for name in PreparedImage._fields if name != "encoded")
-# What Python and the decoders take beside the pixels.
+# Memory for Python and the decoders, besides the pixels.
 _SLACK_BYTES = 32 << 20
-# No core file, nothing written, few files open.
+# No core file, no writing, few open files.
 _LIMITS = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": 0, "RLIMIT_NOFILE": 32}
 _PR_SET_NO_NEW_PRIVS = 38
 
 
 def read_exactly(connection: socket.socket, num_bytes: int) -> bytearray:
-    """Reads so many bytes.
+    """Reads exactly `num_bytes` bytes.
 
     Raises:
         EOFError: The other side is gone.
@@ -61,7 +61,7 @@ def read_exactly(connection: socket.socket, num_bytes: int) -> bytearray:
 
 
 def format_answer(image: PreparedImage, data: bytes) -> tuple[bytes, bytes]:
-    """Returns the text and the bytes of the answer for an image that was prepared from `data`."""
+    """Returns the text and the bytes of the answer for an image prepared from `data`."""
     values = {name: getattr(image, name) for name in _PLAIN_FIELDS}
     is_same = image.encoded is data
     text = json.dumps({"image": values, "is_same": is_same})
@@ -72,7 +72,7 @@ def parse_answer(answer: dict[str, Any], encoded: bytes, data: bytes) -> Prepare
     """Returns the image of an answer to the request for `data`.
 
     Raises:
-        KeyError, TypeError: It is none.
+        KeyError, TypeError: The answer has no image.
     """
     values = answer["image"]
     values["changes"] = tuple(values["changes"])
@@ -84,8 +84,8 @@ def serve(options: ImageOptions, cpu_seconds: int) -> None:
 
     Args:
         options: How images are checked and stored.
-        cpu_seconds: Most time that one image may keep the processor busy. The parent gives up
-            sooner; this is for when it is gone.
+        cpu_seconds: Most processor time for one image. The parent gives up sooner; this is for the
+            case that the parent is gone.
     """
     with socket.socket(fileno=0) as connection:
         base_bytes = _confine()
@@ -120,15 +120,15 @@ def _answer(data: bytes, options: ImageOptions, granted: int) -> tuple[bytes, by
     except MemoryError:
         text = "it takes more memory than its size asks for"
         return json.dumps({"error": ["decoder_memory", text]}).encode(), b""
-    except Exception as error:  # noqa: BLE001  one image must not end the others
+    except Exception as error:  # noqa: BLE001  one bad image must not end the process
         text = f"its decoder raised {type(error).__name__}: {error}"
         return json.dumps({"error": ["decoder_crash", text]}).encode(), b""
 
 
 def _confine() -> int:
-    """Gives up what decoding does not need; returns the bytes of address space in use, or 0."""
+    """Limits this process to what decoding needs; returns its bytes of address space, or 0."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the parent decides when to end
+        signal.signal(number, signal.SIG_IGN)  # the parent decides when this process ends
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -145,7 +145,7 @@ def _confine() -> int:
 
 
 def _load_readers() -> None:
-    """Loads the readers that start threads by themselves, and keeps them from it."""
+    """Loads the readers that start threads, and keeps them from doing so."""
     Image.preinit()
     with suppress(ImportError):
         from PIL import AvifImagePlugin
@@ -158,7 +158,7 @@ def _load_readers() -> None:
 
 
 def _limit(name: str, value: int) -> None:
-    """Sets a limit of this process as far as the system has it, and lets it."""
+    """Sets a resource limit where the system supports it."""
     with suppress(AttributeError, OSError, ValueError):
         kind = getattr(resource, name)
         _, hard = resource.getrlimit(kind)
