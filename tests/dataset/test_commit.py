@@ -1,4 +1,4 @@
-"""The commit: what it refuses when read, and what it is held against."""
+"""The commit: which ones cannot be read, and how files are compared with it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_is_written_is_read(root):
+def test_a_commit_is_read_as_written(root):
     dataset = read_dataset(str(root))
     assert dataset == _make("Split-train/a", "Split-train/b")
     check_files(str(root), dataset)
     assert find_dataset(str(root)) == dataset
 
 
-def test_a_flipped_bit_is_refused_or_changes_nothing(root):
+def test_a_flipped_bit_is_an_error_or_changes_nothing(root):
     path = root / "dataset.json"
     data, expected = path.read_bytes(), read_dataset(str(root))
     rng = random.Random(1)
@@ -61,13 +61,13 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(root):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "3", '{"labels": 1}', '{"splits": []}', "{"])
-def test_what_is_no_commit_is_refused(root, text):
+def test_a_file_that_is_not_a_commit_is_an_error(root, text):
     (root / "dataset.json").write_text(text)
     with pytest.raises(DataError, match="damaged"):
         read_dataset(str(root))
 
 
-def test_another_format_is_refused(root):
+def test_another_format_is_an_error(root):
     dataset = replace(_make("Split-train/a"), format_version=2)
     write_dataset(str(root), dataset.with_fingerprint())
     with pytest.raises(DataError, match="its format is 2, expected 1"):
@@ -86,19 +86,19 @@ def test_another_format_is_refused(root):
         ("Split-train/a", "Split-train/a"),
     ],
 )
-def test_shards_outside_their_split_or_named_twice_are_refused(root, files):
+def test_shards_outside_their_split_or_named_twice_are_an_error(root, files):
     write_dataset(str(root), _make(*files))
     with pytest.raises(DataError, match="outside their splits, or a file twice"):
         read_dataset(str(root))
 
 
-def test_a_split_is_no_path(root):
+def test_a_split_is_a_name_and_not_a_path(root):
     write_dataset(str(root), _make("Split-train/../x/a", name="train/../x"))
     with pytest.raises(DataError, match="outside their splits"):
         read_dataset(str(root))
 
 
-def test_files_are_those_of_the_commit_by_name_and_size(root):
+def test_files_match_the_commit_by_name_and_size(root):
     dataset = read_dataset(str(root))
     shard = root / "Split-train" / "a"
     for data in (b"ab", b"abcd"):
@@ -119,7 +119,7 @@ def test_files_are_those_of_the_commit_by_name_and_size(root):
 
 
 @pytest.mark.parametrize("mark", ["labels.txt", ".attempt", "index", "rejects.parquet"])
-def test_what_darkroom_began_and_never_committed_is_refused(root, mark):
+def test_an_unfinished_conversion_is_an_error(root, mark):
     (root / "dataset.json").unlink()
     assert find_dataset(str(root)) is None
     (root / mark).mkdir()
@@ -129,14 +129,14 @@ def test_what_darkroom_began_and_never_committed_is_refused(root, mark):
         read_dataset(str(root))
 
 
-def test_the_commit_is_text_that_says_the_same(root):
+def test_the_text_of_a_commit_is_its_fields(root):
     fields = json.loads((root / "dataset.json").read_text())
     assert fields["labels"] == ["ä", "b"]
     assert fields["splits"]["train"]["shards"][1]["file"] == "Split-train/b"
 
 
 @pytest.mark.parametrize("file", [None, 7, [], {}])
-def test_a_signed_commit_whose_files_have_no_names_is_refused(root, file):
+def test_a_signed_commit_with_nameless_files_is_an_error(root, file):
     write_dataset(str(root), _make("Split-train/a"))
     fields = json.loads((root / "dataset.json").read_text())
     fields["splits"]["train"]["shards"][0]["file"] = file

@@ -26,7 +26,7 @@ def test_the_bytes_are_those_of_the_protobuf():
 
 
 @given(st.dictionaries(_NAMES, _VALUES, max_size=6), st.one_of(st.none(), st.binary(max_size=300)))
-def test_what_is_encoded_is_decoded(features, image):
+def test_an_encoded_example_is_decoded(features, image):
     record = encode_example(features, image) + (image or b"")
     expected = {name: [value] for name, value in features.items()}
     if image is not None:
@@ -44,7 +44,7 @@ def test_equal_features_make_equal_bytes_in_any_order():
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_an_example_or_an_error_of_the_data(record):
+def test_any_bytes_are_an_example_or_a_data_error(record):
     with contextlib.suppress(DataError):
         decode_example(record)
 

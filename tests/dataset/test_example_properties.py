@@ -1,4 +1,4 @@
-"""Records and examples of any content are the same to us and to TensorFlow."""
+"""Records and examples of any content are the same for us and for TensorFlow."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_we_read_the_records_that_tensorflow_writes(folder, records, compression
 
 @settings(max_examples=settings().max_examples // 4)
 @given(_RECORDS.filter(bool), st.data(), st.integers(1, 255))
-def test_what_tensorflow_refuses_we_refuse(folder, records, data, flip):
+def test_we_reject_what_tensorflow_rejects(folder, records, data, flip):
     path = folder / "damaged"
     with path.open("wb") as file:
         writer = RecordWriter(file)

@@ -12,7 +12,7 @@ def test_the_order_changes_with_the_seed_and_fits_a_signed_column():
     assert all(0 <= make_order_hash(0)(make_key(str(i))) < 1 << 63 for i in range(1000))
 
 
-def test_a_split_is_no_contiguous_piece_of_the_order():
+def test_a_split_is_spread_over_the_order():
     keys = sorted((make_key(str(i)) for i in range(1000)), key=make_order_hash(0))
 
     low = sum(hash_split(key, 0) < 0.5 for key in keys[:500])
@@ -20,6 +20,6 @@ def test_a_split_is_no_contiguous_piece_of_the_order():
     assert 200 < low < 300
 
 
-def test_cells_do_not_run_into_each_other():
+def test_cells_are_kept_apart():
     assert row_identity(["ab", "c"], 0) != row_identity(["a", "bc"], 0)
     assert row_identity(["a"], 1) != row_identity(["a"], 2)

@@ -19,17 +19,17 @@ def test_a_label_is_text_and_stays_as_it_is(label):
     assert normalise_label(f" {label}\t") == label
 
 
-def test_a_label_is_composed():
+def test_a_label_is_in_composed_form():
     assert normalise_label("Bro\u0308tchen") == "Brötchen"
 
 
 @pytest.mark.parametrize("label", ["a\nb", "a\tb", "a\x00", "\x7f", "a\u2028b", "\ud800"])
-def test_characters_that_would_break_a_label_file_are_seen(label):
+def test_characters_that_would_break_a_label_file_are_found(label):
     assert not is_printable(label)
 
 
 @pytest.mark.parametrize("character", "\u00ad\u200b\u200e\u202e\u2060\u2066\u3164\ufeff\U000e0063")
-def test_characters_that_nobody_sees_are_seen(character):
+def test_invisible_characters_are_found(character):
     assert not is_printable(f"cat{character}é")
 
 
@@ -50,14 +50,14 @@ def test_other_characters_are_fine(label):
     assert is_printable(label)
 
 
-def test_a_label_has_an_end():
+def test_a_label_has_a_longest_length():
     assert is_usable("x" * 1_000)
     assert not is_usable("x" * 1_001)
     with pytest.raises(UsageError, match="unusable labels"):
         build_label_map([], ["a", "x" * 1_001])
 
 
-def test_more_labels_than_classes_are_refused():
+def test_more_labels_than_classes_are_an_error():
     many = [f"{i}.jpg" for i in range(MAX_CLASSES + 1)]
     assert len(build_label_map(many[1:])) == MAX_CLASSES
     with pytest.raises(DataError, match="65,537 different labels, at most 65,536") as caught:
@@ -87,7 +87,7 @@ def test_labels_that_look_alike_are_found(group):
 @pytest.mark.parametrize(
     "labels", [["Käse", "Kase"], ["1", "l"], ["0", "O"], ["007", "7"], ["猫", "犬"]]
 )
-def test_labels_that_differ_to_the_eye_are_not(labels):
+def test_labels_that_look_different_are_not(labels):
     assert find_lookalikes(labels) == []
 
 
@@ -104,7 +104,7 @@ def test_labels_are_sorted_as_text_or_kept_as_given():
         (["a", ""], r"unusable labels \[''\]"),
     ],
 )
-def test_a_label_map_that_is_none_is_refused(labels, problem):
+def test_an_unusable_label_map_is_an_error(labels, problem):
     with pytest.raises(UsageError, match=problem):
         build_label_map([], labels)
 

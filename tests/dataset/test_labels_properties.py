@@ -25,13 +25,13 @@ _LABELS = st.one_of(
 
 
 def usable(texts):
-    """Returns the labels that cells hold, as the manifest takes them."""
+    """Returns the labels of cells, as the manifest reads them."""
     labels = map(normalise_label, texts)
     return [label for label in labels if label and is_printable(label)]
 
 
 @given(_LABELS)
-def test_to_normalise_twice_changes_nothing(text):
+def test_a_normalised_label_is_not_changed_again(text):
     label = normalise_label(text)
     assert normalise_label(label) == label
     assert label == label.strip()
@@ -41,7 +41,7 @@ def test_to_normalise_twice_changes_nothing(text):
 @given(st.lists(_LABELS, max_size=12))
 @example(["\ufeffcat", "dog"])
 @example(["cat\ufeff", "\u2028", "\x85", "\x1c"])
-def test_a_label_file_holds_the_map_that_was_written(texts):
+def test_a_label_file_is_read_as_written(texts):
     label_map = build_label_map(usable(texts))
     assert parse_labels(format_labels(label_map)) == label_map
     label_file = format_labels(label_map).encode()

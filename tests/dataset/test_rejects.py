@@ -24,7 +24,7 @@ def test_rejects_are_read_as_written(tmp_path):
     assert list(read_rejects(path)) == [REJECT, bare]
 
 
-def test_no_rejects_are_none(tmp_path):
+def test_a_file_without_rejects_has_none(tmp_path):
     assert list(read_rejects(write(tmp_path / "rejects.parquet"))) == []
 
 
@@ -72,29 +72,29 @@ def plan(source, folder, **options):
     return manifest, pq.read_table(folder / "manifest.parquet").to_pylist()
 
 
-def rerun(tmp_path, text, mend, **options):
-    """Plans a source, mends all its rejects, plans those; returns both runs' rows."""
+def rerun(tmp_path, text, fix, **options):
+    """Plans a source, fixes all its rejects, plans those; returns both runs' rows."""
     source = tmp_path / "data" / "m.csv"
     source.parent.mkdir()
     source.write_text(text)
     _, good = plan(source, tmp_path / "first", **options)
     lines = (tmp_path / "first" / "rejects.jsonl").read_text("utf-8").splitlines()
-    mended = [json.loads(line) for line in lines]
-    for line in mended:
-        mend(line)
-    again = tmp_path / "mended.jsonl"
-    again.write_text("\n".join(map(json.dumps, mended)), "utf-8")
+    fixed = [json.loads(line) for line in lines]
+    for line in fixed:
+        fix(line)
+    again = tmp_path / "fixed.jsonl"
+    again.write_text("\n".join(map(json.dumps, fixed)), "utf-8")
     manifest, rows = plan(again, tmp_path / "second", **options)
     return good, rows, manifest
 
 
-def test_mended_rejects_keep_keys_splits_and_columns(tmp_path):
+def test_fixed_rejects_keep_keys_splits_and_columns(tmp_path):
     text = "image_uri,label,note\n" + "".join(f"{i}.jpg,,n{i}\n" for i in range(40))
 
     _, rows, manifest = rerun(tmp_path, text, lambda line: line.update(label="cat"))
 
-    mended = text.replace(",,", ",cat,")
-    (tmp_path / "data" / "m.csv").write_text(mended)
+    fixed = text.replace(",,", ",cat,")
+    (tmp_path / "data" / "m.csv").write_text(fixed)
     _, direct = plan(tmp_path / "data" / "m.csv", tmp_path / "direct")
     for row in (*rows, *direct):
         del row["row"]
@@ -104,35 +104,35 @@ def test_mended_rejects_keep_keys_splits_and_columns(tmp_path):
     assert manifest.inputs == {"note": "string"}
 
 
-def test_mended_images_keep_their_keys(tmp_path):
-    def mend(line):
+def test_fixed_images_keep_their_keys(tmp_path):
+    def fix(line):
         line["image_uri"] = line["image_uri"] or "new.jpg"
 
     text = "split,image_uri,label\nTEST,,cat\nTRAIN,http://h/a.jpg,cat\n"
-    _, rows, manifest = rerun(tmp_path, text, mend)
+    _, rows, manifest = rerun(tmp_path, text, fix)
     assert [(row["split"], row["uri"]) for row in rows] == [("test", f"{tmp_path}/new.jpg")]
     assert manifest.rejected == 1
 
 
 def test_rejects_without_labels_are_a_manifest_without_labels(tmp_path):
-    def mend(line):
+    def fix(line):
         line["extra"]["age"] = 7
 
     schema = Schema.parse({"image_uri": "image", "age": "integer"})
     text = "image_uri,age\na.jpg,seven\n"
-    _, rows, manifest = rerun(tmp_path, text, mend, schema=schema)
+    _, rows, manifest = rerun(tmp_path, text, fix, schema=schema)
     assert [(row["id"], row["extra"]) for row in rows] == [("a.jpg", {"age": 7})]
     assert not manifest.has_labels
 
 
-def test_rejects_know_what_could_not_be_read(tmp_path):
-    def mend(line):
+def test_rejects_keep_cells_that_could_not_be_read(tmp_path):
+    def fix(line):
         assert line["extra"] == {"x": "seven", "y": "a"}
         line["extra"]["x"] = 7
 
     schema = Schema.parse({"x": "integer", "y": "string", "klass": "integer_label"})
     text = "x,y,klass\nseven,a,3\n7,a,3\n"
-    good, rows, manifest = rerun(tmp_path, text, mend, schema=schema)
+    good, rows, manifest = rerun(tmp_path, text, fix, schema=schema)
     assert [(row["extra"], row["label"]) for row in rows] == [({"x": 7, "y": "a"}, "3")]
     assert rows[0]["key"] != good[0]["key"]
     assert manifest.labels == ["0", "1", "2", "3"]
@@ -146,7 +146,7 @@ def test_the_whole_source_may_be_renamed(tmp_path, label):
     assert [(row["id"], row["label"], row["split"]) for row in rows] == [("a.jpg", "cat", "train")]
 
 
-def test_code_units_that_are_no_text_are_written(tmp_path):
+def test_lone_surrogates_are_escaped(tmp_path):
     source = tmp_path / "m.jsonl"
     source.write_text('{"image_uri": "a.jpg", "note": "\\ud800"}')
     manifest, _ = plan(source, tmp_path / "out")

@@ -1,4 +1,4 @@
-"""Rejects as a manifest: run again unmended they are refused again, for the same reasons."""
+"""Rejects as a manifest: run again without a fix they are rejected for the same reasons."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _SCHEMA = Schema.parse(
 @settings(max_examples=settings().max_examples // 4)
 @given(_ROWS)
 @example([("", "", "cat", ""), ("TRAIN", "a.jpg", "cat", "x"), ("TEST", "a.jpg", "cat", "1")])
-def test_unmended_rejects_are_refused_again(folder, rows):
+def test_rejects_without_a_fix_are_rejected_again(folder, rows):
     first, second = folder / "first", folder / "second"
     first.mkdir(exist_ok=True)
     with (first / "m.csv").open("w", encoding="utf-8", newline="") as file:
@@ -102,5 +102,5 @@ def test_unmended_rejects_are_refused_again(folder, rows):
 
 
 def identify(reject):
-    """Returns what mending starts from; rows are numbered anew, and name each other by number."""
+    """Returns the fields that a rerun keeps; the numbers of rows change, and texts name them."""
     return (reject.uri, reject.split, reject.label, reject.id, reject.reason, reject.extra)

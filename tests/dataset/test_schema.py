@@ -7,7 +7,7 @@ from darkroom.dataset.schema import Kind, Schema, check_columns, infer_schema, p
 from darkroom.errors import DataError, UsageError
 
 
-def test_a_schema_says_what_each_column_is():
+def test_a_schema_has_the_kind_of_each_column():
     schema = Schema.parse(
         {
             "part": "split",
@@ -36,7 +36,7 @@ def test_a_schema_says_what_each_column_is():
 @pytest.mark.parametrize(
     "columns", [{"x": "integer"}, {"x": "float", "y": "integer_label"}, {"x": "string"}]
 )
-def test_a_schema_needs_no_image(columns):
+def test_a_schema_may_have_no_image(columns):
     schema = Schema.parse(columns)
     assert schema.image is None
     assert schema.has_integer_labels == ("y" in columns)
@@ -57,17 +57,17 @@ def test_a_schema_needs_no_image(columns):
         ("null", "cannot be read"),
     ],
 )
-def test_a_schema_that_is_none_is_refused(given, problem):
+def test_an_invalid_schema_is_an_error(given, problem):
     with pytest.raises(UsageError, match=problem):
         Schema.parse(given)
 
 
-def test_a_column_stands_once_in_a_schema():
+def test_a_schema_names_each_column_once():
     with pytest.raises(UsageError, match=r"columns twice: \['a'\]"):
         Schema((("a", Kind.IMAGE), ("a", Kind.STRING)))
 
 
-def test_columns_are_known_by_their_names():
+def test_columns_are_recognised_by_their_names():
     names = ["Label", "IMAGE_URI", "ml_use", "age", "path"]
     schema = infer_schema(names, {"age": Kind.INTEGER})
     assert dict(schema.columns) == {
@@ -79,12 +79,12 @@ def test_columns_are_known_by_their_names():
     }
 
 
-def test_a_missing_image_column_is_guessed_at():
+def test_a_missing_image_column_gets_a_suggestion():
     with pytest.raises(DataError, match=r"found \['split', 'image_url'.*Did you mean 'image_url'"):
         infer_schema(["split", "image_url", "label"], {})
 
 
-def test_the_way_out_names_the_columns_that_are_there():
+def test_the_hint_names_the_columns_of_the_source():
     with pytest.raises(DataError) as caught:
         infer_schema(["ml_use", "img", "age", "label"], {})
     columns = {"ml_use": "split", "label": "string_label", "img": "image"}
@@ -93,13 +93,13 @@ def test_the_way_out_names_the_columns_that_are_there():
 
 
 @pytest.mark.parametrize("name", ["lable", "labell", "Label2"])
-def test_a_label_column_is_not_lost_by_a_slip_of_the_pen(name):
+def test_a_misspelt_label_column_is_an_error(name):
     with pytest.raises(DataError, match=rf"No column holds labels.*Did you mean '{name}'"):
         infer_schema(["image_uri", name], {})
     assert infer_schema(["image_uri", "label", name], {}).inputs == ((name, Kind.STRING),)
 
 
-def test_a_split_column_is_not_lost_by_a_slip_of_the_pen():
+def test_a_misspelt_split_column_is_an_error():
     with pytest.raises(DataError, match=r"No column holds splits.*Did you mean 'spilt'"):
         infer_schema(["spilt", "image_uri", "label"], {})
 
@@ -110,7 +110,7 @@ def test_a_source_may_have_no_labels_and_other_columns(name):
     assert (schema.label, schema.split) == (None, None)
 
 
-def test_names_that_differ_in_case_only_are_ambiguous():
+def test_names_that_differ_only_in_case_are_ambiguous():
     with pytest.raises(DataError, match=r"'Label' and 'label' have the same name") as caught:
         infer_schema(["image_uri", "Label", "label"], {})
     assert "--columns" in caught.value.hint
@@ -145,7 +145,7 @@ def test_an_input_is_read_by_its_kind(text, kind, value):
         ("-3.4028235677973367e38", Kind.FLOAT),
     ],
 )
-def test_an_input_of_another_kind_is_refused(text, kind):
+def test_an_input_of_another_kind_is_an_error(text, kind):
     with pytest.raises(ValueError, match=r"invalid literal|does not fit|could not convert"):
         parse_input_value(text, kind)
 
@@ -156,7 +156,7 @@ def test_a_column_has_a_name_that_can_be_stored():
 
 
 @pytest.mark.parametrize("text", ["3.4028235e38", "-3.4028235677973e38", "inf", "-inf", "1e-60"])
-def test_every_float_that_is_read_can_be_written(text):
+def test_every_parsed_float_can_be_written(text):
     encode_example({"x": parse_input_value(text, Kind.FLOAT)})
 
 

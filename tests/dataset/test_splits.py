@@ -17,11 +17,11 @@ from darkroom.errors import UsageError
         (("tran", "none", "0", "train1"), None),
     ],
 )
-def test_splits_are_known_by_automl_s_and_vertex_s_names(names, split):
+def test_splits_have_the_names_of_automl_and_vertex(names, split):
     assert {parse_split(name) for name in names} == {split}
 
 
-def test_messages_name_what_is_known():
+def test_messages_list_the_known_names():
     assert known_names().startswith("TRAIN, TRAINING, VALIDATION")
     assert known_names().endswith("UNASSIGNED or an empty cell")
 
@@ -35,7 +35,7 @@ def test_ratios_are_read_from_text(text):
     "text",
     ["", "80/20", "a/b/c", "80/10/10/0", "-1/1/1", "0/0/0", "70/20/20", "8/1/1", "nan/1/1"],
 )
-def test_ratios_that_are_none_are_refused(text):
+def test_invalid_ratios_are_an_error(text):
     with pytest.raises(UsageError, match=r"[Rr]atios"):
         SplitRatios.parse(text)
 
@@ -46,7 +46,7 @@ def share(split, ratios, seed=0):
 
 
 @pytest.mark.parametrize("ratios", [(0.8, 0.1, 0.1), (0.5, 0.25, 0.25), (0, 0, 1), (1, 0, 0)])
-def test_rows_are_spread_as_asked(ratios):
+def test_rows_are_spread_by_the_ratios(ratios):
     asked = SplitRatios(*ratios)
     for split, expected in zip(("train", "eval", "test"), ratios, strict=True):
         assert share(split, asked) == pytest.approx(expected, abs=0.02)

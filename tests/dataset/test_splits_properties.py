@@ -1,4 +1,4 @@
-"""Splits by hash: a function of key and seed alone, in the shares that were asked for."""
+"""Splits by hash: they depend only on key and seed, and have the requested shares."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def source(tmp_path_factory) -> Path:
 
 
 def assign(source, names, ratios, seed):
-    """Returns split and place of every image of a CSV, by its name."""
+    """Returns the split and place of every image of a CSV, by its name."""
     with source.open("w", newline="") as file:
         csv.writer(file).writerows([["image_uri"], *([f"{name}.jpg"] for name in names)])
     entries = parse_rows(open_sources(source), ManifestOptions(split_ratios=ratios, seed=seed))
@@ -51,7 +51,7 @@ def test_neither_order_nor_further_rows_move_a_row(source, names, data, ratios, 
 
 
 def check_shares(keys, seed, ratios):
-    """Checks that the shares are within six standard deviations of those asked for."""
+    """Checks that the shares are within six standard deviations of the requested ones."""
     splits = [assign_split(key, seed, ratios) for key in keys]
     for split, share in zip(SPLITS, ratios.as_tuple(), strict=True):
         deviation = (share * (1 - share) / len(keys)) ** 0.5
@@ -66,7 +66,7 @@ def test_shares_converge_to_the_ratios(prefix, ratios, seed):
 
 
 @given(all_ratios(), _SEEDS, st.integers(0, 3))
-def test_every_piece_of_the_order_has_the_same_shares(ratios, seed, quarter):
+def test_every_part_of_the_order_has_the_same_shares(ratios, seed, quarter):
     """With one salt for both, the front of the order would be all of one split."""
     keys = sorted((make_key(str(row)) for row in range(_ROWS)), key=make_order_hash(seed))
     start = quarter * _ROWS // 4

@@ -1,4 +1,4 @@
-"""What darkroom writes without TensorFlow, TensorFlow reads."""
+"""TensorFlow reads what darkroom writes without it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _MODES = {
     "AVIF": ("L", "RGB", "RGBA"),
     "HEIF": ("L", "RGB", "RGBA"),
 }
-# These are told their orientation in EXIF data; a GIF or BMP has none.
+# These formats have EXIF data with an orientation; GIF and BMP have none.
 _TURNED = ("JPEG", "PNG", "TIFF", "WEBP", "AVIF", "HEIF")
 _CASES = [
     (kind, mode, orientation)
@@ -77,7 +77,7 @@ _CASES = [
 
 
 def _check_decodes(data: bytes, **expected) -> None:
-    """Checks that what is written decodes as the record says, by both of TensorFlow's ways."""
+    """Checks that both of TensorFlow's decoders give the shape in the record."""
     image = prepare_image(data, ImageOptions())
     for decode in (tf.io.decode_image, tf.io.decode_jpeg):
         if image.format != "jpeg" and decode is tf.io.decode_jpeg:
@@ -126,7 +126,7 @@ def test_odd_forms_decode_to_the_shape_in_the_record(photo):
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_what_tensorflow_cannot_decode_is_never_written(photo, kind):
-    """Cuts and flips all over a file: whatever full checks let through, TensorFlow decodes."""
+    """Cuts and flips anywhere in a file: TensorFlow decodes all that full checks accept."""
     good = _encode(photo, kind)
     damaged = [good[:length] for length in range(4, len(good), 7)]
     damaged += [good[:-missing] for missing in range(1, 24)]
@@ -146,8 +146,8 @@ def test_what_tensorflow_cannot_decode_is_never_written(photo, kind):
     assert (accepted > 0) == (kind == "JPEG")
 
 
-def test_a_png_whose_checksums_are_right_and_pixels_are_not_is_never_written(photo):
-    """As the test before, with the checksum of every chunk mended after the damage."""
+def test_a_png_with_right_checksums_and_wrong_pixels_is_never_written(photo):
+    """Like the test before, with correct checksums of the damaged chunks."""
     good = _encode(photo, "PNG")
     refused = 0
     for place in range(16, len(good) - 16):

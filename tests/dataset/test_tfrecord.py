@@ -37,7 +37,7 @@ def test_the_bytes_are_those_of_the_format():
 
 
 @pytest.mark.parametrize("name", ["plain", "packed.gz"])
-def test_what_is_written_is_read_and_counted(tmp_path: Path, name: str):
+def test_written_records_are_read_and_counted(tmp_path: Path, name: str):
     path = tmp_path / name
     writer = _write(path, name.endswith(".gz"))
     assert list(read_records(str(path))) == RECORDS

@@ -1,4 +1,4 @@
-"""TFRecord framing: what is written is read, and damage is found by the reader or the commit."""
+"""TFRecord framing: records are read as written, and the reader or the commit finds damage."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read(path, data):
 
 
 @given(_RECORDS, st.integers(0, 250))
-def test_what_is_written_is_read(folder, records, cut):
+def test_written_records_are_read(folder, records, cut):
     plain, packed = folder / "plain", folder / "packed.gz"
     data = write(plain, records, cut)
     assert list(read_records(str(plain))) == records

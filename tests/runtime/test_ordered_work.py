@@ -47,7 +47,7 @@ def test_work_is_done_in_several_threads(crew):
 @pytest.mark.parametrize(
     ("max_items", "max_bytes", "most_items"), [(3, 1000, 3), (100, 20, 2), (100, 5, 1)]
 )
-def test_what_is_begun_and_not_taken_is_bounded(crew, max_items, max_bytes, most_items):
+def test_items_begun_and_not_taken_are_bounded(crew, max_items, max_bytes, most_items):
     begun, most, changing = [], [], threading.Lock()
 
     def work(number):
@@ -66,7 +66,7 @@ def test_what_is_begun_and_not_taken_is_bounded(crew, max_items, max_bytes, most
     assert max(most) <= most_items
 
 
-def test_works_are_done_at_once_and_their_results_not_mixed(crew):
+def test_works_run_at_once_and_their_results_are_not_mixed(crew):
     taken = {name: [] for name in "abc"}
     both = threading.Barrier(3)
 
@@ -78,7 +78,7 @@ def test_works_are_done_at_once_and_their_results_not_mixed(crew):
                 both.wait(300)  # ends only if the threads spread over all three
             return name, number
 
-        # Room for all items: else those that come first may keep every thread waiting for their 0.
+        # Room for all items: otherwise every thread may wait for the first item of one work.
         crew.run(OrderedWork(items, work, taken[name].append, 50, 100))
 
     threads = [threading.Thread(target=run, args=(name,)) for name in taken]
@@ -90,7 +90,7 @@ def test_works_are_done_at_once_and_their_results_not_mixed(crew):
 
 
 @pytest.mark.parametrize("where", ["items", "work", "take"])
-def test_what_is_raised_comes_out_and_nothing_more_is_begun(crew, where):
+def test_an_error_is_raised_and_no_more_items_begin(crew, where):
     begun = []
 
     def fail(number):
@@ -111,7 +111,7 @@ def test_what_is_raised_comes_out_and_nothing_more_is_begun(crew, where):
     assert len(begun) < 100
 
 
-def test_closing_ends_what_is_under_way():
+def test_closing_ends_running_work():
     crew = Crew(2, "test")
     started, ended = threading.Event(), []
 

@@ -1,4 +1,4 @@
-"""Beam in a notebook: what darkroom builds does not go through Beam's code for notebooks."""
+"""Beam in a notebook: darkroom's pipelines do not use Beam's code for notebooks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from darkroom.runtime.plain_beam import apply_transform
 
 
 class Waiting(beam.PTransform):
-    """Says that it is being applied, and waits."""
+    """Signals that it is being applied, and waits."""
 
     def __init__(self):
         super().__init__()
@@ -30,7 +30,7 @@ class Waiting(beam.PTransform):
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """A process that Beam takes for a notebook, without what Interactive Beam needs."""
+    """Makes this process look like a notebook to Beam, without the needs of Interactive Beam."""
     ipython = ModuleType("IPython")
     ipython.get_ipython = lambda: SimpleNamespace(execution_count=7, config={})
     monkeypatch.setitem(sys.modules, "IPython", ipython)
@@ -46,7 +46,7 @@ def test_a_pipeline_in_a_notebook_needs_no_interactive_beam(notebook):
     assert [os.path.exists(folder) for folder in seen] == [False]
 
 
-def test_a_pipeline_of_the_user_is_left_to_beam(notebook):
+def test_a_pipeline_of_the_user_is_not_changed(notebook):
     labeler = beam_pipeline.alter_label_if_ipython
     pipeline = beam.Pipeline("FnApiRunner")
     apply_transform(pipeline, "Numbers", beam.Create([3]))
@@ -57,7 +57,7 @@ def test_a_pipeline_of_the_user_is_left_to_beam(notebook):
         beam.Pipeline("FnApiRunner") | beam.Create([3])
 
 
-def test_pipelines_that_other_threads_build_meanwhile_are_labelled(monkeypatch):
+def test_pipelines_that_other_threads_build_are_labelled(monkeypatch):
     labelled = []
     monkeypatch.setattr(
         beam_pipeline, "alter_label_if_ipython", lambda transform, _: labelled.append(transform)
@@ -76,7 +76,7 @@ def test_pipelines_that_other_threads_build_meanwhile_are_labelled(monkeypatch):
     assert labelled == [users]
 
 
-def test_a_beam_that_labels_nothing_is_fine(monkeypatch):
+def test_a_beam_without_labels_works(monkeypatch):
     monkeypatch.delattr(beam_pipeline, "alter_label_if_ipython")
     monkeypatch.setattr(
         beam.Pipeline, "apply", lambda self, transform, *_: applied.append(transform)
@@ -99,8 +99,8 @@ def test_a_beam_that_labels_nothing_is_fine(monkeypatch):
         "with contextlib.suppress(Exception): dataflow.check_extra()",
     ],
 )
-def test_beam_is_imported_without_a_word_and_later_words_are_heard(code):
-    # Google's libraries are hidden, as without [gcp]: then Beam logs that they are not there.
+def test_beam_is_imported_silently_and_later_messages_are_shown(code):
+    # Google's libraries are hidden, as without [gcp]: then Beam logs that they are missing.
     script = f"""
 import logging, sys
 sys.modules["apitools"] = None

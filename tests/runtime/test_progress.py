@@ -40,7 +40,7 @@ def test_without_a_sink_nothing_happens():
         progress.note("text")
 
 
-def test_plain_lines(plain):
+def test_plain_lines_show_steps_and_counts(plain):
     stream, clock = plain
     with progress.step("ImageToTFRecord", 3, 10):
         progress.advance(100, 1801, "images")
@@ -61,7 +61,7 @@ def test_plain_lines(plain):
     ]
 
 
-def test_a_remark_stands_at_the_end_of_its_step(plain):
+def test_a_remark_is_shown_at_the_end_of_its_step(plain):
     stream, clock = plain
     with progress.step("Trainer"):
         progress.remark("reused")
@@ -71,7 +71,7 @@ def test_a_remark_stands_at_the_end_of_its_step(plain):
     assert stream.getvalue() == "Trainer done in 1.0 s, reused\nPusher done in 1.0 s\n"
 
 
-def test_a_failed_step_says_so_and_lets_the_error_through(plain):
+def test_a_failed_step_is_shown_and_its_error_is_raised(plain):
     stream, clock = plain
 
     def train():
@@ -99,7 +99,7 @@ def test_steps_nest_and_notes_are_made_visible(plain):
     ]
 
 
-def test_a_count_out_of_order_never_goes_back_and_a_new_unit_starts_afresh(plain):
+def test_a_count_never_decreases_and_a_new_unit_starts_at_zero(plain):
     stream, clock = plain
     with progress.step("A"):
         progress.advance(9, 10, "images")
@@ -128,7 +128,7 @@ def test_use_restores_the_sink_before():
     assert (outer.getvalue(), inner.getvalue()) == ("out\nout again\n", "in\n")
 
 
-def test_many_threads(plain):
+def test_many_threads_report_progress(plain):
     stream, clock = plain
     with progress.step("Work"):
         threads = [
@@ -164,7 +164,7 @@ def test_rich_shows_ticks_on_a_terminal(monkeypatch):
     assert text.endswith("\x1b[?25h") or "\x1b[?25h" in text  # The cursor is back.
 
 
-def test_the_sink_suits_the_stream():
+def test_the_sink_depends_on_the_stream():
     assert isinstance(progress.make_sink(io.StringIO()), PlainProgress)
     assert isinstance(progress.make_sink(Terminal()), RichProgress)
 
@@ -241,7 +241,7 @@ def test_redirect_output_to_an_unusable_file(tmp_path):
         pass
 
 
-def test_one_is_singular_and_what_takes_long_has_no_rate(plain):
+def test_one_is_singular_and_a_slow_step_has_no_rate(plain):
     stream, clock = plain
     with progress.step("Training"):
         clock.now += 25

@@ -1,4 +1,4 @@
-"""Copies of folders: all files, or an error and nothing left."""
+"""Copies of folders: all files, or an error and no files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read(folder: Path) -> dict[str, bytes]:
 
 
 def after_copy(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[Path], object]) -> None:
-    """Calls `act` with the copy of a file when it has just been made."""
+    """Calls `act` with the copy of a file right after it was made."""
     plain = copies._copy_file
 
     def copy(source: str, destination: str) -> object:
@@ -50,13 +50,13 @@ def after_copy(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[Path],
     monkeypatch.setattr(copies, "_copy_file", copy)
 
 
-def test_every_file_is_copied_with_hidden_and_empty_ones(source: Path, tmp_path: Path):
+def test_every_file_is_copied_including_hidden_and_empty_ones(source: Path, tmp_path: Path):
     copies.copy_folder(str(source), str(tmp_path / "made/copy"))
     assert read(tmp_path / "made/copy") == CONTENT
     assert read(source) == CONTENT
 
 
-def test_the_last_file_comes_when_all_others_have_been_read_back(
+def test_the_last_file_is_copied_after_all_others_were_read_back(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     done: list[str] = []
@@ -89,7 +89,7 @@ def test_the_last_file_comes_when_all_others_have_been_read_back(
     ],
     ids=["lost", "emptied", "changed"],
 )
-def test_a_copy_that_is_not_what_was_written_is_an_error_and_nothing_is_left(
+def test_a_copy_that_differs_from_what_was_written_is_an_error_and_leaves_no_files(
     source: Path, tmp_path: Path, monkeypatch, name: str, damage, expected: str, last: str
 ):
     target = write(tmp_path / "copy", {"assets/of another": b"kept"})
@@ -114,7 +114,7 @@ def test_a_copy_that_is_not_what_was_written_is_an_error_and_nothing_is_left(
     ids=["size", "removed", "added"],
 )
 @pytest.mark.parametrize("last", ["", LAST])
-def test_a_source_that_changes_is_an_error_and_nothing_is_left(
+def test_a_source_that_changes_is_an_error_and_leaves_no_files(
     source: Path, tmp_path: Path, monkeypatch, change, last: str
 ):
     after_copy(monkeypatch, "variables.index", lambda _: change(source))
@@ -138,7 +138,7 @@ def test_a_source_without_files_is_an_error(tmp_path: Path, kind: str):
     assert source.exists() == (kind != "absent")
 
 
-def test_a_folder_that_moves_is_deleted_only_when_its_copy_is_whole(
+def test_a_moved_folder_is_deleted_only_when_its_copy_is_complete(
     source: Path, tmp_path: Path, monkeypatch
 ):
     with monkeypatch.context() as patch:

@@ -11,7 +11,7 @@ from darkroom.errors import OutputError
 from darkroom.storage.locks import LOCK_FILE, FolderLock
 
 
-def test_a_held_folder_is_refused_to_others_and_free_again_after(tmp_path: Path):
+def test_a_locked_folder_is_closed_to_others_until_it_is_released(tmp_path: Path):
     with FolderLock(str(tmp_path)):
         with (
             pytest.raises(OutputError, match=f"process {os.getpid()} on"),
@@ -24,7 +24,7 @@ def test_a_held_folder_is_refused_to_others_and_free_again_after(tmp_path: Path)
         pass
 
 
-def test_a_killed_process_blocks_nobody(tmp_path: Path):
+def test_a_killed_process_leaves_no_lock(tmp_path: Path):
     program = f"""
 import os
 from darkroom.storage.locks import FolderLock
@@ -38,6 +38,6 @@ with FolderLock({str(tmp_path)!r}):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_remote_folder_cannot_be_held_and_is_not_touched():
+def test_a_remote_folder_is_not_locked_and_not_touched():
     with FolderLock("gs://bucket/folder"):
         pass

@@ -13,7 +13,7 @@ from darkroom.errors import MissingExtraError, UsageError, describe_os_error
 from darkroom.storage import FileTooLargeError, NotAFileError
 
 
-def test_a_place_has_files_when_it_is_one_or_one_is_below(tmp_path):
+def test_a_path_has_files_if_it_is_a_file_or_has_one_below(tmp_path):
     (tmp_path / "empty/inside").mkdir(parents=True)
     (tmp_path / "full/inside").mkdir(parents=True)
     (tmp_path / "full/inside/file").touch()
@@ -25,7 +25,7 @@ def test_a_place_has_files_when_it_is_one_or_one_is_below(tmp_path):
     ]
 
 
-def test_all_files_are_looked_up_with_hidden_ones(tmp_path):
+def test_all_files_are_looked_up_including_hidden_ones(tmp_path):
     (tmp_path / ".hidden").mkdir()
     (tmp_path / ".hidden/.a").write_bytes(b"12")
     (tmp_path / "b").touch()
@@ -43,7 +43,7 @@ def test_a_regular_file_is_read(tmp_path: Path):
         storage.read_bytes(f"{tmp_path}/a", 2)
 
 
-def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path):
+def test_anything_but_a_file_is_an_error_at_once(tmp_path: Path):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()
     for name in ("fifo", "folder"):
@@ -55,7 +55,7 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path):
             storage.read_bytes(str(tmp_path / "socket"))
 
 
-def test_links_that_lead_nowhere_are_errors(tmp_path: Path):
+def test_broken_links_are_errors(tmp_path: Path):
     (tmp_path / "dangling").symlink_to(tmp_path / "none")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(FileNotFoundError):
@@ -64,7 +64,7 @@ def test_links_that_lead_nowhere_are_errors(tmp_path: Path):
         storage.read_bytes(str(tmp_path / "loop"))
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch):
+def test_a_file_is_written_completely_or_not_at_all(tmp_path: Path, monkeypatch):
     path = tmp_path / "a"
     storage.write_bytes(str(path), b"old")
 
@@ -78,7 +78,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch):
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_a_written_file_has_the_permissions_of_the_mask(tmp_path: Path):
+def test_a_written_file_has_the_permissions_of_the_umask(tmp_path: Path):
     before = os.umask(0o027)
     try:
         storage.write_bytes(f"{tmp_path}/a", b"")
@@ -121,7 +121,7 @@ def test_size_and_version_change_with_the_file(tmp_path: Path):
     assert first.version != "1"
 
 
-def test_a_remote_path_without_its_extra_says_which():
+def test_a_remote_path_without_its_extra_names_the_extra():
     try:
         import apache_beam.io.gcp.gcsfilesystem  # noqa: F401
     except ImportError:
@@ -149,7 +149,7 @@ def test_linked_folders_are_followed_once(tmp_path: Path):
     assert list(storage.walk_files(f"{tmp_path}/images")) == ["cat/1.png", "dog/2.png"]
 
 
-def test_a_folder_that_cannot_be_read_is_not_passed_over(tmp_path: Path, monkeypatch):
+def test_a_folder_that_cannot_be_read_is_not_skipped(tmp_path: Path, monkeypatch):
     (tmp_path / "cat").mkdir()
     real = os.scandir
 
@@ -164,12 +164,12 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", 5, None])
-def test_what_is_no_path_is_refused_rather_than_taken_for_the_working_folder(path):
+def test_an_invalid_path_is_an_error_and_not_the_working_folder(path):
     with pytest.raises(UsageError, match="is not a path"):
         storage.absolute(path)
 
 
-def test_s3_without_its_extra_says_which_that_is(monkeypatch):
+def test_s3_without_its_extra_names_the_extra(monkeypatch):
     monkeypatch.setattr("darkroom.runtime.lazy_names.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"'\.\[aws\]'"):
         storage.exists("s3://bucket/a")
@@ -178,7 +178,7 @@ def test_s3_without_its_extra_says_which_that_is(monkeypatch):
 @pytest.mark.parametrize(
     ("call", "number"), [("tempfile.mkstemp", errno.EACCES), ("os.replace", errno.EISDIR)]
 )
-def test_a_file_that_cannot_be_written_is_named_and_not_its_part(
+def test_an_error_names_the_file_that_cannot_be_written_and_not_its_part(
     tmp_path: Path, monkeypatch, call: str, number: int
 ):
     def refuse(*_: object, **__: object) -> None:  # root may do everything
@@ -204,13 +204,13 @@ def test_every_error_of_the_system_becomes_a_sentence():
         assert describe_os_error(error).startswith(text)
 
 
-def test_the_folder_is_named_when_there_is_none_to_write_to(tmp_path: Path):
+def test_an_error_names_a_missing_folder(tmp_path: Path):
     with pytest.raises(FileNotFoundError) as error:
         storage.write_bytes(f"{tmp_path}/none/a.csv", b"a")
     assert describe_os_error(error.value) == f"{tmp_path}/none does not exist."
 
 
-def test_all_files_are_listed_and_no_link_is_followed(tmp_path: Path):
+def test_everything_is_listed_and_no_link_is_followed(tmp_path: Path):
     root = tmp_path / "a"
     (root / "b" / ".c").mkdir(parents=True)
     (root / "b" / ".c" / "d").write_bytes(b"123")
@@ -225,7 +225,7 @@ def test_all_files_are_listed_and_no_link_is_followed(tmp_path: Path):
     assert storage.list_everything(str(root / "none")) == {}
 
 
-def test_files_and_empty_folders_go_and_nothing_else(tmp_path: Path):
+def test_only_files_and_empty_folders_are_removed(tmp_path: Path):
     for name in ("a/b/1", "a/b/2", "a/c/3", "beyond/d/e"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -242,7 +242,7 @@ def test_files_and_empty_folders_go_and_nothing_else(tmp_path: Path):
         storage.delete_file(f"{tmp_path}/a")
 
 
-def test_a_part_with_a_known_name_is_neither_left_nor_written_through(tmp_path: Path):
+def test_a_part_with_a_known_name_does_not_remain_and_is_never_a_link(tmp_path: Path):
     path = tmp_path / "a.txt"
     storage.write_bytes(str(path), b"1", known_part=True)
     assert path.read_bytes() == b"1"

@@ -32,13 +32,13 @@ def test_a_composed_and_a_decomposed_name_are_one_identity():
     assert normalise_uri(unicodedata.normalize("NFD", name)) == name
 
 
-def test_what_is_opened_keeps_its_own_spelling():
+def test_a_resolved_uri_keeps_its_own_spelling():
     decomposed = unicodedata.normalize("NFD", "/data/./Brötchen.jpg")
     assert resolve_uri(decomposed) == decomposed.replace("/./", "/")
     assert resolve_uri("gs://bucket/a//b/./c.jpg") == "gs://bucket/a//b/c.jpg"
 
 
-def test_a_uri_below_the_base_is_known_by_its_path_from_there():
+def test_the_identity_of_a_uri_below_the_base_is_its_path_from_there():
     assert relative_identity("/data/x/a.jpg", "/data") == "x/a.jpg"
     assert relative_identity("/database/a.jpg", "/data") == "/database/a.jpg"
     assert relative_identity("gs://b/m/a.jpg", "gs://b/m") == "a.jpg"

@@ -41,7 +41,7 @@ def spellings(draw, names):
 
 
 @given(_ROOTS, PATHS, st.data())
-def test_every_spelling_has_one_key(root, names, data):
+def test_every_spelling_has_the_same_normal_form(root, names, data):
     uri = root + "/".join(names)
     other = root + data.draw(spellings(names))
     assert uris.normalise_uri(other) == uris.normalise_uri(uri)

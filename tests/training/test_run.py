@@ -517,7 +517,9 @@ def test_the_trainer_refuses_what_is_not_as_committed(dataset, tmp_path):
     with pytest.raises(DataError, match=r"data_tfrecord-00001-of-00002 is damaged"):
         run_fn(_fn_args(dataset, tmp_path, config))
     (dataset / "dataset.json").unlink()
-    with pytest.raises(DataError, match=r"is not a dataset: it has labels\.txt but no dataset\.json"):
+    with pytest.raises(
+        DataError, match=r"is not a dataset: it has labels\.txt but no dataset\.json"
+    ):
         run_fn(_fn_args(dataset, tmp_path, config))
 
 
