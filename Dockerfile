@@ -3,7 +3,7 @@
 #   make image                                            stage `runtime`, which is also the default
 #   make image STAGE=beam-worker IMAGE=darkroom-beam:dev  the same, started by Beam's boot program
 #
-# For a base that cannot move, give it by digest: --build-arg BASE=python:3.11-slim-trixie@sha256:...
+# To pin the base, give it by digest: --build-arg BASE=python:3.11-slim-trixie@sha256:...
 
 ARG BASE=python:3.11-slim-trixie
 # The same version of Beam as in constraints/image.txt.
@@ -14,14 +14,14 @@ FROM ${BASE} AS base
 FROM base AS dependencies
 ARG PIP_INDEX_URL
 WORKDIR /build
-# pyfarmhash comes as source alone; strip comes along.
+# pyfarmhash has no wheel; strip comes with the compiler.
 RUN apt-get update && apt-get install -y --no-install-recommends g++
 COPY constraints/image.txt ./
-# All in one layer. What builds the four source packages of the lock comes from the lock too, so
-# nothing is installed whose hash was not checked. Then goes what nothing reads at run time: the
-# headers of TensorFlow, the symbols of its libraries, and the tests of all packages. Not every file
-# of every package is valid for this Python: such files are never imported. Bytecode that names its
-# source by hash is not held against the times of files.
+# All in one layer. The tools that build the four source packages of the lock come from the lock, too,
+# so every installed package has a checked hash. Then everything that nothing reads at run time is
+# removed: TensorFlow's headers, the symbols of its libraries, and the tests of all packages. Some files
+# of some packages are not valid for this Python; they are never imported. Bytecode with a hash of its
+# source does not depend on the times of files.
 RUN install="python -m pip --python /opt/darkroom/bin/python install -q --no-cache-dir \
       --no-compile --no-deps --no-build-isolation --require-hashes" && \
     sed -n '/^\(setuptools\|wheel\)==/,/[^\\]$/p' image.txt > builders.txt && \
@@ -43,7 +43,7 @@ RUN python -m pip --python /opt/darkroom/bin/python install -q --no-compile --no
       --no-build-isolation --prefix /project . && \
     python -m compileall -q -s /project -p /opt/darkroom --invalidation-mode unchecked-hash \
       /project/lib
-# The list of Debian's packages is that of the base: the compiler above is in no image.
+# Debian's packages are those of the base: no image contains the compiler above.
 COPY tools/make_sbom.py ./
 COPY --from=base /var/lib/dpkg/status base-packages
 RUN PYTHONPATH=/project/lib/python3.11/site-packages /opt/darkroom/bin/python -m pip check && \
@@ -53,7 +53,7 @@ RUN PYTHONPATH=/project/lib/python3.11/site-packages /opt/darkroom/bin/python -m
 FROM base AS runtime
 COPY --from=dependencies /opt/darkroom /opt/darkroom
 COPY --from=project /project /opt/darkroom
-# Any user may run it, one without a name too; all it writes below its home is temporary.
+# Any user may run it, even one without a name; files below its home are temporary.
 ENV PATH=/opt/darkroom/bin:${PATH} HOME=/tmp LOGNAME=darkroom PYTHONUNBUFFERED=1
 WORKDIR /work
 USER 65532:65532
@@ -76,10 +76,10 @@ FROM ${BEAM_SDK} AS beam-sdk
 
 FROM runtime AS beam-worker
 COPY --from=beam-sdk /opt/apache/beam /opt/apache/beam
-# Else boot makes a virtual environment of the base's Python, where nothing is installed.
+# Otherwise boot makes a virtual environment of the base's Python, without our packages.
 ENV RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
 ENTRYPOINT ["/opt/apache/beam/boot"]
 CMD []
 
-# The last stage is what is built when none is named.
+# The last stage is the default.
 FROM runtime

@@ -1,4 +1,4 @@
-# The front door. Every target does its own set-up; a second run starts at once.
+# The entry point. Every target does its own set-up; a second run starts at once.
 #
 # PYTHON chooses the interpreter: a version (3.12), a command or a path.
 PYTHON ?=

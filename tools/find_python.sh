@@ -1,9 +1,9 @@
-# Part of setup_env.sh: an interpreter of the machine, or one that uv fetches into .venv/python.
+# Part of setup_env.sh: the machine's interpreter, or one that uv fetches into .venv/python.
 # shellcheck shell=sh
 
-# Prints "X.Y PATH" of an interpreter that really runs: a pyenv shim may exist for a version that
-# is not chosen, and Debian's python3 makes environments with uv alone until python3-venv is installed.
-# PATH leads out of a virtual environment, which may be the one that is about to be created again.
+# Prints "X.Y PATH" of an interpreter that really runs: a pyenv shim may exist for a version that is not
+# chosen, and Debian's python3 makes environments only with uv until python3-venv is installed. PATH is
+# outside of any virtual environment, which may be the one that is about to be created again.
 probe() {
   modules="os, ssl, sys, venv"
   [ -n "$uv" ] || [ -z "${why_no_uv:-}" ] || modules="$modules, ensurepip"
@@ -38,8 +38,8 @@ use_asked_python() {
   esac
 }
 
-# Sets python to one that uv fetches. It goes into .venv/, as all that set-up makes: whoever may use
-# the checkout may use it, no home is needed, and it goes with the checkout, not with uv's cache.
+# Sets python to one that uv fetches into .venv/, where set-up puts everything: whoever may use the
+# checkout may use it, it needs no home, and it is deleted with the checkout, not with uv's cache.
 fetch_python() {
   lacking="found no Python $version, which $needed_by needs"
   ways="let uv fetch it (UV_PYTHON_DOWNLOADS, or a mirror by UV_PYTHON_INSTALL_MIRROR), or install"
@@ -54,7 +54,7 @@ fetch_python() {
   python=$(find_python "$version") || die "the Python $version in $target does not run: $ways"
 }
 
-# The last line of a message, which is its cause, without the words that announce it.
+# Prints the last line of a message, which is its cause, without the words before it.
 last_line() {
   printf '%s\n' "$1" | sed -n '$ { s/^ *cause: //; s/^ *Caused by: //; s/^error: //; s/\.$//; p; }'
 }

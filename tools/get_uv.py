@@ -1,11 +1,11 @@
-"""Installs the uv that constraints/uv.txt locks into a folder, with whatever this Python has.
+"""Installs the uv that constraints/uv.txt locks into a folder, with the means of this Python.
 
     python get_uv.py .venv/uv
 
 pip installs it, or the pip that ensurepip puts into a virtual environment. The python3 of Debian
-and Ubuntu has neither: there apt fetches the package that pip is in. pip checks the hashes of the
-lock file and follows its own settings. Python 3.8 or newer, and nothing but its standard library.
-Prints one sentence and exits with 1 when uv cannot be had.
+and Ubuntu has neither: there apt fetches the package of pip. pip checks the hashes of the lock file
+and follows its own settings. Needs Python 3.8 or newer, and only its standard library. Prints one
+sentence and exits with 1 when no way works.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ LOCK = Path(__file__).resolve().parents[1] / "constraints" / "uv.txt"
 
 
 class UvError(Exception):
-    """uv cannot be had in this way."""
+    """uv cannot be installed in this way."""
 
 
 def install_uv(folder: Path) -> None:
-    """Installs the locked uv as `bin/uv` in the folder, which appears when it is complete.
+    """Installs the locked uv as `bin/uv` in the folder, which appears only when it is complete.
 
     Raises:
         UvError: No way works.
     """
-    folder = folder.absolute()  # apt takes others for its own
+    folder = folder.absolute()  # apt reads relative paths as its own
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="uv-", dir=folder.parent) as scratch:
         part = Path(scratch, "part")
@@ -41,7 +41,9 @@ def install_uv(folder: Path) -> None:
         for install in _list_ways(Path(scratch)):
             try:
                 install(part)
-                _check_runs(part / "bin" / "uv")
+                program = part / "bin" / "uv"
+                program.chmod(0o755)
+                _call(str(program), "--version")
                 break
             except (UvError, OSError) as error:
                 reasons.append(str(error))
@@ -52,7 +54,7 @@ def install_uv(folder: Path) -> None:
         try:
             part.rename(folder)
         except OSError:
-            # Another set-up was faster, or there is one that does not run.
+            # Another set-up was faster, or left one that does not run.
             if not (folder / "bin" / "uv").exists():
                 shutil.rmtree(folder, ignore_errors=True)
                 part.rename(folder)
@@ -83,7 +85,7 @@ def _install_with_pip(python: str, part: Path, **env: str) -> None:
 
 
 def _call(*command: str, folder: Path | None = None, **env: str) -> None:
-    # Settings that suit a user's own installs contradict --target.
+    # Settings for a user's own installs contradict --target.
     env = {**os.environ, "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", **env}
     done = subprocess.run(
         command,
@@ -101,17 +103,12 @@ def _call(*command: str, folder: Path | None = None, **env: str) -> None:
         raise UvError(f"{Path(command[0]).name}: {said}")
 
 
-def _check_runs(program: Path) -> None:
-    program.chmod(0o755)
-    _call(str(program), "--version")
-
-
 def _install_with_packaged_pip(scratch: Path, part: Path) -> None:
-    """Takes pip out of Debian's package, which apt fetches for any user and does not install."""
+    """Unpacks pip from Debian's package, which apt fetches for any user and does not install."""
     lists, cache, package, pip = (scratch / name for name in ("lists", "cache", "package", "pip"))
     for folder in (lists / "partial", cache / "archives" / "partial", package):
         folder.mkdir(parents=True)
-    # The system's own lists may be missing or old, and only root may write them.
+    # The system's own lists may be missing or old, and only root may update them.
     options = (f"Dir::State::Lists={lists}", f"Dir::Cache={cache}", "APT::Update::Error-Mode=any")
     apt = ("apt-get", "-qq", *(word for option in options for word in ("-o", option)))
     _call(*apt, "update")

@@ -1,7 +1,8 @@
-"""Writes what an image holds as a CycloneDX document: the Python and the Debian packages.
+"""Writes the Python and Debian packages of an image as a CycloneDX document.
 
-Run by the interpreter of the environment to be listed, in the build of the image. Needs the
-standard library alone. No time and no serial number, so that the same packages give the same bytes.
+The build of the image runs it with the interpreter of the environment to list. It needs only the
+standard library. The document has no time and no serial number, so that the same packages give the
+same bytes.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def build_debian_component(fields: dict[str, str]) -> Component:
 
 
 def build_dependency(package: Distribution, found: dict[str, Distribution]) -> dict[str, object]:
-    """Builds the edges from a Python package to those of its requirements that are installed.
+    """Builds the edges from a Python package to its installed requirements.
 
     Requirements of extras are left out.
     """

@@ -1,10 +1,10 @@
-"""What pip was told about the network, by its environment variables and files, without pip.
+"""Prints pip's settings of the network as variables of uv, without pip.
 
     eval "$(python pip_settings.py)"
 
-uv reads none of it. Somebody who has told pip of a mirror or a proxy, and has never heard of uv,
-expects that the uv that set-up fetches uses them, too. So this prints them as uv's variables, for a
-shell. Python 3.8 or newer, and nothing but its standard library.
+uv does not read pip's environment variables and files. Users who set a mirror or a proxy for pip,
+and have never heard of uv, expect that the uv that set-up fetches uses it, too. Needs Python 3.8 or
+newer, and only its standard library.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import ssl
 import sys
 from pathlib import Path
 
-# The names of pip's options, and of the variables by which uv takes them. Not extra-index-url: uv
-# would look there first and not look further, even if the locked version is not there.
+# The names of pip's options, and of uv's variables for them. Not extra-index-url: uv would look
+# there first and nowhere else, even if the locked version is not there.
 UV_NAMES = {
     "cert": ("SSL_CERT_FILE",),
     "index-url": ("UV_DEFAULT_INDEX", "UV_INDEX_URL"),
@@ -27,10 +27,10 @@ UV_NAMES = {
 
 
 def read_pip_settings() -> dict[str, str]:
-    """Reads pip's files and variables, the stronger over the weaker, as pip does.
+    """Reads pip's files and variables with the same precedence as pip.
 
     Returns:
-        Option (`index-url`) to value, those of `UV_NAMES` alone.
+        The value of each option (`index-url`) of `UV_NAMES`.
     """
     settings: dict[str, str] = {}
     for path in _list_files():
@@ -67,7 +67,7 @@ def _list_files() -> list[Path]:
 
 
 def list_uv_variables() -> dict[str, str]:
-    """Lists the variables that tell uv the same; one that is set already stays as it is."""
+    """Lists uv's variables for these settings, without those that are set already."""
     variables = {
         names[0]: value
         for names, value in (
@@ -75,7 +75,7 @@ def list_uv_variables() -> dict[str, str]:
         )
         if not any(os.environ.get(name) for name in names)
     }
-    # A company's certificates are in the system's store, where pip and this Python look.
+    # pip and this Python read the system's store, which has a company's certificates.
     paths = ssl.get_default_verify_paths()
     store = paths.cafile or (paths.capath and os.listdir(paths.capath))
     if store and not os.environ.get("SSL_CERT_FILE") and "SSL_CERT_FILE" not in variables:
