@@ -11,7 +11,7 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.components.model_report.evaluation import encode_confusion_matrix, read_evaluation
-from darkroom.validation.findings import ValidationReport
+from darkroom.validation.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_JSON
 
 EVALUATION_KEY = "evaluation"
@@ -47,7 +47,7 @@ class Executor(base_executor.BaseExecutor):
         report_path = storage.join(
             artifact_utils.get_single_uri(input_dict[REPORT_KEY]), REPORT_JSON
         )
-        report = ValidationReport.from_json(storage.read_bytes(report_path).decode())
+        report = DatasetReport.from_json(storage.read_bytes(report_path).decode())
         records = {f"{split}_records": float(count) for split, count in report.splits.items()}
         metrics = artifact_utils.get_single_instance(output_dict[METRICS_KEY])
         # NaN is no JSON: neither a backend's, which would have the task fail for it, nor ours.

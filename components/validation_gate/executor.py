@@ -9,7 +9,7 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.errors import DataError
-from darkroom.validation.findings import ValidationReport, format_table
+from darkroom.validation.dataset_report import DatasetReport, format_table
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
 REPORT_KEY = "report"
@@ -40,7 +40,7 @@ class Executor(base_executor.BaseExecutor):
         """
         uri = artifact_utils.get_single_uri(input_dict[REPORT_KEY])
         text = storage.read_bytes(storage.join(uri, REPORT_JSON)).decode()
-        report = ValidationReport.from_json(text)
+        report = DatasetReport.from_json(text)
         if not report.blessed:
             raise GateError(
                 format_table(report), f"\nThe whole report: {storage.join(uri, REPORT_HTML)}"

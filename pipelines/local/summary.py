@@ -15,7 +15,8 @@ from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local.lineage import NodeRun, read_latest_run
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.training.history import format_best_epoch, read_best_epoch
-from darkroom.validation.findings import Finding, ValidationReport, format_row, format_verdict
+from darkroom.validation.dataset_report import DatasetReport, format_verdict
+from darkroom.validation.findings import Finding, format_row
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
 _ACCURACY_KEY = "sparse_categorical_accuracy"
@@ -43,7 +44,7 @@ class RunSummary:
     """
 
     root: str
-    report: ValidationReport | None
+    report: DatasetReport | None
     report_path: str | None
     epochs: tuple[int, int] | None
     accuracy: float | None
@@ -123,12 +124,10 @@ def _count_changes(folder: str | None) -> dict[str, int]:
     return dict(Counter(code for each in changes if each for code in each.split(",")))
 
 
-def _read_report(folder: str | None) -> ValidationReport | None:
+def _read_report(folder: str | None) -> DatasetReport | None:
     if folder is None:
         return None
-    return ValidationReport.from_json(
-        storage.read_bytes(storage.join(folder, REPORT_JSON)).decode()
-    )
+    return DatasetReport.from_json(storage.read_bytes(storage.join(folder, REPORT_JSON)).decode())
 
 
 def _read_accuracy(folder: str | None) -> float | None:
@@ -156,7 +155,7 @@ def format_summary(summary: RunSummary) -> str:
     return "\n".join(lines)
 
 
-def _format_rows(report: ValidationReport) -> list[str]:
+def _format_rows(report: DatasetReport) -> list[str]:
     splits = ", ".join(f"{split} {count:,}" for split, count in report.splits.items())
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in report.rejected.items())
     return [
@@ -167,7 +166,7 @@ def _format_rows(report: ValidationReport) -> list[str]:
     ]
 
 
-def _format_findings(report: ValidationReport) -> list[str]:
+def _format_findings(report: DatasetReport) -> list[str]:
     lines = [f"Gate       {format_verdict(report)}"]
     for finding in report.findings:
         lines.append(

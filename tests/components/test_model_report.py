@@ -15,7 +15,7 @@ from darkroom.components.model_report.evaluation import (
 )
 from darkroom.components.system_artifacts import ClassificationMetrics, Metrics
 from darkroom.errors import DataError
-from darkroom.validation.findings import ValidationReport as Report
+from darkroom.validation.dataset_report import DatasetReport
 
 pytestmark = pytest.mark.tfx
 
@@ -52,7 +52,7 @@ def test_a_class_without_label_is_refused():
 def _report(new_artifact, monkeypatch, evaluation: Evaluation):
     report = new_artifact(ValidationReport)
     labels = ("cat", "dog", "owl")
-    text = Report(20, 18, 0, {}, labels, {"train": 6, "eval": 12}, {}, {}).to_json()
+    text = DatasetReport(20, 18, 0, {}, labels, {"train": 6, "eval": 12}, {}, {}).to_json()
     Path(report.uri, "report.json").write_text(text)
     monkeypatch.setattr(executor, "read_evaluation", lambda folder: evaluation)
     metrics, matrix = new_artifact(Metrics), new_artifact(ClassificationMetrics)

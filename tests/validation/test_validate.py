@@ -11,7 +11,8 @@ from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.manifest.table import Manifest, write_manifest_info
 from darkroom.options.validation import DEFAULT_POLICIES, ValidationOptions
 from darkroom.validation.checks import CHECK_FUNCTIONS
-from darkroom.validation.findings import Anomaly, Finding, ValidationReport, format_table
+from darkroom.validation.dataset_report import DatasetReport, format_table
+from darkroom.validation.findings import Anomaly, Finding
 from darkroom.validation.validate import ValidationInputs, validate
 
 FEW = {"min_class_images": 1}
@@ -331,7 +332,7 @@ def test_hostile_text_is_only_data(judge):
 def test_json_round_trip(judge):
     twins = [record(5, "train", "cat", "same"), record(6, "eval", "dog", "same")]
     report = judge([*CLEAN, *twins], [reject(7)], max_reject_fraction=1)
-    assert ValidationReport.from_json(report.to_json()) == report
+    assert DatasetReport.from_json(report.to_json()) == report
     assert (
         report.to_json()
         == judge([*CLEAN, *twins], [reject(7)], max_reject_fraction=1, folder="b").to_json()
@@ -341,13 +342,13 @@ def test_json_round_trip(judge):
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format_version": 2}'])
 def test_json_that_is_no_report(text):
     with pytest.raises(DataError, match="no validation report"):
-        ValidationReport.from_json(text)
+        DatasetReport.from_json(text)
 
 
 def test_json_of_another_version(judge):
     text = judge(CLEAN).to_json().replace('"format_version": 1', '"format_version": 7')
     with pytest.raises(DataError, match="version 7, expected 1"):
-        ValidationReport.from_json(text)
+        DatasetReport.from_json(text)
 
 
 def test_table(judge):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import duckdb
 
 from darkroom.options.validation import ValidationOptions
-from darkroom.validation.counts import DatasetCounts
+from darkroom.validation.dataset_report import DatasetCounts
 from darkroom.validation.findings import Anomaly
 
 
@@ -17,7 +17,7 @@ class Context:
 
     Attributes:
         connection: Database with the views `records`, `rejects` and `manifest`.
-        counts: How many rows, records and rejects there are.
+        counts: How many rows, records and rejects the dataset has.
         anomalies: What TFDV's example validation found.
         options: Policies and limits.
     """

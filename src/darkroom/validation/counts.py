@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import duckdb
 
 from darkroom.dataset.splits import SPLITS
 from darkroom.manifest.table import Manifest
 from darkroom.runtime.text import MAX_LISTED_ROWS
-from darkroom.validation.findings import Histogram, Row
+from darkroom.validation.dataset_report import DatasetCounts, Histogram
+from darkroom.validation.findings import Row
 
 MAX_SAMPLES = 40
 NUM_BINS = 20
-
-
-@dataclass(frozen=True)
-class DatasetCounts:
-    """What was counted; the attributes are those of `ValidationReport`."""
-
-    rows: int
-    deduplicated: int
-    labels: tuple[str, ...]
-    written: int
-    rejected: Mapping[str, int]
-    splits: Mapping[str, int]
-    classes: Mapping[str, Mapping[str, int]]
-    num_header_only: int
-
-    @property
-    def num_rejected(self) -> int:
-        """Rejected rows, whatever the reason."""
-        return sum(self.rejected.values())
 
 
 def count_dataset(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> DatasetCounts:
@@ -46,10 +27,13 @@ def count_dataset(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     for split, label, count in connection.execute(_COUNT_CLASSES).fetchall():
         found.setdefault(split, {})[label] = count
     order = {label: number for number, label in enumerate(manifest.labels)}
+
+    def rank(item: tuple[str, int]) -> tuple[int, str]:
+        label, _ = item
+        return order.get(label, len(order)), label
+
     classes = {
-        split: dict(sorted(found[split].items(), key=lambda item: _rank(item[0], order)))
-        for split in SPLITS
-        if split in found
+        split: dict(sorted(found[split].items(), key=rank)) for split in SPLITS if split in found
     }
     splits = {split: sum(counts.values()) for split, counts in classes.items()}
     return DatasetCounts(
@@ -60,12 +44,7 @@ def count_dataset(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
         rejected=dict(connection.execute(_COUNT_REJECTS).fetchall()),
         splits=splits,
         classes=classes,
-        num_header_only=fetch_number(connection, _COUNT_HEADER_ONLY),
     )
-
-
-def _rank(label: str, order: Mapping[str, int]) -> tuple[int, str]:
-    return order.get(label, len(order)), label
 
 
 def fetch_rows(
@@ -83,6 +62,11 @@ def fetch_number(
     """Runs a constant query that answers with one number."""
     row = connection.execute(sql, list(parameters)).fetchone()
     return int(row[0]) if row and row[0] is not None else 0
+
+
+def count_header_only(connection: duckdb.DuckDBPyConnection) -> int:
+    """Returns how many records have an image that was not decoded before it was written."""
+    return fetch_number(connection, _COUNT_HEADER_ONLY)
 
 
 def fetch_rejects(connection: duckdb.DuckDBPyConnection) -> tuple[Row, ...]:

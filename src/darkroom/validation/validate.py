@@ -23,11 +23,13 @@ from darkroom.validation.checks import CHECK_FUNCTIONS, check_accounting
 from darkroom.validation.context import Context
 from darkroom.validation.counts import (
     count_dataset,
+    count_header_only,
     fetch_histograms,
     fetch_rejects,
     fetch_samples,
 )
-from darkroom.validation.findings import Anomaly, ValidationReport
+from darkroom.validation.dataset_report import DatasetReport
+from darkroom.validation.findings import Anomaly
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,7 @@ class ValidationInputs:
     anomalies: tuple[Anomaly, ...] = ()
 
 
-def validate(
-    inputs: ValidationInputs, options: ValidationOptions | None = None
-) -> ValidationReport:
+def validate(inputs: ValidationInputs, options: ValidationOptions | None = None) -> DatasetReport:
     """Judges a dataset.
 
     Args:
@@ -75,18 +75,12 @@ def validate(
         for check, policy in options.policies.items():
             if policy != OFF:
                 findings += CHECK_FUNCTIONS[check](context)
-        return ValidationReport(
-            rows=counts.rows,
-            written=counts.written,
-            deduplicated=counts.deduplicated,
-            rejected=counts.rejected,
-            labels=counts.labels,
-            splits=counts.splits,
-            classes=counts.classes,
+        return DatasetReport(
+            **vars(counts),
             policies=dict(options.policies),
             findings=tuple(sorted(findings, key=lambda finding: finding.policy != FAIL)),
             rejects=fetch_rejects(connection),
-            num_header_only=counts.num_header_only,
+            num_header_only=count_header_only(connection),
             histograms=fetch_histograms(connection),
             samples=fetch_samples(connection),
         )

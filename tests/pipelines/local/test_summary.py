@@ -8,7 +8,8 @@ import pytest
 
 from darkroom.options.validation import FAIL
 from darkroom.pipelines.local.summary import RunSummary, format_summary
-from darkroom.validation.findings import Finding, ValidationReport
+from darkroom.validation.dataset_report import DatasetReport
+from darkroom.validation.findings import Finding
 
 pytestmark = pytest.mark.tfx
 
@@ -20,7 +21,7 @@ def test_what_is_not_shown_of_a_finding_is_counted(count: int, more: list[str]):
         for n in range(1, count + 1)
     )
     finding = Finding("rejects", FAIL, count, "Some rows were rejected.", rows=rows)
-    report = ValidationReport(
+    report = DatasetReport(
         rows=9,
         written=9 - count,
         deduplicated=0,

@@ -11,7 +11,9 @@ from PIL import Image
 
 from darkroom.images.decoders import ImagePreparer
 from darkroom.options.image import ImageOptions
-from darkroom.validation.findings import Finding, Histogram, ValidationReport
+from darkroom.runtime.text import make_visible
+from darkroom.validation.dataset_report import DatasetReport, Histogram
+from darkroom.validation.findings import Finding
 from darkroom.validation.report.html import encode_html
 from darkroom.validation.report.markup import element, escape_html, escape_markdown
 from darkroom.validation.report.thumbnails import make_thumbnail as make_prepared_thumbnail
@@ -74,7 +76,7 @@ def make_report(text="plain", **changes):
         "histograms": {"height": Histogram(8, 10, (3, 0, 1)), "width": Histogram(8, 8, (4,))},
         "samples": (side(3, "/b.png"), side(4, "/gone.png", label=text)),
     }
-    return ValidationReport(**{**fields, **changes})
+    return DatasetReport(**{**fields, **changes})
 
 
 class Page(HTMLParser):
@@ -106,7 +108,11 @@ def test_three_files_that_are_the_same_every_time(tmp_path):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     fields = json.loads((tmp_path / "a/report.json").read_text())
     assert (fields["format_version"], fields["blessed"], fields["rows"]) == (1, False, 1803)
-    assert ValidationReport.from_json((tmp_path / "a/report.json").read_text()) == make_report()
+    assert " ".join(fields) == (
+        "format_version blessed rows written deduplicated rejected labels splits classes policies "
+        "findings rejects num_header_only histograms samples"
+    )
+    assert DatasetReport.from_json((tmp_path / "a/report.json").read_text()) == make_report()
 
 
 def test_html_shows_what_matters_first():

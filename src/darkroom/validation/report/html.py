@@ -6,14 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from darkroom.options.validation import OFF
 from darkroom.runtime.text import format_count
-from darkroom.validation.findings import (
-    CHECK_TITLES,
-    Finding,
-    Histogram,
-    Row,
-    ValidationReport,
-    format_verdict,
-)
+from darkroom.validation.dataset_report import DatasetReport, Histogram, format_verdict
+from darkroom.validation.findings import CHECK_TITLES, Finding, Row
 from darkroom.validation.report.markup import Html, element, join_html
 from darkroom.validation.report.style import STYLE
 
@@ -28,7 +22,7 @@ _LONG_COLUMNS = frozenset({"uri", "detail", "long"})
 _NO_PICTURE = element("span", "no picture", class_="thumb none")
 
 
-def encode_html(report: ValidationReport, thumbnails: Mapping[str, str]) -> str:
+def encode_html(report: DatasetReport, thumbnails: Mapping[str, str]) -> str:
     """Returns the page.
 
     Args:
@@ -57,7 +51,7 @@ def encode_html(report: ValidationReport, thumbnails: Mapping[str, str]) -> str:
     return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
 
 
-def _make_header(report: ValidationReport) -> Html:
+def _make_header(report: DatasetReport) -> Html:
     tone = {"passed": "good", "stopped": "bad"}.get(report.verdict, "fair")
     header_only = None
     if report.num_header_only:
@@ -83,7 +77,7 @@ def _make_header(report: ValidationReport) -> Html:
     )
 
 
-def _make_findings(report: ValidationReport, thumbnails: Mapping[str, str]) -> Html | None:
+def _make_findings(report: DatasetReport, thumbnails: Mapping[str, str]) -> Html | None:
     if not report.findings:
         return None
     cards = (_make_finding(finding, thumbnails) for finding in report.findings)
@@ -168,7 +162,7 @@ def _make_table(header: Sequence[str], rows: Sequence[Sequence[str]], class_: st
     return element("div", table, class_="scroll")
 
 
-def _make_classes(report: ValidationReport) -> Html:
+def _make_classes(report: DatasetReport) -> Html:
     labels = report.list_classes()
     splits = list(report.splits)
     largest = {split: max(report.classes[split].values(), default=1) for split in splits}
@@ -194,7 +188,7 @@ def _make_bar(count: int, largest: int, tone: str = "") -> Html:
     return element("div", element("span", f"{count:,}"), bar, class_="bar" if count else "bar zero")
 
 
-def _make_rejects(report: ValidationReport) -> Html | None:
+def _make_rejects(report: DatasetReport) -> Html | None:
     if not report.rejected:
         return None
     largest = max(report.rejected.values())
@@ -259,7 +253,7 @@ def _make_samples(samples: Sequence[Row], thumbnails: Mapping[str, str]) -> Html
     return element("section", heading, element("div", *figures, class_="samples"))
 
 
-def _make_checks(report: ValidationReport) -> Html:
+def _make_checks(report: DatasetReport) -> Html:
     return element(
         "section",
         element("h2", "Checks"),
@@ -267,7 +261,7 @@ def _make_checks(report: ValidationReport) -> Html:
     )
 
 
-def _list_checks(report: ValidationReport) -> Iterator[list[str]]:
+def _list_checks(report: DatasetReport) -> Iterator[list[str]]:
     # The stopping ones come first, and of two findings of one check the first counts here.
     found = {finding.check: finding for finding in reversed(report.findings)}
     for check, policy in report.policies.items():

@@ -10,14 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from darkroom import storage
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.runtime.text import format_count
-from darkroom.validation.findings import (
-    CHECK_TITLES,
-    Finding,
-    Row,
-    ValidationReport,
-    format_accounting,
-    format_verdict,
-)
+from darkroom.validation.dataset_report import DatasetReport, format_accounting, format_verdict
+from darkroom.validation.findings import CHECK_TITLES, Finding, Row
 from darkroom.validation.report.html import MAX_CLASSES, encode_html
 from darkroom.validation.report.markup import escape_markdown
 from darkroom.validation.report.thumbnails import read_thumbnails
@@ -34,7 +28,7 @@ def read_source_image(uri: str) -> bytes:
 
 
 def write_report(
-    report: ValidationReport,
+    report: DatasetReport,
     folder: str,
     read_image_bytes: Callable[[str], bytes] = read_source_image,
 ) -> None:
@@ -59,7 +53,7 @@ def write_report(
         storage.write_bytes(storage.join(folder, name), text.encode())
 
 
-def _list_pictured(report: ValidationReport) -> Iterator[str]:
+def _list_pictured(report: DatasetReport) -> Iterator[str]:
     """Yields the URIs of the records that findings name, then of the samples."""
     rows = [row for finding in report.findings for row in finding.rows]
     for row in (*rows, *report.samples):
@@ -68,7 +62,7 @@ def _list_pictured(report: ValidationReport) -> Iterator[str]:
             yield from (row[name] for name in ("uri", "other_uri") if row.get(name))
 
 
-def encode_markdown(report: ValidationReport) -> str:
+def encode_markdown(report: DatasetReport) -> str:
     """Returns the report as Markdown, with every foreign text escaped."""
     parts = [
         f"# Validation: {report.verdict}",
@@ -85,7 +79,7 @@ def encode_markdown(report: ValidationReport) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _encode_header_only(report: ValidationReport) -> str:
+def _encode_header_only(report: DatasetReport) -> str:
     if not report.num_header_only:
         return ""
     records = format_count(report.num_header_only, "record")
@@ -119,7 +113,7 @@ def _encode_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> st
     return "\n".join(f"| {' | '.join(line)} |" for line in [*lines, *cells])
 
 
-def _encode_classes(report: ValidationReport) -> str:
+def _encode_classes(report: DatasetReport) -> str:
     splits = list(report.splits)
     labels = report.list_classes()
     rows = [["all", *(f"{count:,}" for count in report.splits.values())]]
@@ -131,7 +125,7 @@ def _encode_classes(report: ValidationReport) -> str:
     return table if more <= 0 else f"{table}\n\n… and {more:,} more, all in {REPORT_JSON}."
 
 
-def _encode_rejects(report: ValidationReport) -> Iterator[str]:
+def _encode_rejects(report: DatasetReport) -> Iterator[str]:
     if report.rejected:
         yield "## Rejected rows"
         yield _encode_table(["reason", "rows"], report.rejected.items())
@@ -139,7 +133,7 @@ def _encode_rejects(report: ValidationReport) -> Iterator[str]:
             yield _encode_rows(report.rejects)
 
 
-def _encode_checks(report: ValidationReport) -> str:
+def _encode_checks(report: DatasetReport) -> str:
     found = {finding.check: finding for finding in reversed(report.findings)}
     rows = []
     for check, policy in report.policies.items():

@@ -1,0 +1,164 @@
+"""The report on a dataset: its counts, what the checks found, and its text and JSON forms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from darkroom.errors import DataError
+from darkroom.options.validation import FAIL
+from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
+from darkroom.validation.findings import Finding, Row, format_row
+
+REPORT_FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of a number of the index over bins of equal width.
+
+    Attributes:
+        low: Lower edge of the first bin.
+        high: Upper edge of the last bin, which belongs to it.
+        counts: Records in each bin.
+    """
+
+    low: float
+    high: float
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DatasetCounts:
+    """How many rows, records and rejects a dataset has.
+
+    Attributes:
+        rows: Rows of the source.
+        written: Records written.
+        deduplicated: Rows dropped because they repeat another row.
+        rejected: Rejected rows by reason, most frequent first.
+        labels: The label map, in order.
+        splits: Records by split.
+        classes: Records by split, then by label; "" means no label.
+    """
+
+    rows: int
+    written: int
+    deduplicated: int
+    rejected: Mapping[str, int]
+    labels: tuple[str, ...]
+    splits: Mapping[str, int]
+    classes: Mapping[str, Mapping[str, int]]
+
+    @property
+    def num_rejected(self) -> int:
+        """Rejected rows, whatever the reason."""
+        return sum(self.rejected.values())
+
+
+@dataclass(frozen=True)
+class DatasetReport(DatasetCounts):
+    """The verdict on a dataset, and what it rests on.
+
+    Attributes:
+        policies: The policy of each check.
+        findings: What was found, stopping ones first.
+        rejects: The first ten rejected rows: row, uri, split, label, reason, detail.
+        num_header_only: Records whose pixels were not decoded before they were written.
+        histograms: By column of the index: height and width (pixels), luminance (0-255).
+        samples: One record of each class, at most forty: row, uri, split, label.
+    """
+
+    policies: Mapping[str, str]
+    findings: tuple[Finding, ...] = ()
+    rejects: tuple[Row, ...] = ()
+    num_header_only: int = 0
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    samples: tuple[Row, ...] = ()
+
+    @property
+    def blessed(self) -> bool:
+        """Whether nothing was found that stops the run."""
+        return not any(finding.policy == FAIL for finding in self.findings)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in a word: "stopped", "passed with warnings" or "passed"."""
+        if not self.blessed:
+            return "stopped"
+        return "passed with warnings" if self.findings else "passed"
+
+    def list_classes(self) -> list[str]:
+        """Returns all labels, those of the label map first; "" when records have none."""
+        seen = (label for counts in self.classes.values() for label in counts)
+        return list(dict.fromkeys((*self.labels, *seen)))
+
+    def to_json(self) -> str:
+        """Returns the report as JSON text with a final newline, equal for equal reports."""
+        header = {"format_version": REPORT_FORMAT_VERSION, "blessed": self.blessed}
+        # ASCII only: file names may hold lone surrogates, which UTF-8 cannot encode.
+        return json.dumps({**header, **asdict(self)}, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> DatasetReport:
+        """Returns the report that `to_json` wrote.
+
+        Raises:
+            DataError: The text is no validation report of this version.
+        """
+        try:
+            fields = json.loads(text)
+            version = fields.pop("format_version")
+            del fields["blessed"]
+            fields["findings"] = tuple(
+                Finding(**{**each, "rows": tuple(each["rows"])}) for each in fields["findings"]
+            )
+            fields["histograms"] = {
+                name: Histogram(each["low"], each["high"], tuple(each["counts"]))
+                for name, each in fields["histograms"].items()
+            }
+            for name in ("labels", "rejects", "samples"):
+                fields[name] = tuple(fields[name])
+            report = cls(**fields)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            message = f"This is no validation report: {error!r}."
+            raise DataError(message, "Give the report.json that ImageValidator wrote.") from error
+        if version != REPORT_FORMAT_VERSION:
+            message = f"The report has format version {version!r}, expected 1."
+            raise DataError(message, "Validate again with this version of darkroom.")
+        return report
+
+
+def format_verdict(report: DatasetReport) -> str:
+    """Returns the verdict in one sentence."""
+    stopping = sum(finding.policy == FAIL for finding in report.findings)
+    warnings = len(report.findings) - stopping
+    also = f" with {format_count(warnings, 'warning')}" if warnings else ""
+    if stopping:
+        return f"Stopped by {format_count(stopping, 'finding')}{',' if also else ''}{also}."
+    return f"Passed{also}."
+
+
+def format_accounting(report: DatasetReport) -> str:
+    """Returns where the rows of the source went, in one sentence."""
+    return (
+        f"{format_count(report.rows, 'row')} in the source: {report.written:,} written, "
+        f"{report.num_rejected:,} rejected, {report.deduplicated:,} deduplicated."
+    )
+
+
+def format_table(report: DatasetReport) -> str:
+    """Returns the report as plain text for a terminal, with the first ten rows of each finding."""
+    lines = [format_verdict(report), format_accounting(report)]
+    width = max((len(finding.check) for finding in report.findings), default=0)
+    for finding in report.findings:
+        head = f"{finding.policy.upper()}  {finding.check:<{width}}  {finding.count:>7,}  "
+        lines += ["", head + make_visible(finding.message, max_characters=1000)]
+        rows = finding.rows[:MAX_LISTED_ROWS]
+        lines += [f"      {format_row(row)}" for row in rows]
+        if finding.count > len(rows) > 0:
+            lines.append(f"      and {finding.count - len(rows):,} more")
+        if finding.hint:
+            lines.append(f"      What to do: {finding.hint}")
+    return "\n".join(lines)
