@@ -8,8 +8,9 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
+from darkroom.dataset.index import find_index_files
 from darkroom.runtime.plain_beam import apply_transform
-from darkroom.validation.statistics import WriteStatistics, list_index, list_splits
+from darkroom.validation.statistics import WriteStatistics, list_splits
 
 INDEX_KEY = "index"
 STATISTICS_KEY = "statistics"
@@ -34,7 +35,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             exec_properties: Empty.
         """
         statistics = artifact_utils.get_single_instance(output_dict[STATISTICS_KEY])
-        files = list_index(artifact_utils.get_single_uri(input_dict[INDEX_KEY]))
+        files = find_index_files(artifact_utils.get_single_uri(input_dict[INDEX_KEY]))
         splits = list_splits(files)
         statistics.split_names = artifact_utils.encode_split_names(splits)
         with self._make_beam_pipeline() as pipeline:

@@ -1,6 +1,7 @@
 import io
 import json
 import random
+import shutil
 
 import duckdb
 import numpy as np
@@ -198,6 +199,13 @@ def test_rows_without_label_contradict_nobody(source, tmp_path):
 
 def test_what_is_no_dataset_is_named(tmp_path):
     with pytest.raises(DataError, match="out"):
+        find_duplicates(tmp_path / "out")
+
+
+def test_a_dataset_without_index_is_named(source, tmp_path):
+    result = convert(source, tmp_path / "out")
+    shutil.rmtree(result.index_dir)
+    with pytest.raises(DataError, match=r"out/index has no index-\*.parquet"):
         find_duplicates(tmp_path / "out")
 
 

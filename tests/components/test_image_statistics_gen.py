@@ -3,14 +3,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 import tensorflow_data_validation as tfdv
 from tfx.components.statistics_gen.executor import Executor as StockExecutor
 from tfx.types import standard_artifacts
 
 from darkroom.components.image_statistics_gen.executor import Executor
-from darkroom.validation.statistics import as_list_array, make_feature_batch
 
 from .conftest import convert_source, read_csv, write_csv
 
@@ -63,18 +61,6 @@ def test_input_columns_are_described_and_missing_cells_are_counted(
     camera = features["camera"].string_stats
     assert camera.unique == 2
     assert (camera.common_stats.num_non_missing, camera.common_stats.num_missing) == (22, 2)
-
-
-def test_nulls_become_missing_lists():
-    column = pa.chunked_array([pa.array([None, "a"]), pa.array(["b", None])])
-    assert as_list_array(column).to_pylist() == [None, ["a"], ["b"], None]
-
-
-def test_a_column_without_any_value_is_left_out():
-    rows = pa.table({"height": pa.array([None, None], pa.int64()), "label": ["a", "b"]})
-    batch = make_feature_batch(rows)
-    assert batch.schema.names == ["image/class/text"]
-    assert batch.column(0).to_pylist() == [["a"], ["b"]]
 
 
 def test_tfx_own_statistics_gen_works_on_our_examples(converted, new_artifact, beam_context):

@@ -26,9 +26,8 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset import commit as datasets
 from darkroom.dataset import layout
-from darkroom.dataset.index import list_index_files
+from darkroom.dataset.index import find_index_files
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
-from darkroom.errors import DataError
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
@@ -101,9 +100,7 @@ def find_duplicates(
     """
     root = storage.absolute(directory)
     dataset = datasets.read_dataset(root)
-    paths = list_index_files(storage.join(root, layout.INDEX_FOLDER))
-    if not paths:
-        raise DataError(f"{root} has no index.", "Convert the source again.")
+    paths = find_index_files(storage.join(root, layout.INDEX_FOLDER))
     default = storage.join(root, layout.DUPLICATES_FILE)
     path = default if output is None else storage.absolute(output)
     with (

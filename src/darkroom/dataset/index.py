@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.schema import Kind
+from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS
 
 INDEX_PATTERN = "index-*.parquet"
@@ -160,6 +161,18 @@ def list_index_files(folder: str) -> list[str]:
     return [storage.join(folder, name) for name in names]
 
 
+def find_index_files(folder: str) -> list[str]:
+    """Returns the paths of a folder's index files in order.
+
+    Raises:
+        DataError: There are none.
+    """
+    paths = list_index_files(folder)
+    if not paths:
+        raise DataError(f"{folder} has no {INDEX_PATTERN}.", "Convert the source again.")
+    return paths
+
+
 def read_source_fingerprint(folder: str) -> str:
     """Returns the fingerprint of the source that an index was made from; empty when unknown."""
     for path in list_index_files(folder)[:1]:
@@ -186,13 +199,10 @@ def read_index(folder: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Reads a whole index.
 
     Raises:
-        FileNotFoundError: The folder has no index files.
+        DataError: The folder has no index files.
     """
-    paths = list_index_files(folder)
-    if not paths:
-        raise FileNotFoundError(f"{folder} has no {INDEX_PATTERN}")
     tables = []
-    for path in paths:
+    for path in find_index_files(folder):
         with storage.open_read(path) as file:
             tables.append(pq.read_table(file, columns=columns))
     return pa.concat_tables(tables)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset import example, index
+from darkroom.dataset import example
 from darkroom.runtime.plain_beam import beam
 from darkroom.storage.parquet import read_batches
 
@@ -115,15 +115,3 @@ def list_splits(index_files: Sequence[str]) -> list[str]:
             found = pq.read_table(file, columns=["split"])["split"].unique().to_pylist()
         splits.update(dict.fromkeys(found))
     return list(splits)
-
-
-def list_index(folder: str) -> list[str]:
-    """Returns the paths of a folder's index files.
-
-    Raises:
-        FileNotFoundError: There are none.
-    """
-    paths = index.list_index_files(folder)
-    if not paths:
-        raise FileNotFoundError(f"{folder} has no {index.INDEX_PATTERN}")
-    return paths

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import duckdb
 
 from darkroom import storage
-from darkroom.dataset.index import INDEX_PATTERN, list_index_files
+from darkroom.dataset.index import find_index_files
 from darkroom.errors import DataError, StorageError
 from darkroom.manifest import table
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
@@ -89,10 +89,7 @@ def validate(inputs: ValidationInputs, options: ValidationOptions | None = None)
 @contextmanager
 def _open_views(inputs: ValidationInputs, scratch: str) -> Iterator[duckdb.DuckDBPyConnection]:
     """Opens a database with the views that the checks read: records, rejects and manifest."""
-    index = list_index_files(inputs.index_dir)
-    if not index:
-        message = f"The index folder {inputs.index_dir} has no {INDEX_PATTERN}."
-        raise DataError(message, "Run the conversion again.")
+    index = find_index_files(inputs.index_dir)
     manifest = storage.join(inputs.manifest_dir, table.MANIFEST_FILE)
     with open_database(scratch) as connection:
         _create_view(connection, "records", index, _RECORD_COLUMNS, scratch)
