@@ -143,8 +143,8 @@ def test_leakage_names_both_sides(judge):
             "leakage",
             "fail",
             1,
-            "1 image stands in more than one split, so scores on eval or test are too good.",
-            "Keep each image in one split: delete the row of one side.",
+            "1 image is in more than one split, so scores on eval or test are too high.",
+            "Keep each image in one split: delete its row in the other split.",
             (
                 {
                     "row": 5,
@@ -178,7 +178,7 @@ def test_conflict_across_splits_is_leakage_too_and_says_so(judge):
     findings = found(judge([*CLEAN, *twins]))
     assert set(findings) == {"leakage", "label_conflicts"}
     assert findings["label_conflicts"].message == (
-        "1 image has more than one label. 1 of them in more than one split (see leakage)."
+        "1 image has more than one label. Of these, 1 in more than one split: see leakage."
     )
 
 
@@ -341,7 +341,7 @@ def test_json_round_trip(judge):
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format_version": 2}'])
 def test_json_that_is_no_report(text):
-    with pytest.raises(DataError, match="no validation report"):
+    with pytest.raises(DataError, match="not a validation report"):
         DatasetReport.from_json(text)
 
 
@@ -365,7 +365,7 @@ def test_table(judge):
                 for row in range(10, 20)
             ),
             "      and 2 more",
-            "      What to do: Mend the rows of rejects.jsonl, "
+            "      What to do: Fix the rows of rejects.jsonl, "
             "or allow a larger share of rejected rows. "
             "missing: Relative paths start at the folder of the list: put the file there, or "
             "correct the path.",
@@ -412,7 +412,7 @@ def test_missing_inputs(tmp_path):
     with pytest.raises(StorageError, match="rejects cannot be read"):
         validate(ValidationInputs(index, str(tmp_path / "none.parquet"), manifest))
     (tmp_path / "rejects.parquet").write_bytes(b"not Parquet, but long enough to have a footer")
-    with pytest.raises(DataError, match=r"rejects at .* are not valid"):
+    with pytest.raises(DataError, match=r"rejects at .* cannot be used"):
         validate(ValidationInputs(index, str(tmp_path / "rejects.parquet"), manifest))
 
 

@@ -1,1 +1,1 @@
-"""Judges a dataset from its index, and writes the report."""
+"""Validates a dataset by its index, and writes the report."""

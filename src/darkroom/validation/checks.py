@@ -1,4 +1,4 @@
-"""The checks of validation: each yields what it found, and nothing in the data makes it raise."""
+"""The checks of validation. Each yields its findings; bad data never makes a check raise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from darkroom.validation.similar_labels import check_similar_labels
 
 
 def check_accounting(context: Context) -> Iterator[Finding]:
-    """Finds rows of the source that are neither written nor rejected nor deduplicated, or twice."""
+    """Finds rows of the source that were lost, or that were written or rejected twice."""
     counts = context.counts
     total = counts.written + counts.num_rejected + counts.deduplicated
     num_stray = fetch_number(context.connection, _COUNT_STRAY)
@@ -28,8 +28,8 @@ def check_accounting(context: Context) -> Iterator[Finding]:
         f"The source has {format_count(counts.rows, 'row')}, but {counts.written:,} written + "
         f"{counts.num_rejected:,} rejected + {counts.deduplicated:,} deduplicated = {total:,}; "
         f"{format_count(num_stray, 'row')} lost or counted twice.",
-        "The parts of this dataset do not belong together, or darkroom has a defect: convert again "
-        "into an empty folder, and report it when it stays.",
+        "Index, rejects and manifest are of different runs, or darkroom has a defect. Convert the "
+        "source again into an empty folder. If this finding stays, report it.",
         fetch_rows(context.connection, _FIRST_STRAY, [MAX_LISTED_ROWS]),
     )
 
@@ -47,7 +47,7 @@ def check_rejects(context: Context) -> Iterator[Finding]:
         counts.num_rejected,
         f"{counts.num_rejected:,} of {format_count(counts.rows, 'row')} were rejected "
         f"({share:.2%}, allowed {options.max_reject_fraction:.2%}): {reasons}.",
-        "Mend the rows of rejects.jsonl, or allow a larger share of rejected rows. "
+        "Fix the rows of rejects.jsonl, or allow a larger share of rejected rows. "
         f"{format_hint(counts.rejected)}".rstrip(),
         fetch_rejects(context.connection),
     )
@@ -56,23 +56,25 @@ def check_rejects(context: Context) -> Iterator[Finding]:
 def check_missing_splits(context: Context) -> Iterator[Finding]:
     """Finds splits that must have records and have none."""
     options = context.options
-    # A split whose rows were all rejected was meant to be there, too.
+    # A split is expected, too, if the source has it and all its rows were rejected.
     declared = [row[0] for row in context.connection.execute(_REJECTED_SPLITS).fetchall()]
     wanted = dict.fromkeys((*options.required_splits, *declared))
     missing = [split for split in wanted if not context.counts.splits.get(split)]
     if missing:
+        verb = "split has" if len(missing) == 1 else "splits have"
         yield Finding(
             "missing_splits",
             options.policies["missing_splits"],
             len(missing),
-            f"{format_count(len(missing), 'split')} without any record: {', '.join(missing)}.",
-            "Give rows to this split, or leave the split column empty to have rows assigned.",
+            f"{len(missing):,} {verb} no records: {', '.join(missing)}.",
+            "Add rows of this split to the source, or leave the split column empty: rows without a "
+            "split are assigned to one.",
             tuple({"split": split} for split in missing),
         )
 
 
 def check_missing_classes(context: Context) -> Iterator[Finding]:
-    """Finds classes that a split has no record of."""
+    """Finds classes that have no records in a split."""
     counts, options = context.counts, context.options
     labels = dict.fromkeys((*counts.labels, *(options.expected_labels or ())))
     missing: list[Row] = [
@@ -82,14 +84,14 @@ def check_missing_classes(context: Context) -> Iterator[Finding]:
         if not present.get(label)
     ]
     if missing:
-        verb = "class is" if len(missing) == 1 else "classes are"
+        verb = "class has" if len(missing) == 1 else "classes have"
         yield Finding(
             "missing_classes",
             options.policies["missing_classes"],
             len(missing),
-            f"{len(missing):,} {verb} absent from a split.",
-            "A class that is not in train cannot be learnt, one not in eval is not measured: add "
-            "images of it.",
+            f"{len(missing):,} {verb} no records in a split.",
+            "Add images of the class. Training cannot learn a class without records in train, and "
+            "evaluation cannot measure one without records in eval.",
             tuple(missing[:MAX_LISTED_ROWS]),
         )
 
@@ -110,7 +112,7 @@ def check_small_classes(context: Context) -> Iterator[Finding]:
             options.policies["small_classes"],
             len(small),
             f"{len(small):,} {verb} fewer than {options.min_class_images:,} records in train.",
-            "Add images of it, or merge it with another class.",
+            "Add images of the class, or merge it with another class.",
             tuple(small[:MAX_LISTED_ROWS]),
         )
 
@@ -136,21 +138,21 @@ def check_unknown_labels(context: Context) -> Iterator[Finding]:
 
 def check_anomalies(context: Context) -> Iterator[Finding]:
     """Finds TFDV's anomalies; its errors get the policy, its warnings always warn."""
-    # TFDV itself tells errors from warnings; what it calls a warning never stops a run.
+    # TFDV itself distinguishes errors and warnings. Its warnings never stop a run.
     for policy, is_warning in ((context.options.policies["anomalies"], False), (WARN, True)):
         found = [
             each for each in context.anomalies if (each.severity.upper() == "WARNING") == is_warning
         ]
         if found:
             names = sorted({each.feature for each in found})
-            verb = "anomaly" if len(found) == 1 else "anomalies"
+            noun = "anomaly" if len(found) == 1 else "anomalies"
             yield Finding(
                 "anomalies",
                 policy,
                 len(found),
-                f"{len(found):,} {verb} against the schema, in {', '.join(names[:5])}"
-                f"{' and others' if len(names) > 5 else ''}.",
-                "Correct the data, or change the schema when the data is right.",
+                f"The data does not match the schema: {len(found):,} {noun}, in "
+                f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''}.",
+                "Correct the data, or change the schema if the data is right.",
                 tuple(vars(each) for each in found[:MAX_LISTED_ROWS]),
             )
 
@@ -168,8 +170,8 @@ CHECK_FUNCTIONS: dict[str, Callable[[Context], Iterator[Finding]]] = {
     "anomalies": check_anomalies,
 }
 
-# A row of the manifest must be written or rejected, once. Rejects of the manifest's own stage are
-# not among its rows.
+# Each row of the manifest must be written or rejected, once. Rows that were rejected while the
+# manifest was written are not in the manifest.
 _ROWS = """(
     SELECT row, uri, split, label, 0 AS used FROM manifest
     UNION ALL SELECT row, uri, split, label, 1 FROM records
@@ -177,7 +179,7 @@ _ROWS = """(
 )"""
 _STRAY = f"SELECT row, sum(used) AS times FROM {_ROWS} GROUP BY row HAVING sum(used) <> 1"
 _COUNT_STRAY = f"SELECT count(*) FROM ({_STRAY})"
-# Only the listed rows get their text: that of all rows would not fit into the database's memory.
+# Text is looked up for the listed rows only: the text of all rows would not fit into memory.
 _FIRST_STRAY = f"""
 WITH listed AS ({_STRAY} ORDER BY row LIMIT ?)
 SELECT row, any_value(uri) AS uri, any_value(split) AS split, any_value(label) AS label,

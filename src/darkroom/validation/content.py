@@ -1,9 +1,9 @@
-"""Finds records with the same content: the same pixels, or the same bytes where pixels are unknown.
+"""Checks for records with the same pixels, or with the same bytes where pixels are unknown.
 
-A pair of records falls under exactly one heading, with one exception that is meant: in the same
-split with the same label it is a duplicate, in the same split with two labels a label conflict, in
-two splits a leak; in two splits with two labels it is both, because mending one does not mend the
-other. Each finding counts images, and lists one pair of records for each.
+Two records of one image are a duplicate if they have the same split and label, a label conflict if
+only the labels differ, and leakage if only the splits differ. If both differ, they are reported as
+both, because fixing one does not fix the other. Each finding counts images, and lists one pair of
+records for each image.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from darkroom.validation.findings import Finding, Row
 
 
 def check_leakage(context: Context) -> Iterator[Finding]:
-    """Finds images that stand in more than one split."""
+    """Finds images that are in more than one split."""
     count, rows = _fetch_twins(context, "split")
     if count:
-        verb = "image stands" if count == 1 else "images stand"
+        verb = "image is" if count == 1 else "images are"
         yield Finding(
             "leakage",
             context.options.policies["leakage"],
             count,
-            f"{count:,} {verb} in more than one split, so scores on eval or test are too good.",
-            "Keep each image in one split: delete the row of one side.",
+            f"{count:,} {verb} in more than one split, so scores on eval or test are too high.",
+            "Keep each image in one split: delete its row in the other split.",
             rows,
         )
 
@@ -38,31 +38,31 @@ def check_label_conflicts(context: Context) -> Iterator[Finding]:
     if count:
         verb = "image has" if count == 1 else "images have"
         num_leaks = fetch_number(context.connection, _COUNT_LEAKING_CONFLICTS)
-        also = f" {num_leaks:,} of them in more than one split (see leakage)." if num_leaks else ""
+        also = f" Of these, {num_leaks:,} in more than one split: see leakage." if num_leaks else ""
         yield Finding(
             "label_conflicts",
             context.options.policies["label_conflicts"],
             count,
             f"{count:,} {verb} more than one label.{also}",
-            "Look at the image, keep the row with the right label, delete the other.",
+            "Look at the image, keep the row with the right label, and delete the others.",
             rows,
         )
 
 
 def check_duplicates(context: Context) -> Iterator[Finding]:
-    """Finds images that stand several times in one split with the same label."""
+    """Finds images that occur more than once in a split with the same label."""
     context.connection.execute(_CREATE_TWINS)
     count = fetch_number(context.connection, _COUNT_DUPLICATES)
     if count:
         surplus = fetch_number(context.connection, _COUNT_SURPLUS)
-        verb = "image stands" if count == 1 else "images stand"
+        verb = "image occurs" if count == 1 else "images occur"
         yield Finding(
             "duplicates",
             context.options.policies["duplicates"],
             count,
-            f"{count:,} {verb} in one split several times with the same label: "
+            f"{count:,} {verb} more than once in a split with the same label: "
             f"{format_count(surplus, 'record')} too many.",
-            "They count several times in training or in the scores; delete the copies.",
+            "Delete the copies: each of them counts again in training or in the scores.",
             fetch_rows(context.connection, _FIRST_DUPLICATES, [MAX_LISTED_ROWS]),
         )
 
@@ -70,14 +70,14 @@ def check_duplicates(context: Context) -> Iterator[Finding]:
 def _fetch_twins(
     context: Context, differing: Literal["split", "label"]
 ) -> tuple[int, tuple[Row, ...]]:
-    """Returns how many images differ in that column, and for the first ten two of the records."""
+    """Returns how many images differ in a column, and two records of each of the first ten."""
     context.connection.execute(_CREATE_TWINS)
     count = fetch_number(context.connection, _COUNT_DIFFERING.format(differing=differing))
     sql = _FIRST_DIFFERING.format(differing=differing)
     return count, fetch_rows(context.connection, sql, [MAX_LISTED_ROWS]) if count else ()
 
 
-# All records whose content occurs more than once; usually a small table.
+# All records with content that occurs more than once. Usually this table is small.
 _CREATE_TWINS = """
 CREATE TEMP TABLE IF NOT EXISTS twins AS
 SELECT row, uri, split, label, coalesce(pixel_hash, sha256) AS content FROM records
@@ -86,9 +86,9 @@ WHERE content IN (
     GROUP BY ALL HAVING count(*) > 1
 )
 """
-# Only the groups that are listed are joined with their records: a record of each group would take
-# more memory than the database has. A record without a label contradicts no other: min and max
-# leave nulls out, and so does <>.
+# The listed groups are chosen first, and only they are joined with their records: records of all
+# groups would not fit into memory. A record without a label conflicts with no other, because min,
+# max and <> leave nulls out.
 _TWO_SIDES = """
     one.row AS row, one.uri AS uri, one.split AS split, one.label AS label,
     other.row AS other_row, other.uri AS other_uri, other.split AS other_split,

@@ -1,4 +1,4 @@
-"""Counts and examples of a dataset, by SQL over the views that validation opens."""
+"""Counts and examples of a dataset, by SQL over the views of validation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def count_dataset(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
 
     Args:
         connection: Has the views `records` and `rejects`.
-        manifest: Has the rows of the source, the deduplicated rows, and the label map.
+        manifest: Has the number of rows, of deduplicated rows, and the label map.
     """
     found: dict[str, dict[str, int]] = {}
     for split, label, count in connection.execute(_COUNT_CLASSES).fetchall():
@@ -59,7 +59,7 @@ def fetch_rows(
 def fetch_number(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()
 ) -> int:
-    """Runs a constant query that answers with one number."""
+    """Runs a constant query and returns its one number; 0 for null."""
     row = connection.execute(sql, list(parameters)).fetchone()
     return int(row[0]) if row and row[0] is not None else 0
 
@@ -75,12 +75,12 @@ def fetch_rejects(connection: duckdb.DuckDBPyConnection) -> tuple[Row, ...]:
 
 
 def fetch_samples(connection: duckdb.DuckDBPyConnection) -> tuple[Row, ...]:
-    """Returns one record of each class, the one with the smallest key, at most forty."""
+    """Returns the record with the smallest key of each class, at most forty."""
     return fetch_rows(connection, _SAMPLES, [MAX_SAMPLES])
 
 
 def fetch_histograms(connection: duckdb.DuckDBPyConnection) -> dict[str, Histogram]:
-    """Returns the histograms of height, width and luminance; those without a value are absent."""
+    """Returns the histograms of height, width and luminance; those without values are left out."""
     histograms = {}
     for column in ("height", "width", "luminance"):
         edges = connection.execute(_EDGES.format(column=column)).fetchone()

@@ -16,11 +16,11 @@ REPORT_FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of a number of the index over bins of equal width.
+    """How often the values of a column of the index occur, in bins of equal width.
 
     Attributes:
         low: Lower edge of the first bin.
-        high: Upper edge of the last bin, which belongs to it.
+        high: Upper edge of the last bin, and part of it.
         counts: Records in each bin.
     """
 
@@ -59,13 +59,13 @@ class DatasetCounts:
 
 @dataclass(frozen=True)
 class DatasetReport(DatasetCounts):
-    """The verdict on a dataset, and what it rests on.
+    """What validation says about a dataset, and why.
 
     Attributes:
         policies: The policy of each check.
-        findings: What was found, stopping ones first.
+        findings: What was found; findings that stop a run come first.
         rejects: The first ten rejected rows: row, uri, split, label, reason, detail.
-        num_header_only: Records whose pixels were not decoded before they were written.
+        num_header_only: Records with an image that was not decoded before it was written.
         histograms: By column of the index: height and width (pixels), luminance (0-255).
         samples: One record of each class, at most forty: row, uri, split, label.
     """
@@ -79,7 +79,7 @@ class DatasetReport(DatasetCounts):
 
     @property
     def blessed(self) -> bool:
-        """Whether nothing was found that stops the run."""
+        """Whether no finding stops the run."""
         return not any(finding.policy == FAIL for finding in self.findings)
 
     @property
@@ -90,7 +90,7 @@ class DatasetReport(DatasetCounts):
         return "passed with warnings" if self.findings else "passed"
 
     def list_classes(self) -> list[str]:
-        """Returns all labels, those of the label map first; "" when records have none."""
+        """Returns all labels, the label map first; "" is among them if records have no label."""
         seen = (label for counts in self.classes.values() for label in counts)
         return list(dict.fromkeys((*self.labels, *seen)))
 
@@ -105,7 +105,7 @@ class DatasetReport(DatasetCounts):
         """Returns the report that `to_json` wrote.
 
         Raises:
-            DataError: The text is no validation report of this version.
+            DataError: The text is not a validation report of this version.
         """
         try:
             fields = json.loads(text)
@@ -122,8 +122,8 @@ class DatasetReport(DatasetCounts):
                 fields[name] = tuple(fields[name])
             report = cls(**fields)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            message = f"This is no validation report: {error!r}."
-            raise DataError(message, "Give the report.json that ImageValidator wrote.") from error
+            message = f"This is not a validation report: {error!r}."
+            raise DataError(message, "Pass the report.json that ImageValidator wrote.") from error
         if version != REPORT_FORMAT_VERSION:
             message = f"The report has format version {version!r}, expected 1."
             raise DataError(message, "Validate again with this version of darkroom.")

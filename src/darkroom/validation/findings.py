@@ -11,15 +11,15 @@ from darkroom.runtime.text import make_visible
 CHECK_TITLES: Mapping[str, str] = {
     "accounting": "Rows not accounted for",
     "rejects": "Too many rejected rows",
-    "leakage": "Same image in several splits",
-    "label_conflicts": "Same image with several labels",
-    "duplicates": "Same image several times in a split",
+    "leakage": "Same image in more than one split",
+    "label_conflicts": "Same image with more than one label",
+    "duplicates": "Same image more than once in a split",
     "missing_splits": "Splits without records",
-    "missing_classes": "Classes absent from a split",
+    "missing_classes": "Classes without records in a split",
     "small_classes": "Classes with few images",
     "similar_labels": "Labels that look alike",
     "unknown_labels": "Labels outside the label map",
-    "anomalies": "Anomalies against the schema",
+    "anomalies": "Data that does not match the schema",
 }
 
 Row = Mapping[str, Any]
@@ -27,11 +27,11 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Anomaly:
-    """One anomaly of TFDV's, as plain text.
+    """An anomaly that TFDV found, as plain text.
 
     Attributes:
-        split: The split whose statistics show it.
-        feature: The feature's name; empty for one of the whole dataset.
+        split: The split in which it was found.
+        feature: Name of the feature; empty for an anomaly of the whole dataset.
         severity: "ERROR" or "WARNING".
         short: Its short description.
         long: Its long description.
@@ -51,11 +51,11 @@ class Finding:
     Attributes:
         check: Name of the check.
         policy: "fail" (stops the run) or "warn".
-        count: How many things were found: images, rows or classes, as `message` says.
+        count: How many images, rows or classes it is about; `message` says which.
         message: What was found, in one sentence.
         hint: What to do about it.
-        rows: The first ten, as JSON-able dicts. A record has `row`, `uri`, `split`, `label`; the
-            record that it collides with has the same names after `other_`.
+        rows: The first ten, as dicts for JSON. A record has `row`, `uri`, `split` and `label`; the
+            other record of a pair has the same names with the prefix `other_`.
     """
 
     check: str
@@ -67,7 +67,7 @@ class Finding:
 
 
 def format_row(row: Row) -> str:
-    """Returns one row of a finding as one line of text, both of its sides when it has two."""
+    """Returns a row of a finding as one line of text, with both records of a pair."""
     if "other_row" in row:
         other = {name[6:]: value for name, value in row.items() if name.startswith("other_")}
         text = f"{_format_record(row)}  =  {_format_record(other)}"
@@ -75,7 +75,7 @@ def format_row(row: Row) -> str:
     if "uri" in row:
         extra = [row[name] for name in ("reason", "problem", "detail") if row.get(name)]
         return ": ".join([_format_record(row), *(make_visible(str(each)) for each in extra)])
-    # An anomaly, a split or a class: few short values, the name of each is plain from the check.
+    # An anomaly, a split or a class has few short values, and the check says what they are.
     return ": ".join(make_visible(f"{value}") for value in row.values() if value)
 
 

@@ -1,9 +1,9 @@
-"""Finds labels that look alike: the same class under two names is two classes to a model."""
+"""The check for labels that look alike: to a model they are different classes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from darkroom.dataset.labels import find_lookalikes, show_label
 from darkroom.runtime.text import MAX_LISTED_ROWS
@@ -12,12 +12,18 @@ from darkroom.validation.findings import Finding, Row
 
 
 def check_similar_labels(context: Context) -> Iterator[Finding]:
-    """Finds labels that a person may take for the same."""
+    """Finds labels that a person may take for the same label."""
     counts = context.counts
     records: Counter[str] = Counter()
     for found in counts.classes.values():
         records.update(found)
     groups = find_lookalikes({*counts.labels, *records} - {""})
+    rows: list[Row] = []
+    for group in groups[:MAX_LISTED_ROWS]:
+        # The most frequent label comes first: the others can be changed to it.
+        ordered = sorted(group, key=lambda label: -records[label])
+        first, *others = (f"{show_label(label)} ({records[label]:,})" for label in ordered)
+        rows.append({"label": first, "looks_like": ", ".join(others)})
     if groups:
         verb = "label looks" if len(groups) == 1 else "labels look"
         yield Finding(
@@ -25,13 +31,6 @@ def check_similar_labels(context: Context) -> Iterator[Finding]:
             context.options.policies["similar_labels"],
             len(groups),
             f"{len(groups):,} {verb} like others.",
-            "When they mean the same, write all of them in the source as the first one.",
-            tuple(_make_row(group, records) for group in groups[:MAX_LISTED_ROWS]),
+            "If they mean the same, write all of them in the source like the first one.",
+            tuple(rows),
         )
-
-
-def _make_row(group: list[str], records: Mapping[str, int]) -> Row:
-    """Returns a group with the most frequent label first, to which the others can be changed."""
-    ordered = sorted(group, key=lambda label: -records.get(label, 0))
-    first, *others = (f"{show_label(label)} ({records.get(label, 0):,})" for label in ordered)
-    return {"label": first, "looks_like": ", ".join(others)}

@@ -1,8 +1,8 @@
-"""TFDV's statistics of a dataset, from its record index; no image is read.
+"""TFDV's statistics of a dataset, from its record index, without reading an image.
 
-Columns of the index appear under the names of the record's features, so that a schema and its
-anomalies speak of what the trainer sees. Keys, URIs and hashes are left out: each value of theirs
-occurs once, which says nothing and costs most.
+Columns of the index get the names of the record's features, so that a schema and its anomalies use
+the names that the trainer sees. Keys, URIs and hashes are left out: each of their values occurs
+once, which says nothing and takes the most time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from darkroom.dataset import example
 from darkroom.runtime.plain_beam import beam
 from darkroom.storage.parquet import read_batches
 
-# `image/size_bytes` and `image/luminance` are no features of the record; they tell of drift.
+# `image/size_bytes` and `image/luminance` are not features of the record; they show drift.
 FEATURES = {
     "height": example.IMAGE_HEIGHT,
     "width": example.IMAGE_WIDTH,
@@ -33,13 +33,13 @@ _BATCH_ROWS = 10_000
 
 
 class ReadIndexBatchesFn(beam.DoFn):
-    """Reads the rows of one split: path of an index file -> Arrow record batches for TFDV."""
+    """Reads the rows of one split: from the path of an index file to record batches for TFDV."""
 
     def __init__(self, split: str) -> None:
         self._split = split
 
     def process(self, path: str) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of a file, one list of values a row and feature."""
+        """Yields the batches of a file; each row has a list of values for each feature."""
         for batch in read_batches(path, batch_rows=_BATCH_ROWS):
             table = pa.Table.from_batches([batch])
             rows = table.filter(pa.compute.equal(table["split"], self._split))
@@ -48,33 +48,29 @@ class ReadIndexBatchesFn(beam.DoFn):
 
 
 def make_feature_batch(rows: pa.Table) -> pa.RecordBatch:
-    """Returns rows of an index as TFDV takes them: every column a list of values a row."""
+    """Returns rows of an index in the form that TFDV takes: each cell is a list of values."""
     columns = {
         name: rows[column] for column, name in FEATURES.items() if column in rows.schema.names
     }
     if "extra" in rows.schema.names:
         extra = rows["extra"].combine_chunks()
-        for place, field in enumerate(rows.schema.field("extra").type):
-            columns[field.name] = _take_field(extra, place)
-    # A column without any value is a feature that no record has.
+        if isinstance(extra, pa.ChunkedArray):
+            extra = extra.chunk(0)
+        arrays = extra.flatten()
+        columns |= {field.name: array for field, array in zip(extra.type, arrays, strict=True)}
+    # A column without values is a feature that no record has.
     kept = {name: column for name, column in columns.items() if column.null_count < rows.num_rows}
-    arrays = [as_list_array(column) for column in kept.values()]
-    return pa.RecordBatch.from_arrays(arrays, list(kept))
-
-
-def _take_field(extra: Any, place: int) -> Any:
-    array = extra.chunk(0) if isinstance(extra, pa.ChunkedArray) else extra
-    return array.flatten()[place]
+    return pa.RecordBatch.from_arrays([as_list_array(c) for c in kept.values()], list(kept))
 
 
 def as_list_array(column: Any) -> pa.ListArray:
-    """Returns a column with each value as a list of one, and what is null as a missing list."""
+    """Returns a column with each value as a list of one value, and each null as a null."""
     valid = np.asarray(column.is_valid())
     offsets = np.concatenate([[0], np.cumsum(valid)]).astype(np.int32)
     values = column.drop_null()
     if isinstance(values, pa.ChunkedArray):
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-    # TFDV refuses nulls that hide below a null list, so they are dropped rather than masked.
+    # TFDV accepts no null values below a null list, so they are dropped, not masked.
     return pa.ListArray.from_arrays(pa.array(offsets, mask=np.append(~valid, False)), values)
 
 
@@ -83,8 +79,8 @@ class WriteStatistics(beam.PTransform):
 
     Args:
         index_files: Paths of the index files.
-        split: The split that is described.
-        path: Where the binary `DatasetFeatureStatisticsList` goes.
+        split: The split.
+        path: Where the binary `DatasetFeatureStatisticsList` is written.
     """
 
     def __init__(self, index_files: Sequence[str], split: str, path: str) -> None:
@@ -94,7 +90,7 @@ class WriteStatistics(beam.PTransform):
         self._path = path
 
     def expand(self, pipeline: beam.Pipeline) -> Any:
-        """Returns what the write leaves."""
+        """Returns the result of the write."""
         import tensorflow_data_validation as tfdv
 
         return (

@@ -1,7 +1,7 @@
-"""Judges a converted dataset from its index, rejects and manifest; never reads an image.
+"""Validates a converted dataset by its index, rejects and manifest, without reading an image.
 
-All counting is DuckDB's, over the Parquet files and out of core. Text of the user travels only as
-data: the SQL is constant.
+DuckDB counts and compares, within a limit of memory. The SQL is constant: text of the user is only
+ever data.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from darkroom.validation.findings import Anomaly
 
 @dataclass(frozen=True)
 class ValidationInputs:
-    """What is judged.
+    """The files that are validated.
 
     Attributes:
         index_dir: Folder of the index's Parquet files.
-        rejects_path: `rejects.parquet` of the conversion, rejects of the manifest included.
+        rejects_path: `rejects.parquet` of the conversion; it contains those of the manifest, too.
         manifest_dir: Folder of `manifest.parquet`, `manifest.json` and `labels.txt`.
         anomalies: What TFDV's example validation found.
     """
@@ -50,17 +50,17 @@ class ValidationInputs:
 
 
 def validate(inputs: ValidationInputs, options: ValidationOptions | None = None) -> DatasetReport:
-    """Judges a dataset.
+    """Validates a dataset.
 
     Args:
         inputs: Where its index, rejects and manifest are.
         options: Policies and limits.
 
     Returns:
-        The report; bad data is a finding in it, never an exception.
+        The report. Bad data is a finding in the report, never an exception.
 
     Raises:
-        DataError: An input is missing or is not what it should be.
+        DataError: An input is missing or damaged.
         StorageError: An input cannot be read.
     """
     options = options or ValidationOptions()
@@ -88,7 +88,7 @@ def validate(inputs: ValidationInputs, options: ValidationOptions | None = None)
 
 @contextmanager
 def _open_views(inputs: ValidationInputs, scratch: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Opens a database with the views that the checks read: records, rejects and manifest."""
+    """Opens a database with the views `records`, `rejects` and `manifest`."""
     index = find_index_files(inputs.index_dir)
     manifest = storage.join(inputs.manifest_dir, table.MANIFEST_FILE)
     with open_database(scratch) as connection:
@@ -100,7 +100,7 @@ def _open_views(inputs: ValidationInputs, scratch: str) -> Iterator[duckdb.DuckD
         except duckdb.OperationalError:  # Memory or disk, not the data.
             raise
         except duckdb.Error as error:
-            message = f"The index, the rejects or the manifest are damaged: {error}"
+            message = f"The index, the rejects or the manifest are damaged: {error}."
             raise DataError(message, "Convert the source again.") from error
 
 
@@ -131,7 +131,7 @@ def _create_view(
     except StorageError:
         raise
     except (OSError, duckdb.OperationalError) as error:
-        raise StorageError(f"The {name} cannot be read: {error}") from error
+        raise StorageError(f"The {name} cannot be read: {error}.") from error
     except duckdb.Error as error:
-        message = f"The {name} at {paths[0]} are not valid: {error}"
+        message = f"The {name} at {paths[0]} cannot be used: {error}."
         raise DataError(message, "Run the step that writes this file again.") from error

@@ -11,7 +11,6 @@ from PIL import Image
 
 from darkroom.images.decoders import ImagePreparer
 from darkroom.options.image import ImageOptions
-from darkroom.runtime.text import make_visible
 from darkroom.validation.dataset_report import DatasetReport, Histogram
 from darkroom.validation.findings import Finding
 from darkroom.validation.report.html import encode_html
@@ -118,7 +117,7 @@ def test_three_files_that_are_the_same_every_time(tmp_path):
 def test_html_shows_what_matters_first():
     text = encode_html(make_report(), {})
     page = Page(text)
-    order = ["Stopped by 1 finding, with 1 warning.", "1,803", "Same image in several splits"]
+    order = ["Stopped by 1 finding, with 1 warning.", "1,803", "Same image in more than one split"]
     order += ["found plain", "Splits and classes", "Rejected rows", "Checks"]
     places = [page.text.index(each) for each in order]
     assert places == sorted(places)
