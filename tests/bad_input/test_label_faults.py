@@ -38,7 +38,7 @@ def _judge(images, tmp_path, **options):
     "a declared split whose rows are all rejected, or none in train or eval",
     "the pipeline's gate stops (`missing_splits`, policy fail)",
     code="finding",
-    hint="give rows to the split",
+    hint="add rows of the split",
 )
 def test_a_split_without_records_stops_the_gate(image_set, tmp_path):
     image_set.rows = [row for row in image_set.rows if row[0] == "TRAIN"]
@@ -46,7 +46,7 @@ def test_a_split_without_records_stops_the_gate(image_set, tmp_path):
     finding = _judge(image_set, tmp_path)["missing_splits"]
     assert (finding.policy, finding.count) == (FAIL, 2)
     assert [row["split"] for row in finding.rows] == ["eval", "test"]
-    assert "Give rows to this split" in finding.hint
+    assert "Add rows of this split" in finding.hint
     assert "missing_splits" not in _judge(
         image_set, tmp_path, required_splits=("train",), policies={"missing_splits": "off"}
     )
@@ -128,7 +128,7 @@ def test_labels_that_differ_in_case_are_reported_not_merged(image_set, tmp_path)
     image_set.rows[3] = (*image_set.rows[3][:2], " cat ")
     finding = _judge(image_set, tmp_path)["similar_labels"]
     assert finding.rows == ({"label": "'cat' (13)", "looks_like": "'Cat' (1)"},)
-    assert "write all of them in the source as the first one" in finding.hint
+    assert "write all of them in the source like the first one" in finding.hint
     with progress.use(_Notes()) as notes:
         result = convert(image_set.csv, tmp_path / "other")
     assert result.labels == ("Cat", "cat", "dog", "owl")

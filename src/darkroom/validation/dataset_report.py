@@ -148,6 +148,14 @@ def format_accounting(report: DatasetReport) -> str:
     )
 
 
+def format_header_only(report: DatasetReport) -> str:
+    """Returns a sentence about records that were checked by header only; empty without such."""
+    if not report.num_header_only:
+        return ""
+    verb = "record was" if report.num_header_only == 1 else "records were"
+    return f"{report.num_header_only:,} {verb} checked by header only and may have damaged images."
+
+
 def format_table(report: DatasetReport) -> str:
     """Returns the report as plain text for a terminal, with the first ten rows of each finding."""
     lines = [format_verdict(report), format_accounting(report)]

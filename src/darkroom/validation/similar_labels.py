@@ -25,12 +25,12 @@ def check_similar_labels(context: Context) -> Iterator[Finding]:
         first, *others = (f"{show_label(label)} ({records[label]:,})" for label in ordered)
         rows.append({"label": first, "looks_like": ", ".join(others)})
     if groups:
-        verb = "label looks" if len(groups) == 1 else "labels look"
+        verb = "group of labels looks" if len(groups) == 1 else "groups of labels look"
         yield Finding(
             "similar_labels",
             context.options.policies["similar_labels"],
             len(groups),
-            f"{len(groups):,} {verb} like others.",
+            f"{len(groups):,} {verb} alike.",
             "If they mean the same, write all of them in the source like the first one.",
             tuple(rows),
         )

@@ -192,7 +192,7 @@ def test_passed_report_has_no_findings():
 
 
 def test_header_only_is_said():
-    said = "5 records checked by header only: a damaged image may still be among them."
+    said = "5 records were checked by header only and may have damaged images."
     report = make_report(num_header_only=5)
     assert said in encode_html(report, {})
     assert said in encode_markdown(report)
@@ -205,7 +205,7 @@ def test_many_classes_are_cut():
     for text in (encode_html(report, {}), encode_markdown(report)):
         assert "class 199" in text
         assert "class 200" not in text
-        assert "and 50 more, all in report.json" in text
+        assert "and 50 more: all are in report.json" in text
 
 
 def test_thumbnails_are_read_once_and_at_most_forty(tmp_path):

@@ -1,13 +1,18 @@
-"""The report as one HTML page: no script, nothing loaded, every foreign text escaped."""
+"""The report as one HTML page without scripts, that loads nothing and escapes all text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from darkroom.options.validation import OFF
+from darkroom.options.validation import FAIL, OFF
 from darkroom.runtime.text import format_count
-from darkroom.validation.dataset_report import DatasetReport, Histogram, format_verdict
-from darkroom.validation.findings import CHECK_TITLES, Finding, Row
+from darkroom.validation.dataset_report import (
+    DatasetReport,
+    Histogram,
+    format_header_only,
+    format_verdict,
+)
+from darkroom.validation.findings import CHECK_TITLES, Row
 from darkroom.validation.report.markup import Html, element, join_html
 from darkroom.validation.report.style import STYLE
 
@@ -26,9 +31,9 @@ def encode_html(report: DatasetReport, thumbnails: Mapping[str, str]) -> str:
     """Returns the page.
 
     Args:
-        report: What it shows.
-        thumbnails: `data:image/jpeg` URIs by the URI of the source image; a placeholder stands for
-            what is not in it.
+        report: The report.
+        thumbnails: `data:image/jpeg` URI by URI of the source image. Images without a thumbnail get
+            a placeholder.
     """
     sections = (
         _make_header(report),
@@ -53,11 +58,7 @@ def encode_html(report: DatasetReport, thumbnails: Mapping[str, str]) -> str:
 
 def _make_header(report: DatasetReport) -> Html:
     tone = {"passed": "good", "stopped": "bad"}.get(report.verdict, "fair")
-    header_only = None
-    if report.num_header_only:
-        records = format_count(report.num_header_only, "record")
-        text = f"{records} checked by header only: a damaged image may still be among them."
-        header_only = element("p", text, class_="note")
+    header_only = format_header_only(report)
     numbers = (
         ("rows in the source", report.rows),
         ("written", report.written),
@@ -73,61 +74,65 @@ def _make_header(report: DatasetReport) -> Html:
         element("p", "darkroom · validation report", class_="kicker"),
         element("h1", format_verdict(report), class_=f"verdict {tone}"),
         element("div", *tiles, class_="tiles"),
-        header_only,
+        element("p", header_only, class_="note") if header_only else None,
     )
 
 
 def _make_findings(report: DatasetReport, thumbnails: Mapping[str, str]) -> Html | None:
     if not report.findings:
         return None
-    cards = (_make_finding(finding, thumbnails) for finding in report.findings)
+    cards = []
+    for finding in report.findings:
+        head = element(
+            "h3",
+            element("span", finding.policy, class_=f"pill {finding.policy}"),
+            CHECK_TITLES.get(finding.check, finding.check),
+            element("code", finding.check),
+        )
+        more = finding.count - len(finding.rows)
+        card = element(
+            "article",
+            head,
+            element("p", finding.message),
+            element("p", element("b", "What to do: "), finding.hint) if finding.hint else None,
+            _make_rows(finding.rows, thumbnails) if finding.rows else None,
+            _make_more(f"and {more:,} more") if more > 0 and finding.rows else None,
+            class_=f"finding {finding.policy}",
+        )
+        cards.append(card)
     return element("section", element("h2", "Findings"), *cards)
 
 
-def _make_finding(finding: Finding, thumbnails: Mapping[str, str]) -> Html:
-    head = element(
-        "h3",
-        element("span", finding.policy, class_=f"pill {finding.policy}"),
-        CHECK_TITLES.get(finding.check, finding.check),
-        element("code", finding.check),
-    )
-    more = finding.count - len(finding.rows)
-    return element(
-        "article",
-        head,
-        element("p", finding.message),
-        element("p", element("b", "What to do: "), finding.hint) if finding.hint else None,
-        _make_rows(finding.rows, thumbnails) if finding.rows else None,
-        element("p", f"and {more:,} more", class_="more") if more > 0 and finding.rows else None,
-        class_=f"finding {finding.policy}",
-    )
+def _make_more(text: str) -> Html:
+    return element("p", text, class_="more")
 
 
 def _make_rows(rows: Sequence[Row], thumbnails: Mapping[str, str]) -> Html:
     if "other_row" in rows[0]:
-        header = ["", "one record", "", "the other"]
-        body = [_make_pair(row, thumbnails) for row in rows]
+        header = ["", "one record", "", "other record"]
+        body = []
+        for row in rows:
+            records = row.get("records") or 2
+            more = element("span", f"{records:,} records in all", class_="more")
+            body.append(
+                [
+                    _make_picture(row, "uri", thumbnails),
+                    _make_side(row, ""),
+                    _make_picture(row, "other_uri", thumbnails),
+                    join_html(_make_side(row, "other_"), more if records > 2 else None),
+                ]
+            )
     else:
         names = list(dict.fromkeys(name for row in rows for name in row))
         has_pictures = any(row.get("uri") in thumbnails for row in rows)
-        header = ([""] if has_pictures else []) + names
+        header = [""] if has_pictures else []
+        header += [name.replace("_", " ") for name in names]
         body = [
             ([_make_picture(row, "uri", thumbnails)] if has_pictures else [])
             + [_make_cell(name, row.get(name)) for name in names]
             for row in rows
         ]
     return _make_table(header, body)
-
-
-def _make_pair(row: Row, thumbnails: Mapping[str, str]) -> list[str]:
-    records = row.get("records") or 2
-    more = element("span", f"{records:,} records in all", class_="more") if records > 2 else None
-    return [
-        _make_picture(row, "uri", thumbnails),
-        _make_side(row, ""),
-        _make_picture(row, "other_uri", thumbnails),
-        join_html(_make_side(row, "other_"), more),
-    ]
 
 
 def _make_side(row: Row, prefix: str) -> Html:
@@ -178,7 +183,7 @@ def _make_classes(report: DatasetReport) -> Html:
         "section",
         element("h2", "Splits and classes"),
         _make_table(["class", *splits], rows, "bars"),
-        element("p", f"and {more:,} more, all in report.json", class_="more") if more > 0 else None,
+        _make_more(f"and {more:,} more: all are in report.json") if more > 0 else None,
     )
 
 
@@ -254,15 +259,8 @@ def _make_samples(samples: Sequence[Row], thumbnails: Mapping[str, str]) -> Html
 
 
 def _make_checks(report: DatasetReport) -> Html:
-    return element(
-        "section",
-        element("h2", "Checks"),
-        _make_table(["check", "", "policy", "result"], list(_list_checks(report))),
-    )
-
-
-def _list_checks(report: DatasetReport) -> Iterator[list[str]]:
-    # The stopping ones come first, and of two findings of one check the first counts here.
+    rows = []
+    # Findings that stop a run come first. Of two findings of a check the first is shown here.
     found = {finding.check: finding for finding in reversed(report.findings)}
     for check, policy in report.policies.items():
         result = element("span", "passed", class_="result good")
@@ -270,6 +268,11 @@ def _list_checks(report: DatasetReport) -> Iterator[list[str]]:
             result = element("span", "not checked", class_="result")
         elif check in found:
             finding = found[check]
-            tone = "bad" if finding.policy == "fail" else "fair"
+            tone = "bad" if finding.policy == FAIL else "fair"
             result = element("span", f"found {finding.count:,}", class_=f"result {tone}")
-        yield [element("code", check), CHECK_TITLES.get(check, ""), policy, result]
+        rows.append([element("code", check), CHECK_TITLES.get(check, ""), policy, result])
+    return element(
+        "section",
+        element("h2", "Checks"),
+        _make_table(["check", "", "policy", "result"], rows),
+    )

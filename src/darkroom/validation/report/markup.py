@@ -1,4 +1,4 @@
-"""Builds HTML and Markdown in which foreign text can only ever be text."""
+"""HTML and Markdown in which text of the user never becomes markup."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _MARKDOWN_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@"
 
 
 class Html(str):
-    """Text that is HTML already; every other text is escaped when it becomes part of HTML."""
+    """Text that is HTML. All other text is escaped when it becomes part of HTML."""
 
     __slots__ = ()
 
 
 def escape_html(text: str) -> Html:
-    """Returns `text` as HTML: nothing in it is markup, and its invisible characters are shown."""
+    """Returns `text` as HTML without markup; invisible characters are made visible."""
     return text if isinstance(text, Html) else Html(html.escape(make_visible(text)))
 
 
@@ -29,13 +29,13 @@ def join_html(*parts: str | None) -> Html:
 
 
 def element(name: str, /, *children: str | None, **attributes: str) -> Html:
-    """Returns an element; children and values of attributes that are not `Html` are escaped.
+    """Returns an element. Children and attributes that are not `Html` are escaped.
 
     Args:
-        name: Its name, a constant.
-        *children: Text or HTML inside it; None is left out.
-        **attributes: Its attributes; a final underscore is dropped and others become hyphens, so
-            that `class_` and `http_equiv` can be named.
+        name: Name of the element, a constant.
+        *children: Text or HTML inside the element; None is left out.
+        **attributes: Attributes of the element. A final underscore is dropped and others become
+            hyphens, so that `class_` and `http_equiv` can be named.
     """
     pairs = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_escape_attribute(value)}"'
@@ -47,17 +47,17 @@ def element(name: str, /, *children: str | None, **attributes: str) -> Html:
 
 
 def _escape_attribute(value: str) -> str:
-    # A data URI is longer than any text that a person is shown.
+    # A data URI is longer than any text that is shown to a person, so it is not cut.
     return html.escape(
         value if value.startswith("data:image/jpeg;base64,") else make_visible(value)
     )
 
 
 def escape_markdown(text: str) -> str:
-    """Returns `text` as Markdown, GitHub's too: no emphasis, link, HTML or end of a table cell.
+    """Returns `text` as Markdown, also GitHub's, without emphasis, links, HTML or ends of cells.
 
-    It must stand after other text of its line: what is active only at a line's start (headings,
-    lists) is left alone, so that file names stay readable.
+    Other text must come before it in its line: what has a meaning only at the start of a line
+    (headings, lists) is left alone, so that file names stay readable.
     """
     return _MARKDOWN_ACTIVE.sub(_escape_active, make_visible(text))
 

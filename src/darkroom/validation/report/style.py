@@ -1,4 +1,4 @@
-"""The style sheet of the report: light, calm, printable, and dark where the reader likes it so."""
+"""The style sheet of the report: printable, and light or dark as the reader prefers."""
 
 STYLE = """
 :root{--paper:#fbfaf8;--card:#fff;--ink:#23262b;--soft:#6b7078;--line:#e4e1db;--bar:#8fb0cf;

@@ -1,4 +1,4 @@
-"""Small pictures for reports, re-encoded so that no byte of a user's file gets into a page."""
+"""Thumbnails for reports, encoded again so that no byte of a user's file gets into a page."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _JPEG_QUALITY = 82
 
 
 def make_thumbnail(data: bytes, preparer: ImagePreparer) -> str:
-    """Makes a thumbnail of the image as conversion stores it: upright, in sRGB, on white.
+    """Makes a thumbnail of an image as conversion stores it: upright, in sRGB, on white.
 
     Args:
         data: An image file in any format that conversion takes.
-        preparer: Decodes it; what is no plain JPEG, in a process with limits.
+        preparer: Decodes the image; all but plain JPEGs in a process with limits.
 
     Returns:
-        A `data:image/jpeg` URI of an RGB JPEG whose longer side has at most 96 pixels. Images of
-        less than half of that are enlarged by whole factors, without smoothing.
+        A `data:image/jpeg` URI of an RGB JPEG with at most 96 pixels on its longer side. Images
+        with less than half of that are enlarged by a whole factor, without smoothing.
 
     Raises:
-        ValueError: The bytes are no such image, are damaged, or have too many pixels.
+        ValueError: The bytes are not such an image, are damaged, or have too many pixels.
     """
     try:
         stored = preparer.prepare(data).encoded
         with Image.open(io.BytesIO(stored), formats=["JPEG", "PNG"]) as image:
-            # A JPEG is decoded at an eighth, a quarter or half of its size, as far as it can be.
+            # A large JPEG is decoded at a half, a quarter or an eighth of its size.
             image.draft("RGB", (2 * THUMBNAIL_PIXELS, 2 * THUMBNAIL_PIXELS))
             small = _resize(image.convert("RGB"))
     except (RejectError, OSError, SyntaxError, Image.DecompressionBombError) as error:
@@ -57,21 +57,21 @@ def _resize(image: Image.Image) -> Image.Image:
 def read_thumbnails(
     uris: Iterable[str], read_image_bytes: Callable[[str], bytes], limit: int
 ) -> dict[str, str]:
-    """Reads images and makes thumbnails of them.
+    """Reads images and makes their thumbnails.
 
     Args:
-        uris: Where the images are; each is read once.
+        uris: URIs of the images; each is read once.
         read_image_bytes: Reads the file at a URI.
-        limit: How many images are tried.
+        limit: Most images that are read.
 
     Returns:
-        `data:` URI by source URI; what cannot be read or decoded is absent.
+        `data:` URI by source URI. Images that cannot be read or decoded are left out.
     """
     thumbnails = {}
     with closing(ImagePreparer(ImageOptions())) as preparer:
         for uri in list(dict.fromkeys(uris))[:limit]:
             try:
                 thumbnails[uri] = make_thumbnail(read_image_bytes(uri), preparer)
-            except Exception:  # noqa: BLE001, PERF203 - a report must not fail for a picture
+            except Exception:  # noqa: BLE001, PERF203 - a report must not fail because of a picture
                 continue
     return thumbnails

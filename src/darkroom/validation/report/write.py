@@ -1,6 +1,6 @@
-"""Writes a validation report for programs (JSON), for a repository (Markdown), for people (HTML).
+"""Writes a validation report: JSON for programs, Markdown for a repository, HTML for people.
 
-The three hold no time, host or path of this machine, so equal datasets give equal reports.
+The files contain no time, host or path of this machine, so equal datasets give equal reports.
 """
 
 from __future__ import annotations
@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from darkroom import storage
 from darkroom.images.prepare import MAX_IMAGE_BYTES
-from darkroom.runtime.text import format_count
-from darkroom.validation.dataset_report import DatasetReport, format_accounting, format_verdict
+from darkroom.validation.dataset_report import (
+    DatasetReport,
+    format_accounting,
+    format_header_only,
+    format_verdict,
+)
 from darkroom.validation.findings import CHECK_TITLES, Finding, Row
 from darkroom.validation.report.html import MAX_CLASSES, encode_html
 from darkroom.validation.report.markup import escape_markdown
@@ -23,7 +27,7 @@ MAX_THUMBNAILS = 40
 
 
 def read_source_image(uri: str) -> bytes:
-    """Reads the image at `uri` for a thumbnail; at most 64 MiB."""
+    """Reads the image at `uri`, of at most 64 MiB, for a thumbnail."""
     return storage.read_bytes(uri, limit_bytes=MAX_IMAGE_BYTES)
 
 
@@ -35,10 +39,10 @@ def write_report(
     """Writes `report.json`, `report.md` and `report.html`.
 
     Args:
-        report: What is reported.
-        folder: Where to; it is made when it does not exist.
-        read_image_bytes: Reads an image by its URI, for at most forty thumbnails. What it raises
-            costs that thumbnail only.
+        report: The report.
+        folder: The folder; it is made if it does not exist.
+        read_image_bytes: Reads an image by its URI, for at most forty thumbnails. If it raises, the
+            image has no thumbnail.
 
     Raises:
         OSError: The folder cannot be written.
@@ -57,33 +61,31 @@ def _list_pictured(report: DatasetReport) -> Iterator[str]:
     """Yields the URIs of the records that findings name, then of the samples."""
     rows = [row for finding in report.findings for row in finding.rows]
     for row in (*rows, *report.samples):
-        # Rows of rejects and of bad accounting name files that may be no images at all.
+        # Rejected and lost rows may name files that are not images.
         if "reason" not in row and "problem" not in row:
             yield from (row[name] for name in ("uri", "other_uri") if row.get(name))
 
 
 def encode_markdown(report: DatasetReport) -> str:
-    """Returns the report as Markdown, with every foreign text escaped."""
+    """Returns the report as Markdown, with all text of the user escaped."""
+    rejects = []
+    if report.rejected:
+        rejects = ["## Rejected rows", _encode_table(["reason", "rows"], report.rejected.items())]
+        if not any(finding.check == "rejects" for finding in report.findings):
+            rejects.append(_encode_rows(report.rejects))
     parts = [
         f"# Validation: {report.verdict}",
         f"**{format_verdict(report)}** {format_accounting(report)}",
-        _encode_header_only(report),
+        format_header_only(report),
         "## Findings" if report.findings else "",
         *(_encode_finding(finding) for finding in report.findings),
         "## Splits and classes",
         _encode_classes(report),
-        *_encode_rejects(report),
+        *rejects,
         "## Checks",
         _encode_checks(report),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _encode_header_only(report: DatasetReport) -> str:
-    if not report.num_header_only:
-        return ""
-    records = format_count(report.num_header_only, "record")
-    return f"{records} checked by header only: a damaged image may still be among them."
 
 
 def _encode_finding(finding: Finding) -> str:
@@ -122,15 +124,7 @@ def _encode_classes(report: DatasetReport) -> str:
         rows.append([label or "(no label)", *(f"{count:,}" for count in counts)])
     table = _encode_table(["class", *splits], rows)
     more = len(labels) - MAX_CLASSES
-    return table if more <= 0 else f"{table}\n\n… and {more:,} more, all in {REPORT_JSON}."
-
-
-def _encode_rejects(report: DatasetReport) -> Iterator[str]:
-    if report.rejected:
-        yield "## Rejected rows"
-        yield _encode_table(["reason", "rows"], report.rejected.items())
-        if not any(finding.check == "rejects" for finding in report.findings):
-            yield _encode_rows(report.rejects)
+    return table if more <= 0 else f"{table}\n\n… and {more:,} more: all are in {REPORT_JSON}."
 
 
 def _encode_checks(report: DatasetReport) -> str:
