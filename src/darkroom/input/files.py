@@ -11,7 +11,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import tensorflow as tf
 
@@ -25,7 +25,6 @@ from darkroom.input.graph.file_forms import check_form, describe_form
 from darkroom.input.source import EpochOrder, LabeledImage
 from darkroom.manifest import writer
 from darkroom.manifest.sources import LIST_ENDINGS, AnySource, find_sources
-from darkroom.manifest.sources.dataframe import is_dataframe
 from darkroom.manifest.table import Manifest, read_manifest_rows
 from darkroom.options import conversion
 from darkroom.options.input import NO_CACHE, InputOptions
@@ -166,7 +165,7 @@ def check_images(sources: Sequence[ManifestSource]) -> None:
     )
 
 
-def is_converted(source: AnySource) -> bool:
+def is_converted(source: AnySource) -> TypeGuard[str | os.PathLike[str]]:
     """Tells whether a source is, or was meant to become, a folder that `darkroom.convert` wrote.
 
     A folder of images is one that has no `dataset.json` and something that conversion never makes.
@@ -174,7 +173,7 @@ def is_converted(source: AnySource) -> bool:
     Raises:
         OSError: There is nothing at the path, or it cannot be seen.
     """
-    if is_dataframe(source):
+    if not isinstance(source, str | os.PathLike):
         return False
     path = storage.absolute(source)
     if storage.is_pattern(path) or os.path.splitext(path)[1].lower() in LIST_ENDINGS:

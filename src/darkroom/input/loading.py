@@ -13,11 +13,14 @@ from darkroom.manifest.sources import AnySource
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION
 from darkroom.options.input import STRETCH, InputOptions
 from darkroom.options.manifest import ManifestOptions
+from darkroom.runtime.lazy_names import LazyModule
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
     from darkroom.input.source import ImageSource
+else:
+    tf = LazyModule("tensorflow")
 
 
 def load(
@@ -80,15 +83,14 @@ def load(
     from darkroom.input.pipeline import make_eval_dataset, make_train_dataset, set_length
     from darkroom.input.records import open_dataset
 
-    converted = is_converted(source)
-    if converted and manifest is not None:
-        raise UsageError(f"{source} is converted: options of a manifest do not apply to it.")
-    if not converted and verify:
-        raise UsageError("verify is for converted datasets: files have no committed SHA-256.")
     sources: Mapping[str, ImageSource]
-    if converted:
+    if is_converted(source):
+        if manifest is not None:
+            raise UsageError(f"{source} is converted: options of a manifest do not apply to it.")
         labels, sources = open_dataset(storage.absolute(source), verify, stage, cache_dir)
     else:
+        if verify:
+            raise UsageError("verify is for converted datasets: files have no committed SHA-256.")
         labels, sources = open_images(source, manifest)
     input_options = InputOptions(
         image_size,

@@ -38,6 +38,20 @@ def load_name(package: str, name: str, homes: Mapping[str, str]) -> Any:
         raise
 
 
+class LazyModule:
+    """A module that is imported when one of its names is first used.
+
+    It is for annotations. `typing.get_type_hints` evaluates them with the names of the module that
+    holds the function, among which those imported under `TYPE_CHECKING` are missing.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
 def is_installed(module: str) -> bool:
     """Tells whether a module can be imported, without importing it."""
     with suppress(ImportError, ValueError):  # from an import hook, or from a stub without a spec
