@@ -79,6 +79,16 @@ for _ in range(2):
     assert run(script) == ["none", "none"]
 
 
+def test_pandas_may_be_forbidden():
+    script = """
+import sys
+sys.modules["pandas"] = None
+import darkroom
+print(darkroom.convert.__name__)
+"""
+    assert run(script) == ["convert"]
+
+
 @pytest.fixture
 def called(monkeypatch):
     """The arguments with which `convert` was called."""

@@ -3,7 +3,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -254,6 +256,17 @@ def test_load_for_training_mirrors_some_images_of_the_train_split_only(helpers, 
     (train,) = plain["train"]
     assert {image.tobytes() for image in train[0].numpy()} == untouched
     assert not np.array_equal(train[0], expected[0])
+
+
+def test_the_types_of_load_can_be_looked_up():
+    hints = get_type_hints(load)
+    assert hints["return"] == dict[str, tf.data.Dataset]
+    assert len(hints) == len(signature(load).parameters) + 1
+
+
+def test_load_does_not_take_a_source_of_another_type():
+    with pytest.raises(UsageError, match="The source is a int, expected a path or a DataFrame"):
+        load(5, image_size=(8, 8))
 
 
 def test_load_takes_every_option_of_input(helpers, write_dataset, tmp_path):

@@ -103,6 +103,32 @@ def test_without_extras_help_shows_functions_with_their_arguments():
     assert "problem in" not in text  # what pydoc says when it cannot import
 
 
+def test_without_extras_and_pandas_the_types_of_arguments_can_be_looked_up():
+    script = """
+import sys, typing
+sys.modules["pandas"] = None
+import darkroom
+from darkroom.conversion.dataframe import TensorFlowAccessor
+hints = typing.get_type_hints(darkroom.convert)
+print(hints["source"], len(hints))
+functions = (darkroom.convert, darkroom.find_duplicates, darkroom.inspect, darkroom.verify)
+for function in (*functions, TensorFlowAccessor.to_tfrecord, TensorFlowAccessor.to_tfr):
+    print(function.__name__, typing.get_type_hints(function)["return"].__name__)
+"""
+    source, *returned = run(script).splitlines()
+    parameters = inspect.signature(darkroom.convert).parameters
+    types = "str | os.PathLike[str] | darkroom.manifest.sources.dataframe.DataFrame"
+    assert source == f"{types} {len(parameters) + 1}"
+    assert returned == [
+        "convert ConversionResult",
+        "find_duplicates Duplicates",
+        "inspect Inspection",
+        "verify VerificationResult",
+        "to_tfrecord ConversionResult",
+        "to_tfr ConversionResult",
+    ]
+
+
 def test_without_extras_a_name_that_needs_one_is_not_there_and_says_why():
     script = """
 import darkroom, darkroom.components

@@ -13,11 +13,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from darkroom.errors import UsageError
+from darkroom.runtime.lazy_names import LazyModule
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from darkroom.conversion.result import ConversionResult
+    from darkroom.conversion import result
+else:
+    # Loading them would make `import darkroom` slow.
+    pd, result = LazyModule("pandas"), LazyModule("darkroom.conversion.result")
 
 ACCESSOR = "tensorflow"
 
@@ -32,7 +36,9 @@ class TensorFlowAccessor:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
-    def to_tfrecord(self, output_dir: str | os.PathLike[str], **options: Any) -> ConversionResult:
+    def to_tfrecord(
+        self, output_dir: str | os.PathLike[str], **options: Any
+    ) -> result.ConversionResult:
         """Converts the frame into TFRecords.
 
         Args:
@@ -61,7 +67,7 @@ class TensorFlowAccessor:
         job_label: str | None = None,
         compression: str | None = None,
         num_shards: int = 0,
-    ) -> ConversionResult:
+    ) -> result.ConversionResult:
         """Converts the frame, with tensorflow-recorder's arguments by their names.
 
         Args:
@@ -104,7 +110,7 @@ class TensorFlowAccessor:
 
 def register_when_loaded() -> None:
     """Registers the accessor now if pandas is loaded, else as soon as it is."""
-    if "pandas" in sys.modules:
+    if sys.modules.get("pandas") is not None:  # None forbids the import
         _register(sys.modules["pandas"])
     elif not any(isinstance(finder, _PandasFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _PandasFinder())

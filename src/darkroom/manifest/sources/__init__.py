@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Union
 
 from darkroom import storage
 from darkroom.dataset.schema import Kind, Schema
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.manifest.sources.csv import CsvSource
-from darkroom.manifest.sources.dataframe import DataFrameSource, is_dataframe
+from darkroom.manifest.sources.dataframe import DataFrame, DataFrameSource, is_dataframe
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.sources.parquet import ParquetSource
 from darkroom.options.manifest import DEFAULT_ENCODING, parse_encoding
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 __all__ = ["LIST_ENDINGS", "AnySource", "BadRow", "Row", "Source", "find_sources", "open_sources"]
 
-AnySource = Union[str, "os.PathLike[str]", "pd.DataFrame"]
+AnySource = str | os.PathLike[str] | DataFrame
 
 _WRITTEN_ROLES = (Kind.IMAGE, Kind.STRING_LABEL, Kind.INTEGER_LABEL)
 _TEXT_READERS: dict[str, Callable[[str, Schema | None, str], Source]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 from darkroom.dataset import schema as schemas
 from darkroom.dataset.schema import Kind, Schema
@@ -14,7 +14,25 @@ from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.parquet import make_row
 
 
-def is_dataframe(source: object) -> bool:
+class DataFrame(Protocol):
+    """What is used of a pandas DataFrame; the name for it where pandas is not installed."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+
+    @property
+    def dtypes(self) -> Any:
+        """The type of each column by name."""
+
+    @property
+    def iloc(self) -> Any:
+        """The cells by their places."""
+
+    def __len__(self) -> int: ...
+
+
+def is_dataframe(source: object) -> TypeGuard[DataFrame]:
     """Tells whether `source` is a pandas DataFrame."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(source, pandas.DataFrame)
@@ -27,7 +45,7 @@ class DataFrameSource:
     own, so the paths as given are what the keys are made of.
     """
 
-    def __init__(self, frame: Any, schema: Schema | None) -> None:
+    def __init__(self, frame: DataFrame, schema: Schema | None) -> None:
         self.name = "the DataFrame"
         self.base = os.getcwd()
         self.identity_base = ""
