@@ -11,9 +11,11 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.components.manifest_gen.executor import warn_of_rejects
+from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.commit import Commit
 from darkroom.conversion.output import overlap, ownership
 from darkroom.conversion.output.folders import prepare_output
-from darkroom.conversion.plan import plan_conversion
+from darkroom.conversion.plan import plan_tasks
 from darkroom.dataset import commit, layout
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import list_rejects
@@ -62,10 +64,11 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         options = ConversionOptions.from_json(exec_properties[OPTIONS_KEY])
         ownership.survey(folders).check()
         overlap.check_images(folders)
-        plan = plan_conversion(folders, options)
-        prepare_output(folders, plan.tasks)
+        tasks = plan_tasks(folders, options)
+        prepare_output(folders, tasks)
         with self._make_beam_pipeline() as pipeline:
-            apply_transform(pipeline, "WriteDataset", plan)
+            write = WriteDataset(tasks, Commit(folders, options))
+            apply_transform(pipeline, "WriteDataset", write)
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
             raise DataError(
                 f"No image could be written. {list_rejects(folders.rejects)}",

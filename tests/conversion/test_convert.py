@@ -21,9 +21,11 @@ import pytest
 from apache_beam.pipeline import PipelineVisitor
 from PIL import Image
 
-from darkroom.conversion import plan as conversion
+from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.commit import Commit
 from darkroom.conversion.convert import convert
 from darkroom.conversion.output.folders import prepare_output
+from darkroom.conversion.plan import plan_tasks
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError
 from darkroom.dataset import commit as datasets
 from darkroom.dataset.example import decode_example
@@ -466,8 +468,8 @@ def test_no_image_crosses_a_stage(tmp_path, image_set):
     manifest, out = str(tmp_path / "manifest"), str(tmp_path / "out")
     write_manifest(image_set.csv, manifest, manifest)
     folders = Folders(manifest, manifest, examples=out, index=f"{out}/index", rejects=out)
-    plan = conversion.plan_conversion(folders, ConversionOptions())
-    prepare_output(folders, plan.tasks)
+    tasks = plan_tasks(folders, ConversionOptions())
+    prepare_output(folders, tasks)
     seen = []
 
     def check_size(value):
@@ -486,7 +488,7 @@ def test_no_image_crosses_a_stage(tmp_path, image_set):
                 seen.extend(transform_node.outputs.values())
 
     with beam.Pipeline("FnApiRunner") as pipeline:
-        pipeline | plan
+        pipeline | WriteDataset(tasks, Commit(folders, ConversionOptions()))
         pipeline.visit(CollectValues())
         for number, value in enumerate(seen):
             value | f"CheckSize{number}" >> beam.Map(check_size)

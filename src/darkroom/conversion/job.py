@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion import commit
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options
+from darkroom.conversion.commit import Commit, describe_options
 from darkroom.conversion.output import exchange, overlap, ownership
 from darkroom.conversion.output.folders import prepare_output, share_manifest
-from darkroom.conversion.plan import plan_conversion
+from darkroom.conversion.plan import plan_tasks
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
 from darkroom.dataset import commit as datasets
 from darkroom.dataset import index as indexes
@@ -38,6 +38,7 @@ from darkroom.storage.locks import LOCK_FILE, FolderLock
 
 if TYPE_CHECKING:
     from darkroom.conversion.beam.dataflow import DataflowJob
+    from darkroom.conversion.beam.transforms import WriteDataset
 
 
 @dataclass(frozen=True)
@@ -108,15 +109,22 @@ class ConversionJob:
     ) -> ConversionResult:
         if runner != LOCAL_RUNNER:
             folders = share_manifest(folders)
-        plan = plan_conversion(folders, self.conversion, self.max_rejects)
-        prepare_output(folders, plan.tasks)
+        write = self._prepare(folders)
         with progress.step("Converting"):
             from darkroom.runtime.plain_beam import apply_transform, beam
 
             options = build_options(runner, beam_options)
             with collect_less_garbage(), beam.Pipeline(options=options) as pipeline:
-                apply_transform(pipeline, "WriteDataset", plan)
+                apply_transform(pipeline, "WriteDataset", write)
         return self._collect(manifest, folders.examples)
+
+    def _prepare(self, folders: Folders) -> WriteDataset:
+        """Makes the output ready; returns the transform that writes the dataset into it."""
+        from darkroom.conversion.beam.transforms import WriteDataset
+
+        tasks = plan_tasks(folders, self.conversion)
+        prepare_output(folders, tasks)
+        return WriteDataset(tasks, Commit(folders, self.conversion, self.max_rejects))
 
     def _is_replacement(self) -> bool:
         """Tells whether a dataset stands in the output that can change places with the new one."""
@@ -170,9 +178,7 @@ class ConversionJob:
                 return done
             self._check_output(local)
             folders = share_manifest(local)
-            plan = plan_conversion(folders, self.conversion, self.max_rejects)
-            prepare_output(folders, plan.tasks)
-            job_id = dataflow.submit(plan, scratch, wait)
+            job_id = dataflow.submit(self._prepare(folders), scratch, wait)
         if not wait:
             return ConversionResult(self.output_dir, manifest.rows, job_id=job_id)
         return self._collect(manifest, self.output_dir)
@@ -209,7 +215,7 @@ class ConversionJob:
         index = storage.join(folder, layout.INDEX_FOLDER)
         made_from = indexes.read_source_fingerprint(index)
         same = bool(made_from) and made_from == manifest.fingerprint
-        wanted = commit.describe_options(manifest, self.conversion)
+        wanted = describe_options(manifest, self.conversion)
         if same and dataset.options == wanted and list(dataset.labels) == manifest.labels:
             return describe_dataset(folder, dataset, already_complete=True)
         return None

@@ -1,4 +1,4 @@
-"""From a manifest to a dataset: plan the shards, run Beam, commit.
+"""Plans the shards of a dataset from its manifest: which rows go where.
 
 OUTPUT_DIR/
   Split-train/data_tfrecord-00000-of-00016   every child of a Split folder is data
@@ -16,10 +16,9 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 from darkroom import storage
-from darkroom.conversion.commit import Commit, describe_options
+from darkroom.conversion.commit import describe_options
 from darkroom.conversion.shard import ShardRange, ShardTask
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
@@ -28,30 +27,22 @@ from darkroom.errors import DataError
 from darkroom.manifest.table import MANIFEST_FILE, Manifest, SplitSize, read_manifest
 from darkroom.options.conversion import ConversionOptions
 
-if TYPE_CHECKING:
-    from darkroom.conversion.beam.transforms import WriteDataset
-
 SHARD_BYTES = 128 << 20
 # Fewer shards than readers leave readers idle; smaller ones than this cost more than they bring.
 MIN_TRAIN_SHARDS = 8
 MIN_SHARD_ROWS = 16
 
 
-def plan_conversion(
-    folders: Folders, options: ConversionOptions, max_rejects: float | None = None
-) -> WriteDataset:
-    """Returns the Beam transform that converts a manifest.
+def plan_tasks(folders: Folders, options: ConversionOptions) -> list[ShardTask]:
+    """Returns one task for each shard of a manifest, in the order of its rows.
 
     Args:
-        folders: Where everything lies; `prepare_output` makes them ready for the tasks.
+        folders: Where everything is; `prepare_output` makes the folders ready for the tasks.
         options: How records are made.
-        max_rejects: Share of rejected rows over which the dataset is not committed.
 
     Raises:
         DataError: There is no manifest, or it has no rows.
     """
-    from darkroom.conversion.beam.transforms import WriteDataset
-
     manifest = read_manifest(folders.manifest)
     if not manifest.num_examples:
         raise DataError(
@@ -61,7 +52,7 @@ def plan_conversion(
         )
     shards = plan_shards(manifest, options.num_shards)
     work = storage.join(folders.work, _identify_plan(folders.manifest, manifest, options))
-    tasks = [
+    return [
         ShardTask(
             range=shard,
             manifest=folders.manifest,
@@ -77,7 +68,6 @@ def plan_conversion(
         )
         for shard in shards
     ]
-    return WriteDataset(tasks, Commit(folders, options, max_rejects))
 
 
 def _identify_plan(folder: str, manifest: Manifest, options: ConversionOptions) -> str:

@@ -15,12 +15,13 @@ from apache_beam.options.pipeline_options import (
 from PIL import Image
 
 from darkroom import storage
-from darkroom.conversion import plan as conversion
 from darkroom.conversion.beam import dataflow
 from darkroom.conversion.beam.dataflow import DataflowJob, write_source_package
-from darkroom.conversion.beam.transforms import WriteShardFn
+from darkroom.conversion.beam.transforms import WriteDataset, WriteShardFn
+from darkroom.conversion.commit import Commit
 from darkroom.conversion.output import ownership
 from darkroom.conversion.output.folders import prepare_output, share_manifest
+from darkroom.conversion.plan import plan_tasks
 from darkroom.dataset.layout import Folders
 from darkroom.errors import MissingExtraError, StorageError, UsageError
 from darkroom.manifest.writer import write_manifest
@@ -52,7 +53,7 @@ def plan(tmp_path, rows, num_shards=4, output=OUTPUT):
     index = storage.join(output, "index")
     folders = Folders(manifest, manifest, examples=output, index=index, rejects=output)
     options = ConversionOptions(num_shards={"train": num_shards})
-    return folders, conversion.plan_conversion(folders, options, 0.01)
+    return folders, WriteDataset(plan_tasks(folders, options), Commit(folders, options, 0.01))
 
 
 REMOTE = [f"TRAIN,gs://my-bucket/images/{i:06d}.jpg,label {i % 7}\n" for i in range(5_000)]

@@ -132,7 +132,7 @@ class DataflowJob:
         beam_options.view_as(SetupOptions).save_main_session = False
         return beam_options
 
-    def build_pipeline(self, plan: WriteDataset, scratch: str) -> beam.Pipeline:
+    def build_pipeline(self, write: WriteDataset, scratch: str) -> beam.Pipeline:
         """Returns the job's graph, not yet submitted.
 
         Raises:
@@ -146,10 +146,10 @@ class DataflowJob:
             if isinstance(error, UsageError):
                 raise
             raise UsageError(f"Dataflow cannot run this: {error}") from error
-        apply_transform(pipeline, "WriteDataset", plan)
+        apply_transform(pipeline, "WriteDataset", write)
         return pipeline
 
-    def submit(self, plan: WriteDataset, scratch: str, wait: bool) -> str:
+    def submit(self, write: WriteDataset, scratch: str, wait: bool) -> str:
         """Starts the job and returns its id; waits for its end if asked to.
 
         The dataset is complete when the job is, whoever waits: the commit is its last step.
@@ -162,7 +162,7 @@ class DataflowJob:
         # What Beam calls its files there is not known, but until now there were none.
         inside = [storage.join(folder, name, "") for name in (_TEMP, _STAGING)]
         journal.write_journal(folders, inside, storage.join(folder, journal.JOURNAL_FILE))
-        result = self.build_pipeline(plan, scratch).run()
+        result = self.build_pipeline(write, scratch).run()
         job_id = str(result.job_id())
         if wait:
             _wait(result, job_id)
