@@ -26,9 +26,11 @@ import tensorflow as tf
 import darkroom
 from darkroom.cli.flags import parse_size
 from darkroom.dataset.commit import read_dataset
+from darkroom.input.records import open_splits
 from darkroom.options.training import TrainingOptions
 from darkroom.pipelines.local.demo import FAULTS, write_demo_dataset
 from darkroom.training.checkpoints import CHECKPOINTS_FOLDER
+from darkroom.training.placement import make_placement
 from darkroom.training.run import train
 
 _AUGMENTATIONS = ("none", "flip", "crop,flip")
@@ -74,12 +76,15 @@ def convert(source: Path, scratch: Path) -> Path:
 
 def measure_training(records: Path, run_dir: Path, options: TrainingOptions) -> Score:
     """Trains a model and returns its accuracy on the test split."""
-    labels = read_dataset(str(records)).labels
+    placement = make_placement(options.strategy)
+    dataset = read_dataset(str(records))
+    splits = open_splits({str(records): dataset})
     trained = train(
         options,
-        train_files=f"{records}/Split-train/*",
-        eval_files=f"{records}/Split-eval/*",
-        num_classes=len(labels),
+        placement,
+        training=splits["train"],
+        evaluation=splits["eval"],
+        num_classes=len(dataset.labels),
         run_dir=str(run_dir),
     )
     test = darkroom.load(str(records), image_size=options.image_size, resize=options.resize)["test"]

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom.dataset import commit
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.api import input_fn
 from darkroom.input.graph import decode
@@ -24,8 +23,8 @@ from darkroom.input.pipeline import (
     make_eval_dataset,
     make_train_dataset,
 )
-from darkroom.input.reading import bound_reading
-from darkroom.input.records import RecordSource, list_files
+from darkroom.input.reading import bound_reading, list_files
+from darkroom.input.records import RecordSource, open_records
 from darkroom.options.input import InputOptions
 from darkroom.training.data import make_evaluation_part
 
@@ -661,22 +660,37 @@ def _list_batches(dataset):
     return [[int(number) for number in images[:, 0, 0, 0]] for images, _ in dataset]
 
 
-def test_a_commit_is_read_once(helpers, write_dataset, monkeypatch):
+def test_a_commit_is_read_once(helpers, write_dataset, count_commits):
     root = write_dataset({"train": helpers.make_rows(9), "eval": helpers.make_rows(3)})
-    found = []
-
-    def read_dataset(folder):
-        found.append(folder)
-        return read(folder)
-
-    read = commit.read_dataset
-    monkeypatch.setattr(commit, "read_dataset", read_dataset)
-    assert sorted(load(root, image_size=SIZE)) == ["eval", "train"]
-    assert found == [str(root)]
-    found.clear()
+    with count_commits() as read:
+        assert sorted(load(root, image_size=SIZE)) == ["eval", "train"]
+    assert read == [f"{root}/dataset.json"]
     options = _options(shard=(1, 2), shard_by="file")
-    assert len(_numbers(input_fn(f"{root}/Split-train/*", options, training=True))) == 4
-    assert found == [str(root)]
+    with count_commits() as read:
+        assert len(_numbers(input_fn(f"{root}/Split-train/*", options, training=True))) == 4
+    assert read == [f"{root}/dataset.json"]
+
+
+def test_input_fn_takes_what_is_open_already(helpers, write_dataset, count_commits):
+    root = write_dataset({"train": helpers.make_rows(9)})
+    files = f"{root}/Split-train/*"
+    source = open_records(files)
+    with count_commits() as read:
+        batches = input_fn(source, _options(), training=True, epoch=1, skip_batches=1)
+        assert batches.cardinality() == 2
+    assert read == []
+    again = input_fn(files, _options(), training=True, epoch=1, skip_batches=1)
+    assert _same(list(batches.as_numpy_iterator()), list(again.as_numpy_iterator()))
+    with pytest.raises(UsageError, match="this source is open already"):
+        input_fn(source, _options(), training=False, verify=True)
+
+
+def test_the_length_of_what_others_made_is_known_once_it_was_counted(files):
+    source = open_records(files)
+    unknown = input_fn(source, _options(), training=False)
+    assert unknown.cardinality() == tf.data.UNKNOWN_CARDINALITY
+    assert source.count_images() == 30
+    assert input_fn(source, _options(), training=False).cardinality() == 8
 
 
 def test_a_source_is_identified_by_its_records_and_not_by_its_folder(

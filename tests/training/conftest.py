@@ -1,4 +1,4 @@
-"""The script that trains in a process of its own, as a module."""
+"""Fixtures for the tests of training."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ..commit_reads import count_commits  # noqa: F401
 
 
 @pytest.fixture(scope="session")

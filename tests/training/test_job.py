@@ -262,6 +262,18 @@ def test_label_maps_must_agree(datasets, helpers, write_dataset, tmp_path, capsy
     assert "differ" in capsys.readouterr().err
 
 
+def test_each_dataset_is_read_once(datasets, tmp_path, count_commits):
+    command = ["train", "--data", f"{tmp_path}/set-*", "--eval-data", str(datasets[0]), *SIZE]
+    command += ["--checkpoint-dir", f"{tmp_path}/run", "--epochs", "1"]
+    with count_commits() as read:
+        assert main(command) == 0
+    assert sorted(read) == [f"{root}/dataset.json" for root in datasets]
+    # What is complete is found without opening a record.
+    with count_commits() as read:
+        assert main(command) == 0
+    assert sorted(read) == [f"{root}/dataset.json" for root in datasets]
+
+
 def test_a_folder_in_use_is_four(datasets, tmp_path, capsys):
     from darkroom.storage.locks import FolderLock
 

@@ -111,15 +111,19 @@ def test_two_devices_and_two_processes_give_what_one_gives(dataset, tmp_path, wa
 def test_mixed_precision_is_that_of_the_training_alone(dataset, tmp_path, loop):
     import keras
 
+    from darkroom.dataset.commit import read_dataset
+    from darkroom.input.records import open_splits
     from darkroom.options.training import TrainingOptions
     from darkroom.training.run import train
 
+    opened = open_splits({str(dataset): read_dataset(str(dataset))})
     trained = train(
         TrainingOptions(
             image_size=(8, 8), batch_size=8, epochs=1, precision="mixed_float16", loop=loop
         ),
-        train_files=f"{dataset}/Split-train/*",
-        eval_files=f"{dataset}/Split-eval/*",
+        make_placement("one"),
+        training=opened["train"],
+        evaluation=opened["eval"],
         num_classes=2,
         run_dir=str(tmp_path / "run"),
     )

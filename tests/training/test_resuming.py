@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from darkroom.dataset.commit import read_dataset
 from darkroom.errors import OutputError, UsageError
+from darkroom.input.records import open_splits
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.placement import make_placement
 from darkroom.training.run import train
 
 pytestmark = pytest.mark.tensorflow
@@ -51,10 +54,13 @@ class _EndedError(Exception):
 
 
 def _train(root, run_dir, **values):
+    options = TrainingOptions(**{**OPTIONS, **values})
+    opened = open_splits({str(root): read_dataset(str(root))})
     return train(
-        TrainingOptions(**{**OPTIONS, **values}),
-        train_files=f"{root}/Split-train/*",
-        eval_files=f"{root}/Split-eval/*",
+        options,
+        make_placement(options.strategy),
+        training=opened["train"],
+        evaluation=opened["eval"],
         num_classes=2,
         run_dir=str(run_dir),
     )

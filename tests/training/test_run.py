@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from darkroom.dataset.commit import read_dataset
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.input.api import input_fn
 from darkroom.input.graph.decode import decode_image
-from darkroom.input.records import RecordSource
+from darkroom.input.records import RecordSource, open_splits
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
@@ -21,6 +22,7 @@ from darkroom.training.checkpoints import TrainingRun
 from darkroom.training.history import read_best_epoch
 from darkroom.training.loops import FitLoop
 from darkroom.training.models import build_model
+from darkroom.training.placement import make_placement
 from darkroom.training.run import read_example_labels, run_fn, train
 
 SIZE = (8, 8)
@@ -72,12 +74,17 @@ def _fn_args(root, tmp_path, config):
     )
 
 
-def _train(root, run_dir, **values):
+def _train(root, run_dir, *, splits=("train", "eval"), num_classes=2, **values):
+    options = _options(**values)
+    placement = make_placement(options.strategy)
+    opened = open_splits({str(root): read_dataset(str(root))})
+    training, evaluation = (opened[split] for split in splits)
     return train(
-        _options(**values),
-        train_files=f"{root}/Split-train/*",
-        eval_files=f"{root}/Split-eval/*",
-        num_classes=2,
+        options,
+        placement,
+        training=training,
+        evaluation=evaluation,
+        num_classes=num_classes,
         run_dir=str(run_dir),
     )
 
@@ -108,7 +115,7 @@ def test_run_fn_trains_and_exports(dataset, tmp_path, monkeypatch):
     assert labels.numpy().tolist() == [b"dark", b"light"]
 
 
-def test_every_epoch_reads_the_source_that_was_opened_once(dataset, tmp_path, monkeypatch):
+def test_run_fn_opens_its_data_once(dataset, tmp_path, monkeypatch, count_commits):
     opened = []
     inner = RecordSource.__init__
 
@@ -117,8 +124,12 @@ def test_every_epoch_reads_the_source_that_was_opened_once(dataset, tmp_path, mo
         inner(source, files, *commits)
 
     monkeypatch.setattr(RecordSource, "__init__", open_source)
-    assert _epochs(_train(dataset, tmp_path / "run", epochs=3).history) == [1, 2, 3]
+    config = {"darkroom": _options(epochs=3).to_dict(), "checkpoint_dir": str(tmp_path / "kept")}
+    with count_commits() as read:
+        run_fn(_fn_args(dataset, tmp_path, config))
+    assert _epochs(json.loads((tmp_path / "run" / "history.json").read_text())) == [1, 2, 3]
     assert opened == [["Split-train"] * 2, ["Split-eval"] * 2]
+    assert read == [f"{dataset}/dataset.json"]
 
 
 def test_the_exported_model_sees_the_window_that_evaluation_sees(dataset, tmp_path):
@@ -367,11 +378,9 @@ def test_checkpoint_of_another_training_is_refused(dataset, tmp_path):
 
 
 def test_epochs_that_were_evaluated_on_other_data_are_not_compared(dataset, tmp_path):
-    values = {"train_files": f"{dataset}/Split-train/*", "num_classes": 2}
-    values["run_dir"] = str(tmp_path / "run")
-    train(_options(epochs=1), eval_files=f"{dataset}/Split-eval/*", **values)
+    _train(dataset, tmp_path / "run", epochs=1)
     with pytest.raises(OutputError, match="was evaluated on other data"):
-        train(_options(epochs=2), eval_files=f"{dataset}/Split-train/*", **values)
+        _train(dataset, tmp_path / "run", epochs=2, splits=("train", "train"))
 
 
 def test_a_checkpoint_that_does_not_fit_is_refused(own_models, dataset, tmp_path, monkeypatch):
@@ -401,7 +410,7 @@ def test_a_missing_split_is_named(helpers, write_dataset, tmp_path):
     with pytest.raises(DataError, match=r"The eval split cannot be used: No file matches .*eval/"):
         run_fn(_fn_args(root, tmp_path, {"darkroom": _options().to_dict()}))
     with pytest.raises(DataError, match="The label map has 1 labels, expected at least 2"):
-        train(_options(), train_files="x", eval_files="x", num_classes=1, run_dir=str(tmp_path))
+        _train(root, tmp_path / "run", splits=("train", "train"), num_classes=1)
 
 
 def test_labels_come_from_the_root_of_the_examples(helpers, write_dataset, dataset, tmp_path):
@@ -409,10 +418,13 @@ def test_labels_come_from_the_root_of_the_examples(helpers, write_dataset, datas
     assert read_example_labels(patterns) == ["dark", "light"]
     other = dataset.rename(tmp_path / "other")
     dataset = write_dataset({"train": helpers.make_rows(4)}, labels=("light", "dark"))
-    with pytest.raises(DataError, match=r"The label maps of .*other and .*dataset differ"):
+    with pytest.raises(DataError, match=r"The label maps of .*dataset and .*other differ"):
         read_example_labels([f"{other}/Split-train/*", *patterns])
-    with pytest.raises(DataError, match=r"no dataset\.json in .*nowhere"):
+    with pytest.raises(DataError, match=r"No file matches .*nowhere/Split-train/"):
         read_example_labels([f"{tmp_path}/nowhere/Split-train/*"])
+    helpers.write_split(tmp_path / "others", "train", [])
+    with pytest.raises(DataError, match=r"no dataset\.json in .*others"):
+        read_example_labels([f"{tmp_path}/others/Split-train/*"])
     (other / "labels.txt").write_text("dark\nlighu\n")
     with pytest.raises(DataError, match=r"other/labels\.txt is damaged: it differs from"):
         read_example_labels([f"{other}/Split-train/*"])
@@ -496,10 +508,12 @@ def test_small_cnn_reads_digits(helpers, write_dataset, tmp_path):
     ]
     root = write_dataset({"train": rows[:1437], "eval": rows[1437:]}, labels="0123456789")
     options = TrainingOptions(image_size=(16, 16), epochs=8, augment="none")
+    opened = open_splits({str(root): read_dataset(str(root))})
     trained = train(
         options,
-        train_files=f"{root}/Split-train/*",
-        eval_files=f"{root}/Split-eval/*",
+        make_placement(options.strategy),
+        training=opened["train"],
+        evaluation=opened["eval"],
         num_classes=10,
         run_dir=str(tmp_path / "run"),
     )

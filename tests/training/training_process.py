@@ -96,14 +96,21 @@ def main(root: str, folder: str, cases: str, cpus: str = "1", *kill: str) -> Non
 
 
 def train_case(root: str, run_dir: str, options: dict[str, object]) -> None:
+    from darkroom.dataset.commit import read_dataset
+    from darkroom.input.records import open_splits
     from darkroom.options.training import TrainingOptions
     from darkroom.training.cluster import read_cluster
+    from darkroom.training.placement import make_placement
     from darkroom.training.run import train
 
+    found = TrainingOptions.from_dict(options)
+    placement = make_placement(found.strategy)
+    opened = open_splits({root: read_dataset(root)})
     trained = train(
-        TrainingOptions.from_dict(options),
-        train_files=f"{root}/Split-train/*",
-        eval_files=f"{root}/Split-eval/*",
+        found,
+        placement,
+        training=opened["train"],
+        evaluation=opened["eval"],
         num_classes=2,
         run_dir=run_dir,
     )

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from darkroom.input.files import open_images
     from darkroom.input.loading import load
     from darkroom.input.tables.csv import make_csv_dataset
+    from darkroom.input.tables.csv_table import CsvOptions
 
-__all__ = ["input_fn", "load", "make_csv_dataset", "open_images"]
+__all__ = ["CsvOptions", "input_fn", "load", "make_csv_dataset", "open_images"]
 
 _HOMES = {
+    "CsvOptions": "darkroom.input.tables.csv_table",
     "input_fn": "darkroom.input.api",
     "load": "darkroom.input.loading",
     "make_csv_dataset": "darkroom.input.tables.csv",

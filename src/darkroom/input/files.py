@@ -7,6 +7,7 @@ conversion finds by decoding every image (damage, missing files) is found when i
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import tempfile
@@ -41,9 +42,11 @@ class ManifestSource:
 
     Attributes:
         element_bytes: Size of what stands for an image.
+        is_counted: The number of images is known.
     """
 
     element_bytes: float = _ELEMENT_BYTES
+    is_counted: bool = True
 
     def __init__(self, uris: Sequence[str], labels: Sequence[int], version: str = "") -> None:
         """Opens images.
@@ -61,8 +64,16 @@ class ManifestSource:
             raise DataError("There is no image to read.", "Check that the split has rows.")
         _check_schemes(uris)
         self._uris, self._labels, self._version = uris, labels, version
-        self._uri_table = tf.constant(uris)
-        self._label_table = tf.constant(labels, tf.int64)
+
+    @functools.cached_property
+    def _tables(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """The paths, string [N], and the labels, int64 [N].
+
+        They are made when they are first needed: a training with other workers has to know them
+        before TensorFlow makes its first tensor. In a graph they would be copied into it.
+        """
+        with tf.init_scope():
+            return tf.constant(self._uris), tf.constant(self._labels, tf.int64)
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:
         """Returns the number of images in a part."""
@@ -98,9 +109,10 @@ class ManifestSource:
 
     def parse(self, element: tf.Tensor) -> LabeledImage:
         """Reads an image, and checks that TensorFlow decodes it as a conversion would."""
-        uri = tf.gather(self._uri_table, element)
+        uris, labels = self._tables
+        uri = tf.gather(uris, element)
         encoded = check_form(tf.io.read_file(uri), uri)
-        return LabeledImage(encoded, tf.gather(self._label_table, element), None)
+        return LabeledImage(encoded, tf.gather(labels, element), None)
 
     def find_damaged(self) -> list[int]:
         """Decodes all images, and returns the numbers of those for which that does not work."""

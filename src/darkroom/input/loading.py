@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
+from darkroom.dataset.commit import read_dataset
 from darkroom.errors import UsageError, find_missing_extra
 from darkroom.manifest.sources import AnySource
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION
@@ -78,20 +79,15 @@ def load(
         MissingExtraError: TensorFlow is not installed.
         OSError: There is nothing at the path, or it cannot be read.
     """
-    _check_tensorflow()
-    from darkroom.input.files import is_converted, open_images
-    from darkroom.input.pipeline import make_eval_dataset, make_train_dataset, set_length
-    from darkroom.input.records import open_dataset
+    try:
+        import tensorflow  # noqa: F401
+    except ModuleNotFoundError as error:
+        if missing := find_missing_extra(error):
+            raise missing from error
+        raise
+    from darkroom.input.api import input_fn
 
-    sources: Mapping[str, ImageSource]
-    if is_converted(source):
-        if manifest is not None:
-            raise UsageError(f"{source} is converted: options of a manifest do not apply to it.")
-        labels, sources = open_dataset(storage.absolute(source), verify, stage, cache_dir)
-    else:
-        if verify:
-            raise UsageError("verify is for converted datasets: files have no committed SHA-256.")
-        labels, sources = open_images(source, manifest)
+    labels, sources = _open_source(source, verify, stage, cache_dir, manifest)
     input_options = InputOptions(
         image_size,
         batch_size=batch_size,
@@ -106,15 +102,30 @@ def load(
     for name, images in sources.items():
         trains = training and name == "train"
         own = input_options if trains else replace(input_options, shard_by="record")
-        batches = (make_train_dataset if trains else make_eval_dataset)(images, own)
-        loaded[name] = set_length(batches, images, own, trains)
+        loaded[name] = input_fn(images, own, trains)
     return loaded
 
 
-def _check_tensorflow() -> None:
-    try:
-        import tensorflow  # noqa: F401
-    except ModuleNotFoundError as error:
-        if missing := find_missing_extra(error):
-            raise missing from error
-        raise
+def _open_source(
+    source: AnySource,
+    verify: bool,
+    stage: bool,
+    cache_dir: str | os.PathLike[str] | None,
+    manifest: ManifestOptions | None,
+) -> tuple[Sequence[str], Mapping[str, ImageSource]]:
+    """Returns the label map, and the images of each split; see `load` for the arguments."""
+    from darkroom.input.cache import stage_dataset
+    from darkroom.input.files import is_converted, open_images
+    from darkroom.input.records import open_splits
+
+    if not is_converted(source):
+        if verify:
+            raise UsageError("verify is for converted datasets: files have no committed SHA-256.")
+        return open_images(source, manifest)
+    if manifest is not None:
+        raise UsageError(f"{source} is converted: options of a manifest do not apply to it.")
+    folder = storage.absolute(source)
+    dataset = read_dataset(folder)
+    if stage:
+        folder = stage_dataset(folder, dataset, cache_dir)
+    return dataset.labels, open_splits({folder: dataset}, verify)

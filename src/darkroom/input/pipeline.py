@@ -147,31 +147,6 @@ def count_batches(source: ImageSource, options: InputOptions, *, training: bool)
     return math.ceil(_count_part(source, options, options.shard[0]) / options.batch_size)
 
 
-def set_length(
-    batches: tf.data.Dataset,
-    source: ImageSource,
-    options: InputOptions,
-    training: bool,
-    epoch: int | None = None,
-    skip_batches: int = 0,
-) -> tf.data.Dataset:
-    """Makes the number of batches known: Keras asks for it, and a shard that ends early is seen."""
-    if training and options.service:
-        return batches
-    length = count_batches(source, options, training=training)
-    if training:
-        if not length:
-            raise UsageError(
-                f"There is no full batch of {options.batch_size} images for each of "
-                f"{options.shard[1]} parts: there are {source.count_images()} images.",
-                "Make the batches smaller, or keep the last one (drop_remainder, shard).",
-            )
-        length = max(0, length - skip_batches)
-        passes = options.repeat if epoch is None else 1
-        length = int(tf.data.INFINITE_CARDINALITY) if passes is None else length * passes
-    return batches.apply(tf.data.experimental.assert_cardinality(length))
-
-
 def _count_full_batches(whole: ImageSource, options: InputOptions) -> int:
     """Returns the number of full batches that every one of `options.shard`'s parts has."""
     parts = range(options.shard[1])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
 import tensorflow as tf
 
+from darkroom.errors import DataError
 from darkroom.options.input import InputOptions
 
 _READ_BUFFER_BYTES = 1 << 20
@@ -14,6 +16,22 @@ _READ_SHARE = 0.25
 _OPEN_FILES = 3
 # Records looked at for their mean size, where no commit tells.
 _SAMPLED_RECORDS = 64
+
+
+def list_files(file_patterns: str | Sequence[str]) -> list[str]:
+    """Returns the sorted files that paths or patterns name.
+
+    Raises:
+        DataError: No file matches.
+    """
+    patterns = [file_patterns] if isinstance(file_patterns, str) else list(file_patterns)
+    files = sorted({file for pattern in patterns for file in tf.io.gfile.glob(pattern)})
+    if not files:
+        raise DataError(
+            f"No file matches {', '.join(patterns) or 'an empty list of patterns'}.",
+            "Check the path, and that the split has rows.",
+        )
+    return files
 
 
 def interleave_records(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,8 +13,7 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.audit.verify import check_hashes
-from darkroom.dataset import commit as datasets
-from darkroom.dataset import layout
+from darkroom.dataset.commit import Dataset, check_files
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
@@ -23,15 +22,22 @@ from darkroom.dataset.example import (
     LABEL_NUMBER,
 )
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.cache import stage_dataset
+from darkroom.input.commits import (
+    NO_COMMITS,
+    Commits,
+    check_commits,
+    find_shards,
+    read_commits,
+    stores_pixels,
+)
 from darkroom.input.reading import (
     count_records,
     interleave_records,
+    list_files,
     measure_records,
     read_records,
 )
 from darkroom.input.source import EpochOrder, LabeledImage
-from darkroom.options.image import RAW_ENCODING
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 
 IMAGE_FEATURES = {
@@ -44,24 +50,22 @@ _SHAPE_FEATURES = {
 }
 _RAW_FEATURES = {**_SHAPE_FEATURES, IMAGE_CHANNELS: tf.io.FixedLenFeature([], tf.int64)}
 
-# The commits of datasets by their folders; None for what another tool than darkroom wrote.
-Commits = Mapping[str, datasets.Dataset | None]
-
 
 class RecordSource:
     """TFRecord files; see `darkroom.input.source.ImageSource`.
 
     Attributes:
         files: Paths of TFRecord files in order, gzip-compressed when they end in `.gz`.
+        commits: The commits of their datasets.
         element_bytes: Mean size of a record.
     """
 
     def __init__(self, files: Sequence[str], commits: Commits | None = None) -> None:
-        """Opens files whose datasets were checked.
+        """Opens files whose datasets were checked; `open_records` checks them, too.
 
         Args:
             files: Paths of TFRecord files, gzip-compressed when they end in `.gz`.
-            commits: What `check_commits` returned for them; None: it is read.
+            commits: The commits of their datasets; None: they are read.
 
         Raises:
             DataError: There is no record, or the first one has no image or no label; or pixels are
@@ -72,16 +76,21 @@ class RecordSource:
         self._cached: tf.data.Dataset | None = None
         self._counts: list[int] | None = None
         self._features = dict(IMAGE_FEATURES)
-        self._commits = _read_commits(self.files) if commits is None else commits
-        self._shards = shards = _find_shards(self.files, self._commits)
+        self.commits = read_commits(self.files) if commits is None else commits
+        self._shards = shards = find_shards(self.files, self.commits)
         if shards.keys() == set(self.files):
             self._counts = [shards[file][0].records for file in self.files]
             # What darkroom writes is upright.
             if all(set(_SHAPE_FEATURES) <= set(features) for _, features in shards.values()):
                 self._features |= _SHAPE_FEATURES
-        if _check_raw(self.files, self._commits):
+        if stores_pixels(self.files, self.commits):
             self._features |= _RAW_FEATURES
         self.element_bytes = measure_records(first)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the number of records is known without reading the files."""
+        return self._counts is not None
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:
         """Returns the number of records in a part; files of others than darkroom's are read."""
@@ -107,7 +116,7 @@ class RecordSource:
                 f"shard is {part!r}, but there are only {len(self.files)} files.",
                 'Use shard_by="record".',
             )
-        return self if count == 1 else RecordSource(self.files[index::count], self._commits)
+        return self if count == 1 else RecordSource(self.files[index::count], self.commits)
 
     def make_elements(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
         """Returns the serialised records, string [] each."""
@@ -150,54 +159,54 @@ class RecordSource:
         return options.cache != NO_CACHE
 
 
-def open_dataset(
-    root: str, verify: bool, stage: bool, cache_dir: str | os.PathLike[str] | None
-) -> tuple[tuple[str, ...], dict[str, RecordSource]]:
-    """Opens a converted dataset, every shard of which must be there with its committed size.
+def open_records(
+    file_patterns: str | Sequence[str], verify: bool = False, checked: Commits = NO_COMMITS
+) -> RecordSource:
+    """Opens the TFRecord files that paths or patterns name.
 
     Args:
-        root: Its folder.
-        verify: Read every shard first and check its SHA-256.
-        stage: Copy a remote dataset to a local cache and read that.
-        cache_dir: The cache; see `darkroom.input.cache`.
+        file_patterns: Paths or patterns, as in TFX's `fn_args.train_files`.
+        verify: Read the files and check their SHA-256.
+        checked: Commits of datasets that were checked before, and are not read again.
+
+    Raises:
+        DataError: No file matches, a dataset was never finished or is damaged, there is nothing to
+            verify by, or the records have no image or no label.
+    """
+    files = list_files(file_patterns)
+    return RecordSource(files, check_commits(files, verify, checked))
+
+
+def open_splits(
+    datasets: Mapping[str, Dataset], verify: bool = False, names: Iterable[str] | None = None
+) -> dict[str, RecordSource]:
+    """Opens the splits of converted datasets. Every shard must be there with its committed size.
+
+    Args:
+        datasets: The commits by the folders of the datasets.
+        verify: Read every shard of the splits and check its SHA-256.
+        names: The splits; None: all.
 
     Returns:
-        Its label map, and the records of each split that has some.
+        The splits that have records, each with the records of all datasets.
 
     Raises:
-        DataError: There is no valid `dataset.json`, a shard is missing or has another size or hash,
-            or the records hold no image or no label.
+        DataError: A shard is missing or has another size or hash, or the records have no image or
+            no label.
     """
-    dataset = datasets.read_dataset(root)
-    if stage:
-        root = stage_dataset(root, dataset, cache_dir)
-    datasets.check_files(root, dataset)
-    if verify:
-        check_hashes(root, dataset)
-    sources = {
-        name: RecordSource(
-            [storage.join(root, shard.file) for shard in split.shards], {root: dataset}
-        )
-        for name, split in dataset.splits.items()
-        if split.records
-    }
-    return dataset.labels, sources
-
-
-def list_files(file_patterns: str | Sequence[str]) -> list[str]:
-    """Returns the sorted files that paths or patterns name.
-
-    Raises:
-        DataError: No file matches.
-    """
-    patterns = [file_patterns] if isinstance(file_patterns, str) else list(file_patterns)
-    files = sorted({file for pattern in patterns for file in tf.io.gfile.glob(pattern)})
-    if not files:
-        raise DataError(
-            f"No file matches {', '.join(patterns) or 'an empty list of patterns'}.",
-            "Check the path, and that the split has rows.",
-        )
-    return files
+    found: dict[str, list[str]] = {}
+    for root, dataset in datasets.items():
+        check_files(root, dataset)
+        shards = {
+            name: [shard.file for shard in split.shards]
+            for name, split in dataset.splits.items()
+            if split.records and (names is None or name in names)
+        }
+        if verify:
+            check_hashes(root, dataset, [file for files in shards.values() for file in files])
+        for name, files in shards.items():
+            found.setdefault(name, []).extend(storage.join(root, file) for file in files)
+    return {name: RecordSource(files, datasets) for name, files in found.items()}
 
 
 def make_cache_folder(path: str) -> None:
@@ -213,75 +222,6 @@ def make_cache_folder(path: str) -> None:
             f"The cache cannot be kept in {path}: {error.strerror or error}.",
             "Give another folder on local disk, memory, or none (cache).",
         ) from error
-
-
-def check_commits(files: Sequence[str], verify: bool) -> Commits:
-    """Checks the datasets of darkroom's that files belong to; what others made has no commit.
-
-    Args:
-        files: Paths of TFRecord files.
-        verify: Read them, too, and check their SHA-256.
-
-    Returns:
-        The commits, for `RecordSource`.
-
-    Raises:
-        DataError: A dataset was never finished or is damaged, or there is nothing to verify by.
-    """
-    commits = _read_commits(files)
-    for root, dataset in commits.items():
-        if dataset is not None:
-            datasets.check_files(root, dataset)
-            if verify:
-                places = map(_split_path, files)
-                check_hashes(root, dataset, [name for folder, name in places if folder == root])
-        elif verify:
-            raise DataError(
-                f"{root} cannot be verified: it has no {layout.DATASET_FILE}.",
-                "Only what darkroom made has one; read the rest without verify.",
-            )
-    return commits
-
-
-def _read_commits(files: Sequence[str]) -> Commits:
-    roots = dict.fromkeys(_split_path(file)[0] for file in files)
-    return {root: datasets.find_dataset(root) for root in roots}
-
-
-def _split_path(file: str) -> tuple[str, str]:
-    """Returns the dataset that a shard lies in, and the shard's path below it."""
-    folder, name = os.path.split(file)
-    root, split = os.path.split(folder)
-    return root or ".", f"{split}/{name}"
-
-
-def _find_shards(
-    files: Sequence[str], commits: Commits
-) -> dict[str, tuple[datasets.Shard, Sequence[str]]]:
-    """Returns by file what commits say, where they do: the shard, and its records' features."""
-    known: dict[tuple[str, str], tuple[datasets.Shard, Sequence[str]]] = {}
-    for root, dataset in commits.items():
-        if dataset is not None:
-            for split in dataset.splits.values():
-                known |= {(root, s.file): (s, tuple(dataset.features)) for s in split.shards}
-    return {file: known[place] for file in files if (place := _split_path(file)) in known}
-
-
-def _check_raw(files: Sequence[str], commits: Commits) -> bool:
-    """Tells whether the datasets of files store pixels instead of encoded images."""
-    found = {root: commits[root] for root in dict.fromkeys(_split_path(f)[0] for f in files)}
-    raw = [root for root, dataset in found.items() if dataset and _is_raw(dataset)]
-    if raw and len(raw) < len(found):
-        other = next(root for root in found if root not in raw)
-        raise DataError(
-            f"{raw[0]} stores raw pixels, {other} does not.",
-            "Read them one after the other, or convert them with the same --encoding.",
-        )
-    return bool(raw)
-
-
-def _is_raw(dataset: datasets.Dataset) -> bool:
-    return dataset.options.get("encoding") == RAW_ENCODING
 
 
 def _check_first_record(files: Sequence[str]) -> str:

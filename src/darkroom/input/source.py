@@ -94,6 +94,10 @@ class ImageSource(Protocol):
 
     element_bytes: float
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether the number of images is known, so that nothing is read to count them."""
+
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:
         """Returns the number of images in a part; reads everything where nothing else tells.
 

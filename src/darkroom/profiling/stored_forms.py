@@ -14,10 +14,11 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom.conversion.convert import convert
+from darkroom.dataset.commit import read_dataset
 from darkroom.errors import DarkroomError, convert_error
 from darkroom.images.headers import JPEG, sniff_format
 from darkroom.input.pipeline import make_train_dataset, map_images
-from darkroom.input.records import RecordSource, check_commits, list_files
+from darkroom.input.records import RecordSource
 from darkroom.input.source import EpochOrder, ImageSource
 from darkroom.options.input import NO_CACHE, InputOptions, choose_short_side
 from darkroom.profiling.stages import time_in_turn
@@ -74,8 +75,9 @@ def _measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredFo
                 max_rejects=1.0,
                 **form,
             )
-            files = list_files(f"{target}/Split-train/*")
-            return RecordSource(files * passes, check_commits(files, False))
+            dataset = read_dataset(target)
+            files = [f"{target}/{shard.file}" for shard in dataset.splits["train"].shards]
+            return RecordSource(files * passes, {target: dataset})
 
         sources = {_AS_IT_IS: store()}
         short_side = choose_short_side(options.image_size)

@@ -1,4 +1,4 @@
-"""The splits of a training: checked, opened once for all of its epochs, and their caches."""
+"""The splits of a training, opened once for all of its epochs; their label map and their caches."""
 
 from __future__ import annotations
 
@@ -9,35 +9,73 @@ from dataclasses import replace
 
 import tensorflow as tf
 
+from darkroom import storage
+from darkroom.dataset.labels import read_labels as read_label_map
+from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE
 from darkroom.errors import DataError
+from darkroom.input.api import input_fn
+from darkroom.input.commits import Commits
 from darkroom.input.files import ManifestSource, check_images
-from darkroom.input.pipeline import count_batches, make_eval_dataset
-from darkroom.input.records import RecordSource, check_commits, list_files, make_cache_folder
+from darkroom.input.pipeline import count_batches
+from darkroom.input.records import RecordSource, make_cache_folder, open_records
 from darkroom.input.source import ImageSource
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.runtime import progress
 
 
 def open_split(
-    split: str, paths: str | Sequence[str] | ImageSource, *, verify: bool
-) -> ImageSource:
-    """Opens the images of a split.
+    split: str, file_patterns: Sequence[str], commits: Commits, *, verify: bool
+) -> RecordSource:
+    """Opens the records of a split, and says of errors which split it is.
 
     Args:
         split: Its name: train or eval.
-        paths: Paths or patterns of TFRecords; or a source that is open already.
+        file_patterns: Paths or patterns of TFRecords.
+        commits: The commits of their datasets, which were checked.
         verify: Read the files and check their SHA-256.
 
     Raises:
         DataError: No file matches, or they cannot be used.
     """
-    if not isinstance(paths, Sequence):
-        return paths
     try:
-        files = list_files(paths)
-        return RecordSource(files, check_commits(files, verify))
+        return open_records(file_patterns, verify, commits)
     except DataError as error:
-        raise _describe_unusable(split, error) from error
+        raise DataError(f"The {split} split cannot be used: {error.message}", error.hint) from error
+
+
+def read_labels(commits: Commits) -> list[str]:
+    """Reads the label map that datasets share, from the file beside their records.
+
+    Args:
+        commits: The commits of the datasets by their folders.
+
+    Raises:
+        DataError: A folder is not a dataset of darkroom's, two label maps differ, or one is
+            damaged.
+    """
+    maps: dict[str, list[str]] = {}
+    for folder, dataset in commits.items():
+        if dataset is None:
+            raise DataError(
+                f"There is no {DATASET_FILE} in {folder}.",
+                "darkroom's Trainer needs Examples that darkroom made; for others, write a run_fn "
+                "with darkroom.input.input_fn.",
+            )
+        path = storage.join(folder, LABELS_FILE)
+        maps[folder] = read_label_map(path)
+        if maps[folder] != list(dataset.labels):
+            raise DataError(
+                f"{path} is damaged: it differs from the label map of {DATASET_FILE}.",
+                "See all that is wrong with: darkroom verify.",
+            )
+    (first, labels), *others = maps.items()
+    for folder, other in others:
+        if other != labels:
+            raise DataError(
+                f"The label maps of {first} and {folder} differ.",
+                "Convert both with one label map.",
+            )
+    return labels
 
 
 @contextmanager
@@ -60,10 +98,6 @@ def explain_damage(**splits: ImageSource) -> Iterator[None]:
             with progress.step(f"Check the images of {' and '.join(lists)}"):
                 check_images([*lists.values()])
         raise
-
-
-def _describe_unusable(split: str, error: DataError) -> DataError:
-    return DataError(f"The {split} split cannot be used: {error.message}", error.hint)
 
 
 @contextmanager
@@ -96,7 +130,7 @@ def make_evaluation_part(source: ImageSource, options: InputOptions) -> tf.data.
         Batches (uint8 [B, height, width, 3], int64 [B]): every image in one process, once. The last
         batch may be smaller, or hold no image where another process has one left.
     """
-    batches = make_eval_dataset(source, options)
+    batches = input_fn(source, options, training=False)
     index, count = options.shard
     if count == 1:
         return batches

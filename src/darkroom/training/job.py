@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from darkroom import storage
-from darkroom.dataset import commit as datasets
-from darkroom.dataset import layout
+from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError, UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
@@ -17,6 +18,9 @@ from darkroom.runtime import progress
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
 from darkroom.training.history import format_best_epoch
+
+if TYPE_CHECKING:
+    from darkroom.input.source import ImageSource
 
 # The commit of a training: written last, when the model is there.
 RESULT_FILE = "training.json"
@@ -78,17 +82,17 @@ def train_datasets(
         StorageError: Something cannot be read or written, or another worker is gone.
     """
     folder = storage.absolute(checkpoint_dir)
-    splits = _open_splits(data, eval_data)
+    found = _find_data(data, eval_data)
     # What the model follows from; how it is computed may change from run to run.
-    plan = {"options": options.to_dict(), "data": splits.identity}
+    plan = {"options": options.to_dict(), "data": found.identity}
     if done := _read_result(folder, plan):
         return done if read_cluster().is_chief else None
     if not read_cluster().is_chief:
-        _train_and_export(splits, options, folder, export=False)
+        _train_and_export(found, options, folder, export=False)
         return None
     storage.make_folder(folder)
     with FolderLock(folder):
-        result = _train_and_export(splits, options, folder, export=True)
+        result = _train_and_export(found, options, folder, export=True)
         text = json.dumps({"plan": plan, "result": result.to_dict()}, indent=1) + "\n"
         storage.write_bytes(storage.join(folder, RESULT_FILE), text.encode())
     return result
@@ -107,28 +111,36 @@ def format_result(result: TrainingResult) -> str:
     )
 
 
-class _Splits(NamedTuple):
-    """What is trained on: patterns of TFRecords, or images read where they lie."""
+class _Data(NamedTuple):
+    """What is trained on: found, and opened when the training starts.
 
-    train: Any
-    eval: Any
-    labels: Sequence[str] | None
-    identity: Any
+    Attributes:
+        identity: Changes with the images and their labels; values that JSON knows.
+        open: Returns the images of the train and the eval split, and the label map. It is told
+            whether to read all files first and check their SHA-256.
+    """
+
+    identity: Sequence[object]
+    open: Callable[[bool], tuple[ImageSource, ImageSource, Sequence[str]]]
 
 
 def _train_and_export(
-    splits: _Splits, options: TrainingOptions, folder: str, *, export: bool
+    data: _Data, options: TrainingOptions, folder: str, *, export: bool
 ) -> TrainingResult:
     from darkroom.training.export import export_model
-    from darkroom.training.run import read_example_labels, train
+    from darkroom.training.placement import make_placement
+    from darkroom.training.run import train
 
-    labels = splits.labels or read_example_labels([*splits.train, *splits.eval])
     model_dir = storage.join(folder, MODEL_FOLDER)
     with progress.step("Training"):
+        # First, as TensorFlow must know of other workers before it reads a record.
+        placement = make_placement(options.strategy)
+        training, evaluation, labels = data.open(options.verify)
         trained = train(
             options,
-            train_files=splits.train,
-            eval_files=splits.eval,
+            placement,
+            training=training,
+            evaluation=evaluation,
             num_classes=len(labels),
             run_dir=folder,
         )
@@ -147,80 +159,86 @@ def _train_and_export(
     )
 
 
-def _open_splits(data: Sequence[str], eval_data: Sequence[str]) -> _Splits:
-    are_manifests = [_is_manifest(path) for path in (*data, *eval_data)]
-    if any(are_manifests):
-        if len(data) > 1 or len(eval_data) > 1 or not all(are_manifests):
+def _find_data(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
+    are_images = [_names_images(path) for path in (*data, *eval_data)]
+    if any(are_images):
+        if len(data) > 1 or len(eval_data) > 1 or not all(are_images):
             raise UsageError(
                 f"Images that are not converted come from one list, folder or pattern, got "
                 f"{', '.join([*data, *eval_data])}.",
                 "Give one, or convert them all.",
             )
-        return _open_manifests(data, eval_data)
-    training = _read_datasets(data)
-    evaluation = _read_datasets(eval_data) if eval_data else training
-    return _Splits(
-        _list_patterns("train", training),
-        _list_patterns("eval", evaluation),
-        None,
-        [[dataset.fingerprint for dataset in part.values()] for part in (training, evaluation)],
-    )
+        return _find_images(data[0], eval_data[0] if eval_data else None)
+    return _find_datasets(data, eval_data or data)
 
 
-def _is_manifest(path: str) -> bool:
+def _names_images(path: str) -> bool:
     """Tells whether a path, or a pattern, names images rather than converted datasets."""
     from darkroom.input.files import is_converted
 
     full = storage.absolute(path)
     if storage.is_pattern(full):
-        return not storage.match_pattern(storage.join(full, layout.DATASET_FILE))
+        return not storage.match_pattern(storage.join(full, DATASET_FILE))
     return not is_converted(full)
 
 
-def _open_manifests(data: Sequence[str], eval_data: Sequence[str]) -> _Splits:
+def _find_images(path: str, eval_path: str | None) -> _Data:
     from darkroom.input.files import open_images
     from darkroom.options.manifest import ManifestOptions
 
-    labels, splits = open_images(data[0])
-    evaluation = splits
-    if eval_data:
-        evaluation = open_images(eval_data[0], ManifestOptions(labels=labels)).splits
-    for name, found, path in (
-        ("train", splits, data[0]),
-        ("eval", evaluation, (eval_data or data)[0]),
+    labels, splits = open_images(path)
+    eval_splits = splits
+    if eval_path is not None:
+        eval_splits = open_images(eval_path, ManifestOptions(labels=labels)).splits
+    for name, found, place in (
+        ("train", splits, path),
+        ("eval", eval_splits, eval_path or path),
     ):
         if name not in found:
             raise DataError(
-                f"There is no image of the {name} split in {path}.", "Give the split in the source."
+                f"There is no image of the {name} split in {place}.",
+                "Give the split in the source.",
             )
-    chosen = splits["train"], evaluation["eval"]
-    return _Splits(*chosen, labels, [source.identify() for source in chosen])
+    training, evaluation = splits["train"], eval_splits["eval"]
+    return _Data(
+        [training.identify(), evaluation.identify()], lambda _: (training, evaluation, labels)
+    )
 
 
-def _read_datasets(paths: Sequence[str]) -> dict[str, datasets.Dataset]:
-    """Returns the commits of the folders that paths and patterns name."""
+def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
+    roots = {"train": _list_roots(data), "eval": _list_roots(eval_data)}
+    # A dataset of both splits is read once.
+    commits = {root: read_dataset(root) for root in dict.fromkeys(chain(*roots.values()))}
+    parts = {split: {root: commits[root] for root in found} for split, found in roots.items()}
+    for split, part in parts.items():
+        if not any(split in each.splits and each.splits[split].records for each in part.values()):
+            raise DataError(
+                f"There is no record of the {split} split in {', '.join(part)}.",
+                "Give the split in the source, or shares with convert --split-ratios.",
+            )
+
+    def open_data(verify: bool) -> tuple[ImageSource, ImageSource, Sequence[str]]:
+        from darkroom.input.records import open_splits
+        from darkroom.training.data import read_labels
+
+        labels = read_labels(commits)
+        opened = {split: open_splits(part, verify, (split,)) for split, part in parts.items()}
+        return opened["train"]["train"], opened["eval"]["eval"], labels
+
+    identity = [[dataset.fingerprint for dataset in part.values()] for part in parts.values()]
+    return _Data(identity, open_data)
+
+
+def _list_roots(paths: Sequence[str]) -> list[str]:
+    """Returns the folders of the datasets that paths and patterns name."""
     roots: list[str] = []
     for path in map(storage.absolute, paths):
         found = [path]
         if storage.is_pattern(path):
-            commits = storage.match_pattern(storage.join(path, layout.DATASET_FILE))
+            commits = storage.match_pattern(storage.join(path, DATASET_FILE))
             found = sorted(commit.rpartition("/")[0] for commit in commits)
         roots += found
-    return {root: datasets.read_dataset(root) for root in dict.fromkeys(roots)}
-
-
-def _list_patterns(split: str, commits: Mapping[str, datasets.Dataset]) -> list[str]:
-    patterns = []
-    for root, dataset in commits.items():
-        found = dataset.splits.get(split)
-        if found and found.records:
-            patterns.append(f"{storage.join(root, layout.split_folder(split))}/*")
-    if not patterns:
-        raise DataError(
-            f"There is no record of the {split} split in {', '.join(commits)}.",
-            "Give the split in the source, or shares with convert --split-ratios.",
-        )
-    return patterns
+    return list(dict.fromkeys(roots))
 
 
 def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:

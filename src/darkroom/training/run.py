@@ -13,11 +13,10 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.dataset import commit as datasets
-from darkroom.dataset import labels as label_maps
-from darkroom.dataset import layout
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.pipeline import make_train_dataset
+from darkroom.input.api import input_fn
+from darkroom.input.commits import Commits, check_commits
+from darkroom.input.reading import list_files
 from darkroom.input.source import ImageSource
 from darkroom.options.input import InputOptions
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOptions
@@ -31,6 +30,7 @@ from darkroom.training.data import (
     explain_damage,
     make_evaluation_part,
     open_split,
+    read_labels,
     use_cache_folder,
 )
 from darkroom.training.export import export_model
@@ -73,15 +73,18 @@ def run_fn(fn_args: Any) -> None:
     """
     config = _parse_custom_config(fn_args.custom_config)
     options = TrainingOptions.from_dict(config[CONFIG_KEY])
-    labels = read_example_labels([*fn_args.train_files, *fn_args.eval_files])
+    commits = check_commits(list_files([*fn_args.train_files, *fn_args.eval_files]))
+    labels = read_labels(commits)
     run_dir = fn_args.model_run_dir
     if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
         # TFX gives every execution a new folder; a run that goes on has to find the old one.
-        run_dir = storage.join(checkpoint_dir, _identify_run(config, fn_args))
+        run_dir = storage.join(checkpoint_dir, _identify_run(config, commits))
     trained = train(
         options,
-        train_files=fn_args.train_files,
-        eval_files=fn_args.eval_files,
+        # First, as TensorFlow must know of other workers before it reads a record.
+        make_placement(options.strategy),
+        training=open_split("train", fn_args.train_files, commits, verify=options.verify),
+        evaluation=open_split("eval", fn_args.eval_files, commits, verify=options.verify),
         num_classes=len(labels),
         run_dir=run_dir,
     )
@@ -98,9 +101,10 @@ def run_fn(fn_args: Any) -> None:
 
 def train(
     options: TrainingOptions,
+    placement: Placement,
     *,
-    train_files: str | Sequence[str] | ImageSource,
-    eval_files: str | Sequence[str] | ImageSource,
+    training: ImageSource,
+    evaluation: ImageSource,
     num_classes: int,
     run_dir: str,
 ) -> TrainedModel:
@@ -108,25 +112,23 @@ def train(
 
     Args:
         options: What is trained and how.
-        train_files: Paths or patterns of the train split's TFRecords, or where else its images come
-            from.
-        eval_files: The same of the eval split, used after each epoch: the one with the lowest
-            loss on it is the best.
+        placement: Where: what `make_placement` returned for `options.strategy`, before anything
+            was opened.
+        training: The images of the train split.
+        evaluation: Those of the eval split, used after each epoch: the one with the lowest loss on
+            them is the best.
         num_classes: C, the number of labels.
         run_dir: Gets checkpoints, TensorBoard's event files and `history.json`.
 
     Raises:
-        DataError: A split has no records, an image of a list cannot be decoded, there are fewer
-            than two labels, or no epoch has a finite loss on the eval split.
+        DataError: An image of a list cannot be decoded, there are fewer than two labels, or no
+            epoch has a finite loss on the eval split.
         OutputError: `run_dir` holds the checkpoint of another training.
         UsageError: The model cannot be built.
     """
     if num_classes < 2:
         raise DataError(f"The label map has {num_classes} labels, expected at least 2.")
-    placement = make_placement(options.strategy)
     input_options = dataclasses.replace(options.input_options, num_classes=num_classes)
-    training = open_split("train", train_files, verify=options.verify)
-    evaluation = open_split("eval", eval_files, verify=options.verify)
     num_steps = placement.count_steps(training.count_images(), options.batch_size)
     with use_precision(options.precision):
         with placement.strategy.scope():
@@ -161,26 +163,17 @@ def train(
     return TrainedModel(model, run.best_epoch, run.history, verdict)
 
 
-def read_example_labels(file_patterns: Sequence[str]) -> list[str]:
+def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
     """Reads the label map at the root of the Examples artifacts, and checks their shards.
 
     Args:
-        file_patterns: Patterns like `ROOT/Split-train/*`.
+        file_patterns: Paths or patterns like `ROOT/Split-train/*`.
 
     Raises:
-        DataError: A root is no finished dataset of darkroom's, two label maps differ, or the label
-            map or shards are damaged.
+        DataError: No file matches, a root is not a finished dataset of darkroom's, two label maps
+            differ, or the label map or shards are damaged.
     """
-    roots = list(dict.fromkeys(pattern.rsplit("/", 2)[0] for pattern in file_patterns))
-    maps = {root: _read_root_labels(root) for root in roots}
-    first = roots[0]
-    for root in roots[1:]:
-        if maps[root] != maps[first]:
-            raise DataError(
-                f"The label maps of {first} and {root} differ.",
-                "Convert both with one label map.",
-            )
-    return maps[first]
+    return read_labels(check_commits(list_files(file_patterns)))
 
 
 @dataclass(frozen=True)
@@ -194,7 +187,9 @@ class _Data:
     meter: InputMeter
 
     def make_training(self, epoch: int, step: int) -> Any:
-        batches = make_train_dataset(self.training, self.options, epoch=epoch, skip_batches=step)
+        batches = input_fn(
+            self.training, self.options, training=True, epoch=epoch, skip_batches=step
+        )
         batches = self.meter.watch(batches)
         return self.placement.distribute(batches, self.options.batch_size)
 
@@ -259,29 +254,9 @@ def _explain_lost_workers(placement: Placement) -> Iterator[None]:
         ) from error
 
 
-def _read_root_labels(root: str) -> list[str]:
-    dataset = datasets.find_dataset(root)
-    if dataset is None:
-        raise DataError(
-            f"There is no {layout.DATASET_FILE} in {root}.",
-            "darkroom's Trainer needs Examples that darkroom made; for others, write a run_fn "
-            "with darkroom.input.input_fn.",
-        )
-    datasets.check_files(root, dataset)
-    path = storage.join(root, layout.LABELS_FILE)
-    labels = label_maps.read_labels(path)
-    if labels != list(dataset.labels):
-        raise DataError(
-            f"{path} is damaged: it differs from the label map of {layout.DATASET_FILE}.",
-            "See all that is wrong with: darkroom verify.",
-        )
-    return labels
-
-
-def _identify_run(config: Mapping[str, Any], fn_args: Any) -> str:
+def _identify_run(config: Mapping[str, Any], commits: Commits) -> str:
     """Returns a name that two executions share when they train the same on the same data."""
-    roots = {pattern.rsplit("/", 2)[0] for pattern in [*fn_args.train_files, *fn_args.eval_files]}
-    data = [datasets.read_dataset(root).fingerprint for root in sorted(roots)]
+    data = [dataset.fingerprint for _, dataset in sorted(commits.items()) if dataset]
     text = json.dumps([dict(config), data], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

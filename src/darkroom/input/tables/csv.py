@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from darkroom.input.records import list_files
+from darkroom.input.reading import list_files
 from darkroom.input.tables.csv_table import CsvOptions, Table, find_problem, read_table
 
 # With 512 the call of Python that each block costs took as long as all the rest.

@@ -1,0 +1,111 @@
+"""The datasets that TFRecord files belong to, and what their commits say about the files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from darkroom.audit.verify import check_hashes
+from darkroom.dataset.commit import Dataset, Shard, check_files, find_dataset
+from darkroom.dataset.layout import DATASET_FILE
+from darkroom.errors import DataError
+from darkroom.options.image import RAW_ENCODING
+
+# The commits of datasets by their folders; None for Examples that another tool wrote.
+Commits = Mapping[str, Dataset | None]
+NO_COMMITS: Commits = MappingProxyType({})
+
+
+def check_commits(
+    files: Sequence[str], verify: bool = False, checked: Commits = NO_COMMITS
+) -> Commits:
+    """Checks the datasets that files belong to, where darkroom made them.
+
+    Args:
+        files: Paths of TFRecord files.
+        verify: Read them and check their SHA-256.
+        checked: Commits of datasets that were checked before, and are not read again.
+
+    Returns:
+        The commits of these files' datasets.
+
+    Raises:
+        DataError: A dataset was never finished or is damaged, or there is nothing to verify by.
+    """
+    names = _group_by_folder(files)
+    commits = _pick_commits(names, checked)
+    for folder, dataset in commits.items():
+        if dataset is None:
+            if verify:
+                raise DataError(
+                    f"{folder} cannot be verified: it has no {DATASET_FILE}.",
+                    "Only what darkroom made has one; read the rest without verify.",
+                )
+            continue
+        if folder not in checked:
+            check_files(folder, dataset)
+        if verify:
+            check_hashes(folder, dataset, names[folder])
+    return commits
+
+
+def read_commits(files: Sequence[str]) -> Commits:
+    """Reads the commits of the datasets that files belong to, and checks nothing else.
+
+    Raises:
+        DataError: A dataset was never finished, or its commit is damaged.
+    """
+    return _pick_commits(_group_by_folder(files))
+
+
+def find_shards(files: Sequence[str], commits: Commits) -> dict[str, tuple[Shard, Sequence[str]]]:
+    """Returns by file what commits say, where they do: the shard, and its records' features."""
+    known: dict[tuple[str, str], tuple[Shard, Sequence[str]]] = {}
+    for folder, dataset in commits.items():
+        if dataset is not None:
+            for split in dataset.splits.values():
+                known |= {(folder, s.file): (s, tuple(dataset.features)) for s in split.shards}
+    return {file: known[place] for file in files if (place := _split_path(file)) in known}
+
+
+def stores_pixels(files: Sequence[str], commits: Commits) -> bool:
+    """Tells whether the datasets of files store pixels instead of encoded images.
+
+    Raises:
+        DataError: Some do and others do not.
+    """
+    found = _pick_commits(_group_by_folder(files), commits)
+    raw = [
+        folder
+        for folder, dataset in found.items()
+        if dataset and dataset.options.get("encoding") == RAW_ENCODING
+    ]
+    if raw and len(raw) < len(found):
+        other = next(folder for folder in found if folder not in raw)
+        raise DataError(
+            f"{raw[0]} stores raw pixels, {other} does not.",
+            "Read them one after the other, or convert them with the same --encoding.",
+        )
+    return bool(raw)
+
+
+def _pick_commits(folders: Iterable[str], known: Commits = NO_COMMITS) -> Commits:
+    return {
+        folder: known[folder] if folder in known else find_dataset(folder) for folder in folders
+    }
+
+
+def _group_by_folder(files: Sequence[str]) -> dict[str, list[str]]:
+    """Returns the folders of the datasets of files, each with the files' paths below it."""
+    names: dict[str, list[str]] = {}
+    for folder, name in map(_split_path, files):
+        names.setdefault(folder, []).append(name)
+    return names
+
+
+def _split_path(file: str) -> tuple[str, str]:
+    """Returns the folder of the dataset that a shard is in, and the shard's path below it."""
+    folder, name = os.path.split(file)
+    root, split = os.path.split(folder)
+    return root or ".", f"{split}/{name}"
