@@ -13,7 +13,7 @@ import tensorflow as tf
 from darkroom.cli.commands import main
 from darkroom.profiling.meter import InputTiming
 from darkroom.profiling.stages import measure_stages
-from darkroom.profiling.verdict import STAGES, StageCosts, StoredForm
+from darkroom.profiling.verdict import STAGES, StoredForm
 from darkroom.training.job import TrainingResult, format_result
 
 pytestmark = pytest.mark.tensorflow
@@ -190,9 +190,12 @@ def images(helpers, tmp_path):
 def test_other_forms_are_measured_for_a_training_that_waits(images, tmp_path, monkeypatch, share):
     measured = []
 
-    def wait_for_decoding(*arguments):
-        seconds = {} if share == 0.5 else measure_stages(*arguments).seconds
-        return StageCosts({**dict.fromkeys(STAGES, 1e-4), **seconds, "decode": 1.0})
+    def wait_for_decoding(source, options):
+        def run_once(runs):
+            assert all(run() >= 0 for run in runs.values())
+            return {**dict.fromkeys(runs, 200.0), "read": 1.0, "parse": 2.0}
+
+        return measure_stages(source, options, measure=run_once)
 
     def measure(*_arguments):
         measured.append(StoredForm("store pixels (--encoding raw)", 0.25))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,9 +51,13 @@ class InputMeter:
     The clock is read by graph operations, before a batch is asked for and when it is there, which
     takes half a millisecond of a slow core a batch. Where somebody else takes batches ahead of the
     training, as MirroredStrategy does for its devices, that one's waiting is measured.
+
+    Args:
+        clock: Returns seconds, float64 [], by a graph operation.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], tf.Tensor] = tf.timestamp) -> None:
+        self._clock = clock
         with tf.device("/CPU:0"):
             # First and last moment, seconds waited, batches, images.
             self._state = tf.Variable(tf.zeros(5, tf.float64), trainable=False)
@@ -65,10 +70,10 @@ class InputMeter:
         """
 
         def ask(_: tf.Tensor) -> tf.Tensor:
-            return tf.timestamp()
+            return self._clock()
 
         def note(asked: tf.Tensor, batch: tuple[Any, ...]) -> tuple[Any, ...]:
-            now, state = tf.timestamp(), self._state.read_value()
+            now, state = self._clock(), self._state.read_value()
             is_first = tf.equal(state[0], 0)
             more = tf.stack((now - asked, 1.0, tf.cast(tf.shape(batch[0])[0], tf.float64)))
             first = tf.where(is_first, now, state[0])

@@ -18,9 +18,24 @@ from darkroom.profiling.verdict import StageCosts
 _SAMPLED_IMAGES = 1024
 _ROUNDS = 3
 
+# From functions that return seconds, by name, to the seconds that count for each.
+Measure = Callable[[Mapping[str, Callable[[], float]]], dict[str, float]]
+
+
+def time_in_turn(runs: Mapping[str, Callable[[], float]]) -> dict[str, float]:
+    """Runs each in turn, so that what else the machine does meets all; returns their fastest."""
+    fastest = dict.fromkeys(runs, math.inf)
+    for _ in range(_ROUNDS):
+        for name, run in runs.items():
+            fastest[name] = min(fastest[name], run())
+    return fastest
+
 
 def measure_stages(
-    source: ImageSource, options: InputOptions, num_images: int = _SAMPLED_IMAGES
+    source: ImageSource,
+    options: InputOptions,
+    num_images: int = _SAMPLED_IMAGES,
+    measure: Measure = time_in_turn,
 ) -> StageCosts:
     """Runs pipelines that end after each stage, on the first images of an epoch, in turn.
 
@@ -31,25 +46,17 @@ def measure_stages(
         source: Where images come from.
         options: How they become batches.
         num_images: Images to measure with; fewer when there are fewer.
+        measure: Runs the pipelines.
     """
     options = dataclasses.replace(options, shard=(0, 1), repeat=1)
     count = min(num_images, source.count_images())
     ends = _make_ends(source, options, count)
-    fastest = time_in_turn({name: partial(_time_all, end) for name, end in ends.items()})
+    fastest = measure({name: partial(_time_all, end) for name, end in ends.items()})
     costs, before = {}, 0.0
     for name, seconds in fastest.items():
         until = seconds / count
         costs[name], before = max(0.0, until - before), max(until, before)
     return StageCosts(costs)
-
-
-def time_in_turn(runs: Mapping[str, Callable[[], float]]) -> dict[str, float]:
-    """Runs each in turn, so that what else the machine does meets all; returns their fastest."""
-    fastest = dict.fromkeys(runs, math.inf)
-    for _ in range(_ROUNDS):
-        for name, run in runs.items():
-            fastest[name] = min(fastest[name], run())
-    return fastest
 
 
 def _time_all(elements: tf.data.Dataset) -> float:

@@ -21,7 +21,7 @@ from darkroom.input.pipeline import make_train_dataset, map_images
 from darkroom.input.records import RecordSource
 from darkroom.input.source import EpochOrder, ImageSource
 from darkroom.options.input import NO_CACHE, InputOptions, choose_short_side
-from darkroom.profiling.stages import time_in_turn
+from darkroom.profiling.stages import Measure, time_in_turn
 from darkroom.profiling.verdict import StoredForm
 from darkroom.runtime import progress
 
@@ -32,19 +32,22 @@ _MIN_BATCHES, _MIN_PASSES = 12, 4
 _AS_IT_IS = ""
 
 
-def measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredForm, ...]:
+def measure_forms(
+    source: ImageSource, options: InputOptions, measure: Measure = time_in_turn
+) -> tuple[StoredForm, ...]:
     """Converts the first images of an epoch into other forms, and reads each in turn.
 
     Args:
         source: Where images come from; those that are stored as pixels have no other form.
         options: How they become batches.
+        measure: Runs an epoch of each form.
 
     Returns:
         The forms, those that take less room first, each with the share of time that it leaves; none
         where they could not be measured, with a note that says why.
     """
     try:
-        return _measure_forms(source, options)
+        return _measure_forms(source, options, measure)
     except (DarkroomError, OSError, RuntimeError, tf.errors.OpError) as error:
         # A training that is done must not fail for want of advice.
         said = error.message if isinstance(error, tf.errors.OpError) else convert_error(error)
@@ -52,7 +55,9 @@ def measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredFor
         return ()
 
 
-def _measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredForm, ...]:
+def _measure_forms(
+    source: ImageSource, options: InputOptions, measure: Measure
+) -> tuple[StoredForm, ...]:
     options = dataclasses.replace(options, shard=(0, 1), repeat=1, cache=NO_CACHE, service=None)
     with (
         progress.step("Other forms of storage"),
@@ -89,7 +94,7 @@ def _measure_forms(source: ImageSource, options: InputOptions) -> tuple[StoredFo
             sources[f"store at {short_side} px ({smaller_flag})"] = store(**smaller)
             flags = f"{smaller_flag} {flags}"
         sources[f"store pixels ({flags})"] = store(**smaller, encoding="raw")
-        fastest = time_in_turn(
+        fastest = measure(
             {name: partial(_time_epoch, each, options) for name, each in sources.items()}
         )
     whole = fastest.pop(_AS_IT_IS)
