@@ -1,13 +1,13 @@
-"""Credentials must not land in a compiled pipeline: specs, properties and logs are shown to many.
+"""Keeps credentials out of compiled pipelines: many people see specs, properties and logs.
 
-`KINDS` is the published list of what is looked for; `docs/reference/credentials.md` shows it. Each
-pattern needs a mark that only a credential has. A hash, a UUID or a digest has none, nor has a bare
-secret of 40 characters without its name: no list can tell that one, so environment variables are
-also judged by their names.
+`KINDS` is the published list of patterns; `docs/reference/credentials.md` shows it. Each pattern needs a mark
+that only a credential has. A hash, a UUID or a digest has none. Neither has a bare secret of 40
+characters without its name, so environment variables are also judged by their names.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,41 +67,41 @@ KINDS: Mapping[str, re.Pattern[str]] = {
 _SECRET_NAME = re.compile(
     r"(?i)(?:password|passwd|secret|token|api_?key|access_?key|private_?key|credential)"
 )
-# Names that look like a credential's and hold none: where one lies, or what it is called.
+# Names that look like a credential's but only say where it is, or what it is called.
 _HARMLESS_NAME = re.compile(r"(?i)_(?:file|path|name|uri|url|endpoint)$")
 
 _HINT = (
-    "Specs, properties and logs are shown to many. Give it by secret_env on Kubeflow, by the "
+    "Many people see specs, properties and logs. Give it by secret_env on Kubeflow, by the "
     "service account on Vertex, or by the environment where you submit."
 )
 
 
 def find_credential(text: str) -> str | None:
-    """Returns the kind of the credential that a text holds, percent-encoded or not, or None."""
+    """Returns the kind of the credential in a text, percent-encoded or not; None without one."""
     texts = {text, urllib.parse.unquote(text)}
     return next((kind for kind, p in KINDS.items() if any(map(p.search, texts))), None)
 
 
 def check_credentials(values: Mapping[str, Any]) -> None:
-    """Checks that no value holds a credential.
+    """Checks that no value contains a credential.
 
     Args:
-        values: Values by the name of their parameter; they may be nested.
+        values: Values by the name of their option; they may be nested.
 
     Raises:
-        UsageError: One does. The message names the parameter, never the value.
+        UsageError: A value does. The message names the option, never the value.
     """
     for name, value in values.items():
         for place, text in (("The name of an option", name), *_walk(name, value)):
             if kind := find_credential(text):
-                raise UsageError(f"{place} holds what looks like a credential: {kind}.", _HINT)
+                raise UsageError(f"{place} contains what looks like a credential: {kind}.", _HINT)
 
 
 def check_environment(name: str, variables: Mapping[str, str]) -> None:
-    """Checks that no environment variable is one that carries a credential.
+    """Checks that no environment variable has the name of a credential.
 
     Raises:
-        UsageError: One is, by its name.
+        UsageError: A variable has.
     """
     for variable in variables:
         if _SECRET_NAME.search(variable) and not _HARMLESS_NAME.search(variable):
@@ -109,14 +109,17 @@ def check_environment(name: str, variables: Mapping[str, str]) -> None:
 
 
 def _walk(place: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yields all text inside a value, with the place where it stands."""
+    """Yields all text inside a value, with its place."""
     if isinstance(value, str):
         yield place, value
     elif isinstance(value, Mapping):
         for key, each in value.items():
-            # A key may itself be the credential, so it is looked at before it names a place.
+            # A key may itself be the credential, so it is checked before it names a place.
             yield f"A key of {place}", str(key)
             yield from _walk(f"{place}.{key}", each)
+    elif dataclasses.is_dataclass(value):
+        for each in dataclasses.fields(value):
+            yield from _walk(f"{place}.{each.name}", getattr(value, each.name))
     elif isinstance(value, Sequence):
         for number, each in enumerate(value):
             yield from _walk(f"{place}[{number}]", each)

@@ -32,23 +32,33 @@ ACCURACY = "SparseCategoricalAccuracy"
 CONFUSIONS = "MultiClassConfusionMatrixAtThresholds"
 
 
-def create_pipeline(config: PipelineConfig, labels: Sequence[str] | None = None) -> Pipeline:
-    """Returns the pipeline of a configuration; reads and writes nothing.
+def create_pipeline(
+    config: PipelineConfig,
+    labels: Sequence[str] | None = None,
+    *,
+    beam_args: Sequence[str] | None = None,
+    push_dir: str | None = None,
+) -> Pipeline:
+    """Returns the pipeline of a configuration; reads the label map, and writes nothing.
 
     Args:
         config: What the pipeline is to do.
         labels: The label map itself, for runs that cannot see its file; when None, each run reads
             the file.
+        beam_args: Arguments of Beam in a cluster; `config.beam_args` when None.
+        push_dir: Folder of the pushed models, "" for the artifact alone; `config.push_dir` when
+            None.
     """
+    manifest = config.manifest
     manifest_gen = ManifestGen(
         config.data,
-        schema=config.manifest.schema,
+        schema=manifest.schema,
         labels=config.label_map if labels is None else labels,
-        split_ratios=config.manifest.split_ratios,
+        split_ratios=manifest.split_ratios,
         seed=config.seed,
         encoding=config.source_encoding,
         allowed_roots=config.allowed_roots,
-        exclude=config.manifest.exclude,
+        exclude=manifest.exclude,
         source_fingerprint=config.source_fingerprint,
     )
     image_to_tfrecord = ImageToTFRecord(
@@ -87,7 +97,9 @@ def create_pipeline(config: PipelineConfig, labels: Sequence[str] | None = None)
         model=trainer.outputs["model"],
         model_blessing=evaluator.outputs["blessing"],
         push_destination=pusher_pb2.PushDestination(
-            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=config.push_dir)
+            filesystem=pusher_pb2.PushDestination.Filesystem(
+                base_directory=config.push_dir if push_dir is None else push_dir
+            )
         ),
     )
     return Pipeline(
@@ -106,7 +118,7 @@ def create_pipeline(config: PipelineConfig, labels: Sequence[str] | None = None)
         ],
         enable_cache=config.cache,
         metadata_connection_config=make_connection_config(config.root),
-        beam_pipeline_args=list(config.beam_args),
+        beam_pipeline_args=list(config.beam_args if beam_args is None else beam_args),
     )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import json
-
 from darkroom.options.targets import VERTEX
-from darkroom.pipelines.compilation.spec import compile_pipeline
+from darkroom.pipelines.compilation.checks import check_config
+from darkroom.pipelines.compilation.files import format_documents
+from darkroom.pipelines.compilation.spec import make_documents
 from darkroom.pipelines.config import PipelineConfig
 
 
 def format_for_vertex(config: PipelineConfig) -> str:
-    """Returns the text of a file that `aiplatform.PipelineJob` takes; see `compile_pipeline`."""
-    return json.dumps(compile_pipeline(config, VERTEX), indent=1, sort_keys=True) + "\n"
+    """Returns the text of a file that `aiplatform.PipelineJob` takes.
+
+    Raises:
+        UsageError: A value is wrong; see `compile_pipeline`.
+    """
+    check_config(config, VERTEX)
+    return format_documents(make_documents(config, VERTEX), VERTEX)

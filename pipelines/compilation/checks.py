@@ -1,4 +1,9 @@
-"""What can be told about a compilation before TFX is loaded, which takes seconds."""
+"""Checks a configuration for a target before TFX is loaded, which takes seconds.
+
+Each front door checks once: what comes by name with `merge_checked_options` and then
+`check_for_target`, a configuration made in Python with `check_config`. Everything behind the doors
+relies on it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from typing import Any
 from darkroom.errors import UsageError
 from darkroom.options.targets import TARGETS, VERTEX
 from darkroom.pipelines.compilation.places import check_places
-from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.config import PipelineConfig, merge_options
 from darkroom.pipelines.credentials import check_credentials, check_environment
 
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[\w.-]+)?(@sha256:\w+)?")
@@ -19,16 +24,42 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CLAIM = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 
-def check_config(config: PipelineConfig, target: str) -> None:
-    """Checks what can be told before anything is compiled.
+def merge_checked_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns options by name, with those of the file that `config` names; the given ones win.
+
+    Args:
+        values: Options without credentials; see `check_credentials`.
 
     Raises:
-        UsageError: A value cannot work on the target, or holds a credential.
+        UsageError: The file is not TOML, or has an option with a credential.
+        OSError: The file cannot be read.
     """
-    # First of all: a message of another check may show a value.
-    values = {each.name: getattr(config, each.name) for each in dataclasses.fields(config)}
-    values["resources"] = {k: dataclasses.asdict(v) for k, v in config.resources.items()}
-    check_credentials({**values, "label_map": [config.label_map, *(config.manifest.labels or ())]})
+    merged = merge_options(values)
+    check_credentials({name: value for name, value in merged.items() if name not in values})
+    return merged
+
+
+def check_config(config: PipelineConfig, target: str) -> None:
+    """Checks a configuration that was made in Python; see `check_for_target`.
+
+    Raises:
+        UsageError: A value cannot work on the target, or contains a credential.
+    """
+    # First of all, because the message of another check may show a value.
+    check_credentials(
+        {each.name: getattr(config, each.name) for each in dataclasses.fields(config)}
+    )
+    check_for_target(config, target)
+
+
+def check_for_target(config: PipelineConfig, target: str) -> None:
+    """Checks a configuration made of options that were searched for credentials.
+
+    Raises:
+        UsageError: A value cannot work on the target, or the label map contains a credential.
+    """
+    labels = config.manifest.labels or ()
+    check_credentials({f"label_map, line {n}": label for n, label in enumerate(labels, start=1)})
     check_environment("env", config.env)
     if target not in TARGETS:
         raise UsageError(f"There is no target {target!r}.", f"Targets: {', '.join(TARGETS)}.")
@@ -40,30 +71,27 @@ def check_config(config: PipelineConfig, target: str) -> None:
     for name in ("secret_env", "volumes"):
         if target == VERTEX and getattr(config, name):
             raise UsageError(
-                f"{name} is for Kubernetes; Vertex has no such thing.",
-                "Leave it out: there the service account opens stores, and /gcs/BUCKET is mounted.",
+                f"{name} is for Kubernetes, and Vertex has no equivalent.",
+                "Leave it out: on Vertex the service account opens stores, and /gcs/BUCKET is "
+                "mounted.",
             )
     make_secrets(config.secret_env)
-    _check_variables(config)
-    _check_volumes(config.volumes)
-    check_places(config, target)
-
-
-def _check_variables(config: PipelineConfig) -> None:
     for name in ("env", "secret_env"):
         for variable in getattr(config, name):
             if not _VARIABLE.fullmatch(variable):
                 raise UsageError(
-                    f"{name} holds {variable!r}, which is no name of an environment variable.",
+                    f"{name} has {variable!r}, which is not a name of an environment variable.",
                     "Use letters, digits and underscores.",
                 )
     if twice := sorted(config.env.keys() & config.secret_env.keys()):
-        raise UsageError(f"{twice[0]} stands in env and in secret_env.", "Leave one of them out.")
+        raise UsageError(f"{twice[0]} is in env and in secret_env.", "Leave one of them out.")
+    _check_volumes(config.volumes)
+    check_places(config, target)
 
 
 def _check_volumes(volumes: Mapping[str, str]) -> None:
     for folder, claim in volumes.items():
-        # Below / lies what belongs to the image, and with it everything would count as mounted.
+        # The image's own files are below /, and with it every path would count as mounted.
         if not folder.startswith("/") or not posixpath.normpath(folder).strip("/"):
             raise UsageError(
                 f"volumes mounts {folder!r}, expected an absolute path of a folder other than /.",
@@ -71,18 +99,18 @@ def _check_volumes(volumes: Mapping[str, str]) -> None:
             )
         if not _CLAIM.fullmatch(claim):
             raise UsageError(
-                f"volumes.{folder} is {claim!r}, which is no name of a claim.",
+                f"volumes.{folder} is {claim!r}, which is not a name of a claim.",
                 "Give the name of a PersistentVolumeClaim, as `kubectl get pvc` shows it.",
             )
 
-    # Kubernetes' pods name a volume once, and Kubeflow's driver names it after the claim.
+    # A pod of Kubernetes names a volume once, and Kubeflow's driver names it after the claim.
     folders: dict[str, list[str]] = {}
     for folder, claim in sorted(volumes.items()):
         folders.setdefault(claim, []).append(folder)
     for claim, places in folders.items():
         if len(places) > 1:
             raise UsageError(
-                f"volumes mounts {claim} at {' and '.join(places)}, which no pod can.",
+                f"volumes mounts {claim} at {' and '.join(places)}, which a pod cannot do.",
                 "Mount a claim once, and name files below its folder.",
             )
 
@@ -97,7 +125,7 @@ def make_secrets(secret_env: Mapping[str, str]) -> list[dict[str, Any]]:
     for variable, place in sorted(secret_env.items()):
         secret, slash, key = place.partition("/")
         if not (secret and slash and key) or "/" in key:
-            # The text may be the credential itself, so it is not shown.
+            # The text may be the credential itself, so the message does not show it.
             raise UsageError(
                 f"secret_env.{variable} does not name a key of a Secret.",
                 'Write it as in AWS_ACCESS_KEY_ID = "mlpipeline-minio-artifact/accesskey".',

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import yaml
 
 from darkroom import storage
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
-from darkroom.pipelines.compilation.checks import check_config
-from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
+from darkroom.pipelines.compilation.checks import check_for_target, merge_checked_options
+from darkroom.pipelines.config import make_config
 from darkroom.pipelines.credentials import check_credentials
 
-# Kubeflow's and Vertex's clients tell the form by the ending.
+# Kubeflow's and Vertex's clients tell the format by the ending.
 _ENDINGS = {KUBEFLOW: (".yaml", ".yml"), VERTEX: (".json",)}
+# A line of JSON that ends with a number like 1e-05.
+_EXPONENT = re.compile(r"(?m)^( *(?:\"\w+\": )?-?\d+)(e[+-]\d+,?)$")
 
 
 def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
@@ -37,11 +42,13 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     values = dict(values)
     target, output = values.pop("target"), values.pop("output")
     # Unlike `darkroom run` this leaves paths alone: they must mean the same in a container.
-    merged = merge_options(values)
-    check_credentials(merged)  # with what the file of options says
-    config = make_config(merged)
+    config = make_config(merge_checked_options(values))
     _check_output(output, target)
-    write_compiled(config, target, output)
+    check_for_target(config, target)
+    from darkroom.pipelines.compilation.spec import make_documents  # loads TFX, which takes seconds
+
+    documents = make_documents(config, target)
+    storage.write_bytes(output, format_documents(documents, target).encode())
     if as_json:
         print(json.dumps({"output": output, "target": target, "root": config.root}))
     else:
@@ -49,28 +56,24 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     return 0
 
 
-def write_compiled(config: PipelineConfig, target: str, path: str) -> None:
-    """Writes the file of a configuration for a target; it appears complete or not at all.
+def format_documents(documents: Sequence[Mapping[str, Any]], target: str) -> str:
+    """Returns the text of a compiled file: YAML for Kubeflow, JSON for Vertex.
 
-    Raises:
-        UsageError: A value is wrong; see `compile_pipeline`.
-        OSError: The file cannot be written.
+    Args:
+        documents: As `make_documents` returns them.
+        target: `kubeflow` or `vertex`.
     """
-    storage.write_bytes(path, format_compiled(config, target).encode())
-
-
-def format_compiled(config: PipelineConfig, target: str) -> str:
-    """Returns the text of the file of a configuration for a target.
-
-    Raises:
-        UsageError: A value is wrong; see `compile_pipeline`.
-    """
-    check_config(config, target)  # before the runners load TFX, which takes seconds
-    from darkroom.pipelines import kubeflow_runner, vertex_runner
-
-    if target == KUBEFLOW:
-        return kubeflow_runner.format_for_kubeflow(config)
-    return vertex_runner.format_for_vertex(config)
+    if target == VERTEX:
+        text = json.dumps(documents[0], indent=1, sort_keys=True) + "\n"
+        # Google's client reads the file as YAML, where 1e-05 is text and 1.0e-05 is a number.
+        return _EXPONENT.sub(r"\1.0\2", text)
+    spec = documents[0]
+    return (
+        "# PIPELINE DEFINITION\n"
+        f"# Name: {spec['pipelineInfo']['name']}\n"
+        f"# Compiled with {spec['sdkVersion']}.\n"
+        f"{yaml.safe_dump_all(documents, sort_keys=True, allow_unicode=True)}"
+    )
 
 
 def _check_output(path: str, target: str) -> None:
@@ -80,9 +83,9 @@ def _check_output(path: str, target: str) -> None:
             f"The output is {path!r}; for {target} its name must end in {' or '.join(endings)}.",
             f"Give -o pipeline{endings[0]}.",
         )
-    # Said here, and not seconds later with the name of a part that could not be written.
+    # Without this check, an error would come seconds later and name a temporary file.
     folder = os.path.dirname(storage.absolute(path))
     if not storage.is_remote(path) and not storage.is_folder(folder):
-        raise StorageError(f"The folder {folder} is not there.", "Make it, or change -o.")
+        raise StorageError(f"The folder {folder} does not exist.", "Make it, or change -o.")
     if not storage.is_remote(path) and storage.is_folder(path):
         raise StorageError(f"The output {path} is a folder.", "Give the name of a file with -o.")

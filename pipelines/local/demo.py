@@ -107,7 +107,7 @@ def _load_digits() -> tuple[Pixels, list[str]]:
     """Returns the digits: uint8 [1797, 8, 8] with ink as white, and their labels."""
     try:
         from sklearn.datasets import load_digits
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise build_missing_extra_error("The demo", "tfx") from error
     digits = load_digits()
     pixels = np.rint(digits.images * (255 / _MAX_VALUE)).astype(np.uint8)

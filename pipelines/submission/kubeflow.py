@@ -90,9 +90,6 @@ class KubeflowOptions:
             raise UsageError(f"--ca-file {self.ca_file} is no file.", "Give a PEM file.")
 
 
-OPTIONS = KubeflowOptions
-
-
 def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun:
     """Submits a run, with the pipeline spec in it, to an experiment of the name.
 

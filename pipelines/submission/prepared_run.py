@@ -1,12 +1,13 @@
-"""A compiled pipeline and what one run of it is told: what a client of a service submits."""
+"""What is submitted: a compiled pipeline with the parameters of one run."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any
 
 from darkroom.errors import UsageError
 
@@ -17,14 +18,14 @@ Scalar = str | int | float
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A compiled pipeline and what one run of it is told.
+    """A compiled pipeline with the parameters of one run.
 
     Attributes:
-        documents: As in the compiled file: the pipeline spec or Vertex's job spec, and what
-            Kubernetes is to know beside it.
+        documents: As in the compiled file: the pipeline spec, and the platform spec if there is
+            one, for Kubeflow; the job spec for Vertex.
         root: Folder of the artifacts; the one in the file when None.
         parameters: Run-time parameters by name; the others keep the values of the file.
-        notes: What will not come from the cache, and why.
+        notes: Tasks that cannot use the cache, and why.
     """
 
     documents: Sequence[Mapping[str, Any]]
@@ -36,12 +37,12 @@ class PreparedRun:
         """Checks that the pipeline takes the parameters.
 
         Raises:
-            UsageError: It is no pipeline, or does not take one of them.
+            UsageError: The documents are not a pipeline, or it does not take one of the parameters.
         """
         if unknown := sorted(set(self.parameters) - set(self.definitions)):
             raise UsageError(
                 f"The compiled pipeline takes no {unknown[0]!r} when it is submitted.",
-                f"It takes {', '.join(sorted(self.definitions))}; for the rest, compile anew.",
+                f"It takes {', '.join(sorted(self.definitions))}; for the rest, compile it again.",
             )
 
     @property
@@ -49,11 +50,11 @@ class PreparedRun:
         """The pipeline spec.
 
         Raises:
-            UsageError: There is none.
+            UsageError: The documents are not a pipeline.
         """
         spec = _find_spec(self.documents)
         if spec is None:
-            raise UsageError("This is no compiled pipeline.", _HINT)
+            raise UsageError("This is not a compiled pipeline.", _HINT)
         return spec
 
     @property
@@ -78,7 +79,7 @@ class PreparedRun:
         return {**defaults, **self.parameters}
 
     def read_inputs(self, task: str) -> dict[str, Scalar]:
-        """Returns what a task will be given besides artifacts, by the name that it has there."""
+        """Returns the input parameters of a task by the name that they have there."""
         found = {}
         for name, source in self.tasks[task].get("inputs", {}).get("parameters", {}).items():
             if parameter := source.get("componentInputParameter"):
@@ -95,7 +96,7 @@ class PreparedRun:
 
     @property
     def volumes(self) -> set[str]:
-        """Folders where volumes are mounted in its containers."""
+        """Folders where volumes are mounted in the containers."""
         kubernetes = self.documents[1]["platforms"]["kubernetes"] if self.documents[1:] else {}
         executors = kubernetes.get("deploymentSpec", {}).get("executors", {})
         mounts = [mount for each in executors.values() for mount in each.get("pvcMount", ())]
@@ -103,7 +104,7 @@ class PreparedRun:
 
     @property
     def is_cached(self) -> bool:
-        """Whether it was compiled to take anything from earlier runs."""
+        """Whether any task was compiled to use the cache."""
         return any(t.get("cachingOptions", {}).get("enableCache") for t in self.tasks.values())
 
     def cache_tasks(self, switches: Mapping[str, bool]) -> list[dict[str, Any]]:
@@ -115,55 +116,47 @@ class PreparedRun:
         return documents
 
     def write(self, path: str) -> None:
-        """Writes the documents for a client that reads a file."""
-        with open(path, "w", encoding="utf-8") as file:
-            # JSON is YAML, too.
-            file.write("\n---\n".join(json.dumps(document) for document in self.documents))
+        """Writes the documents for a client that reads a file, as YAML in ASCII."""
+        import yaml
+
+        # Not JSON: both clients read YAML, where a number like JSON's 1e-05 is text.
+        with open(path, "w", encoding="ascii") as file:
+            dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+            yaml.dump_all(self.documents, file, dumper)
 
 
 def _find_spec(documents: Sequence[Any]) -> Mapping[str, Any] | None:
+    """Returns the pipeline spec, if the parts that a submission reads are there."""
     first = documents[0] if documents else None
-    spec = first.get("pipelineSpec", first) if isinstance(first, Mapping) else None
-    return spec if _is_pipeline(spec) else None
-
-
-def _is_pipeline(spec: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Tells whether the parts of a pipeline spec are there that a submission reads."""
     try:
+        spec: Mapping[str, Any] = first.get("pipelineSpec", first)  # type: ignore[union-attr]
         tasks, executors = spec["root"]["dag"]["tasks"], spec["deploymentSpec"]["executors"]
-        parts = (spec["pipelineInfo"]["name"], *tasks.values(), *executors.values())
+        parts = (*tasks.values(), *executors.values())
+        is_named = isinstance(spec["pipelineInfo"]["name"], str)
     except (AttributeError, KeyError, TypeError):
-        return False
-    return isinstance(parts[0], str) and all(isinstance(part, Mapping) for part in parts[1:])
+        return None
+    return spec if is_named and all(isinstance(part, Mapping) for part in parts) else None
 
 
-def read_documents(path: str) -> list[Any]:
-    """Reads the documents of a compiled file.
-
-    Raises:
-        UsageError: It is none.
-        OSError: It cannot be read.
-    """
-    from darkroom import storage
-
-    try:
-        documents = parse_documents(storage.read_bytes(path).decode())
-    except ValueError:
-        documents = []
-    if _find_spec(documents) is None:
-        raise UsageError(f"{path} is no compiled pipeline.", _HINT)
-    return documents
-
-
-def parse_documents(text: str) -> list[Any]:
-    """Returns the documents of a compiled file's text, YAML or JSON.
+def read_documents(path: str) -> list[dict[str, Any]]:
+    """Reads the documents of a compiled file, YAML or JSON.
 
     Raises:
-        ValueError: It is neither.
+        UsageError: The file is not a compiled pipeline.
+        OSError: The file cannot be read.
     """
     import yaml
 
-    try:
-        return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except yaml.YAMLError as error:
-        raise ValueError("this is neither YAML nor JSON") from error
+    from darkroom import storage
+
+    documents: list[dict[str, Any]] = []
+    with contextlib.suppress(ValueError, yaml.YAMLError, RecursionError):
+        text = storage.read_bytes(path).decode()
+        try:
+            documents = [json.loads(text)]
+        except ValueError:
+            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+            documents = list(yaml.load_all(text, loader))
+    if _find_spec(documents) is None:
+        raise UsageError(f"{path} is not a compiled pipeline.", _HINT)
+    return documents

@@ -1,4 +1,4 @@
-"""A run on a service: where it is seen, how it goes, and how it ended."""
+"""What a service returns: a run with its page and its state."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MAX_FAILED_POLLS = 30
 
 @dataclass(frozen=True)
 class RunStatus:
-    """How a run goes.
+    """The state of a run.
 
     Attributes:
-        state: `PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, ... as the service says.
-        errors: What the service says of each failed task, by name.
+        state: `PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, ... as the service calls it.
+        errors: The service's message about each failed task, by name.
     """
 
     state: str
@@ -29,36 +29,36 @@ class RunStatus:
 
     @property
     def is_final(self) -> bool:
-        """Whether the run is at its end."""
+        """Whether the run has ended."""
         return self.state in _FINAL
 
 
 class SubmittedRun(Protocol):
-    """A run that a service has taken."""
+    """A run that a service accepted."""
 
     @property
     def id(self) -> str:
-        """The service's name for it."""
+        """The service's name for the run."""
 
     @property
     def url(self) -> str:
-        """Page that shows it."""
+        """Page that shows the run."""
 
     def read_status(self) -> RunStatus:
-        """Asks how it goes.
+        """Asks the service for the state of the run.
 
         Raises:
-            TransientStorageError: The service does not answer for now.
-            DarkroomError: It refuses to.
+            TransientStorageError: The service does not answer at the moment.
+            DarkroomError: The service refuses to answer.
         """
 
 
 def wait_for_end(run: SubmittedRun, poll_seconds: float = _POLL_SECONDS) -> RunStatus:
-    """Waits until a run is at its end.
+    """Waits until a run has ended.
 
     Raises:
-        TransientStorageError: The service has not answered for 30 times in a row.
-        DarkroomError: It refuses to.
+        TransientStorageError: The service did not answer 30 times in a row.
+        DarkroomError: The service refuses to answer.
     """
     num_failed = 0
     while True:

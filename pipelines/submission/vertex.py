@@ -12,8 +12,8 @@ from typing import Any
 
 import google.auth
 import google.auth.exceptions
+import google.cloud.aiplatform as aiplatform
 from google.api_core import exceptions
-from google.cloud import aiplatform
 
 from darkroom.errors import AccessError, TransientStorageError, UsageError
 from darkroom.pipelines.submission.prepared_run import PreparedRun
@@ -46,9 +46,6 @@ class VertexOptions:
     def __post_init__(self) -> None:
         """Takes labels as pairs, too."""
         object.__setattr__(self, "labels", dict(self.labels))
-
-
-OPTIONS = VertexOptions
 
 
 def submit(run: PreparedRun, options: VertexOptions) -> VertexRun:

@@ -148,9 +148,9 @@ def test_there_is_a_sample_of_every_kind():
 def test_the_message_names_the_parameter_and_never_the_value():
     secret = SAMPLES["GitHub token"]
     for values, place in [
-        ({"data": f"https://x/{secret}"}, "data holds"),
-        ({"beam_args": ("--runner=x", secret)}, "beam_args[1] holds"),
-        ({"env": {"A": secret}}, "env.A holds"),
+        ({"data": f"https://x/{secret}"}, "data contains"),
+        ({"beam_args": ("--runner=x", secret)}, "beam_args[1] contains"),
+        ({"env": {"A": secret}}, "env.A contains"),
         ({"resources": {"Trainer": {"node_selector": {secret: "x"}}}}, "A key of resources."),
     ]:
         with pytest.raises(UsageError) as error:
@@ -240,7 +240,7 @@ def test_no_command_shows_a_signed_url(
         assert main([*command.split(), "--target=kubeflow", f"--{option}={url}"]) == 2
         out, err = capsys.readouterr()
         place = option.replace("-", "_")
-        assert err.startswith(f"darkroom: {place} holds what looks like a credential: AWS pre-s")
+        assert err.startswith(f"darkroom: {place} contains what looks like a credential: AWS pre-s")
         assert "X-Amz" not in out + err
 
 
@@ -255,7 +255,7 @@ def test_a_label_map_is_looked_through_too(tmp_path: Path):
     path = tmp_path / "labels.txt"
     path.write_text("cat\n" + SAMPLES["AWS access key id"] + "\n")
     config = PipelineConfig(data="gs://b/a", root="gs://b/r", image="a", label_map=str(path))
-    with pytest.raises(UsageError, match=r"label_map\[2\] holds"):
+    with pytest.raises(UsageError, match="label_map, line 2 contains"):
         check_config(config, "kubeflow")
 
 

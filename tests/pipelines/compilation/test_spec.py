@@ -22,11 +22,13 @@ from darkroom.components import entrypoint
 from darkroom.components.parameters import PARAMETERS
 from darkroom.dataset.index import read_index
 from darkroom.errors import StorageError, UsageError
-from darkroom.pipelines.compilation import files, resources
-from darkroom.pipelines.compilation.files import format_compiled, run_compile
+from darkroom.pipelines.compilation import resources
+from darkroom.pipelines.compilation import spec as spec_module
+from darkroom.pipelines.compilation.files import run_compile
 from darkroom.pipelines.compilation.spec import compile_pipeline, make_platform_spec
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
 from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
+from darkroom.pipelines.vertex_runner import format_for_vertex
 
 from ..launcher import Launcher
 from ..spec_rules import find_violations
@@ -36,6 +38,7 @@ pytestmark = pytest.mark.tfx
 ROOT = Path(__file__).parents[3]
 GOLDEN = Path(__file__).parent / "golden"
 FILES = {"kubeflow": "kubeflow.yaml", "vertex": "vertex.json"}
+FORMATS = {"kubeflow": format_for_kubeflow, "vertex": format_for_vertex}
 IMAGE = "registry.example.com/ml/darkroom:1.0"
 
 
@@ -58,7 +61,7 @@ def _mask(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    return {target: format_compiled(_example(target), target) for target in FILES}
+    return {target: format_text(_example(target)) for target, format_text in FORMATS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +118,7 @@ def test_the_rules_find_what_breaks_them(specs: dict[str, dict[str, Any]]):
 def test_vertex_clients_build_a_job_from_both_files(target: str, tmp_path: Path):
     path = tmp_path / FILES[target]
     # Vertex's client reads one document, which is all there is without options of Kubernetes.
-    path.write_text(format_compiled(_config(), target))
+    path.write_text(FORMATS[target](_config()))
     job = aiplatform.PipelineJob(
         display_name="photos",
         template_path=str(path),
@@ -296,10 +299,10 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
         ("kubeflow", {"secret_env": {"A": "hunter2hunter2"}}, "secret_env.A does not name a key"),
         ("kubeflow", {"env": {"AWS_SECRET_ACCESS_KEY": "x"}}, "env.AWS_SECRET_ACCESS_KEY is"),
         ("kubeflow", {"secret_env": {"A": "b/c/d"}}, "secret_env.A does not name a key"),
-        ("kubeflow", {"secret_env": {"A": "b/c"}, "env": {"A": "d"}}, "A stands in env and in"),
-        ("kubeflow", {"env": {"A B": "x"}}, "env holds 'A B', which is no name"),
-        ("vertex", {"env": {"": "x"}}, "env holds '', which is no name"),
-        ("kubeflow", {"secret_env": {"1A": "b/c"}}, "secret_env holds '1A', which is no name"),
+        ("kubeflow", {"secret_env": {"A": "b/c"}, "env": {"A": "d"}}, "A is in env and in"),
+        ("kubeflow", {"env": {"A B": "x"}}, "env has 'A B', which is not a name"),
+        ("vertex", {"env": {"": "x"}}, "env has '', which is not a name"),
+        ("kubeflow", {"secret_env": {"1A": "b/c"}}, "secret_env has '1A', which is not a name"),
         ("kubeflow", {"volumes": {"photos": "photos"}}, "volumes mounts 'photos'"),
         ("kubeflow", {"volumes": {"/a": "photos", "/b": "photos"}}, "mounts photos at /a and /b"),
         ("kubeflow", {"volumes": {"": "photos"}, "data": "/a"}, "volumes mounts ''"),
@@ -370,7 +373,7 @@ def test_a_label_map_that_no_command_line_holds_is_told(tmp_path: Path):
 @pytest.mark.parametrize(
     ("output", "kind", "message"),
     [
-        ("missing/p.json", StorageError, "missing is not there"),
+        ("missing/p.json", StorageError, "missing does not exist"),
         ("folder.json", StorageError, "is a folder"),
         ("a\0.json", UsageError, "is not a path"),
         ("p.yaml", UsageError, r"must end in \.json"),
@@ -380,7 +383,7 @@ def test_a_place_where_nothing_can_be_written_is_told_at_once(
     tmp_path: Path, monkeypatch, output: str, kind: type[Exception], message: str
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(files, "write_compiled", pytest.fail)
+    monkeypatch.setattr(spec_module, "make_documents", pytest.fail)
     (tmp_path / "folder.json").mkdir()
     config = str(ROOT / "docs/examples/vertex.toml")
     with pytest.raises(kind, match=message):

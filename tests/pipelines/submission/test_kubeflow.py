@@ -368,5 +368,5 @@ def test_a_parameter_that_the_pipeline_does_not_take_is_told():
     ],
 )
 def test_what_is_no_pipeline_is_told(documents):
-    with pytest.raises(UsageError, match="no compiled pipeline"):
+    with pytest.raises(UsageError, match="is not a compiled pipeline"):
         PreparedRun(documents)

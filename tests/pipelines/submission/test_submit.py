@@ -17,11 +17,11 @@ from darkroom import __version__, storage
 from darkroom.cli import commands
 from darkroom.errors import AccessError, DataError, UsageError
 from darkroom.manifest import entries, fingerprint
-from darkroom.pipelines.compilation.files import write_compiled
 from darkroom.pipelines.config import PipelineConfig, make_config
+from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
 from darkroom.pipelines.submission import cache_states, submitted_run
-from darkroom.pipelines.submission import submit as submission
 from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
+from darkroom.pipelines.submission.submit import submit_pipeline
 
 from ..kubeflow_server import Server, serve
 from ..service_cache import ServiceCache, make_fingerprint
@@ -88,9 +88,13 @@ def values(volume: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def compiled(values: dict[str, Any], tmp_path: Path) -> str:
-    path = str(tmp_path / "pipeline.yaml")
-    write_compiled(make_config(values), "kubeflow", path)
-    return path
+    return _compile(make_config(values), tmp_path / "pipeline.yaml")
+
+
+def _compile(config: PipelineConfig, path: Path) -> str:
+    """Writes the compiled file of a configuration; returns its path."""
+    path.write_text(format_for_kubeflow(config))
+    return str(path)
 
 
 def _submit(server: Server, *arguments: str) -> dict[str, Any]:
@@ -100,6 +104,12 @@ def _submit(server: Server, *arguments: str) -> dict[str, Any]:
     assert code == 0
     [name] = set(server.runs) - before
     return server.runs[name]
+
+
+def _submit_values(server: Server, values: dict[str, Any], target: str = "kubeflow") -> None:
+    """Submits values that no command line can have."""
+    given = {"target": target, "wait": False, "host": server.url, **values}
+    assert submit_pipeline(given, as_json=False) == 0
 
 
 def _work(cache: ServiceCache, run: dict[str, Any]) -> set[str]:
@@ -124,7 +134,7 @@ def test_what_is_unchanged_is_reused_and_what_changed_is_not(server, volume, com
     again = _submit(server, *submit)
     assert again["runtime_config"]["pipeline_root"] == ROOT
     assert _work(cache, again) == set()
-    assert "What is unchanged is reused." in capsys.readouterr().out
+    assert "Unchanged tasks are reused." in capsys.readouterr().out
     [fingerprint] = [again["runtime_config"]["parameters"]["source_fingerprint"]]
     assert fingerprint.startswith(f"{__version__}-")
 
@@ -172,8 +182,7 @@ def test_a_source_that_is_not_seen_is_read_anew(server, volume, compiled, capsys
 
 def test_nothing_is_reused_when_that_is_asked_for(server, compiled, values, tmp_path, capsys):
     cache, everything = ServiceCache(), _list_tasks(compiled)
-    without = str(tmp_path / "without.yaml")
-    write_compiled(make_config({**values, "cache": False}), "kubeflow", without)
+    without = _compile(make_config({**values, "cache": False}), tmp_path / "without.yaml")
     for arguments in ([f"--pipeline={compiled}", "--no-cache"], [f"--pipeline={without}"]):
         for _ in range(2):
             run = _submit(server, *arguments, "--shared-paths")
@@ -238,12 +247,15 @@ def test_a_refusal_has_its_exit_code(server, compiled, status, code, capsys):
         (["--data="], "data is '', which no container can see"),
         (["--push-to=models", "--no-cache"], "push_to is 'models', which no container can see"),
         (["--root=runs/first"], "kubeflow cannot keep artifacts in"),
-        (["--data=s3://ann:geheim-geheim@b/images.csv"], "data holds what looks like a credential"),
+        (
+            ["--data=s3://ann:geheim-geheim@b/images.csv"],
+            "data contains what looks like a credential",
+        ),
         (["--push-to=models"], "push_to is 'models', which no container can see"),
         (["--data=/home/me/images.csv"], "data is '/home/me/images.csv', which no container"),
         (["--weights=s3://b/w.h5"], "weights is 's3://b/w.h5', which no container can see"),
         (["--root=file:///runs"], "root is 'file:///runs', which kubeflow cannot keep"),
-        (["--run-name=ya29.aaaaaaaaaaaaaaaaaaaaaaaaaa"], "run_name holds what looks like"),
+        (["--run-name=ya29.aaaaaaaaaaaaaaaaaaaaaaaaaa"], "run_name contains what looks like"),
     ],
 )
 def test_what_cannot_be_submitted_is_told_before_anyone_is_asked(
@@ -261,9 +273,10 @@ def test_what_cannot_be_submitted_is_told_before_anyone_is_asked(
 @pytest.mark.parametrize(
     ("name", "value"), [("epochs", 2.5), ("epochs", "many"), ("seed", True), ("model", 3)]
 )
-def test_a_parameter_of_another_kind_is_told(compiled, name: str, value: Any):
+def test_a_parameter_of_another_type_is_an_error(server, compiled, name: str, value: Any):
     with pytest.raises(UsageError, match=f"The parameter {name} is {value!r}, expected"):
-        submission.prepare_run({"pipeline": compiled, name: value}, "kubeflow")
+        _submit_values(server, {"pipeline": compiled, name: value})
+    assert server.requests == []
 
 
 def test_tries_that_fail_are_not_told_one_by_one(server, compiled, caplog):
@@ -272,9 +285,9 @@ def test_tries_that_fail_are_not_told_one_by_one(server, compiled, caplog):
     assert "Retrying" not in caplog.text
 
 
-def test_a_file_for_another_target_is_told(compiled):
+def test_a_file_for_another_target_is_an_error(server, compiled):
     with pytest.raises(UsageError, match="was not compiled for vertex"):
-        submission.prepare_run({"pipeline": compiled}, "vertex")
+        _submit_values(server, {"pipeline": compiled}, "vertex")
 
 
 @pytest.mark.parametrize(
@@ -287,41 +300,62 @@ def test_a_file_for_another_target_is_told(compiled):
         ("root = 5", "kubeflow cannot keep artifacts"),
     ],
 )
-def test_a_wrong_value_of_a_file_is_told(compiled, tmp_path, text, message):
+def test_a_wrong_value_in_a_file_is_an_error(server, compiled, tmp_path, text, message):
     (tmp_path / "run.toml").write_text(text)
     given = {"pipeline": compiled, "config": str(tmp_path / "run.toml")}
     with pytest.raises(UsageError) as error:
-        submission.prepare_run(given, "kubeflow")
+        _submit_values(server, given)
     assert message in str(error.value)
 
 
-def test_a_path_on_a_volume_of_the_compiled_file_is_taken(compiled, volume):
+def test_a_path_on_a_volume_of_the_compiled_file_is_accepted(server, compiled, volume):
     given = {"pipeline": compiled, "data": f"{volume}/others.csv", "cache": False}
-    run = submission.prepare_run({**given, "push_to": "", "weights": ""}, "kubeflow")
-    assert run.volumes == {str(volume)}
-    assert run.parameters == {"data": f"{volume}/others.csv", "push_to": "", "weights": ""}
+    _submit_values(server, {**given, "push_to": "", "weights": ""})
+    sent = server.runs["run-1"]["runtime_config"]["parameters"]
+    assert sent == {"data": f"{volume}/others.csv", "push_to": "", "weights": ""}
 
 
-def test_a_pipeline_of_somebody_else_is_told(compiled, tmp_path):
+def test_a_pipeline_that_darkroom_did_not_compile_is_an_error(server, compiled, tmp_path):
     [spec, _] = read_documents(compiled)
     del spec["root"]["dag"]["tasks"]["Evaluator"]
     (tmp_path / "p.yaml").write_text(json.dumps(spec))
-    with pytest.raises(UsageError, match="has no task Evaluator, so it is none of darkroom's"):
-        submission.prepare_run({"pipeline": str(tmp_path / "p.yaml")}, "kubeflow")
+    with pytest.raises(UsageError, match="has no task Evaluator, so darkroom did not compile it"):
+        _submit_values(server, {"pipeline": str(tmp_path / "p.yaml")})
 
 
-@pytest.mark.parametrize("text", ["a: [", "3", "", "\0", "root: {}", "root: {dag: {tasks: {}}}"])
-def test_a_file_that_is_no_pipeline_is_told(tmp_path, text):
+@pytest.mark.parametrize(
+    "text",
+    ["a: [", "3", "", "\0", "root: {}", "root: {dag: {tasks: {}}}", "[1", "[" * 100_000],
+    ids=lambda text: repr(text[:20]),
+)
+def test_a_file_that_is_not_a_pipeline_is_an_error(server, tmp_path, text):
     (tmp_path / "p.yaml").write_text(text)
-    with pytest.raises(UsageError, match="no compiled pipeline"):
-        submission.prepare_run({"pipeline": str(tmp_path / "p.yaml")}, "kubeflow")
+    with pytest.raises(UsageError, match="is not a compiled pipeline"):
+        _submit_values(server, {"pipeline": str(tmp_path / "p.yaml")})
 
 
-def test_a_client_that_is_not_installed_is_told(compiled, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "darkroom.pipelines.submission.kubeflow", None)
+def _hide(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    """Makes the client of Kubeflow load again, and `module` fail as one that does not exist."""
+    monkeypatch.delitem(sys.modules, "darkroom.pipelines.submission.kubeflow", raising=False)
+    monkeypatch.delattr("darkroom.pipelines.submission.kubeflow", raising=False)
+    monkeypatch.setitem(sys.modules, module, None)
+
+
+@pytest.mark.parametrize("module", ["kfp.client", "kfp_server_api"])
+def test_a_client_that_is_not_installed_is_a_missing_extra(compiled, monkeypatch, capsys, module):
+    _hide(monkeypatch, module)
     given = ["--target=kubeflow", "--host=http://x", f"--pipeline={compiled}"]
     assert commands.main(["submit", *given]) == 3
     assert "submit --target kubeflow needs the extra 'tfx'" in capsys.readouterr().err
+
+
+def test_a_module_of_ours_that_fails_to_import_is_a_defect(compiled, monkeypatch, capsys):
+    _hide(monkeypatch, "darkroom.runtime.text")
+    given = ["--target=kubeflow", "--host=http://x", f"--pipeline={compiled}"]
+    assert commands.main(["submit", *given]) == 70
+    error = capsys.readouterr().err
+    assert "darkroom.runtime.text" in error
+    assert "extra" not in error
 
 
 # Run in a process of its own: what is loaded stays loaded.
@@ -338,7 +372,7 @@ def test_what_can_be_told_without_tfx_is_told_before_it_is_loaded(compiled, tmp_
     submit = ["submit", "--target=kubeflow", "--host=http://x"]
     cases = {
         "none.yaml": [*submit, f"--pipeline={tmp_path}/none.yaml"],
-        "p.toml is no compiled pipeline": [*submit, f"--pipeline={tmp_path}/p.toml"],
+        "p.toml is not a compiled pipeline": [*submit, f"--pipeline={tmp_path}/p.toml"],
         "was not compiled for vertex": ["submit", "--target=vertex", f"--pipeline={compiled}"],
         "image is part of the compiled": [*submit, f"--pipeline={compiled}", "--image=a"],
         "num_shards is part of": [*submit, f"--pipeline={compiled}", "--num-shards=2"],
@@ -429,10 +463,8 @@ def test_a_source_that_cannot_be_used_is_an_error(run, volume):
 
 
 def test_a_server_of_s3_that_is_unknown_here_is_told(values, tmp_path, monkeypatch):
-    path = str(tmp_path / "endpoint.yaml")
     config = make_config({**values, "env": {"AWS_ENDPOINT_URL": "http://minio:9000"}})
-    write_compiled(config, "kubeflow", path)
-    run = PreparedRun(read_documents(path), ROOT)
+    run = PreparedRun(read_documents(_compile(config, tmp_path / "endpoint.yaml")), ROOT)
     assert "AWS_ENDPOINT_URL is not set here" in _pin(run).notes[0]
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:9000")
     assert _is_cached(_pin(run))
@@ -440,11 +472,8 @@ def test_a_server_of_s3_that_is_unknown_here_is_told(values, tmp_path, monkeypat
 
 def test_the_list_of_exclusions_counts(values, volume, tmp_path):
     (volume / "exclude.txt").write_text("a.png\n")
-    path = str(tmp_path / "exclude.yaml")
     config = dataclasses.replace(make_config(values), exclude=f"{volume}/exclude.txt")
-    assert isinstance(config, PipelineConfig)
-    write_compiled(config, "kubeflow", path)
-    run = PreparedRun(read_documents(path), ROOT)
+    run = PreparedRun(read_documents(_compile(config, tmp_path / "exclude.yaml")), ROOT)
     before = _pin(run).parameters["source_fingerprint"]
     (volume / "exclude.txt").write_text("b.png\n")
     assert _pin(run).parameters["source_fingerprint"] != before

@@ -18,12 +18,12 @@ from google.protobuf import json_format
 
 from darkroom.cli import commands
 from darkroom.errors import AccessError, DarkroomError, TransientStorageError, UsageError
-from darkroom.pipelines.compilation.files import write_compiled
 from darkroom.pipelines.config import make_config
 from darkroom.pipelines.submission import cache_states, submitted_run
 from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
 from darkroom.pipelines.submission.submitted_run import wait_for_end
 from darkroom.pipelines.submission.vertex import VertexOptions, build_job, submit
+from darkroom.pipelines.vertex_runner import format_for_vertex
 
 from ..service_cache import ServiceCache
 
@@ -43,10 +43,10 @@ NAME = "projects/1/locations/europe-west4/pipelineJobs/darkroom-1"
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = str(tmp_path_factory.mktemp("vertex") / "pipeline.json")
+    path = tmp_path_factory.mktemp("vertex") / "pipeline.json"
     values = {"data": "gs://bucket/images.csv", "root": ROOT, "image": "registry/darkroom:1"}
-    write_compiled(make_config(values), "vertex", path)
-    return path
+    path.write_text(format_for_vertex(make_config(values)))
+    return str(path)
 
 
 @pytest.fixture
@@ -239,3 +239,12 @@ def test_a_region_is_needed(compiled, capsys):
     command = ["submit", "--target=vertex", "--project=shop", f"--pipeline={compiled}"]
     assert commands.main(command) == 2
     assert "--target vertex needs --region" in capsys.readouterr().err
+
+
+def test_a_client_that_is_not_installed_is_a_missing_extra(compiled, monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "darkroom.pipelines.submission.vertex")
+    monkeypatch.delattr("darkroom.pipelines.submission.vertex")
+    monkeypatch.setitem(sys.modules, "google.cloud.aiplatform", None)
+    arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
+    assert commands.main([*arguments, f"--pipeline={compiled}"]) == 3
+    assert "submit --target vertex needs the extra 'tfx'" in capsys.readouterr().err
