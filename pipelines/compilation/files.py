@@ -8,8 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from darkroom import storage
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
@@ -67,6 +65,8 @@ def format_documents(documents: Sequence[Mapping[str, Any]], target: str) -> str
         text = json.dumps(documents[0], indent=1, sort_keys=True) + "\n"
         # Google's client reads the file as YAML, where 1e-05 is text and 1.0e-05 is a number.
         return _EXPONENT.sub(r"\1.0\2", text)
+    import yaml  # comes with the extra `tfx`
+
     spec = documents[0]
     return (
         "# PIPELINE DEFINITION\n"

@@ -13,8 +13,6 @@ from darkroom.errors import DarkroomError, UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.pipelines.config import PipelineConfig, make_config, read_config_file
 
-pytestmark = pytest.mark.tfx
-
 TOML = """
 data = "images.csv"
 root = "/elsewhere/run"

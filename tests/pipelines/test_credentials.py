@@ -23,8 +23,6 @@ from darkroom.pipelines.credentials import (
     find_credential,
 )
 
-pytestmark = pytest.mark.tfx
-
 _RANDOM = random.Random(7)
 _ALNUM = string.ascii_letters + string.digits
 
