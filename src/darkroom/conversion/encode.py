@@ -1,12 +1,12 @@
-"""From rows of a manifest and their images to records, rows of the index, and rejects."""
+"""Encodes rows of a manifest and their images as records, index rows and rejects."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import repeat
 
-from darkroom.conversion.readers import ReadImage
 from darkroom.dataset import example
 from darkroom.dataset.index import IndexRow
 from darkroom.dataset.rejects import CONVERT_STAGE, Reject
@@ -18,13 +18,13 @@ from darkroom.manifest.table import ManifestRow
 
 @dataclass
 class EncodedRows:
-    """What became of some rows.
+    """Some rows of a manifest, encoded.
 
     Attributes:
-        num_rows: How many they were.
-        pieces: The bytes of their records, in order and not joined.
+        num_rows: Number of the rows.
+        pieces: The bytes of their records, in order, not joined.
         index_rows: A row of the index for each record.
-        rejects: The others.
+        rejects: The rows that became no record.
     """
 
     num_rows: int = 0
@@ -33,17 +33,18 @@ class EncodedRows:
     rejects: list[Reject] = field(default_factory=list)
 
 
-def encode_rows(rows: Iterable[ManifestRow], read: ReadImage | None) -> EncodedRows:
+def encode_rows(
+    rows: Iterable[ManifestRow], images: Iterable[PreparedImage | RejectError | None] = repeat(None)
+) -> EncodedRows:
     """Returns the records of rows.
 
     Args:
         rows: The rows.
-        read: Reads and prepares an image; None where rows have none.
+        images: The image of each row, or why it cannot be used; None where rows have no images.
     """
     encoded = EncodedRows()
-    for row in rows:
+    for row, image in zip(rows, images, strict=False):
         encoded.num_rows += 1
-        image = read(row.uri) if read else None
         if isinstance(image, RejectError):
             encoded.rejects.append(_make_reject(row, image))
             continue

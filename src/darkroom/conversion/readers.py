@@ -1,4 +1,4 @@
-"""Threads that read images and prepare them, in order and in bounded memory.
+"""Threads that read images and encode records, in order and in bounded memory.
 
 A thread takes rows by the batch: handing over one image at a time would cost more than reading it.
 Reading, decoding and hashing release the interpreter's lock, so threads fill all cores.
@@ -10,9 +10,9 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
 
 from darkroom import storage
+from darkroom.conversion.encode import EncodedRows, encode_rows
 from darkroom.errors import RejectError, TransientStorageError
 from darkroom.images.access import describe_failure
 from darkroom.images.decoders import ImagePreparer
@@ -26,18 +26,16 @@ _REMOTE_THREADS = 32
 # A batch that is large enough to make handing it over cheap; remote images take far longer.
 _BATCH_ROWS, _REMOTE_BATCH_ROWS = 8, 1
 _BATCH_BYTES = 2 << 20
-# Batches in flight for each thread, so that one slow image keeps nobody waiting.
+# Batches in flight for each thread, so that no thread waits for one slow image.
 _BATCHES_PER_THREAD = 2
 _MAX_BYTES_IN_FLIGHT = 64 << 20  # of each shard
 _UNKNOWN_BYTES = 1 << 20
 
 Batch = list[ManifestRow]
-ReadImage = Callable[[str], PreparedImage | RejectError]
-_Out = TypeVar("_Out")
 
 
 class ImageReaders:
-    """A pool of threads that read images, kept from shard to shard.
+    """Threads that read images and encode their records, kept from shard to shard.
 
     Args:
         options: How images are checked and stored.
@@ -50,21 +48,14 @@ class ImageReaders:
         self._remote = Crew(_REMOTE_THREADS, "darkroom-remote-reader"), _REMOTE_THREADS
         self._stopped = threading.Event()
 
-    def map_batches(
-        self,
-        work: Callable[[Batch, ReadImage], _Out],
-        rows: Iterable[ManifestRow],
-        take: Callable[[_Out], None],
-    ) -> None:
-        """Calls `work` with every batch of rows, and `take` with its results in their order.
+    def encode(self, rows: Iterable[ManifestRow], write: Callable[[EncodedRows], None]) -> None:
+        """Encodes rows in several threads at once, and calls `write` in the order of the rows.
 
-        Both are called in the threads: `work` in several at once, `take` by one at a time. When
-        something raises, the readers are closed, and no thread is at anything any more.
+        When something raises, the readers are closed, and none of their threads works any more.
 
         Args:
-            work: Takes rows, and what reads and prepares an image by its URI.
             rows: The rows.
-            take: Takes what `work` returned.
+            write: Takes the next encoded rows; called in the threads, by one at a time.
         """
         try:
             for is_remote, images in itertools.groupby(
@@ -75,8 +66,8 @@ class ImageReaders:
                 crew.run(
                     OrderedWork(
                         cut_batches(images, num_rows),
-                        lambda batch: work(batch, self._read),
-                        take,
+                        self._encode_batch,
+                        write,
                         threads * _BATCHES_PER_THREAD,
                         _MAX_BYTES_IN_FLIGHT,
                     )
@@ -86,11 +77,14 @@ class ImageReaders:
             raise
 
     def close(self) -> None:
-        """Stops the threads; what they have begun is given up."""
+        """Stops the threads, in the middle of their work."""
         self._stopped.set()
         self._preparer.close()
         for crew, _ in (self._local, self._remote):
             crew.close()
+
+    def _encode_batch(self, rows: Batch) -> EncodedRows:
+        return encode_rows(rows, (self._read(row.uri) for row in rows))
 
     def _read(self, uri: str) -> PreparedImage | RejectError:
         if self._stopped.is_set():
@@ -100,7 +94,7 @@ class ImageReaders:
         except RejectError as error:
             return error
         except (TransientStorageError, DecoderStartError, InterruptedError):
-            raise  # this says nothing of the image, which must not be refused for it
+            raise  # says nothing about the image, which must not be rejected for it
         except (OSError, ValueError) as error:
             return describe_failure(error)
 

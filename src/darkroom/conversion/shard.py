@@ -1,10 +1,10 @@
 """One shard: its worker reads its own images, checks them, and writes the file.
 
-Threads read, decode and encode while this one writes in the manifest's order, so a shard's bytes
-do not depend on how many threads there are.
+Threads read, decode and encode the images, and records are written in the manifest's order, so a
+shard's bytes do not depend on the number of threads.
 
-A finished shard leaves its report in the work folder, so that a later run of the same plan, after
-this one was killed, need not write it again.
+A finished shard leaves its report in the work folder. If this run is killed, the next run of the
+same plan does not write the shard again.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _PART, _REJECTS, REPORT_SUFFIX = ".part", ".rejects.parquet", ".json"
 
 @dataclass(frozen=True)
 class ShardTask:
-    """All that a worker needs to write one shard; a few hundred bytes.
+    """Everything that a worker needs to write one shard; a few hundred bytes.
 
     Attributes:
         range: Its rows in the manifest.
         manifest: Folder of the manifest.
         examples: Folder of the dataset.
         index: Folder of the index.
-        work: Folder for what is not finished, and for the shard's rejects and report.
+        work: Folder for unfinished files, and for the shard's rejects and report.
         inputs: Kind of every input column by name.
         has_images: Whether rows name images.
         image: How images are checked and stored.
         compressed: Whether the file is gzip.
         total: Rows of the whole manifest, for progress.
-        source: Fingerprint of the source, kept with the index so that a rerun knows it again.
+        source: Fingerprint of the source, stored in the index so that a later run recognises it.
     """
 
     range: ShardRange
@@ -83,7 +83,7 @@ class ShardTask:
 
 
 class ShardReport(NamedTuple):
-    """What became of a shard.
+    """The outcome of a shard.
 
     Attributes:
         number: Its number within the dataset.
@@ -111,11 +111,11 @@ def write_shard(
     readers: ImageReaders | None,
     tick: Callable[[int], None] = lambda num_rows: None,
 ) -> ShardReport:
-    """Writes a shard, its index and its rejects, unless an earlier run has done it.
+    """Writes a shard, its index and its rejects, unless an earlier run has done so.
 
     Args:
         task: What to write.
-        readers: What reads images; None where rows have none.
+        readers: They read and encode images; None where rows have no images.
         tick: Called with the number of rows done since the last call.
     """
     if report := find_report(task):
@@ -138,10 +138,10 @@ def write_shard(
             tick(encoded.num_rows)
 
         if readers:
-            readers.map_batches(encode_rows, rows, write)
+            readers.encode(rows, write)
         else:
             for batch, _ in cut_batches(rows, _BATCH_ROWS):
-                write(encode_rows(batch, None))
+                write(encode_rows(batch))
         writer.close()
     report = ShardReport(
         task.range.number,
@@ -161,7 +161,7 @@ def write_shard(
 def find_report(task: ShardTask) -> ShardReport | None:
     """Returns the report of a shard that an earlier run of the same plan has finished.
 
-    Not when it refused images: what was in their way may have been mended since.
+    None when images were rejected: they may have been fixed since.
     """
     try:
         report = ShardReport(*json.loads(storage.read_bytes(task.work_file(REPORT_SUFFIX))))
@@ -174,7 +174,7 @@ def find_report(task: ShardTask) -> ShardReport | None:
 
 @contextmanager
 def _shard_file(task: ShardTask) -> Iterator[BinaryIO]:
-    """Yields the file to write to; it takes its final name only when the block ends well."""
+    """Yields the file to write to; it gets its final name only if the block succeeds."""
     final = storage.join(task.examples, task.file)
     if storage.is_remote(final):
         with storage.open_write(final) as file:
