@@ -263,8 +263,8 @@ def test_one_is_singular(has_pixels, pixels):
 
 def test_what_is_left_out_is_told_in_singular_and_plural(source, tmp_path, capsys):
     for names, said in (
-        ("d1.png\n", "1 row left out, as"),
-        ("d1.png\nc1.png\n", "2 rows left out, as"),
+        ("d1.png\n", "1 row left out, because"),
+        ("d1.png\nc1.png\n", "2 rows left out, because"),
     ):
         (tmp_path / "list.txt").write_text(names)
         arguments = ["convert", str(source), "--output-dir", f"{tmp_path}/out", "--overwrite"]

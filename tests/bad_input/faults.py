@@ -3,7 +3,7 @@
 A test, in whatever folder below tests/, says which row of the catalogue it covers:
 
     @pytest.mark.fault(27, "missing file", "the row is rejected", code="`missing`", hint="...")
-    def test_missing_file_costs_its_own_row(...): ...
+    def test_a_missing_file_is_rejected(...): ...
 
 The marks may be stacked, and stand in `pytest.param(..., marks=pytest.mark.fault(...))`. Numbers
 run from 1 to 68, system faults are "S1" to "S8". The texts are Markdown, written out or constants
@@ -139,7 +139,8 @@ def main() -> int:
         return 0
     is_current = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text
     if not is_current:
-        print(f"{PAGE} is another: run python {Path(__file__).relative_to(ROOT)}", file=sys.stderr)
+        script = Path(__file__).relative_to(ROOT)
+        print(f"{PAGE} is out of date: run python {script}", file=sys.stderr)
     return int(bool(missing) or not is_current)
 
 

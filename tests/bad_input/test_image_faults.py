@@ -159,7 +159,7 @@ REJECTED = "the row is rejected"
 
 
 @pytest.mark.fault(41, "0 bytes", REJECTED, code="`empty`", hint="fetch the file again")
-def test_an_empty_file_costs_its_row(outcome):
+def test_an_empty_file_is_rejected(outcome):
     assert outcome.refusal("empty.jpg") == ("empty", "the file has no bytes")
 
 
@@ -170,7 +170,7 @@ def test_an_empty_file_costs_its_row(outcome):
     code="`truncated`",
     hint="fetch the file again",
 )
-def test_half_a_file_costs_its_row(outcome):
+def test_half_a_file_is_rejected(outcome):
     assert outcome.refusal("half.jpg")[0] == "truncated"
     assert outcome.refusal("half.png") == ("truncated", "it ends early")
 
@@ -182,11 +182,11 @@ def test_half_a_file_costs_its_row(outcome):
     code="`truncated`",
     hint="fetch the file again",
 )
-def test_a_missing_end_costs_its_row(outcome):
+def test_a_jpeg_without_its_end_is_rejected(outcome):
     assert outcome.refusal("end.jpg") == ("truncated", "Premature end of JPEG file")
 
 
-@pytest.mark.fault(44, "junk behind the end of a JPEG", "accepted as it is, bytes untouched")
+@pytest.mark.fault(44, "junk after the end of a JPEG", "accepted as it is, bytes untouched")
 def test_junk_behind_the_end_is_left_alone(outcome):
     assert outcome.changes("junk.jpg") == []
 
@@ -194,8 +194,8 @@ def test_junk_behind_the_end_is_left_alone(outcome):
 @pytest.mark.fault(
     45,
     "a flipped bit in the pixels",
-    "in a PNG the row is rejected by its checksum; in a JPEG nobody can tell: the index has the "
-    "SHA-256 of what was written",
+    "in a PNG the row is rejected by its checksum; in a JPEG it cannot be detected: the index has "
+    "the SHA-256 of what was written",
     code="`undecodable`",
     hint="fetch the file again",
 )
@@ -206,7 +206,7 @@ def test_a_flipped_bit_is_found_where_there_is_a_checksum(outcome):
     assert good["sha256"] != flipped["sha256"]
 
 
-@pytest.mark.fault(46, "a PNG named .jpg", "the bytes are believed, the true format is stored")
+@pytest.mark.fault(46, "a PNG named .jpg", "the content counts, and the true format is stored")
 def test_the_name_does_not_matter(outcome):
     row = outcome.written["png.jpg"]
     assert (row["format"], row["source_format"], row["changes"]) == ("png", "png", "")
@@ -233,7 +233,7 @@ def test_gray_keeps_its_channel(outcome):
 @pytest.mark.fault(
     49,
     "16 bits a channel; numbers of 32 bits",
-    "of 16 bits the upper eight are kept (`bit_depth`); 32 bits have no range that one could know, "
+    "of 16 bits the upper eight are kept (`bit_depth`); numbers of 32 bits have no known range, so "
     "the row is rejected",
     code="`unsupported_format`",
     hint="store them with 8 or 16 bits",
@@ -300,9 +300,9 @@ def test_a_bmp_becomes_png(outcome):
     assert outcome.written["one.bmp"]["format"] == "png"
 
 
-@pytest.mark.fault(54, "EXIF orientation 2 to 8", "laid upright (`orientation`)")
+@pytest.mark.fault(54, "EXIF orientation 2 to 8", "turned upright (`orientation`)")
 @pytest.mark.parametrize("orientation", range(2, 9))
-def test_turned_images_are_laid_upright(outcome, orientation):
+def test_turned_images_are_stored_upright(outcome, orientation):
     name = f"turned{orientation}.jpg"
     assert outcome.changes(name) == ["orientation"]
     size = (40, 24) if orientation >= 5 else (24, 40)
@@ -327,7 +327,7 @@ def test_a_profile_is_applied_or_stays(outcome):
     code="`undecodable`",
     hint="store it with 8 bits",
 )
-def test_what_the_trainers_decoder_takes_is_taken(outcome):
+def test_jpegs_that_tensorflow_decodes_are_written(outcome):
     assert outcome.changes("progressive.jpg") == []
     assert outcome.refusal("twelve.jpg")[0] == "undecodable"
 
@@ -340,7 +340,7 @@ def test_what_the_trainers_decoder_takes_is_taken(outcome):
     code="`too_large`",
     hint="make it smaller, or leave it out",
 )
-def test_a_bomb_costs_its_row(outcome):
+def test_a_bomb_is_rejected(outcome):
     detail = "20000 x 20000 pixels are more than 67,108,864 together"
     assert outcome.refusal("bomb.png") == ("too_large", detail)
     assert outcome.refusal("bomb.jpg") == ("too_large", detail)
@@ -351,7 +351,7 @@ def test_a_bomb_costs_its_row(outcome):
     "an image that is something else, too (GIF and ZIP)",
     "only its pixels are written when it is encoded again; reports show pixels, never the file",
 )
-def test_what_hides_behind_an_image_is_left_behind(outcome):
+def test_data_behind_an_image_is_left_out(outcome):
     assert outcome.changes("gifar.gif")[0] == "format:gif"
     image = prepare_image(outcome.files["gifar.gif"], ImageOptions())
     assert b"PK\3\4" not in image.encoded
@@ -360,11 +360,11 @@ def test_what_hides_behind_an_image_is_left_behind(outcome):
 @pytest.mark.fault(
     59,
     "SVG, PDF, an HTML page saved as .jpg",
-    "the row is rejected, with what it seems to be",
+    "the row is rejected; the message says what it seems to be",
     code="`not_an_image`",
     hint="fetch the image itself",
 )
-def test_what_is_no_image_is_named(outcome):
+def test_other_files_under_the_name_of_an_image_are_rejected(outcome):
     assert outcome.refusal("page.jpg") == ("not_an_image", "it looks like HTML")
     assert outcome.refusal("drawing.jpg") == ("not_an_image", "it looks like XML or SVG")
     assert outcome.refusal("paper.jpg") == ("not_an_image", "it looks like PDF")
@@ -395,12 +395,12 @@ sandbox_child.prepare_image = prepare
 
 @pytest.mark.fault(
     61,
-    "an image that makes its decoder crash, hang or eat memory",
-    "its decoder is another process: the row is rejected, the run goes on",
+    "an image that makes its decoder crash, hang or use too much memory",
+    "its decoder is another process: the row is rejected, the run continues",
     code="`decoder_crash`, `decoder_timeout`, `decoder_memory`",
-    hint="encode it anew with another program",
+    hint="encode it again with another program",
 )
-def test_a_crash_a_hang_and_an_eater_cost_their_rows(monkeypatch):
+def test_a_crash_a_hang_and_too_much_memory_reject_one_row_each(monkeypatch):
     program = sandbox._PROGRAM.replace("serve(Image", FAULTY_DECODER + "serve(Image")
     monkeypatch.setattr(sandbox, "_PROGRAM", program)
     preparer = ImagePreparer(ImageOptions(), deadline_seconds=5)

@@ -35,7 +35,7 @@ def _judge(images, tmp_path, **options):
 
 @pytest.mark.fault(
     22,
-    "a declared split whose rows are all rejected, or none in train or eval",
+    "a split with rejected rows only, or no row in train or eval",
     "the pipeline's gate stops (`missing_splits`, policy fail)",
     code="finding",
     hint="add rows of the split",
@@ -60,7 +60,7 @@ def test_a_split_without_records_stops_the_gate(image_set, tmp_path):
     hint="write it without them",
 )
 @pytest.mark.parametrize("character", "\n\t\x1b\x7f\u00ad\u200b\u202e\u2028\u2066\u3164\ufeff")
-def test_labels_that_cannot_be_seen_cost_their_rows(plan, character):
+def test_labels_with_invisible_characters_are_rejected(plan, character):
     planned = plan(f'{HEADER}TRAIN,a.jpg,"ca{character}t"\nTRAIN,b.jpg,cat\n')
     assert planned.reasons == {1: "bad_label"}
     assert repr(f"ca{character}t") in planned.rejects[1].detail
@@ -78,7 +78,7 @@ def test_labels_are_composed(plan):
     "letters of other scripts that look the same (`c\u0430t`, Cyrillic, for `cat`)",
     "accepted with a warning (`similar_labels`) that shows their codes",
     code="finding",
-    hint="write them alike",
+    hint="write them the same way",
 )
 def test_lookalikes_are_reported(image_set, tmp_path):
     image_set.rows[0] = (*image_set.rows[0][:2], "c\u0430t")
@@ -119,7 +119,7 @@ class _Notes:
     63,
     "`Cat`, `cat`, `cat ` as labels",
     "white space around is left out; the rest is two classes, with a warning (`similar_labels`) "
-    "that names the more frequent one; never merged in silence",
+    "that names the more frequent one; never merged silently",
     code="finding",
     hint="write all as the first one",
 )
@@ -133,7 +133,7 @@ def test_labels_that_differ_in_case_are_reported_not_merged(image_set, tmp_path)
         result = convert(image_set.csv, tmp_path / "other")
     assert result.labels == ("Cat", "cat", "dog", "owl")
     assert [line for line in notes.lines if "'Cat', 'cat'" in line] == [
-        "Warning: labels look alike: 'Cat', 'cat'; write them alike if they mean the same"
+        "Warning: labels look alike: 'Cat', 'cat'; write them the same way if they mean the same"
     ]
 
 
@@ -245,7 +245,7 @@ def test_a_map_in_another_order_is_another_dataset(image_set, tmp_path):
     code="exit 1",
     hint="name the column that holds the label",
 )
-def test_more_classes_than_numbers_are_refused(refuse):
+def test_more_classes_than_numbers_are_an_error(refuse):
     rows = "".join(f"TRAIN,{i}.jpg,id {i}\n" for i in range(MAX_CLASSES + 1))
     error = refuse(HEADER + rows)
     assert "65,537 different labels, at most 65,536" in error.message
@@ -260,7 +260,7 @@ def test_more_classes_than_numbers_are_refused(refuse):
     hint="1,000 characters at most",
 )
 @pytest.mark.parametrize("characters", [1_001, 1_000_000])
-def test_a_label_of_a_megabyte_costs_its_row(plan, characters):
+def test_a_label_of_a_megabyte_is_rejected(plan, characters):
     planned = plan(f"{HEADER}TRAIN,a.jpg,{'x' * characters}\nTRAIN,b.jpg,{'y' * 1_000}\n")
     assert planned.reasons == {1: "bad_label"}
     assert "more than 1,000 characters" in planned.rejects[1].detail

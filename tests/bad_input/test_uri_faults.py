@@ -42,12 +42,12 @@ def _convert(source, output_dir, **options):
 
 @pytest.mark.fault(
     27,
-    "a file that is not there",
+    "a missing file",
     "the row is rejected; over budget, the first ten are listed",
     code="`missing`",
     hint="where relative paths start",
 )
-def test_missing_files_cost_their_rows(image_set, tmp_path):
+def test_missing_files_are_rejected(image_set, tmp_path):
     for number in range(12):
         (image_set.folder / f"{number:02d}.png").unlink()
     source = image_set.csv
@@ -77,12 +77,12 @@ def _deny(monkeypatch, *names):
 
 @pytest.mark.fault(
     28,
-    "a file that may not be read",
-    "the row is rejected, without another try",
+    "a file without permission to read it",
+    "the row is rejected without a retry",
     code="`permission_denied`",
     hint="grant the right to read it",
 )
-def test_a_file_that_may_not_be_read_costs_its_row(image_set, tmp_path, monkeypatch):
+def test_an_unreadable_file_is_rejected(image_set, tmp_path, monkeypatch):
     _deny(monkeypatch, "03.png")
     rejects, records = _convert(image_set.csv, tmp_path / "out")
     assert {row: each.reason for row, each in rejects.items()} == {4: "permission_denied"}
@@ -96,7 +96,7 @@ def test_a_file_that_may_not_be_read_costs_its_row(image_set, tmp_path, monkeypa
     code="exit 3",
     hint="grant the user, or the service account, the right",
 )
-def test_permissions_that_refuse_everything_stop_the_run(image_set, refuse, monkeypatch):
+def test_a_run_stops_at_once_when_no_image_may_be_read(image_set, refuse, monkeypatch):
     _deny(monkeypatch, *(name for _, name, _ in image_set.rows))
     error = refuse(image_set.csv, exit_code=3)
     assert "None of the first 16 images may be read" in error.message
@@ -150,7 +150,7 @@ def _make_socket(path):
             marks=pytest.mark.fault(
                 31,
                 "a pipe, a device, a socket",
-                "the row is rejected; nothing is waited for or read",
+                "the row is rejected without waiting or reading",
                 code="`not_a_file`",
                 hint="name a file",
             ),
@@ -160,7 +160,7 @@ def _make_socket(path):
         pytest.param(_make_socket, id="socket"),
     ],
 )
-def test_what_is_no_file_costs_its_row(image_set, tmp_path, make):
+def test_folders_pipes_and_devices_are_rejected(image_set, tmp_path, make):
     path = image_set.folder / "07.png"
     path.unlink()
     make(path)
@@ -175,9 +175,9 @@ def test_what_is_no_file_costs_its_row(image_set, tmp_path, make):
     "a symbolic link that leads nowhere, or to itself",
     "the row is rejected",
     code="`missing`, `link_loop`",
-    hint="make it lead to a file",
+    hint="point it to a file",
 )
-def test_links_that_lead_nowhere_cost_their_rows(image_set, tmp_path):
+def test_broken_links_are_rejected(image_set, tmp_path):
     for name, target in (("01.png", "nowhere.png"), ("02.png", "02.png"), ("03.png", "04.png")):
         (image_set.folder / name).unlink()
         (image_set.folder / name).symlink_to(target)
@@ -204,7 +204,7 @@ def strays(image_set, tmp_path):
 @pytest.mark.fault(
     32,
     "`../../etc/passwd`, an absolute path, a link that leads outside, with `--allowed-root DIR`",
-    "the row is rejected; links count for where they lead",
+    "the row is rejected; links are followed",
     code="`outside_root`",
     hint="move it, or allow its folder",
 )
@@ -237,7 +237,11 @@ def test_the_command_line_takes_several_allowed_folders(strays, tmp_path, capsys
 
 
 @pytest.mark.fault(
-    32, "an allowed root that is no folder", "refused", code="exit 2", hint="name one that is"
+    32,
+    "an allowed root that is not a folder",
+    "refused",
+    code="exit 2",
+    hint="pass an existing folder",
 )
 def test_an_allowed_folder_must_be_there(image_set, refuse, tmp_path):
     error = refuse(image_set.csv, exit_code=2, allowed_roots=[tmp_path / "typo"])
@@ -258,7 +262,7 @@ def test_stores_are_roots_by_their_prefix():
 @pytest.mark.fault(
     33,
     "names with `%20`, white space, `#`, `?`, `[`, letters in either Unicode form",
-    "literal: the file of that very name is read, nothing is decoded",
+    "literal: the file with exactly that name is read, nothing is decoded",
 )
 def test_names_are_literal(image_set, tmp_path):
     names = ["a b.png", "a%20b.png", "a+b.png", "a#b?c=d.png", "[ab]*.png", "~b.png", "$HOME.png"]
@@ -278,11 +282,11 @@ def test_names_are_literal(image_set, tmp_path):
 @pytest.mark.fault(
     39,
     "`http://`, metadata servers, `ftp://`, `data:` and other schemes",
-    "the row is rejected, and nobody is called",
+    "the row is rejected without a request",
     code="`unsupported_scheme`",
     hint="download the images, or gs:// or s3://",
 )
-def test_other_schemes_cost_their_rows_and_call_nobody(plan, monkeypatch):
+def test_other_schemes_are_rejected_without_a_request(plan, monkeypatch):
     def connect(*_):
         raise AssertionError("somebody was called")
 

@@ -43,7 +43,7 @@ def test_a_conversion_says_what_became_of_the_rows(faulty_set, tmp_path, capsys)
         "Written    39  (train 31, eval 8, test 0) in 4 shards",
         "Rejected   7  (conflict 2, empty 1, empty_label 1, missing 1, not_an_image 1, "
         "truncated 1)",
-        "Repeated   1",
+        "Duplicates 1",
     ]
     assert f"Rejects    {tmp_path}/out/rejects.jsonl" in out
     assert "Traceback" not in err
@@ -94,7 +94,7 @@ def test_over_budget_is_one_with_the_result(faulty_set, tmp_path, capsys):
     assert main(arguments) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert "darkroom: 7 of 47 rows were refused" in err
+    assert "darkroom: 7 of 47 rows were rejected" in err
     assert "row 41: not_an_image (it looks like HTML)" in err
     assert "--max-rejects" in err
 
@@ -242,9 +242,9 @@ def test_images_without_folders_of_labels_are_told_how_to_lie(image_set, tmp_pat
     arguments = ["convert", str(image_set.folder), "--output-dir", f"{tmp_path}/out", "--json"]
     assert main(arguments) == 1
     error = _json(capsys)["error"]
-    assert "row 1: outside_layout (00.png does not lie in <label>/<file>)" in error["message"]
+    assert "row 1: outside_layout (00.png is not in <label>/<file>)" in error["message"]
     assert error["hint"] == (
-        "Mend the source. outside_layout: Put each image into a folder that is named after its "
+        "Fix the source. outside_layout: Put each image into a folder that is named after its "
         "label, as in cat/1.jpg, or <split>/<label>/<file>; or give a list of images and labels."
     )
 

@@ -59,7 +59,7 @@ def _fixed_files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-def test_every_row_is_written_refused_or_counted_as_repeated(faulty_set, tmp_path):
+def test_every_row_is_written_rejected_or_counted_as_a_duplicate(faulty_set, tmp_path):
     result = convert(faulty_set.csv, tmp_path / "out", max_rejects=1)
     assert result.rows == len(faulty_set.rows) == 47
     assert result.rejected == {
@@ -223,7 +223,7 @@ def test_over_budget_rejects_are_written_and_nothing_is_committed(faulty_set, tm
     assert (result.num_rejected, result.written, result.fingerprint) == (7, 0, "")
     assert error.value.exit_code == 1
     text = str(error.value)
-    assert "7 of 47 rows were refused, more than the 1.00% allowed" in text
+    assert "7 of 47 rows were rejected, more than the 1.00% allowed" in text
     assert "row 41: not_an_image" in text
     assert result.rejects_path in text
     assert not (tmp_path / "out" / "dataset.json").exists()
@@ -232,7 +232,7 @@ def test_over_budget_rejects_are_written_and_nothing_is_committed(faulty_set, tm
         datasets.read_dataset(str(tmp_path / "out"))
 
 
-def test_mended_images_are_converted_from_the_file_of_rejects(faulty_set, tmp_path):
+def test_fixed_images_are_converted_from_the_file_of_rejects(faulty_set, tmp_path):
     faulty_set.rows = faulty_set.rows[:43]
     first = convert(faulty_set.csv, tmp_path / "first", max_rejects=1)
     assert first.num_rejected == 3
@@ -248,7 +248,7 @@ def test_mended_images_are_converted_from_the_file_of_rejects(faulty_set, tmp_pa
     assert {key: expected[key] for key in found} == found
 
 
-def test_after_mending_the_same_output_is_taken(faulty_set, tmp_path):
+def test_after_fixing_the_source_the_same_output_is_used(faulty_set, tmp_path):
     with pytest.raises(TooManyRejectsError):
         convert(faulty_set.csv, tmp_path / "out")
     faulty_set.rows = faulty_set.rows[:40]
@@ -296,7 +296,7 @@ def test_another_source_or_option_needs_overwrite(image_set, tmp_path, change, o
     assert _fixed_files(tmp_path / "out") == _fixed_files(tmp_path / "fresh")
 
 
-def test_a_damaged_output_is_no_finished_one(image_set, tmp_path):
+def test_a_damaged_output_does_not_count_as_finished(image_set, tmp_path):
     convert(image_set.csv, tmp_path / "out")
     shard = next((tmp_path / "out" / "Split-eval").iterdir())
     shard.write_bytes(shard.read_bytes()[:-1])
@@ -306,7 +306,7 @@ def test_a_damaged_output_is_no_finished_one(image_set, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "labels.txt", "Split-mine"])
-def test_a_folder_that_holds_other_data_is_refused_and_left_alone(image_set, tmp_path, name):
+def test_a_folder_with_other_data_is_an_error_and_stays_as_it_was(image_set, tmp_path, name):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / name).write_text("mine")
     with pytest.raises(OutputError, match="holds"):
@@ -314,7 +314,7 @@ def test_a_folder_that_holds_other_data_is_refused_and_left_alone(image_set, tmp
     assert (tmp_path / "out" / name).read_text() == "mine"
 
 
-def test_what_a_killed_run_left_is_replaced(image_set, tmp_path, reference):
+def test_the_files_of_a_killed_run_are_replaced(image_set, tmp_path, reference):
     left = tmp_path / "out" / "Split-train" / "data_tfrecord-00000-of-00099"
     left.parent.mkdir(parents=True)
     write_journal(Folders.of_dataset(f"{tmp_path}/out"), [str(left)])
@@ -323,7 +323,7 @@ def test_what_a_killed_run_left_is_replaced(image_set, tmp_path, reference):
     assert _fixed_files(tmp_path / "out") == reference
 
 
-def test_an_output_that_is_held_is_refused_by_name(image_set, tmp_path):
+def test_an_output_that_is_held_is_an_error_with_the_holder(image_set, tmp_path):
     (tmp_path / "out").mkdir()
     with (
         FolderLock(str(tmp_path / "out")),
@@ -352,7 +352,7 @@ def test_of_two_runs_at_once_one_commits(image_set, tmp_path, reference):
     assert _fixed_files(tmp_path / "out") == reference
 
 
-def test_a_file_is_no_output_folder(image_set, tmp_path):
+def test_a_file_cannot_be_the_output_folder(image_set, tmp_path):
     (tmp_path / "out").write_text("x")
     with pytest.raises(OutputError, match="is a file"):
         convert(image_set.csv, tmp_path / "out")
@@ -429,7 +429,9 @@ def test_a_label_map_gives_the_numbers(image_set, tmp_path):
         ({"label_map": []}, "is empty"),
     ],
 )
-def test_a_wrong_option_is_told_before_anything_is_written(image_set, tmp_path, options, message):
+def test_a_wrong_option_is_reported_before_anything_is_written(
+    image_set, tmp_path, options, message
+):
     with pytest.raises(UsageError, match=message):
         convert(image_set.csv, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()

@@ -53,7 +53,7 @@ print(sum(type(finder).__module__.startswith("darkroom") for finder in sys.meta_
     ]
 
 
-def test_asking_whether_pandas_is_there_does_not_lose_the_accessor():
+def test_a_search_for_pandas_keeps_the_accessor():
     pytest.importorskip("pandas")
     script = """
 import darkroom, importlib.util

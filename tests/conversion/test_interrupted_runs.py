@@ -221,7 +221,7 @@ def check_full_disks(runner, source, tmp_path, num_steps):
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_taken_up_again(runner, source, tmp_path):
+def test_a_killed_run_is_resumed(runner, source, tmp_path):
     check_kills(runner, source, tmp_path, num_steps=6, num_moments=0)
 
 
@@ -236,7 +236,7 @@ def test_a_killed_replacement_in_place_is_resumed(runner, source, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_said_and_the_next_run_goes_on(runner, source, tmp_path):
+def test_a_full_disk_is_reported_and_the_next_run_resumes(runner, source, tmp_path):
     check_full_disks(runner, source, tmp_path, num_steps=5)
 
 

@@ -78,6 +78,6 @@ def test_counts_may_be_one_for_all_or_by_split(given_counts, expected):
 
 
 @pytest.mark.parametrize("wrong", [-1, {"train": 0}, {"tran": 3}, "many", 2.5])
-def test_a_wrong_count_is_refused(wrong):
+def test_a_wrong_count_is_an_error(wrong):
     with pytest.raises(UsageError):
         parse_shard_counts(wrong)

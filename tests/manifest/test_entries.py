@@ -28,7 +28,7 @@ def test_local_images_have_a_size_and_a_version(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "\ud800"])
-def test_a_path_that_cannot_be_asked_for_costs_only_itself(tmp_path, name):
+def test_one_impossible_path_does_not_hide_the_state_of_others(tmp_path, name):
     (tmp_path / "a.jpg").write_bytes(b"123")
     chunk = make_chunk([make_entry(f"{tmp_path}/{name}"), make_entry(f"{tmp_path}/a.jpg")])
     assert chunk.columns["size"] == [None, 3]

@@ -54,19 +54,19 @@ def test_an_empty_list_has_no_names(tmp_path):
         ("list.csv", b'"a.jpg', "cannot be read"),
     ],
 )
-def test_a_list_that_is_none_is_named(tmp_path, name, data, message):
+def test_an_unreadable_list_is_an_error(tmp_path, name, data, message):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(DataError, match=f"{name} {message}"):
         read(tmp_path / name)
 
 
-def test_a_table_without_names_is_refused(tmp_path):
+def test_a_table_without_names_is_an_error(tmp_path):
     pq.write_table(pa.table({"label": ["cat"]}), tmp_path / "list.parquet")
     with pytest.raises(DataError, match=r"has the columns .*'label'.*expected one of"):
         read(tmp_path / "list.parquet")
 
 
-def test_a_list_is_known_by_what_it_holds(tmp_path):
+def test_a_fingerprint_of_a_list_is_of_its_content(tmp_path):
     (tmp_path / "1").write_text("a.jpg")
     (tmp_path / "2").write_text("a.jpg")
     (tmp_path / "3").write_text("b.jpg")

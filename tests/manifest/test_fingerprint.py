@@ -96,7 +96,7 @@ def test_a_changed_remote_image_changes_it(tmp_path, monkeypatch):
     assert fingerprint_source(tmp_path / "m.csv") != before
 
 
-def test_a_folder_has_one(tmp_path):
+def test_a_folder_has_a_fingerprint(tmp_path):
     (tmp_path / "in" / "cat").mkdir(parents=True)
     touch(tmp_path / "in" / "cat" / "a.jpg")
     before = fingerprint_source(tmp_path / "in")

@@ -62,7 +62,7 @@ CELLS += ["a\0.jpg", "file://BASE/a.jpg", ".a.jpg", "x/.a.jpg", "a.jpg/", "/", "
 
 
 @pytest.mark.parametrize("inputs", [[], ["7"], ["seven"]])
-def test_the_short_way_leads_where_the_long_one_does(parse, tmp_path, monkeypatch, inputs):
+def test_both_parsers_of_rows_agree(parse, tmp_path, monkeypatch, inputs):
     schema = {"split": "split", "image_uri": "image", "label": "string_label"}
     schema |= {"age": "integer"} if inputs else {}
     lines = ["image_uri,split,label" + ",age" * len(inputs)]
@@ -104,7 +104,7 @@ def test_the_key_is_made_of_the_path_below_the_manifest(parse, tmp_path, cell, u
     assert entry.key == make_key(fill(identity))
 
 
-def test_a_decomposed_name_is_opened_as_it_is_and_known_as_composed(parse, tmp_path):
+def test_a_decomposed_name_is_opened_as_written_and_identified_as_composed(parse, tmp_path):
     decomposed = unicodedata.normalize("NFD", "Brötchen.jpg")
 
     entry = parse_one(parse, f"{IMAGES}{decomposed},cat\n")
@@ -125,7 +125,7 @@ def test_a_folder_with_a_decomposed_name_does_not_get_into_the_keys(tmp_path):
 def test_a_manifest_does_not_make_workers_call_hosts(parse, scheme):
     reject = parse_one(parse, f"{IMAGES}{scheme}://host/a.jpg,cat\n")
     assert (reject.reason, reject.label) == ("unsupported_scheme", "cat")
-    assert reject.detail == f"{scheme}:// is none of ('gs', 's3')"
+    assert reject.detail == f"{scheme}:// is not one of ('gs', 's3')"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_manifest_does_not_make_workers_call_hosts(parse, scheme):
         ("a\0.jpg,cat", "nul_byte"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_refused(parse, cells, reason):
+def test_a_row_that_cannot_be_used_is_rejected(parse, cells, reason):
     reject, entry = parse(f"{IMAGES}{cells}\nb.jpg,dog\n")
     assert isinstance(reject, Reject)
     assert (reject.row, reject.stage, reject.reason) == (1, "manifest", reason)
@@ -168,14 +168,14 @@ def test_json_can_hold_what_text_cannot(parse, values, reason):
     assert reject.reason == reason
 
 
-def test_an_id_does_not_hide_a_name_that_is_no_text(parse):
+def test_an_id_does_not_hide_a_name_that_is_not_text(parse):
     schema = {"image_uri": "image", "number": "id"}
     text = json.dumps({"image_uri": "\ud800.jpg", "number": "7"})
     reject = parse_one(parse, text, name="m.jsonl", schema=schema)
     assert (reject.reason, reject.id) == ("not_unicode", "7")
 
 
-def test_a_refused_row_says_all_that_is_known(parse, tmp_path):
+def test_a_rejected_row_has_all_that_is_known(parse, tmp_path):
     reject = parse_one(parse, "split,image_uri,label,age\nTEST,a.jpg,,7\n")
     assert reject == Reject(
         row=1,
@@ -209,7 +209,7 @@ def test_rows_of_several_files_are_numbered_through(parse):
 
 
 @pytest.mark.parametrize("text", [IMAGES, "split,image_uri,label\n\n"])
-def test_a_source_without_rows_is_refused(parse, text):
+def test_a_source_without_rows_is_an_error(parse, text):
     with pytest.raises(DataError, match=r"0m\.csv has no rows"):
         parse(text)
 
@@ -231,7 +231,7 @@ def test_labels_are_text(parse):
     assert [entry.label for entry in parse(text)] == [*labels[:-1], "Brötchen"]
 
 
-def test_a_label_map_refuses_what_it_lacks(parse):
+def test_a_label_that_the_map_lacks_is_rejected(parse):
     good, bad = parse(IMAGES + "a.jpg,cat\nb.jpg,dog\n", labels=("cat", "cow"))
     assert good.label == "cat"
     assert (bad.reason, bad.detail) == ("unknown_label", "the label map does not have 'dog'")

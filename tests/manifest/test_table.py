@@ -20,7 +20,7 @@ MANIFEST = Manifest(
 )
 
 
-def test_what_is_known_of_a_manifest_is_read_as_written(tmp_path):
+def test_the_facts_about_a_manifest_are_read_as_written(tmp_path):
     write_manifest_info(str(tmp_path), MANIFEST)
     assert read_manifest(str(tmp_path)) == MANIFEST
     assert "labels" not in json.loads((tmp_path / "manifest.json").read_text())
@@ -32,7 +32,7 @@ def test_splits_follow_each_other():
 
 
 def test_a_folder_without_manifest_is_named(tmp_path):
-    with pytest.raises(DataError, match=f"{tmp_path} holds no manifest"):
+    with pytest.raises(DataError, match=f"There is no manifest in {tmp_path}"):
         read_manifest(str(tmp_path))
 
 
@@ -40,7 +40,7 @@ def test_a_folder_without_manifest_is_named(tmp_path):
 def test_a_damaged_manifest_is_named(tmp_path, text):
     write_manifest_info(str(tmp_path), MANIFEST)
     (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(DataError, match="holds no manifest"):
+    with pytest.raises(DataError, match="There is no manifest in"):
         read_manifest(str(tmp_path))
 
 

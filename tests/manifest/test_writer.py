@@ -76,7 +76,7 @@ def test_rows_are_ordered_by_split_and_hash(tmp_path):
     assert [planned.manifest.first_row(split) for split in SPLITS] == [0, 30, 60]
 
 
-def test_what_is_sorted_in_parts_is_sorted(tmp_path, monkeypatch):
+def test_rows_sorted_in_parts_are_sorted(tmp_path, monkeypatch):
     text = HEADER + "".join(f"{'TRAIN' if i % 3 else 'TEST'},{i}.jpg,cat\n" for i in range(90))
     whole = plan(tmp_path, text)
     monkeypatch.setattr("darkroom.manifest.writer._SORTED_ROWS", 7)
@@ -153,7 +153,7 @@ def test_rows_stay_in_their_split_when_rows_are_added(tmp_path_factory, names, d
         max_size=12,
     )
 )
-def test_every_row_is_kept_refused_or_dropped(tmp_path_factory, rows):
+def test_every_row_is_kept_rejected_or_dropped(tmp_path_factory, rows):
     root = tmp_path_factory.mktemp("count")
     text = "split,image_uri,label,number\n" + "".join(",".join(row) + "\n" for row in rows)
     schema = {"split": "split", "image_uri": "image", "label": "string_label", "number": "id"}
@@ -172,7 +172,7 @@ def test_the_same_row_twice_is_dropped(tmp_path):
 @pytest.mark.parametrize(
     "others", [["TRAIN,a.jpg,dog"], ["TEST,a.jpg,cat"], [",a.jpg,cat"], ["TRAIN,a.jpg,dog"] * 2]
 )
-def test_an_image_with_two_labels_or_splits_is_refused_every_time(tmp_path, others):
+def test_all_rows_of_an_image_with_two_labels_or_splits_are_rejected(tmp_path, others):
     rows = ["TRAIN,a.jpg,cat", "TRAIN,b.jpg,cat", *others]
     planned = plan(tmp_path, HEADER + "\n".join(rows))
     assert planned.get("id") == [("b.jpg",)]
@@ -207,7 +207,7 @@ def exclude(root, text, name="list.txt"):
     return str(root / name)
 
 
-def test_what_a_list_excludes_is_left_out_and_counted(tmp_path):
+def test_excluded_images_are_left_out_and_counted(tmp_path):
     text = HEADER + "".join(f"TRAIN,{name}.jpg,l{name}\n" for name in "abcdef")
     names = [make_key("a.jpg"), f"{tmp_path}/b.jpg", "c.jpg", "unknown.jpg", "d.jpg ", "./e.jpg"]
     planned = plan(tmp_path, text, exclude=exclude(tmp_path, "\n".join(names)))
@@ -216,7 +216,7 @@ def test_what_a_list_excludes_is_left_out_and_counted(tmp_path):
     assert (planned.manifest.excluded, planned.manifest.deduplicated) == (4, 4)
 
 
-def test_an_excluded_row_is_in_conflict_with_nobody(tmp_path):
+def test_an_excluded_row_conflicts_with_no_other(tmp_path):
     text = "image_uri,label,number\na.jpg,cat,7\na.jpg,dog,8\nb.jpg,cat,8\n,cat,9\n"
     planned = plan(tmp_path, text, schema=IDS, exclude=exclude(tmp_path, "8\n9\n"))
     assert planned.get("id", "uri", "label") == [("7", f"{tmp_path}/a.jpg", "cat")]
@@ -288,7 +288,7 @@ def test_a_folder_counts_what_it_ignores(tmp_path):
     assert planned.manifest.ignored == 2
 
 
-def test_names_that_are_not_utf8_cost_their_row(tmp_path):
+def test_names_that_are_not_utf8_are_rejected(tmp_path):
     (tmp_path / "in" / "cat").mkdir(parents=True)
     (tmp_path / "in" / "cat" / "a.jpg").touch()
     (tmp_path / "in" / "cat" / "\udcff.jpg").touch()
@@ -342,13 +342,13 @@ def test_the_manifest_says_the_same_to_a_person(tmp_path):
     assert (planned.folder / "labels.txt").read_text() == "cat\n"
 
 
-def test_a_source_whose_rows_are_all_refused_is_a_manifest(tmp_path):
+def test_a_source_with_rejected_rows_only_has_a_manifest(tmp_path):
     planned = plan(tmp_path, HEADER + "TRAIN,a.jpg,\n")
     assert planned.rows == []
     assert planned.manifest.splits == {}
 
 
-def test_a_source_without_rows_is_refused(tmp_path):
+def test_a_source_without_rows_is_an_error(tmp_path):
     with pytest.raises(DataError, match="has no rows"):
         plan(tmp_path, HEADER)
 
@@ -384,7 +384,7 @@ def test_frames_files_and_lines_give_the_same_rows(tmp_path):
     )
 
 
-def test_of_remote_images_nothing_is_known_and_so_nothing_is_promised(tmp_path, monkeypatch):
+def test_a_source_of_remote_images_has_no_fingerprint_in_its_manifest(tmp_path, monkeypatch):
     monkeypatch.setattr("darkroom.manifest.writer.stat_image", lambda uri: (100, "v1"))
     source = tmp_path / "images.csv"
     source.write_text("split,image_uri,label\nTRAIN,gs://bucket/a.jpg,cat\nTRAIN,b.jpg,cat\n")

@@ -149,7 +149,7 @@ def test_an_error_ends_with_what_is_wrong_and_what_to_do(notebook, images):
         file.write("TRAIN,images/none.png,cat\n")
     cell = notebook('import darkroom\ndarkroom.convert("images.csv", "records", max_rejects=0)')
     assert any(
-        line.startswith("TooManyRejectsError: 1 of 24 rows were refused") for line in cell.trace
+        line.startswith("TooManyRejectsError: 1 of 24 rows were rejected") for line in cell.trace
     )
     assert "max_rejects (--max-rejects)" in cell.trace[-1]
     cell = notebook('darkroom.verify("records").findings')

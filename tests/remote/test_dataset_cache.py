@@ -99,7 +99,7 @@ def test_a_short_or_missing_file_is_copied_again(s3, dataset, tmp_path):
     assert not (folder / ".parts").exists()
 
 
-def test_what_differs_from_the_commit_is_not_accepted(s3, dataset, tmp_path):
+def test_files_that_differ_from_the_commit_are_not_accepted(s3, dataset, tmp_path):
     name = "Split-train/data_tfrecord-00001-of-00002"
     storage.write_bytes(f"s3://photos/data/{name}", b"SECOND" * 1000)
     with pytest.raises(DataError, match=rf"{name} is damaged: 6000 bytes with SHA-256 .*expected"):
@@ -112,7 +112,7 @@ def test_what_differs_from_the_commit_is_not_accepted(s3, dataset, tmp_path):
         stage_dataset("s3://photos/data", dataset, tmp_path)
 
 
-def test_a_transfer_that_was_damaged_once_is_made_again(s3, dataset, tmp_path, monkeypatch):
+def test_a_transfer_that_was_damaged_once_is_repeated(s3, dataset, tmp_path, monkeypatch):
     real = storage.open_read
     damaged: list[str] = []
 

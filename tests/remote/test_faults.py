@@ -17,8 +17,8 @@ TRANSIENT = [503, "reset", "cut"]
 
 @pytest.mark.parametrize("kind", TRANSIENT)
 @pytest.mark.fault(35, "429, 5xx or a broken connection for a moment", "the request is made again")
-@pytest.mark.fault(37, "an object that comes shorter than announced", "the request is made again")
-def test_what_passes_is_tried_again(store, kind):
+@pytest.mark.fault(37, "an object that is shorter than announced", "the request is made again")
+def test_a_failure_that_passes_is_tried_again(store, kind):
     proxy, root = store
     data = os.urandom(40_000)
     storage.write_bytes(f"{root}/a", data)
@@ -27,7 +27,7 @@ def test_what_passes_is_tried_again(store, kind):
     assert proxy.count("photos/") >= 3
 
 
-def test_a_part_of_a_file_that_comes_short_is_read_again(store):
+def test_a_short_part_of_a_file_is_read_again(store):
     proxy, root = store
     data = os.urandom(40_000)
     storage.write_bytes(f"{root}/a", data)
@@ -69,10 +69,10 @@ def test_every_kind_of_request_is_tried_again(store, kind):
 @pytest.mark.fault(
     35,
     "429, 5xx or broken connections that do not end",
-    "refused, exit code 3: the attempts are named; it is no row's fault",
+    "refused, exit code 3: the attempts are named; no row is rejected for it",
     hint="This is the store or the network, not the data: run again when it is back.",
 )
-def test_what_does_not_pass_ends_and_names_the_attempts(store, kind):
+def test_a_failure_that_lasts_ends_with_the_number_of_attempts(store, kind):
     proxy, root = store
     storage.write_bytes(f"{root}/a", b"x" * 40_000)
     proxy.requests.clear()
@@ -96,7 +96,9 @@ def test_writing_ends_too_and_leaves_nothing(store, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["drip", "stall"])
-@pytest.mark.fault(36, "an object that drips or stalls", "given up at its deadline, then as row 35")
+@pytest.mark.fault(
+    36, "an object that arrives very slowly or stalls", "ended at its deadline, then as row 35"
+)
 def test_slow_objects_end_at_the_deadline(store, kind, monkeypatch):
     proxy, root = store
     storage.write_bytes(f"{root}/a", b"x" * 40_000)

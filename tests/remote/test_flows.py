@@ -106,8 +106,8 @@ def test_a_second_run_on_local_images_is_already_complete(s3, tmp_path):
 @pytest.mark.fault(
     28, "a single image that a store refuses", "rejected", code="`permission_denied`"
 )
-@pytest.mark.fault(37, "an image that comes short at first", "read again, written")
-def test_missing_and_refused_images_cost_their_own_rows(s3):
+@pytest.mark.fault(37, "an image that is cut off at the first attempt", "read again, written")
+def test_missing_and_denied_images_are_rejected(s3):
     source = write_source("s3://photos")
     storage.delete("s3://photos/images/1.png")
     s3.fail("images/2.png", 403)
@@ -127,11 +127,11 @@ def test_missing_and_refused_images_cost_their_own_rows(s3):
 
 @pytest.mark.fault(
     35,
-    "an image that a store fails to give, again and again",
-    "the run ends with exit code 3, without a dataset: it is no rejected row",
+    "an image that a store repeatedly fails to return",
+    "the run ends with exit code 3, without a dataset: the row is not rejected",
 )
 @pytest.mark.parametrize("when", ["before the start", "while shards are written"])
-def test_a_store_that_is_down_is_no_rejected_row(s3, capsys, when):
+def test_a_store_that_is_down_rejects_no_row(s3, capsys, when):
     source = write_source("s3://photos")
     # Some images are looked at first; a worker's first request is for an earlier run's work.
     begin = "images.csv" if when == "before the start" else "/data/.attempt/"
@@ -157,7 +157,7 @@ def test_an_output_that_cannot_be_written_is_not_committed(s3, capsys):
     assert not storage.exists("s3://photos/data/dataset.json")
 
 
-def test_a_store_that_refuses_all_is_said_at_once(s3, capsys):
+def test_a_store_that_denies_everything_is_reported_at_once(s3, capsys):
     s3.fail("photos", 403)
     assert (
         main(["convert", "s3://photos/images.csv", "--output-dir", "s3://photos/data", "--json"])

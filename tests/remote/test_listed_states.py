@@ -80,7 +80,7 @@ def test_images_that_are_not_named_end_a_listing(s3, pool, monkeypatch):
     assert s3.count("list-type=2") == 2
 
 
-def test_who_may_not_list_looks_up(s3, tmp_path: Path):
+def test_images_are_looked_up_where_listing_is_not_allowed(s3, tmp_path: Path):
     uris = _write_images("s3://photos")
     source = tmp_path / "images.csv"
     rows = "".join(f"train,{uri},cat\n" for uri in uris)

@@ -101,7 +101,7 @@ def test_a_replacement_that_fails_anywhere_is_resumed(s3, tmp_path, fault):
     assert read_objects(root) == read_files(tmp_path / "local")
 
 
-def test_an_image_where_the_dataset_goes_is_refused(store, source):
+def test_an_image_where_the_dataset_goes_is_an_error(store, source):
     root = f"{store[1]}/data"
     rows = f"TRAIN,{store[1]}/images/0.png,a\nTRAIN,{root}/index/gone.png,b\n"
     storage.write_bytes(f"{store[1]}/list.csv", f"split,image_uri,label\n{rows}".encode())

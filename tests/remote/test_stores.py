@@ -14,7 +14,7 @@ from darkroom.storage.stores import Problem, judge_status
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1, 300_000])
-def test_what_is_written_is_read(store, size_bytes: int):
+def test_written_files_are_read(store, size_bytes: int):
     _, root = store
     data = os.urandom(size_bytes)
     storage.write_bytes(f"{root}/a/b", data)
@@ -24,7 +24,7 @@ def test_what_is_written_is_read(store, size_bytes: int):
         assert file.read() == data
 
 
-def test_names_with_odd_letters_are_taken_as_they_stand(store):
+def test_names_with_odd_letters_are_taken_as_written(store):
     _, root = store
     for name in ("a b", "a#1?x=2", "50%41", "*[1]", "größe/日本.jpg"):
         storage.write_bytes(f"{root}/{name}", name.encode())
@@ -152,7 +152,7 @@ def test_large_files_are_uploaded_in_parts(s3, monkeypatch):
 
 
 @pytest.mark.fault(34, "an image that gs:// or s3:// does not have", "rejected", code="`missing`")
-def test_what_is_missing_is_said_at_once(store):
+def test_a_missing_object_is_reported_at_once(store):
     proxy, root = store
     for read in (storage.read_bytes, storage.stat_file, storage.open_read):
         proxy.requests.clear()
@@ -161,7 +161,7 @@ def test_what_is_missing_is_said_at_once(store):
         assert len(proxy.requests) == 1
 
 
-def test_a_missing_bucket_is_no_empty_folder(store):
+def test_a_missing_bucket_is_not_an_empty_folder(store):
     proxy, root = store
     other = root.replace("photos", "phobos")
     with pytest.raises(StorageError, match=rf"there is no bucket {other}. Create it"):
@@ -174,7 +174,7 @@ def test_a_missing_bucket_is_no_empty_folder(store):
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_what_is_refused_is_said_at_once_and_names_credentials(store, status: int):
+def test_denied_access_is_reported_at_once_and_names_credentials(store, status: int):
     proxy, root = store
     proxy.fail("photos", status)
     for use in (storage.read_bytes, storage.stat_file, storage.list_folder, storage.delete):
@@ -189,7 +189,7 @@ def test_what_is_refused_is_said_at_once_and_names_credentials(store, status: in
 @pytest.mark.fault(
     40, "a huge object in gs:// or s3://", "rejected by its announced size, not read"
 )
-def test_what_is_too_long_is_not_read(store):
+def test_an_object_that_is_too_large_is_not_read(store):
     proxy, root = store
     storage.write_bytes(f"{root}/a", b"x" * 5000)
     assert storage.read_bytes(f"{root}/a", 5000) == b"x" * 5000

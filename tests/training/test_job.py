@@ -167,10 +167,10 @@ def test_what_cannot_be_trained_on_is_named(datasets, tmp_path, capsys):
     assert f"The source {tmp_path}/none does not exist." in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["train", "--data", str(tmp_path / "empty"), *folder]) == 1
-    assert f"No image below {tmp_path}/empty" in capsys.readouterr().err
+    assert f"There is no image below {tmp_path}/empty" in capsys.readouterr().err
     (tmp_path / "images.txt").touch()
     assert main(["train", "--data", str(tmp_path / "images.txt"), *folder]) == 2
-    assert "is of no known kind.\nKnown: .csv" in capsys.readouterr().err
+    assert "is unknown.\nKnown: .csv" in capsys.readouterr().err
     assert main(["train", "--data", first, *folder, "--loop", "while"]) == 2
     assert "loop is 'while', expected one of fit, custom." in capsys.readouterr().err
 

@@ -405,7 +405,7 @@ def test_options_check_themselves(options, message):
 
 def test_missing_inputs(tmp_path):
     index, rejects, manifest = write_inputs(tmp_path / "a", CLEAN, [], None, 0, ["cat", "dog"])
-    with pytest.raises(DataError, match="holds no manifest"):
+    with pytest.raises(DataError, match="There is no manifest in"):
         validate(ValidationInputs(index, rejects, str(tmp_path / "none")))
     with pytest.raises(DataError, match="has no index-"):
         validate(ValidationInputs(str(tmp_path / "none"), rejects, manifest))

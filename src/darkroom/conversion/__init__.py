@@ -1,1 +1,10 @@
-"""From a manifest to a committed dataset."""
+"""From a source to a committed dataset: plan the shards, run Beam, commit.
+
+OUTPUT_DIR/
+  Split-train/data_tfrecord-00000-of-00016   every child of a Split folder is data
+  labels.txt                                 one label a line, in order
+  index/index-00000-of-00018.parquet         one row for each record
+  rejects.parquet  rejects.jsonl             one row for each rejected row
+  dataset.json                               the commit, written last
+  .attempt/journal.json                      until then: all files that this run writes
+"""

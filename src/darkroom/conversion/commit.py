@@ -40,7 +40,7 @@ class Commit:
     """The last step of a conversion, run by a worker; see `__call__`.
 
     Attributes:
-        folders: Where everything lies.
+        folders: The manifest and the folders of the output.
         options: How the records were made.
         max_rejects: Share of rejected rows over which nothing is committed; None for any.
     """
@@ -50,10 +50,10 @@ class Commit:
     max_rejects: float | None = None
 
     def __call__(self, reports: Sequence[ShardReport]) -> None:
-        """Writes rejects, label map and, unless too much was refused, `dataset.json`.
+        """Writes rejects, label map and, unless too many rows were rejected, `dataset.json`.
 
         Args:
-            reports: What became of every shard, in order.
+            reports: The outcome of every shard, in order.
         """
         folders = self.folders
         manifest = read_manifest(folders.manifest)

@@ -1,4 +1,4 @@
-"""A conversion, from reading the source to the commit; what stands in the output stays safe."""
+"""A conversion, from reading the source to the commit; data that is in the output stays safe."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class ConversionJob:
         with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
             folders = self._folders(scratch)
             manifest = self._write_manifest(folders)
-            # Before it is held, too: a finished dataset may lie on a disk that cannot be written.
+            # Before the lock, too: a finished dataset may be on a disk that is read-only.
             if done := self._find_finished(manifest):
                 self._remove_leftovers()
                 return done
@@ -127,7 +127,7 @@ class ConversionJob:
         return WriteDataset(tasks, Commit(folders, self.conversion, self.max_rejects))
 
     def _is_replacement(self) -> bool:
-        """Tells whether a dataset stands in the output that can change places with the new one."""
+        """Tells whether the output is a dataset that can be exchanged for the new one."""
         names = storage.list_folder(self.output_dir)
         return (
             layout.DATASET_FILE in names
@@ -148,7 +148,7 @@ class ConversionJob:
         storage.make_folder(beside)
         with FolderLock(beside) as new:
             if result := self._describe_finished(manifest, beside):
-                # Killed between its commit and the exchange, a run leaves it complete.
+                # A run that was killed between its commit and the exchange left it complete.
                 ownership.end_attempt(self._folders(scratch, beside), committed=True)
             else:
                 folders = self._folders(scratch, beside)
@@ -157,12 +157,12 @@ class ConversionJob:
         return replace(result, output_dir=self.output_dir, already_complete=False)
 
     def _remove_leftovers(self) -> None:
-        """Removes what is left when a run is killed after its commit."""
+        """Removes the files of a run that was killed after its commit."""
         work = storage.join(self.output_dir, layout.WORK_FOLDER)
         beside = exchange.folder_beside(self.output_dir)
         lock = storage.join(self.output_dir, LOCK_FILE)
         if any(storage.exists(path) for path in (work, beside, lock)):
-            # Where nothing can be written, or somebody else is at it, nothing need be removed.
+            # They may stay where nothing can be written, or while another run holds the output.
             with suppress(OSError, OutputError), FolderLock(self.output_dir):
                 ownership.end_attempt(Folders.of_dataset(self.output_dir), committed=True)
                 exchange.remove_beside(self.output_dir)
@@ -194,7 +194,7 @@ class ConversionJob:
             )
         if self.manifest.exclude is not None:
             rows = format_count(manifest.excluded, "row")
-            progress.note(f"{rows} left out, as {self.manifest.exclude} says.")
+            progress.note(f"{rows} left out, because {self.manifest.exclude} lists them.")
         for line in describe_lookalikes(manifest.labels):
             progress.note(f"Warning: {line}")
         return manifest
@@ -204,7 +204,7 @@ class ConversionJob:
         return None if self.overwrite else self._describe_finished(manifest, self.output_dir)
 
     def _describe_finished(self, manifest: Manifest, folder: str) -> ConversionResult | None:
-        """Returns the result of what a folder holds when it is what is asked for, and whole."""
+        """Returns the result of the dataset in a folder if it is complete and what is asked for."""
         if not storage.exists(storage.join(folder, layout.DATASET_FILE)):
             return None
         try:
@@ -237,11 +237,11 @@ class ConversionJob:
         """Checks that the dataset may be put into the output.
 
         Raises:
-            OutputError: The folder holds something that is not ours, or a finished dataset, and
-                overwriting was not asked for.
+            OutputError: The folder holds files that are not ours, or it holds another dataset or
+                other files and overwriting was not asked for.
             UsageError: An image of the source is where the dataset goes.
         """
-        # Whether or not overwriting was asked for: what is not ours is never deleted.
+        # Even when overwriting was asked for: files that are not ours are never deleted.
         ownership.survey(folders).check()
         exchange.check_beside(self.output_dir)
         overlap.check_images(folders)
@@ -254,17 +254,17 @@ class ConversionJob:
                 "Choose another output folder, or replace it with overwrite (--overwrite).",
             )
         others = [name for name in names if not is_reserved(name)]
-        if others and not is_output(self.output_dir):  # what was begun there goes on
+        if others and not is_output(self.output_dir):  # a run that was begun is resumed
             raise OutputError(
                 f"{self.output_dir} holds other files: {list_first(others)}.",
                 "Choose another output folder, or write beside them with overwrite (--overwrite).",
             )
 
     def _collect(self, manifest: Manifest, folder: str) -> ConversionResult:
-        """Returns the result of a run that came to its end.
+        """Returns the result of a run that has ended.
 
         Raises:
-            DataError: It did not commit, because it refused too much.
+            DataError: Too many rows were rejected, so nothing was committed.
         """
         if storage.exists(storage.join(folder, layout.DATASET_FILE)):
             return describe_dataset(folder, datasets.read_dataset(folder))
@@ -276,9 +276,9 @@ class ConversionJob:
             labels=tuple(manifest.labels),
         )
         raise TooManyRejectsError(
-            f"{result.num_rejected} of {manifest.rows} rows were refused, more than the "
+            f"{result.num_rejected} of {manifest.rows} rows were rejected, more than the "
             f"{self.max_rejects:.2%} allowed. {rejects.list_rejects(folder)}",
-            f"All are listed in {result.rejects_path}. Mend them, or allow more with max_rejects "
+            f"All are listed in {result.rejects_path}. Fix them, or allow more with max_rejects "
             f"(--max-rejects). {format_hint(result.rejected)}".rstrip(),
             result,
         )

@@ -1,13 +1,4 @@
-"""Plans the shards of a dataset from its manifest: which rows go where.
-
-OUTPUT_DIR/
-  Split-train/data_tfrecord-00000-of-00016   every child of a Split folder is data
-  labels.txt                                 one label a line, in order
-  index/index-00000-of-00018.parquet         one row a record
-  rejects.parquet  rejects.jsonl             one row a refused row
-  dataset.json                               the commit, written last
-  .attempt/journal.json                      until then: all files that this run writes
-"""
+"""Plans the shards of a dataset from its manifest: which rows go where."""
 
 from __future__ import annotations
 
@@ -28,7 +19,7 @@ from darkroom.manifest.table import MANIFEST_FILE, Manifest, SplitSize, read_man
 from darkroom.options.conversion import ConversionOptions
 
 SHARD_BYTES = 128 << 20
-# Fewer shards than readers leave readers idle; smaller ones than this cost more than they bring.
+# With fewer shards than readers some readers are idle; smaller shards cost more than they save.
 MIN_TRAIN_SHARDS = 8
 MIN_SHARD_ROWS = 16
 
@@ -46,9 +37,9 @@ def plan_tasks(folders: Folders, options: ConversionOptions) -> list[ShardTask]:
     manifest = read_manifest(folders.manifest)
     if not manifest.num_examples:
         raise DataError(
-            f"Nothing can be written: {manifest.rejected} of {manifest.rows} rows were refused. "
+            f"Nothing can be written: {manifest.rejected} of {manifest.rows} rows were rejected. "
             + list_rejects(folders.manifest_rejects),
-            f"Mend the source. {format_hint(count_rejects(folders.manifest_rejects))}".rstrip(),
+            f"Fix the source. {format_hint(count_rejects(folders.manifest_rejects))}".rstrip(),
         )
     shards = plan_shards(manifest, options.num_shards)
     work = storage.join(folders.work, _identify_plan(folders.manifest, manifest, options))
@@ -71,7 +62,7 @@ def plan_tasks(folders: Folders, options: ConversionOptions) -> list[ShardTask]:
 
 
 def _identify_plan(folder: str, manifest: Manifest, options: ConversionOptions) -> str:
-    """Returns a name for all that the bytes of the shards depend on."""
+    """Returns a hash of everything that the bytes of the shards depend on."""
     rows = storage.hash_file(storage.join(folder, MANIFEST_FILE))
     parts = (version("darkroom"), rows, manifest.fingerprint, describe_options(manifest, options))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
@@ -92,7 +83,7 @@ def plan_shards(manifest: Manifest, given: Mapping[str, int]) -> list[ShardRange
 
     Args:
         manifest: What is to be converted.
-        given: Number of shards by split, where the user gave one.
+        given: Number of shards by split, as far as the user gave one.
     """
     counts = {
         split: count_shards(split, size, given.get(split))
@@ -110,6 +101,6 @@ def plan_shards(manifest: Manifest, given: Mapping[str, int]) -> list[ShardRange
 
 
 def cut_range(length: int, parts: int) -> Iterator[tuple[int, int]]:
-    """Yields the bounds of `parts` pieces of `range(length)` whose sizes differ by one at most."""
+    """Yields the bounds of `parts` pieces of `range(length)`; their sizes differ by one at most."""
     for part in range(parts):
         yield length * part // parts, length * (part + 1) // parts

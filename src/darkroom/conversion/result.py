@@ -1,4 +1,4 @@
-"""What a conversion gives back."""
+"""The result of a conversion, as values and as text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ConversionResult:
         output_dir: The dataset.
         rows: Rows of the source: written + all rejected + deduplicated.
         written: Records written.
-        rejected: Number of refused rows by reason code.
+        rejected: Number of rejected rows by reason code.
         deduplicated: Rows dropped because another says the same.
         splits: Records by split.
         shards: Number of files of records.
@@ -48,12 +48,12 @@ class ConversionResult:
 
     @property
     def num_rejected(self) -> int:
-        """Refused rows in all."""
+        """Number of rejected rows, of all reasons."""
         return sum(self.rejected.values())
 
     @property
     def rejects_path(self) -> str:
-        """Path of the refused rows as a manifest that can be converted once mended."""
+        """Path of the rejected rows: a manifest that can be converted when they are fixed."""
         return storage.join(self.output_dir, layout.REJECTS_LIST_FILE)
 
     @property
@@ -81,7 +81,7 @@ def format_result(result: ConversionResult) -> str:
         f"{head}Rows in    {result.rows:,}",
         f"Written    {result.written:,}  ({splits}) in {format_count(result.shards, 'shard')}",
         f"Rejected   {result.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
-        f"Repeated   {result.deduplicated:,}",
+        f"Duplicates {result.deduplicated:,}",
         f"Labels     {len(result.labels)}",
         f"Dataset    {result.output_dir}",
     ]
@@ -91,7 +91,7 @@ def format_result(result: ConversionResult) -> str:
 
 
 class TooManyRejectsError(DataError):
-    """A conversion refused too many rows to be committed.
+    """Too many rows were rejected, so the conversion was not committed.
 
     Attributes:
         result: What it did; nothing counts as written.
@@ -109,7 +109,7 @@ class TooManyRejectsError(DataError):
 def describe_dataset(
     output_dir: str, dataset: Dataset, already_complete: bool = False
 ) -> ConversionResult:
-    """Returns the result that a committed dataset stands for."""
+    """Returns the result of the conversion that committed a dataset."""
     return ConversionResult(
         output_dir=output_dir,
         rows=dataset.rows,

@@ -1,4 +1,4 @@
-"""One cell at a time: text, labels and inputs of a row, or why they cannot be used."""
+"""Parses cells, one at a time: text, labels and inputs of a row, or why they cannot be used."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ MAX_INTEGER_LABEL = 65_535
 
 
 def as_text(value: Any) -> str:
-    """Returns a cell as text; none is the empty text.
+    """Returns a cell as text; the empty text for None.
 
     Raises:
-        RejectError: It holds a NUL.
+        RejectError: It holds a NUL byte.
     """
     if value is None:
         return ""
@@ -26,10 +26,10 @@ def as_text(value: Any) -> str:
 
 
 def check_unicode(text: str) -> None:
-    """Checks that `text` can be stored: names of files may be any bytes, JSON any code unit.
+    """Checks that `text` can be stored: file names may hold any bytes, JSON any code units.
 
     Raises:
-        RejectError: It has no form in UTF-8.
+        RejectError: It cannot be encoded as UTF-8.
     """
     if text.isascii():
         return
@@ -43,7 +43,7 @@ def parse_label(text: str) -> str:
     """Returns the label that a cell holds.
 
     Raises:
-        RejectError: It is empty, too long, or has invisible or line-breaking characters.
+        RejectError: It is empty, too long, or has control or invisible characters.
     """
     label = labels.normalise_label(text)
     if not label:
@@ -60,10 +60,10 @@ def parse_label(text: str) -> str:
 
 
 def parse_integer_label(label: str) -> str:
-    """Returns the number that a label is, as text without leading zeros.
+    """Returns a label that is a number, as text without leading zeros.
 
     Raises:
-        RejectError: It is no number, or one too large for a class.
+        RejectError: It is not a number, or too large for the number of a class.
     """
     if not label.isascii() or not label.isdigit() or int(label) > MAX_INTEGER_LABEL:
         expected = f"a whole number from 0 to {MAX_INTEGER_LABEL}"

@@ -1,4 +1,4 @@
-"""Entries of a manifest, one by one and in chunks of columns."""
+"""Entries of a manifest: their fields, and chunks of them as columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
         id: The text whose hash the key is.
         uri: URI of its image; empty when it has none.
         split: `train`, `eval` or `test`.
-        declared: The split that the row declares; empty when it leaves it open.
+        declared: The split that the row declares; empty when the row has none.
         label: Its label; None when the source has none.
         row: Its number in the source.
         order: Its place in the seeded order of its split.
@@ -55,7 +55,7 @@ class Chunk(NamedTuple):
 
     Attributes:
         columns: The entries among them, by the names of `Entry`.
-        rejects: Those that were refused.
+        rejects: The rejected rows.
     """
 
     columns: dict[str, Sequence[Any]]
@@ -79,7 +79,7 @@ def make_chunk(items: Sequence[Entry | Reject], pool: Executor | None = None) ->
 
     Args:
         items: The rows.
-        pool: Asks for the state of remote images; that stays unknown when None.
+        pool: Looks up the state of remote images; without it their state stays unknown.
     """
     entries = [item for item in items if isinstance(item, Entry)]
     rejects = [item for item in items if isinstance(item, Reject)]
@@ -92,13 +92,13 @@ def make_chunk(items: Sequence[Entry | Reject], pool: Executor | None = None) ->
 
 
 def stat_image(uri: str) -> State:
-    """Returns size in bytes and version of an image; None for both when it cannot be had."""
+    """Returns size in bytes and version of an image; None for both when they are unknown."""
     try:
         return storage.stat_file(uri)
     except TransientStorageError:
-        raise  # a state that comes and goes would make every run a new source
+        raise  # a state that is known only at times would make every run a new source
     except (OSError, ValueError):
-        return None, None  # conversion will say why
+        return None, None  # the conversion will say why
 
 
 def _look_up(uris: Sequence[str], pool: Executor | None) -> list[State]:
@@ -124,8 +124,8 @@ def _look_up_remote(uris: Sequence[str], pool: Executor) -> list[State]:
 
 def _look_up_local(uris: Sequence[str]) -> list[State]:
     try:
-        # All in one call: Python's own takes longer for each, above all for those that are missing.
+        # All in one call: Python's own takes longer for each file, above all for a missing one.
         found = fs.LocalFileSystem().get_file_info(list(uris))
     except (OSError, ValueError):
-        return [stat_image(uri) for uri in uris]  # one that cannot be asked for fails them all
+        return [stat_image(uri) for uri in uris]  # one impossible path fails the whole call
     return [(info.size, None if info.mtime_ns is None else str(info.mtime_ns)) for info in found]

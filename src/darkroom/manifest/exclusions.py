@@ -1,6 +1,6 @@
-"""Lists of images to leave out: what `darkroom duplicates` wrote, or a list of one's own.
+"""Reads lists of images to leave out: a file from `darkroom duplicates`, or any other list.
 
-A name in a list is a key, a URI, or an image's path as the source gives it, relative to its folder.
+A list names an image by its key, its URI, or its path relative to the folder of the source.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from darkroom import storage
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
-# Columns with names of images. Where there is a column `keep`, too, rows in which it is true stay.
+# Columns that name images. If there is a column `keep`, too, rows in which it is true are kept.
 NAME_COLUMNS = ("key", "uri", "image_uri", "id")
 KEEP_COLUMN = "keep"
 _SCHEMA = pa.schema([("name", pa.string())])
@@ -43,7 +43,7 @@ def write_names(path: str, table: str) -> None:
     """Writes the names of a list to a local Parquet file with the column `name`.
 
     Raises:
-        DataError: The list cannot be understood.
+        DataError: The list is damaged, or no column names images.
         OSError: It cannot be read.
     """
     with pq.ParquetWriter(table, _SCHEMA) as writer:
@@ -52,7 +52,7 @@ def write_names(path: str, table: str) -> None:
 
 
 def _read_names(path: str) -> Iterator[list[str]]:
-    """Yields the names in lists of bounded length."""
+    """Yields the names, in lists of bounded length."""
     ending = os.path.splitext(path)[1].lower()
     try:
         yield from _read_parquet(path) if ending == ".parquet" else _read_text(path, ending)
@@ -83,7 +83,7 @@ def _read_text(path: str, ending: str) -> Iterator[list[str]]:
                 header = [cell.strip() for cell in cells] if is_header else NAME_COLUMNS[:1]
                 if is_header:
                     continue
-            # What stands behind the last column is not looked at.
+            # Cells after the last column are ignored.
             rows.append(dict(zip(header, cells, strict=False)))
             if len(rows) == BATCH_ROWS:
                 yield list(_find_names(rows))

@@ -29,8 +29,8 @@ class Fingerprint:
     """BLAKE2b-128 over the rows of a source and the state of their images, in order.
 
     Args:
-        options: How rows become entries; a list of exclusions and a file with the labels count with
-            what is in them.
+        options: How rows become entries; of a list of exclusions and a file with
+            the labels the content counts.
     """
 
     def __init__(self, options: ManifestOptions) -> None:
@@ -43,10 +43,10 @@ class Fingerprint:
     def update(self, chunk: Chunk) -> None:
         """Adds rows, with their images' sizes and versions as far as they have them.
 
-        By columns, as everything that is done row by row counts when there are millions.
+        By columns, because work that is done row by row adds up for millions of rows.
         """
         columns = chunk.columns
-        parts = ["\0".join(columns[name]) for name in _TEXTS]  # NUL is refused on reading
+        parts = ["\0".join(columns[name]) for name in _TEXTS]  # a NUL is rejected on reading
         parts += [repr(columns[name]) for name in _OTHERS]
         parts += [repr(tuple(reject)) for reject in chunk.rejects]
         self._digest.update("\0\0".join(parts).encode(errors="backslashreplace"))
@@ -68,7 +68,7 @@ def fingerprint_source(
     Args:
         source: Path, pattern, folder or DataFrame.
         options: How its rows are read.
-        check: Looks at all rows with the state of their images, and raises what it likes.
+        check: Called with all rows and the state of their images; may raise any error.
 
     Raises:
         DataError: The source as a whole cannot be used.
@@ -92,16 +92,16 @@ def read_source_state(
     options: ManifestOptions | None = None,
     check: Callable[[Chunk], None] | None = None,
 ) -> str:
-    """Returns a text that changes whenever ManifestGen would do something else.
+    """Returns a text that changes whenever the result of ManifestGen would.
 
-    It is the fingerprint of the source with darkroom's version, for another version may do the same
-    work otherwise. Unlike `fingerprint_source` it insists on seeing everything: an image that is
-    missing is a known state, an image that may not be looked at is not.
+    It is the fingerprint of the source with darkroom's version, because another version may work
+    differently. Unlike `fingerprint_source` it fails when the state of an image is unknown. A
+    missing image has a known state, an image that may not be looked at does not.
 
     Args:
         source: Path, pattern, folder or DataFrame.
         options: How its rows are read.
-        check: Looks at all rows with the state of their images, and raises what it likes.
+        check: Called with all rows and the state of their images; may raise any error.
 
     Raises:
         DataError: The source as a whole cannot be used.
@@ -117,7 +117,7 @@ def read_source_state(
 
 
 def _check_states(chunk: Chunk) -> None:
-    """Checks that images of unknown state are missing, rather than hidden from us."""
+    """Checks that images without a state are missing, not merely hidden from us."""
     columns = zip(chunk.columns["uri"], chunk.columns["size"], strict=True)
     unknown = [uri for uri, size in columns if uri and size is None]
     if unknown:

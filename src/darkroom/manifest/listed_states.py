@@ -1,7 +1,7 @@
-"""States of remote images from listings of their folders, where that takes fewer requests.
+"""Looks up the states of remote images by listing their folders, where that is cheaper.
 
-A store lists a thousand objects with one request, whose answer takes our processor as long as fifty
-look-ups (benchmarks/fingerprint.py).
+A store lists a thousand objects with one request, and the answer takes our processor as long as
+fifty look-ups (benchmarks/fingerprint.py).
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from concurrent.futures import Executor
 from darkroom import storage
 from darkroom.errors import TransientStorageError
 
-# Images that a page must have told of for it to be worth its cost.
+# A page of a listing must have at least as many of the images to be worth its cost.
 _MIN_IMAGES = 100
 
 
 def list_states(uris: Sequence[str], pool: Executor) -> dict[str, storage.FileInfo]:
-    """Returns sizes and versions of images by URI, of those that listings tell of.
+    """Returns sizes and versions of images by URI, as far as listings have them.
 
-    The others have to be looked up: those in folders where few are asked for, those that do not
-    exist, and those in folders that may not be listed.
+    The others have to be looked up: those in folders with few of the images, missing ones, and
+    those in folders that may not be listed.
 
     Args:
         uris: URIs of remote images, best in the order of their names.
-        pool: Asks for the listings of several folders at the same time.
+        pool: Lists several folders at the same time.
 
     Raises:
-        TransientStorageError: A store failed again and again.
+        TransientStorageError: A store failed repeatedly.
     """
     folders: defaultdict[str, set[str]] = defaultdict(set)
     for uri in uris:
@@ -42,7 +42,7 @@ def list_states(uris: Sequence[str], pool: Executor) -> dict[str, storage.FileIn
 
 
 def _list_folder(folder: str, names: Iterable[str]) -> dict[str, storage.FileInfo]:
-    """Lists a folder from the first name to the last, as long as the pages are worth it."""
+    """Lists a folder from the first name to the last, while the pages are worth their cost."""
     wanted = sorted(names)
     found: dict[str, storage.FileInfo] = {}
     try:
@@ -54,5 +54,5 @@ def _list_folder(folder: str, names: Iterable[str]) -> dict[str, storage.FileInf
     except TransientStorageError:
         raise
     except OSError:
-        pass  # who may read images need not be allowed to list them
+        pass  # reading images may be allowed where listing them is not
     return found

@@ -1,4 +1,4 @@
-"""From a row of a source to an entry of the manifest, or to a reject."""
+"""Parses rows of a source: each becomes an entry of the manifest or a reject."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from darkroom.manifest.sources.base import BadRow, Row, Source
 from darkroom.options.manifest import ManifestOptions, resolve_roots
 from darkroom.storage import uris
 
-# Everything else (http:// above all) is refused: a manifest must not make workers call hosts.
+# Everything else, above all http://, is rejected: a manifest must not make workers call hosts.
 ALLOWED_SCHEMES = ("gs", "s3")
 _NO_EXTRA: dict[str, Any] = {}
-# Labels are few and repeat; those of a source where they do not must not fill memory.
+# Most sources repeat a few labels; where all differ, they must not fill memory.
 _MAX_PARSED_LABELS = 65_536
 
 
 def parse_rows(sources: Sequence[Source], options: ManifestOptions) -> Iterator[Entry | Reject]:
-    """Yields one entry or reject for every row of the sources, numbered through from 1.
+    """Yields one entry or reject for every row of the sources, numbered from 1 through all sources.
 
     Raises:
         DataError: A source as a whole cannot be used, as when a split is unknown, or no source
             has a row.
-        UsageError: An allowed root is no folder.
+        UsageError: An allowed root is not a folder.
     """
     first_row = 0
     occurrences: Counter[str] = Counter()
@@ -47,17 +47,18 @@ def parse_rows(sources: Sequence[Source], options: ManifestOptions) -> Iterator[
         yield from parser.parse_all(source.rows(), first_row)
         first_row += parser.num_rows
     if not first_row:
-        more = f" Nor has any of {len(sources) - 1} further files." if len(sources) > 1 else ""
-        raise DataError(f"{sources[0].name} has no rows.{more}", "Give it one row an image.")
+        others = len(sources) - 1
+        more = f" Neither has any of the {others} other files." if others else ""
+        raise DataError(f"{sources[0].name} has no rows.{more}", "Give it one row for each image.")
 
 
 class _RowParser:
     """Parses the rows of one source.
 
     Args:
-        source: What is read.
+        source: The source.
         options: How rows become entries.
-        occurrences: How often each row without image was seen, by its content, in all sources.
+        occurrences: How often each row without an image was seen in all sources, by its content.
     """
 
     def __init__(self, source: Source, options: ManifestOptions, occurrences: Counter[str]) -> None:
@@ -83,7 +84,7 @@ class _RowParser:
         return None if name is None else self._places[name]
 
     def parse_all(self, items: Iterable[Row | BadRow], first_row: int) -> Iterator[Entry | Reject]:
-        """Yields what becomes of each row; `first_row` rows stand in earlier sources."""
+        """Yields an entry or reject for each row; earlier sources have `first_row` rows."""
         number = 0
         has_plain = self._prefix is not None
         for item in items:
@@ -95,10 +96,10 @@ class _RowParser:
         self.num_rows = number
 
     def _parse_plain(self, values: list[Any], row: int) -> Entry | None:
-        """Parses a row as nearly all are, in a third of the time; None for any other row.
+        """Parses a common row in a third of the time of `_parse_any`; returns None for other rows.
 
-        Its image has a plain path, its split and label were seen before, it has no id of its own.
-        `_parse_any` would make the same of it.
+        A common row has an image with a plain path, a split and a label that were seen before, and
+        no id of its own. `_parse_any` returns the same entry for it.
         """
         path = values[self._image]  # type: ignore[index]
         declared = "" if self._split is None else self._declared.get(values[self._split])
@@ -158,7 +159,7 @@ class _RowParser:
             parsed = splits.parse_split(text)
             if parsed is None:
                 if isinstance(item, BadRow):
-                    return splits.UNASSIGNED  # the row is refused for another reason anyway
+                    return splits.UNASSIGNED  # the row is rejected for another reason anyway
                 raise self._unknown_split(text, item.row)
             self._declared[text] = parsed
         return self._declared[text]
@@ -181,10 +182,10 @@ class _RowParser:
         if uris.has_scheme(cell):
             scheme = cell.partition("://")[0]
             if scheme not in ALLOWED_SCHEMES:
-                raise RejectError("unsupported_scheme", f"{scheme}:// is none of {ALLOWED_SCHEMES}")
+                raise RejectError("unsupported_scheme", f"{scheme}:// is not one of {ALLOWED_SCHEMES}")
         elif not cell.startswith("/"):
             if not self._base:
-                # A frame has no folder: its relative paths identify its images as they stand.
+                # A frame has no folder: relative paths identify its images as written.
                 uri = self._check_place(cell, f"{self._source.base}/{cell}")
                 return uri, uris.normalise_uri(cell)
             uri = self._check_place(cell, f"{self._source.base}/{cell}")
@@ -227,7 +228,7 @@ class _RowParser:
         return label
 
     def _show(self, values: list[Any], place: int | None) -> str | None:
-        """Returns a cell of a refused row as it stands, good or bad; None where there is none."""
+        """Returns a cell of a rejected row as it was given; None where there is none."""
         if place is None or not values:
             return None
         value = values[place]
@@ -235,7 +236,7 @@ class _RowParser:
 
 
 def _find_plain_prefix(source: Source) -> str | None:
-    """Returns what turns a plain path of a source into a URI; None when nothing is plain in it."""
+    """Returns what to put before a plain path to get a URI; None if no path can be plain."""
     schema, base = source.schema, source.base
     is_plain = base.startswith("/") and base != "/" and uris.resolve_uri(base) == base
     return f"{base}/" if is_plain and schema.image and not schema.id else None

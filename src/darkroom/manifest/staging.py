@@ -1,4 +1,4 @@
-"""Rows of a source written to local disk as they are parsed, before they are compared."""
+"""Writes the parsed rows of a source to local disk, where they are then compared."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StagedRows:
 
     Attributes:
         path: Parquet file of the entries, with a column for each of `Entry`'s names.
-        rows: Number of rows, refused ones included.
+        rows: Number of rows, rejected ones included.
         rejects: Parquet file of the rejects.
         fingerprint: See `Manifest.fingerprint`.
     """
@@ -45,14 +45,14 @@ def stage_rows(sources: Sequence[Source], options: ManifestOptions, scratch: str
 
     Raises:
         DataError: A source as a whole cannot be used.
-        OSError: A source cannot be read, or `scratch` not be written.
+        OSError: A source cannot be read, or `scratch` cannot be written.
     """
     with (
         collect_less_garbage(),
         _Stage(scratch, sources[0].schema, options) as stage,
         ThreadPoolExecutor(1) as pool,
     ):
-        # While one chunk is parsed, the images of the one before are looked up, which takes half
+        # While one chunk is parsed, the images of the previous one are looked up, which takes half
         # as long and does not need the interpreter.
         pending: Future[None] = Future()
         pending.set_result(None)
@@ -70,12 +70,12 @@ class _Stage:
         self._path = os.path.join(scratch, "entries.parquet")
         self._rejects_path = os.path.join(scratch, "bad.parquet")
         self._arrow = _arrow_schema(schema)
-        # To look for repetitions in keys and paths costs time and finds none.
+        # Looking for repeated keys and paths would cost time and find none.
         few = ["split", "declared", "label"]
         self._good = pq.ParquetWriter(self._path, self._arrow, use_dictionary=few)
         self._bad = RejectsWriter(self._rejects_path)
         self._fingerprint = Fingerprint(options)
-        # Remote images are not looked up here, so nothing is known of whether they have changed.
+        # Remote images are not looked up here, so it is unknown whether they have changed.
         self._is_known = True
         self._rows = 0
 
@@ -93,7 +93,7 @@ class _Stage:
         for reject in chunk.rejects:
             self._bad.add(reject)
             self._is_known = self._is_known and not storage.is_remote(reject.uri)
-        # A local URI has no `//`: all in one text are searched faster than one by one.
+        # A local URI has no `//`. One search in the joined text is faster than one in each.
         self._is_known = self._is_known and "://" not in "\0".join(chunk.columns["uri"])
         self._good.write_table(_as_table(chunk, self._arrow))
 

@@ -1,7 +1,7 @@
 """The manifest: the rows of a source in the order of their shards.
 
     FOLDER/
-      manifest.parquet   one row an example, ordered by (split, hash(seed, key), key)
+      manifest.parquet   one row for each example, ordered by (split, hash(seed, key), key)
       labels.txt         one label a line, in the order of their numbers
       manifest.json      counts, and what the columns are
 
@@ -43,22 +43,22 @@ class SplitSize:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is known of a manifest without reading its rows.
+    """What is known about a manifest without reading its rows.
 
     Attributes:
         rows: Rows of the source.
-        deduplicated: Rows dropped because another says the same, or because they are excluded.
-        rejected: Rows refused.
+        deduplicated: Rows dropped because another row says the same, or because they are excluded.
+        rejected: Rejected rows.
         splits: Size of each split that has rows, in the order train, eval, test.
         labels: The label map; empty when the examples have no labels.
         inputs: Kind (`integer`, `float`, `string`) of every input column by name.
         has_images: Whether rows name images.
         has_labels: Whether rows have labels.
         seed: Seed of the order and of the assignment to splits.
-        ignored: Files of a source folder that are no images: their number.
+        ignored: Number of files in a source folder that are not images.
         fingerprint: Changes when a row of the source does, an image that it names, or the list of
             excluded ones; empty when images are remote, where that is not known.
-        excluded: Those among the deduplicated that a list excludes.
+        excluded: How many of the deduplicated rows a list excludes.
     """
 
     rows: int
@@ -77,11 +77,11 @@ class Manifest:
 
     @property
     def num_examples(self) -> int:
-        """Rows that go on to conversion."""
+        """Rows that will be converted."""
         return sum(size.rows for size in self.splits.values())
 
     def first_row(self, split: str) -> int:
-        """Returns the place in `manifest.parquet` where a split begins."""
+        """Returns the number of the row in `manifest.parquet` where a split begins."""
         before = SPLITS[: SPLITS.index(split)]
         return sum(self.splits[name].rows for name in before if name in self.splits)
 
@@ -96,10 +96,10 @@ def write_manifest_info(folder: str, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: str) -> Manifest:
-    """Reads what is known of a manifest.
+    """Reads what is known about a manifest without its rows.
 
     Raises:
-        DataError: The folder holds no manifest, or one of another format.
+        DataError: The folder has no manifest, or one of another format.
     """
     path = storage.join(folder, MANIFEST_INFO_FILE)
     try:
@@ -109,13 +109,13 @@ def read_manifest(folder: str) -> Manifest:
         manifest = Manifest(**info)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(
-            f"{folder} holds no manifest: {error}.",
+            f"There is no manifest in {folder}: {error}.",
             "Run ManifestGen; if its output comes from a cache, run once with caching off.",
         ) from error
     if manifest.format_version != FORMAT_VERSION:
         raise DataError(
             f"{path} has format {manifest.format_version}, expected {FORMAT_VERSION}.",
-            "Make the manifest again.",
+            "Create the manifest again.",
         )
     return manifest
 
@@ -129,7 +129,7 @@ class ManifestRow(NamedTuple):
         uri: URI of its image; empty when it has none.
         split: `train`, `eval` or `test`.
         label: Its label; None when the source has none.
-        label_id: The label's number; None likewise.
+        label_id: The label's number; None when the source has none.
         row: Its number in the source.
         size: Bytes of its image when that is known.
         mtime: Version of its image when that is known.

@@ -1,4 +1,4 @@
-"""Writes a manifest: rows are parsed in one pass, then checked, ordered and written out of core."""
+"""Writes a manifest: rows are parsed in one pass, then compared, ordered, written out of core."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from darkroom.storage.database import create_view, open_database
 
 _BATCH_ROWS = 8_192
 _REMOTE_SAMPLE = 32
-# As many rows are sorted at once: far fewer than what makes DuckDB sort on disk, for which it may
-# want more memory than it may have.
+# Number of rows that are sorted at once: far fewer than make DuckDB sort on disk, for which it may
+# want more memory than it may use.
 _SORTED_ROWS = 250_000
 
-# Excluded rows go before all others are compared, so they are in conflict with nobody.
+# Excluded rows are dropped before rows are compared, so they are in no conflict.
 _EXCLUDED = """
 CREATE TEMP TABLE excluded AS
 SELECT row FROM staged SEMI JOIN names ON staged.key = names.name
@@ -43,8 +43,8 @@ UNION SELECT row FROM staged SEMI JOIN names ON staged.id = names.name
 """
 _ENTRIES = "CREATE TEMP VIEW entries AS SELECT * FROM staged ANTI JOIN excluded USING (row)"
 # Groups of entries that share a key, or an image. In a group all entries must say the same. Numbers
-# find them at a fraction of the memory that keys take: equal keys have an equal order. Those of
-# which only the numbers are equal form no group further on.
+# find them with a fraction of the memory that keys need: equal keys have an equal order. Entries
+# with equal numbers and different keys form no group in the next step.
 _REPEATED_ORDERS = """
 CREATE TEMP TABLE repeated_orders AS
 SELECT "order" FROM entries GROUP BY ALL HAVING count(*) > 1
@@ -71,8 +71,8 @@ SELECT *,
 FROM suspects
 WINDOW same_image AS (PARTITION BY image), same_key AS (PARTITION BY key)
 """
-# Which of several equal rows is kept must not depend on the order of the source: its number is
-# the last thing that decides.
+# Which of several equal rows is kept must not depend on the order of the source: its number
+# decides last.
 _VERDICTS = """
 CREATE TEMP TABLE verdicts AS
 SELECT row, first_row, last_row, CASE
@@ -109,8 +109,8 @@ def write_manifest(
     Args:
         source: Path of a CSV, JSONL or Parquet file, a pattern of such files, a folder of images,
             or a DataFrame.
-        folder: Where the manifest goes; made when absent.
-        rejects_folder: Where `rejects.parquet` and `rejects.jsonl` go; made when absent.
+        folder: Where the manifest goes; created when absent.
+        rejects_folder: Where `rejects.parquet` and `rejects.jsonl` go; created when absent.
         options: How rows become entries.
 
     Returns:
@@ -118,8 +118,8 @@ def write_manifest(
 
     Raises:
         DataError: The source as a whole cannot be used.
-        UsageError: The source is of no known kind, or an option does not fit it.
-        OSError: The source cannot be read, or the output not be written.
+        UsageError: The kind of the source is unknown, or an option does not fit it.
+        OSError: The source cannot be read, or the output cannot be written.
     """
     options = (options or ManifestOptions()).with_labels()
     sources = open_sources(source, options.schema, options.encoding)
@@ -159,7 +159,7 @@ def write_manifest(
 
 
 def _exclude(connection: duckdb.DuckDBPyConnection, options: ManifestOptions, scratch: str) -> int:
-    """Makes the view `entries` of what is not excluded; returns how many rows are."""
+    """Creates the view `entries` of rows that are not excluded; returns how many are."""
     if options.exclude is None:
         connection.execute("CREATE TEMP VIEW entries AS SELECT * FROM staged")
         return 0
@@ -212,7 +212,7 @@ def _make_label_table(
     label_map = build_label_map(found, schema, options.labels) if schema.label else []
     numbers = pa.array(range(len(label_map)), pa.int64())
     table = pa.table({"label": pa.array(label_map, pa.string()), "label_id": numbers})
-    # By way of a file: DuckDB does not scan the tables of the pyarrow that TFX 1.16 brings.
+    # By a file, because DuckDB cannot scan the tables of the pyarrow that TFX 1.16 needs.
     pq.write_table(table, path)
     connection.read_parquet(path).create_view("label_map")
     return label_map
@@ -261,7 +261,7 @@ def _mean_size(connection: duckdb.DuckDBPyConnection) -> int:
         ORDER BY "order" LIMIT $limit""",
         {"limit": _REMOTE_SAMPLE},
     ).fetchall()
-    # All at once: where they cannot be reached, each takes its time to say so.
+    # All at once: each one that cannot be reached takes a long time.
     with ThreadPoolExecutor(_REMOTE_SAMPLE) as pool:
         sizes = [size for size, _ in pool.map(stat_image, (uri for (uri,) in sample))]
     known = [size for size in sizes if size is not None]

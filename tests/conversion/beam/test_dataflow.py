@@ -86,13 +86,13 @@ def test_a_misspelt_option_is_reported_before_the_job_is_built():
         make_job(num_worker=7)
 
 
-def test_local_images_are_refused_and_the_first_are_named(tmp_path):
+def test_local_images_are_an_error_that_lists_the_first(tmp_path):
     rows = [f"TRAIN,local/{i}.jpg,cat\n" for i in range(9)] + REMOTE[:3]
     folders, _ = plan(tmp_path, rows)
     with pytest.raises(UsageError, match="cannot read 9 local images") as caught:
         make_job().check_images(f"{folders.manifest}/manifest.parquet")
     listed = ", ".join(f"{tmp_path}/local/{i}.jpg" for i in range(5))
-    assert f"as {listed}." in caught.value.message
+    assert f"such as {listed}." in caught.value.message
 
 
 def test_remote_images_and_no_images_are_fine(tmp_path):
@@ -117,7 +117,7 @@ def test_options_of_the_user_win(tmp_path):
     assert options.view_as(GoogleCloudOptions).temp_location == "gs://other/temp"
 
 
-def test_darkroom_stages_itself_beside_the_user_s_packages(tmp_path):
+def test_darkroom_stages_itself_beside_the_packages_of_the_user(tmp_path):
     options = make_job(extra_packages=["mine.tar.gz"]).build_options(str(tmp_path))
     packages = options.view_as(SetupOptions).extra_packages
     (own,) = tmp_path.glob("darkroom-*.tar.gz")
@@ -131,7 +131,7 @@ def test_an_image_holds_darkroom_already(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_beam_refuses_is_a_wrong_usage(tmp_path):
+def test_an_option_that_beam_rejects_is_a_usage_error(tmp_path):
     _, transform = plan(tmp_path, REMOTE[:3])
     job = DataflowJob("gs://my-bucket/out", "No Project", "europe-west4")
     with pytest.raises(UsageError, match="Invalid Project ID"):

@@ -35,13 +35,13 @@ def test_runners_are_known_in_any_letter_case(name, runner):
 
 
 @pytest.mark.parametrize("name", ["DataRunner", 5])
-def test_an_unknown_runner_is_refused(name):
+def test_an_unknown_runner_is_an_error(name):
     with pytest.raises(UsageError, match=f"Unknown runner {name!r}") as caught:
         parse_runner(name)
     assert "DataflowRunner" in caught.value.hint
 
 
-def test_options_have_beam_s_own_types():
+def test_options_have_the_types_of_beam():
     options = build_options(
         LOCAL_RUNNER,
         {
@@ -71,30 +71,30 @@ def test_an_option_is_known_by_all_its_names(name):
 @pytest.mark.parametrize(
     "given", [{"use_public_ips": False}, {"no_use_public_ips": True}, {"use_public_ips": True}]
 )
-def test_what_is_switched_off_is_off(given):
+def test_an_option_can_be_switched_off(given):
     options = build_options(DATAFLOW_RUNNER, given)
     assert options.view_as(WorkerOptions).use_public_ips is given.get("use_public_ips", False)
 
 
-def test_what_is_off_anyway_may_be_switched_off():
+def test_an_option_that_is_off_may_be_switched_off():
     options = build_options(DATAFLOW_RUNNER, {"save_main_session": False, "streaming": False})
     assert options.view_as(StandardOptions).streaming is False
 
 
-def test_an_unknown_option_is_guessed_at():
+def test_an_unknown_option_is_an_error_with_a_suggestion():
     with pytest.raises(UsageError, match=r"Beam has no option 'num_worker'.*'num_workers'"):
         build_options(LOCAL_RUNNER, {"num_worker": 7})
     with pytest.raises(UsageError, match=r"no option 'zzzzzz'.*documentation"):
         build_options(LOCAL_RUNNER, {"zzzzzz": 7})
 
 
-def test_a_value_of_another_type_is_refused(capsys):
+def test_a_value_of_another_type_is_rejected(capsys):
     with pytest.raises(UsageError, match="num_workers: invalid int value: 'many'"):
         build_options(LOCAL_RUNNER, {"num_workers": "many"})
     assert capsys.readouterr().err == ""
 
 
-def test_the_process_s_own_arguments_are_not_read(monkeypatch):
+def test_the_arguments_of_the_process_are_not_read(monkeypatch):
     monkeypatch.setattr("sys.argv", ["darkroom", "--num_workers=9"])
     assert build_options(LOCAL_RUNNER, {}).view_as(WorkerOptions).num_workers is None
 
@@ -113,13 +113,13 @@ def test_clusters_take_the_options_that_the_page_on_scaling_names(runner, option
     assert found == {"runner": runner, **typed, **worker}
 
 
-def test_credentials_are_no_options():
+def test_credentials_are_not_options():
     with pytest.raises(UsageError, match="'s3_secret_access_key' is not used") as caught:
         build_options(LOCAL_RUNNER, {"s3_secret_access_key": "hunter2"})
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_signal_amid_the_parsing_is_no_refused_option(monkeypatch):
+def test_a_signal_during_the_parsing_is_not_reported_as_a_wrong_option(monkeypatch):
     def interrupt(*_: object, **__: object) -> None:
         raise SystemExit(130)
 

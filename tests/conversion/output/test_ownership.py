@@ -112,7 +112,7 @@ KINDS = ["plain", "packed", "full", "failed", "killed"]
 
 @pytest.mark.parametrize("place", ["exchanged", "in place"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_version_0_1_0_left_is_replaced(
+def test_files_of_version_0_1_0_are_replaced(
     made, source, expected, kind, place, tmp_path, monkeypatch
 ):
     if place == "in place":
@@ -124,7 +124,7 @@ def test_what_version_0_1_0_left_is_replaced(
 
 
 @pytest.mark.parametrize("kind", ["failed", "killed"])
-def test_what_an_unfinished_run_left_needs_no_overwrite(made, source, expected, kind, tmp_path):
+def test_the_files_of_an_unfinished_run_need_no_overwrite(made, source, expected, kind, tmp_path):
     shutil.copytree(made / kind, tmp_path / "out")
     convert(source, tmp_path / "out", num_shards=1, seed=3)
     assert read_tree(tmp_path / "out") == expected
@@ -294,7 +294,7 @@ def test_label_folders_of_our_names_keep_their_images(overwrite, tmp_path):
 
 @pytest.mark.parametrize("overwrite", [True, False])
 @pytest.mark.parametrize("output", ["src", "link", "src/../src"])
-def test_the_source_is_no_output(overwrite, output, tmp_path):
+def test_the_source_cannot_be_the_output(overwrite, output, tmp_path):
     for label in ("cat", "dog"):
         write_images(tmp_path / "src" / label, 3)
     (tmp_path / "link").symlink_to("src")
@@ -307,7 +307,7 @@ def test_the_source_is_no_output(overwrite, output, tmp_path):
 
 @pytest.mark.parametrize("name", ["index", "index/a.png", "Split-x/y/a.png", ".attempt/a.png"])
 @pytest.mark.parametrize("is_there", [True, False])
-def test_an_image_where_the_dataset_goes_is_refused(name, is_there, tmp_path):
+def test_an_image_where_the_dataset_goes_is_an_error(name, is_there, tmp_path):
     """A file that is there is foreign; one that is not there yet would be replaced later."""
     write_images(tmp_path / "out" / "images", 2)
     if is_there:
@@ -326,7 +326,7 @@ def test_an_image_where_the_dataset_goes_is_refused(name, is_there, tmp_path):
         assert read_tree(tmp_path) == before
 
 
-def test_images_beside_the_names_of_a_dataset_are_no_concern(tmp_path):
+def test_images_beside_the_files_of_a_dataset_do_not_matter(tmp_path):
     for name in ("images", "indexes", "Splits", "labels"):
         write_images(tmp_path / "out" / name, 1)
     before = read_tree(tmp_path / "out")
@@ -340,7 +340,7 @@ def test_images_beside_the_names_of_a_dataset_are_no_concern(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["labels.txt", "rejects.jsonl", "dataset.json", "index/1"])
-def test_what_is_damaged_and_deleted_is_no_obstacle(made, source, expected, name, tmp_path):
+def test_damaged_files_that_are_deleted_are_no_obstacle(made, source, expected, name, tmp_path):
     """As the hints of `darkroom verify` say."""
     shutil.copytree(made / "full", tmp_path / "out")
     name = name.replace("index/1", "index/index-00001-of-00003.parquet")
@@ -367,7 +367,7 @@ def test_a_shard_that_was_cut_is_still_ours(made, source, expected, left, tmp_pa
 
 @pytest.mark.parametrize("name", ["index/notes.txt", "Split-mine/thesis.txt", "notes.txt"])
 @pytest.mark.parametrize("where", ["out", ".out.darkroom-new"])
-def test_what_comes_while_a_conversion_runs_stops_the_exchange(
+def test_files_that_come_during_a_conversion_stop_the_exchange(
     made, source, expected, name, where, tmp_path, monkeypatch
 ):
     shutil.copytree(made / "plain", tmp_path / "out")
@@ -395,7 +395,7 @@ def test_what_comes_while_a_conversion_runs_stops_the_exchange(
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_what_comes_at_the_last_moment_stays(made, source, expected, tmp_path, monkeypatch):
+def test_files_that_come_at_the_last_moment_stay(made, source, expected, tmp_path, monkeypatch):
     shutil.copytree(made / "plain", tmp_path / "out")
     original = exchange.exchange
 
@@ -411,7 +411,7 @@ def test_what_comes_at_the_last_moment_stays(made, source, expected, tmp_path, m
 
 @pytest.mark.parametrize("name", ["rejects.jsonl", "labels.txt", "rejects.parquet"])
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_what_people_corrected_after_a_failed_run_stays(made, name, overwrite, tmp_path):
+def test_files_that_people_edited_after_a_failed_run_stay(made, name, overwrite, tmp_path):
     source = made / "images" / "list-2.csv"
     for _ in range(2):  # as it was left, it is replaced
         with pytest.raises(TooManyRejectsError):
@@ -436,7 +436,7 @@ def test_a_list_in_the_output_is_not_replaced_by_its_own_conversion(made, kind, 
     assert read_tree(tmp_path) == before
 
 
-def test_a_killed_run_goes_on_beside_a_note(made, source, expected, tmp_path):
+def test_a_killed_run_is_resumed_beside_a_file_of_another(made, source, expected, tmp_path):
     shutil.copytree(made / "killed", tmp_path / "out")
     (tmp_path / "out" / "note.txt").write_text("mine")
     convert(source, tmp_path / "out", num_shards=1, seed=3)
@@ -457,7 +457,7 @@ def test_other_files_in_an_output_are_named(source, tmp_path):
         convert(source, "/", overwrite=True)
 
 
-def test_a_lock_that_is_none_is_left_alone(made, source, tmp_path):
+def test_a_file_that_only_has_the_name_of_a_lock_stays(made, source, tmp_path):
     shutil.copytree(made / "plain", tmp_path / "out")
     lock = tmp_path / "out" / ".darkroom.lock"
     (tmp_path / "mine").write_text("mine")
@@ -493,7 +493,7 @@ def test_a_journal_names_nothing_outside_its_output(source, tmp_path):
     assert (tmp_path / "out" / "README").read_text() == "mine"
 
 
-def test_a_copy_of_an_index_alone_is_nobodys_leftovers(made, source, tmp_path):
+def test_a_copy_of_an_index_alone_does_not_count_as_ours(made, source, tmp_path):
     shutil.copytree(made / "plain" / "index", tmp_path / "out" / "index")
     before = read_tree(tmp_path)
     with pytest.raises(OutputError, match="4 files that darkroom did not write"):
@@ -509,7 +509,7 @@ def folders(tmp_path: Path) -> Path:
     return tmp_path / "src"
 
 
-def test_an_output_below_the_images_is_no_part_of_the_source(folders, tmp_path):
+def test_an_output_below_the_images_is_not_part_of_the_source(folders, tmp_path):
     before = fingerprint_source(str(folders))
     first = convert(folders, folders / "records")
     assert fingerprint_source(str(folders)) == before
@@ -521,7 +521,7 @@ def test_an_output_below_the_images_is_no_part_of_the_source(folders, tmp_path):
 
 
 @pytest.mark.parametrize("state", ["finished", "failed", "begun", "killed 0.1.0", "damaged"])
-def test_an_output_whose_name_is_that_of_a_split_is_no_split(made, state, tmp_path):
+def test_an_output_with_the_name_of_a_split_is_not_a_split(made, state, tmp_path):
     shutil.copytree(made / "images", tmp_path / "src" / "train" / "cat")
     shutil.copytree(made / "images", tmp_path / "src" / "test" / "dog")
     output = tmp_path / "src" / "eval"
@@ -556,7 +556,7 @@ def test_images_beside_a_dataset_are_part_of_the_source(folders, state, tmp_path
     assert (again.rows, again.labels) == (8, ("cat", "dog"))
 
 
-def test_other_peoples_dataset_json_hides_no_images(folders, tmp_path):
+def test_a_dataset_json_of_others_hides_no_images(folders, tmp_path):
     (folders / "cat" / "dataset.json").write_text('{"title": "cats", "licenses": []}')
     (folders / "dog" / ".attempt").mkdir()
     assert convert(folders, tmp_path / "out").rows == 8

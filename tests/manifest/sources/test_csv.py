@@ -36,7 +36,7 @@ def test_rows_are_numbered_from_one_without_the_header(read, tmp_path):
     assert source.base == source.identity_base == str(tmp_path)
 
 
-def test_columns_stand_in_any_order_case_and_padding(read):
+def test_columns_may_have_any_order_case_and_padding(read):
     source = read(" Label , age, IMAGE_URI,Split\ncat,7,a.jpg,TRAIN\n")
     assert source.schema.columns == (
         ("Label", Kind.STRING_LABEL),
@@ -66,7 +66,7 @@ def test_a_headerless_row_longer_than_the_schema_is_ragged(read):
     ]
 
 
-def test_automl_s_form_has_no_header(read):
+def test_a_file_from_automl_has_no_header(read):
     source = read("TRAIN,gs://b/a.jpg,cat\nUNASSIGNED,gs://b/b.jpg,dog\n,gs://b/c.jpg,dog\n")
     assert [column for column, _ in source.schema.columns] == ["split", "image_uri", "label"]
     assert values(source) == [
@@ -93,13 +93,13 @@ def test_several_labels_are_seen_in_the_first_rows(read):
     assert second == Row(2, ["TEST", "b.jpg", "cat"])
 
 
-def test_the_index_that_pandas_writes_is_no_column(read):
+def test_the_index_that_pandas_writes_is_not_a_column(read):
     source = read(",split,image_uri,label\n0,TRAIN,a.jpg,cat\n1,TEST,b.jpg,dog\n")
     assert source.schema.inputs == ()
     assert values(source) == [["TRAIN", "a.jpg", "cat"], ["TEST", "b.jpg", "dog"]]
 
 
-def test_commas_at_the_end_of_a_spreadsheet_s_lines_are_no_columns(read):
+def test_commas_at_the_end_of_the_lines_of_a_spreadsheet_are_not_columns(read):
     source = read("split,image_uri,label,,\nTRAIN,a.jpg,cat,,\nTRAIN,b.jpg,cat,dog,\n")
     good, bad = source.rows()
     assert good == Row(1, ["TRAIN", "a.jpg", "cat"])
@@ -129,9 +129,11 @@ def test_a_cell_is_text(read, label):
 
 def test_an_unterminated_quote_is_named_by_the_line_where_it_opens(read):
     text = HEADER + 'TRAIN,a.jpg,cat\nTRAIN,"b.jpg,cat\n' + "TRAIN,c.jpg,cat\n" * 5
-    with pytest.raises(DataError, match=r"m\.csv: the quoted cell that opens in line 3 ") as caught:
+    with pytest.raises(
+        DataError, match=r"m\.csv: the quoted cell that begins in line 3 "
+    ) as caught:
         values(read(text))
-    assert "quoted cell must end" in caught.value.hint
+    assert "close every quoted cell" in caught.value.hint
 
 
 def test_an_unterminated_quote_in_a_long_file_is_found_too(read):
@@ -139,7 +141,7 @@ def test_an_unterminated_quote_in_a_long_file_is_found_too(read):
         HEADER + "TRAIN,a.jpg,cat\n" * 200 + 'TRAIN,"b.jpg\n' + "TRAIN,c.jpg,c\n" * 80_000
     )
     with pytest.raises(
-        DataError, match=r"opens in line 202 .*: field larger than field limit \(1048576\)"
+        DataError, match=r"begins in line 202 .*: field larger than field limit \(1048576\)"
     ) as caught:
         values(source)
     assert "quote" in caught.value.hint
@@ -160,7 +162,7 @@ def test_the_quote_that_does_not_end_is_found_among_others(text, line):
     assert find_open_quote(text.splitlines(keepends=True), 7) == line
 
 
-def test_a_line_is_refused_by_its_length_in_bounded_memory(read):
+def test_a_line_that_is_too_long_is_an_error_in_bounded_memory(read):
     long = HEADER.encode() + b"TRAIN,a.jpg," + b"x" * 64_000_000
     tracemalloc.start()
     try:
@@ -176,7 +178,7 @@ def test_a_long_cell_is_a_cell(read):
     assert values(read(f"{HEADER}TRAIN,a.jpg,{text}\n")) == [["TRAIN", "a.jpg", text]]
 
 
-def test_a_ragged_row_costs_itself_only(read):
+def test_a_ragged_row_is_rejected_and_no_other(read):
     source = read(HEADER + "TRAIN,a.jpg\nTRAIN,b.jpg,cat,more\nTRAIN,c.jpg,cat\n")
     assert list(source.rows()) == [
         BadRow(1, "ragged_row", "line 2 has 2 cells, the header 3", ["TRAIN", "a.jpg", ""]),
@@ -185,14 +187,14 @@ def test_a_ragged_row_costs_itself_only(read):
     ]
 
 
-def test_a_repeated_header_is_no_row(read):
+def test_a_repeated_header_is_a_bad_row(read):
     source = read(HEADER + "TRAIN,a.jpg,cat\n" + HEADER + "TEST,b.jpg,dog\n")
     _, repeated, after = source.rows()
     assert repeated == BadRow(2, "repeated_header", "line 3 repeats the header", [])
     assert after.row == 3
 
 
-def test_a_nul_costs_its_row_on_every_python(read):
+def test_a_nul_byte_rejects_its_row_on_every_python(read):
     first, second = read(HEADER.encode() + b"TRAIN,a.jpg,c\0at\nTRAIN,b.jpg,dog\n").rows()
     assert (first.reason, first.detail) == ("nul_byte", "line 2 holds a NUL byte")
     assert second == Row(2, ["TRAIN", "b.jpg", "dog"])
@@ -223,18 +225,18 @@ def test_another_delimiter_is_named(read, delimiter, header):
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "\ufeff"])
-def test_an_empty_file_is_refused(read, content):
+def test_an_empty_file_is_an_error(read, content):
     with pytest.raises(DataError, match=r"m\.csv is empty"):
         read(content)
 
 
-def test_a_missing_column_is_guessed_at(read):
+def test_a_missing_column_is_an_error_with_a_suggestion(read):
     with pytest.raises(DataError, match=r"Did you mean 'image_url'"):
         read("split,image_url,label\nTRAIN,a.jpg,cat\n")
     with pytest.raises(DataError, match=r"\['kind'\] are missing"):
         read(HEADER + "TRAIN,a.jpg,cat\n", {"image_uri": "image", "kind": "string_label"})
 
 
-def test_a_column_that_stands_twice_is_refused(read):
+def test_a_duplicate_column_is_an_error(read):
     with pytest.raises(DataError, match=r"twice: \['label'\]"):
         read("image_uri,label,label\na.jpg,cat,dog\n")

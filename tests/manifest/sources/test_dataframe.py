@@ -16,7 +16,7 @@ def read(columns, schema=None, **options):
     return DataFrameSource(frame, None if schema is None else Schema.parse(schema))
 
 
-def test_a_frame_is_one(tmp_path):
+def test_a_frame_has_a_fingerprint(tmp_path):
     assert is_dataframe(pd.DataFrame())
     assert not is_dataframe("a.csv")
 
@@ -46,7 +46,7 @@ def test_columns_have_kinds_and_the_index_none():
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT, np.float32("nan")])
-def test_what_is_missing_is_missing(missing):
+def test_missing_files_are_missing(missing):
     frame = pd.DataFrame({"image_uri": ["a.jpg", "b.jpg"]})
     frame["label"] = pd.Series(["cat", missing], dtype=object)
     assert [row.values for row in read(frame).rows()] == [["a.jpg", "cat"], ["b.jpg", None]]
@@ -77,7 +77,7 @@ def test_integers_that_pandas_made_floats_are_integers_again():
     assert [repr(row.values) for row in source.rows()] == ["['a', 7, 8]", "['b', None, None]"]
 
 
-def test_numbers_and_arrays_of_numpy_are_python_s():
+def test_numbers_and_arrays_of_numpy_become_those_of_python():
     frame = pd.DataFrame({"image_uri": list("abc")})
     frame["label"] = pd.Series([np.int64(7), np.array(["x"]), np.array(["x", "y"])], dtype=object)
     one, two, three = read(frame).rows()
@@ -85,7 +85,7 @@ def test_numbers_and_arrays_of_numpy_are_python_s():
     assert three.reason == "multi_label"
 
 
-def test_a_frame_that_is_none_is_refused():
+def test_a_frame_of_another_library_is_an_error():
     with pytest.raises(DataError, match="The DataFrame has no rows"):
         read(pd.DataFrame({"image_uri": []}))
     with pytest.raises(DataError, match="Did you mean 'image_url'"):

@@ -51,10 +51,10 @@ def test_a_label_called_test_beside_another_is_a_label(read):
     assert [row.values[1] for row in read("cat/a.jpg", "test/b.jpg").rows()] == ["cat", "test"]
 
 
-def test_misplaced_images_are_refused_one_by_one(read):
+def test_misplaced_images_are_rejected_one_by_one(read):
     rows = {row.values[0]: row for row in read("a.jpg", "cat/b.jpg", "cat/sub/c.jpg").rows()}
     assert rows["cat/b.jpg"].values == ["cat/b.jpg", "cat"]
-    detail = "does not lie in <label>/<file>"
+    detail = "is not in <label>/<file>"
     assert rows["a.jpg"][1:3] == ("outside_layout", f"a.jpg {detail}")
     assert rows["cat/sub/c.jpg"][1:3] == ("outside_layout", f"cat/sub/c.jpg {detail}")
 
@@ -63,10 +63,10 @@ def test_a_misplaced_image_below_a_split_keeps_its_split(read):
     rows = list(read("train/cat/a.jpg", "train/b.jpg").rows())
     (bad,) = [row for row in rows if isinstance(row, BadRow)]
     assert bad.values == ["train", "train/b.jpg", ""]
-    assert bad.detail == "train/b.jpg does not lie in <split>/<label>/<file>"
+    assert bad.detail == "train/b.jpg is not in <split>/<label>/<file>"
 
 
-def test_what_is_no_image_is_no_row_but_known(read):
+def test_files_that_are_not_images_are_counted_and_are_not_rows(read):
     source = read("cat/a.jpg", "README.md", "cat/Thumbs.db", ".git/x.jpg", "cat/.b.jpg", "LICENCE")
     assert [row.values for row in source.rows()] == [["cat/a.jpg", "cat"]]
     assert source.ignored == ["LICENCE", "README.md", "cat/Thumbs.db"]
@@ -89,7 +89,7 @@ def test_names_are_literal(read):
 
 
 def test_a_folder_without_images_is_refused(read):
-    with pytest.raises(DataError, match=r"No image below .*: 1 files") as caught:
+    with pytest.raises(DataError, match=r"There is no image below .*: 1 files") as caught:
         read("cat/a.txt")
     assert ".jpeg" in caught.value.hint
 

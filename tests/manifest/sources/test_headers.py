@@ -16,7 +16,7 @@ from darkroom.manifest.sources.headers import infer_roles, is_header
         (["label", "a.JPG"], False),
     ],
 )
-def test_a_header_names_known_columns_and_no_image(cells, header):
+def test_a_header_has_known_columns_and_no_image(cells, header):
     assert is_header(cells) is header
 
 
@@ -40,17 +40,17 @@ def test_a_header_names_known_columns_and_no_image(cells, header):
         ([["a.jpg"]], ["image_uri"]),
     ],
 )
-def test_columns_without_header_are_told_by_what_they_hold(records, names):
+def test_columns_without_a_header_are_told_by_their_content(records, names):
     assert infer_roles(records) == names
 
 
-def test_without_anything_like_a_path_there_is_no_telling():
+def test_columns_without_anything_like_a_path_are_an_error():
     with pytest.raises(DataError, match=r"no column looks like image paths: \['1', 'cat'\]"):
         infer_roles([["1", "cat"], ["2", "dog"]])
 
 
-def test_a_header_of_unknown_names_is_no_row():
+def test_a_header_of_unknown_names_is_an_error():
     records = [["part", "photo", "klass"], ["TRAIN", "a.jpg", "cat"], ["TEST", "b.jpg", "dog"]]
-    with pytest.raises(DataError, match=r"header of unknown names.*'photo'") as caught:
+    with pytest.raises(DataError, match=r"header with unknown names.*'photo'") as caught:
         infer_roles(records)
     assert "image_uri" in caught.value.hint

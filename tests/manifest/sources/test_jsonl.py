@@ -24,7 +24,7 @@ def read(tmp_path):
 GOOD = {"split": "TRAIN", "image_uri": "a.jpg", "label": "cat"}
 
 
-def test_keys_stand_in_any_order_and_may_be_absent(read):
+def test_keys_may_have_any_order_and_may_be_absent(read):
     source = read(GOOD, "", {"label": "dog", "image_uri": "b.jpg"})
     assert list(source.rows()) == [
         Row(1, ["TRAIN", "a.jpg", "cat"]),
@@ -62,7 +62,7 @@ def test_a_label_is_text_or_a_number(read, label, text):
     assert [row.values[2] for row in read({**GOOD, "label": label}).rows()] == [text]
 
 
-def test_bad_lines_cost_themselves_only(read):
+def test_bad_lines_are_rejected_and_no_others(read):
     source = read(GOOD, "{bad", "[1]", '"text"', {**GOOD, "label": ["cat", "dog"]}, GOOD)
     first, bad, a_list, text, many, last = source.rows()
     assert (first.row, last) == (1, Row(6, ["TRAIN", "a.jpg", "cat"]))
@@ -71,7 +71,7 @@ def test_bad_lines_cost_themselves_only(read):
     assert (many.reason, many.detail) == ("multi_label", "2 labels: ['cat', 'dog']")
 
 
-def test_no_label_in_a_list_is_an_empty_label(read):
+def test_an_empty_list_of_labels_is_an_empty_label(read):
     (row,) = read({**GOOD, "label": []}).rows()
     assert row.reason == "empty_label"
 
@@ -85,7 +85,7 @@ def test_a_value_of_another_type_is_named(read):
     assert bad.detail.startswith("column 'image_uri': expected image, got dict")
 
 
-def test_deep_nesting_costs_its_line_only(read):
+def test_deep_nesting_rejects_its_line_only(read):
     _, bad = read(GOOD, "[" * 100_000).rows()
     assert isinstance(bad, BadRow)
 
@@ -96,7 +96,7 @@ def test_a_file_without_objects_is_refused(read, lines):
         read(*lines)
 
 
-def test_a_missing_column_is_guessed_at(read):
+def test_a_missing_column_is_an_error_with_a_suggestion(read):
     with pytest.raises(DataError, match="Did you mean 'image_url'"):
         read({"image_url": "a.jpg"})
 

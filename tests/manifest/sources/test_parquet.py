@@ -76,7 +76,7 @@ def test_whole_numbers_of_a_float_column_are_labels_and_integers(read):
     assert [repr(row.values) for row in source.rows()] == ["['a.jpg', 7, 8]"]
 
 
-def test_the_index_that_pandas_writes_is_no_column(read):
+def test_the_index_that_pandas_writes_is_not_a_column(read):
     table = pa.table({"image_uri": ["a.jpg"], "__index_level_0__": [5]})
     assert read(table).schema.inputs == ()
 
@@ -85,14 +85,14 @@ def test_a_file_without_rows_has_none(read):
     assert list(read({"image_uri": pa.array([], pa.string())}).rows()) == []
 
 
-def test_a_file_that_is_no_parquet_is_refused(tmp_path):
+def test_a_file_that_is_not_parquet_is_an_error(tmp_path):
     path = tmp_path / "m.parquet"
     path.write_bytes(b"image_uri\na.jpg\n" * 10)
     with pytest.raises(DataError, match=r"m\.parquet is not a Parquet file"):
         ParquetSource(str(path), None)
 
 
-def test_missing_and_repeated_columns_are_refused(read):
+def test_missing_and_repeated_columns_are_errors(read):
     with pytest.raises(DataError, match="No column holds image paths"):
         read({"label": ["cat"]})
     with pytest.raises(DataError, match="twice"):
@@ -150,7 +150,7 @@ def test_a_file_that_lacks_an_end_or_a_middle_is_refused(good):
             list(ParquetSource(str(good), None).rows())
 
 
-def test_a_store_that_fails_while_it_is_read_is_no_damage(good, monkeypatch):
+def test_a_store_that_fails_while_it_is_read_is_not_damage(good, monkeypatch):
     source = ParquetSource(str(good), None)
 
     def fail(*_):

@@ -55,12 +55,12 @@ def test_a_schema_makes_different_files_alike(tmp_path):
     assert len(open_sources(str(tmp_path / "*.csv"), Schema.parse({"image_uri": "image"}))) == 2
 
 
-def test_what_is_no_source_is_refused(tmp_path):
+def test_a_source_of_unknown_kind_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nothing\.csv"):
         open_sources(tmp_path / "nothing.csv")
     with pytest.raises(FileNotFoundError, match="nothing does not exist"):
         open_sources(tmp_path / "nothing")
-    with pytest.raises(UsageError, match=r"m\.txt is of no known kind"):
+    with pytest.raises(UsageError, match=r"The kind of the source .*m\.txt is unknown"):
         open_sources(write(tmp_path / "m.txt"))
     with pytest.raises(DataError, match=r"No file matches .*\*\.csv"):
         open_sources(str(tmp_path / "*.csv"))

@@ -71,7 +71,7 @@ def test_the_wrong_encoding_is_named(write):
 
 
 @pytest.mark.parametrize("name", ["latin-9000", "rot13", "base64", "", 5])
-def test_what_is_no_encoding_is_refused(name):
+def test_an_unknown_encoding_is_an_error(name):
     with pytest.raises(UsageError, match="no encoding"):
         parse_encoding(name)
 

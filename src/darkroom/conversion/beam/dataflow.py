@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TEMP, _STAGING = "temp", "staging"
 _SHOWN_IMAGES = 5
-# Layers above the core: no worker needs them, and TFX would come along.
+# Packages above the core: no worker needs them, and they would need TFX.
 _NOT_STAGED = ("components", "pipelines", "__pycache__")
 
 _PYPROJECT = """\
@@ -54,7 +54,7 @@ class DataflowJob:
     """A conversion as a Dataflow job.
 
     Attributes:
-        output_dir: Where the dataset goes: `gs://`. Temporary and staging folders lie below it.
+        output_dir: Where the dataset goes: `gs://`. Temporary and staging folders are below it.
         project: Google Cloud project that pays.
         region: Region where workers run.
         options: Further Beam options by name. With `sdk_container_image`, that image must hold
@@ -83,7 +83,7 @@ class DataflowJob:
         if not self.output_dir.startswith("gs://"):
             raise UsageError(
                 f"Dataflow's workers cannot write to {self.output_dir}.",
-                "Give an output folder in Cloud Storage, as in gs://my-bucket/records.",
+                "Give an output folder in Cloud Storage, such as gs://my-bucket/records.",
             )
         check_extra()
         if self.options:
@@ -102,8 +102,8 @@ class DataflowJob:
         if local:
             raise UsageError(
                 f"Dataflow's workers cannot read {len(local)} local images, "
-                f"as {', '.join(uri for _, uri in nsmallest(_SHOWN_IMAGES, local))}.",
-                "Copy them to Cloud Storage (gcloud storage cp -r) and name them by gs://.",
+                f"such as {', '.join(uri for _, uri in nsmallest(_SHOWN_IMAGES, local))}.",
+                "Copy them to Cloud Storage (gcloud storage cp -r) and list them as gs://.",
             )
 
     def build_options(self, scratch: str) -> Any:
@@ -128,7 +128,7 @@ class DataflowJob:
         beam_options = build_options(DATAFLOW_RUNNER, options)
         from apache_beam.options.pipeline_options import SetupOptions
 
-        # What workers unpickle is all in the staged package; the caller's session is not ours.
+        # The staged package has everything that workers unpickle; the caller's session is not ours.
         beam_options.view_as(SetupOptions).save_main_session = False
         return beam_options
 
@@ -136,7 +136,7 @@ class DataflowJob:
         """Returns the job's graph, not yet submitted.
 
         Raises:
-            UsageError: Beam refuses an option.
+            UsageError: Beam does not accept an option.
         """
         from darkroom.runtime.plain_beam import apply_transform, beam
 
@@ -152,14 +152,14 @@ class DataflowJob:
     def submit(self, write: WriteDataset, scratch: str, wait: bool) -> str:
         """Starts the job and returns its id; waits for its end if asked to.
 
-        The dataset is complete when the job is, whoever waits: the commit is its last step.
+        The dataset is complete when the job is, waited for or not: the commit is its last step.
 
         Raises:
             StorageError: The job was waited for, and failed or was cancelled.
         """
         folder = storage.join(self.output_dir, DATAFLOW_FOLDER)
         folders = Folders.of_dataset(self.output_dir)
-        # What Beam calls its files there is not known, but until now there were none.
+        # The names of Beam's files there are unknown, but until now there are no files.
         inside = [storage.join(folder, name, "") for name in (_TEMP, _STAGING)]
         journal.write_journal(folders, inside, storage.join(folder, journal.JOURNAL_FILE))
         result = self.build_pipeline(write, scratch).run()
@@ -171,7 +171,7 @@ class DataflowJob:
 
 
 def check_extra() -> None:
-    """Checks that Google's client libraries are there, without which nothing can be submitted.
+    """Checks that Google's client libraries are installed; submitting a job needs them.
 
     Raises:
         MissingExtraError: They are not.

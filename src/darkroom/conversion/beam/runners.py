@@ -54,17 +54,17 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
     Args:
         runner: Beam's name of the runner.
         options: Values by name, as in `num_workers`, of Beam's own types. A list gives an option
-            several times, a mapping as JSON, None leaves it alone.
+            several times, a mapping becomes JSON, None leaves it out.
 
     Raises:
-        UsageError: Beam has no such option, or refuses its value.
+        UsageError: Beam has no such option, or rejects its value.
     """
     from darkroom.runtime.plain_beam import beam
 
     if secret := next((name for name in options if name.startswith("s3_")), None):
         raise UsageError(
             f"Beam's option {secret!r} is not used: options are stored and shown with jobs.",
-            "Give credentials and endpoint of s3:// by the environment, as in AWS_PROFILE.",
+            "Set credentials and endpoint of s3:// in the environment, for example AWS_PROFILE.",
         )
     flags = [f"--runner={runner}"]
     if options:
@@ -74,15 +74,15 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
     built = beam.options.pipeline_options.PipelineOptions(flags)
     complaint = io.StringIO()
     try:
-        # Options are parsed when someone looks at them, and then a wrong one ends the process.
+        # Beam parses options when they are first read, and a wrong one ends the process then.
         with contextlib.redirect_stderr(complaint):
             built.get_all_options()
     except SystemExit as error:
-        if not complaint.getvalue():  # not the parser's: a signal came while it was parsing
+        if not complaint.getvalue():  # not from the parser: a signal came while it was parsing
             raise
         problem = complaint.getvalue().strip().rpartition("error: ")[2]
         raise UsageError(
-            f"Beam refuses an option: {problem}.", "See Beam's documentation."
+            f"Beam rejects an option: {problem}.", "See Beam's documentation."
         ) from error
     return built
 

@@ -31,23 +31,23 @@ _done_lock = threading.Lock()
 class WriteShardFn(beam.DoFn):
     """Writes the shards of tasks, a few at once: `ShardTask` -> `ShardReport`.
 
-    At once, so that all cores have work while one shard is begun or synced, or waits in turn.
+    Several at once give all cores work while one shard is started, synced, or waits.
     """
 
     def setup(self) -> None:
-        """Refuses a worker whose checksums would take for ever."""
+        """Checks that this worker can compute checksums fast enough."""
         check_crc_speed()
         self._at_once = min(os.cpu_count() or 1, _MAX_SHARDS_AT_ONCE)
         self._pool = ThreadPoolExecutor(self._at_once, "darkroom-shard")
         self._readers: ImageReaders | None = None
 
     def start_bundle(self) -> None:
-        """Forgets what a bundle before this one may have left when it failed."""
+        """Forgets the shards of an earlier bundle that failed."""
         self._begun: deque[Future[ShardReport]] = deque()
         self._failure: BaseException | None = None
 
     def process(self, task: ShardTask) -> Iterator[ShardReport]:
-        """Begins the shard; yields what became of an earlier one, once there are enough."""
+        """Starts a shard; yields the report of an earlier one when enough are being written."""
         if task.has_images and self._readers is None:
             self._readers = ImageReaders(task.image)
         if len(self._begun) >= self._at_once:
@@ -55,7 +55,7 @@ class WriteShardFn(beam.DoFn):
         self._begun.append(self._pool.submit(self._write, task))
 
     def finish_bundle(self) -> Iterator[beam.utils.windowed_value.WindowedValue]:
-        """Yields what became of the rest."""
+        """Yields the reports of the other shards."""
         window = beam.transforms.window.GlobalWindow()
         while self._begun:
             value, time = self._finish_one(), window.max_timestamp()
@@ -72,12 +72,12 @@ class WriteShardFn(beam.DoFn):
         try:
             return self._begun.popleft().result()
         except BaseException as error:  # noqa: BLE001  raised again below
-            # What is half done ends now; the readers are made anew, should this be used again.
+            # Ends the other shards, too. If this object is used again, it creates new readers.
             if self._readers:
                 self._readers.close()
                 self._readers = None
             wait(self._begun)
-            # This one may have ended because another did.
+            # This shard may have failed only because another one did.
             raise (self._failure or error) from None
 
     def _write(self, task: ShardTask) -> ShardReport:
@@ -91,7 +91,7 @@ class WriteShardFn(beam.DoFn):
             with _named_errors(storage.join(task.examples, task.file)):
                 return write_shard(task, self._readers, tick)
         except InterruptedError:
-            raise  # because of another one's failure, or because the process ends
+            raise  # because another shard failed, or because the process ends
         except BaseException as error:
             self._failure = self._failure or error
             raise
@@ -113,10 +113,10 @@ class CommitFn(beam.DoFn):
 
 @contextmanager
 def _named_errors(what: str) -> Iterator[None]:
-    """Lets an error of storage leave a worker as what it is, and say where it arose.
+    """Turns an `OSError` into a `StorageError` that says where it happened.
 
-    Beam makes a worker's error anew from its arguments, but only where the first is a text; that
-    of an `OSError` is a number. Neither does a failed write to an open file know its path.
+    Beam creates a worker's error again from its arguments, but only if the first one is text; that
+    of an `OSError` is a number. And a failed write to an open file does not know its path.
     """
     try:
         yield
@@ -132,12 +132,12 @@ class WriteDataset(beam.PTransform):
     """Writes shards and commits them; applied to the pipeline itself.
 
     Args:
-        tasks: One a shard.
+        tasks: One for each shard.
         commit: Called once, in a worker, with the reports of all shards in order; must be
             picklable.
 
     Attributes:
-        tasks: One a shard.
+        tasks: One for each shard.
     """
 
     def __init__(

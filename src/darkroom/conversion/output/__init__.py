@@ -1,1 +1,1 @@
-"""The folder that a conversion writes to: what in it is ours, how it is made ready and replaced."""
+"""The folder that a conversion writes to: what in it is ours, how it is prepared and replaced."""

@@ -1,7 +1,7 @@
-"""Puts a new dataset in the place of an old one in a single step.
+"""Replaces an old dataset by a new one in a single step.
 
-The new one is made in a folder beside the old one, and then the two change places. A reader finds
-the old dataset or the new one, never a mix and never none.
+The new one is written to a folder beside the old one, then the two folders are exchanged. A reader
+finds the old dataset or the new one, never a mix and never none.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _RENAME_EXCHANGE = 2
 
 
 def folder_beside(output_dir: str) -> str:
-    """Returns where a dataset is made that is to replace the one in `output_dir`."""
+    """Returns the folder for a dataset that will replace the one in `output_dir`."""
     parent, name = os.path.split(os.path.realpath(storage.local_path(output_dir)))
     return os.path.join(parent, f".{name}.darkroom-new")
 
 
 def can_replace(output_dir: str) -> bool:
-    """Tells whether a folder can change places with one beside it.
+    """Tells whether a folder can be exchanged for one beside it.
 
-    Not when it is remote, a mount point, or lies in a folder that may not be written.
+    It cannot when it is remote, a mount point, or in a folder that is not writable.
     """
     if storage.is_remote(output_dir):
         return False
@@ -38,7 +38,7 @@ def can_replace(output_dir: str) -> bool:
 
 
 def exchange(new: FolderLock, old: FolderLock) -> None:
-    """Lets two held local folders change places; their locks go with them."""
+    """Exchanges two local folders, and the locks that are held on them."""
     first, second = (os.path.realpath(storage.local_path(lock.folder)) for lock in (new, old))
     if not _exchange(first, second):
         # Without that system call there is a moment with no dataset, which a reader reports.
@@ -51,17 +51,17 @@ def exchange(new: FolderLock, old: FolderLock) -> None:
 
 
 def check_beside(output_dir: str) -> None:
-    """Checks that what a killed run may have left beside `output_dir` is all darkroom's.
+    """Checks that darkroom wrote all files that are left of a killed run beside `output_dir`.
 
     Raises:
-        OutputError: It is not.
+        OutputError: It did not.
     """
     for folder in _list_beside(output_dir):
         _survey(folder).check(output_dir)
 
 
 def remove_beside(output_dir: str) -> None:
-    """Removes what a killed run has left beside `output_dir`.
+    """Removes the files of a killed run beside `output_dir`.
 
     Raises:
         OutputError: Other files are there, too; nothing was removed.
@@ -72,25 +72,25 @@ def remove_beside(output_dir: str) -> None:
 
 
 def replace_dataset(new: FolderLock, old: FolderLock) -> None:
-    """Lets a complete dataset and the one that it replaces change places, and deletes the latter.
+    """Exchanges a complete dataset for the one that it replaces, and deletes the old one.
 
     Args:
         new: The folder beside the output.
         old: The output, both held.
 
     Raises:
-        OutputError: Since the conversion began, other files came into one of the two. Nothing was
-            changed; the next run begins here again.
+        OutputError: Other files were put into one of the two during the conversion. Nothing was
+            changed; the next run starts from here.
     """
     _survey(new.folder).check(old.folder)
     found = _survey(old.folder)
     found.check()
     output_dir, beside = old.folder, new.folder
     exchange(new, old)
-    # Only what was seen before: what has come since stays, whatever it is.
+    # Only the files that were there before: newer ones stay.
     _remove(beside, [f"{beside}{path[len(output_dir) :]}" for path in found.ours])
     if storage.exists(beside):
-        progress.note(f"Warning: files that darkroom did not write came into {beside} and stay.")
+        progress.note(f"Warning: {beside} stays: it holds files that darkroom did not write.")
 
 
 def _list_beside(output_dir: str) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _remove(folder: str, ours: Iterable[str]) -> None:
 
 
 def _exchange(first: str, second: str) -> bool:
-    """Exchanges two paths by Linux's renameat2; tells whether that is possible here."""
+    """Exchanges two paths by Linux's renameat2; returns False where that is not possible."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError):

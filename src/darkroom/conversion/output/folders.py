@@ -1,4 +1,4 @@
-"""The folders that a conversion writes to: made ready, resumed, cleared."""
+"""Prepares the folders that a conversion writes to, whether new, interrupted or used."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def share_manifest(folders: Folders) -> Folders:
     }
     found = ownership.survey(folders)
     found.check()
-    # Of the rest, what a journal names already; what a commit names, the commit goes on to prove.
+    # Of the other files only those in the journal: the commit still proves those that it names.
     attempt = (path for path in found.ours if path.startswith(f"{folders.work}/"))
     named = journal.find_named(folders, dict.fromkeys(found.ours, 0))
     journal.write_journal(folders, {*attempt, *named, *copies.values()})
@@ -42,10 +42,10 @@ def share_manifest(folders: Folders) -> Folders:
 
 
 def prepare_output(folders: Folders, tasks: Sequence[ShardTask]) -> None:
-    """Makes the folders that tasks write to, and removes what an earlier conversion left in them.
+    """Creates the folders that tasks write to, and removes the files of an earlier conversion.
 
     If that one had the same plan and was killed, the shards that it finished stay. Before anything
-    is deleted, the journal names both what goes and what comes; so this can end at any moment.
+    is deleted, the journal names old and new files, so this can be interrupted at any moment.
 
     Raises:
         OutputError: The folders hold files that darkroom did not write; nothing was changed.
@@ -53,7 +53,7 @@ def prepare_output(folders: Folders, tasks: Sequence[ShardTask]) -> None:
     found = ownership.survey(folders)
     found.check()
     journal.write_journal(folders, {*found.ours, *_list_planned(folders, tasks)})
-    # From here on no reader takes what is left for a dataset.
+    # From here on no reader mistakes the other files for a dataset.
     storage.delete_file(storage.join(folders.examples, layout.DATASET_FILE))
     storage.sync_folder(folders.examples)
     ownership.delete_ours(found, kept=set(_find_kept(folders, tasks)))
@@ -81,7 +81,7 @@ def _list_planned(folders: Folders, tasks: Sequence[ShardTask]) -> Iterator[str]
 def _find_kept(folders: Folders, tasks: Sequence[ShardTask]) -> Iterator[str]:
     """Yields the journal, the manifest, and the files of shards that a killed run has finished."""
     yield journal.journal_path(folders)
-    # Where workers are remote, the manifest has just been put here for them.
+    # For remote workers the manifest has just been copied to here.
     if folders.manifest.startswith(f"{folders.work}/"):
         for name in storage.list_folder(folders.manifest):
             yield storage.join(folders.manifest, name)

@@ -21,10 +21,10 @@ _REPLACED = r"(index|Split-[^/]*|\.attempt)(/|$)"
 
 
 def check_source(source: AnySource, output_dir: str) -> None:
-    """Checks that the output is not the folder that is to be converted, and replaces no list.
+    """Checks that the conversion does not replace its source, a folder or a list.
 
     Raises:
-        UsageError: It is, or does, wherever links lead.
+        UsageError: It would replace it; links are followed.
     """
     if not isinstance(source, str | os.PathLike):
         return
@@ -38,8 +38,8 @@ def check_source(source: AnySource, output_dir: str) -> None:
     if storage.is_folder(path) and _resolve(path) == _resolve(output_dir):
         raise UsageError(
             f"The output {output_dir} is the source itself.",
-            f"Choose another output folder, as {storage.join(output_dir, 'records')}: a later run "
-            "leaves it out of the source.",
+            f"Choose another output folder, such as {storage.join(output_dir, 'records')}: a later "
+            "run leaves it out of the source.",
         )
 
 
@@ -65,7 +65,7 @@ def check_images(folders: Folders) -> None:
     manifest = storage.join(folders.manifest, MANIFEST_FILE)
     for batch in read_batches(manifest, ["uri"], _BATCH_ROWS):
         uris = batch.column(0)
-        # Far quicker than the pattern, which hardly any image gets to see.
+        # Much faster than the pattern, which has to see very few images then.
         if any(pc.any(pc.starts_with(uris, start)).as_py() for start in starts):
             found = uris.filter(pc.match_substring_regex(uris, pattern))
             inside += found.to_pylist()

@@ -1,6 +1,7 @@
-"""What in an output darkroom can prove it wrote: it deletes and replaces nothing else.
+"""Finds what darkroom can prove it wrote in an output: it deletes and replaces nothing else.
 
-Proof is a journal or a commit that names a file, or what is in it; see `journal` and `proofs`.
+A file is proven by a journal or a commit that names it, or by its content; see `journal` and
+`proofs`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from darkroom.errors import DataError, OutputError
 from darkroom.runtime.text import list_first
 from darkroom.storage.locks import LOCK_FILE, is_lock
 
-# What proves others goes after them, so that a run that is killed in between can go on.
+# Files that prove others are deleted after them, so that a run that is killed can be resumed.
 _LAST = (checksums.SUMS_FILE, layout.DATASET_FILE, journal.JOURNAL_FILE)
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found in an output under the names that a conversion uses.
+    """The files in an output under the names that a conversion uses.
 
     Attributes:
         folders: The folders of the output.
@@ -38,13 +39,13 @@ class Survey:
     foreign: tuple[str, ...]
 
     def check(self, output_dir: str = "") -> None:
-        """Checks that nothing here is somebody else's.
+        """Checks that all files are darkroom's.
 
         Args:
-            output_dir: What the names in the message are relative to; the dataset when empty.
+            output_dir: Names in the message are relative to it; to the dataset when empty.
 
         Raises:
-            OutputError: Something is.
+            OutputError: Some are not.
         """
         if not self.foreign:
             return
@@ -58,12 +59,12 @@ class Survey:
 
 
 def survey(folders: Folders, *, whole: bool = False) -> Survey:
-    """Looks at everything that a conversion into these folders would replace.
+    """Lists the files that a conversion into these folders would replace, by who wrote them.
 
     Args:
         folders: The folders of an output.
-        whole: Whether all that is in the dataset's folder counts, whatever it is called, because
-            the folder as a whole is to be replaced or removed. The lock does not count.
+        whole: Whether all files in the dataset's folder count, under any name, because the folder
+            is replaced or removed as a whole. The lock does not count.
 
     Raises:
         OSError: Something cannot be read.
@@ -74,7 +75,7 @@ def survey(folders: Folders, *, whole: bool = False) -> Survey:
         try:
             dataset = datasets.read_dataset(folders.examples)
         except DataError:
-            pass  # what it names cannot be known
+            pass  # the files that it names are unknown
         else:
             ours.update(proofs.find_committed(folders, dataset, found))
     elif found.keys() - ours:
@@ -85,23 +86,23 @@ def survey(folders: Folders, *, whole: bool = False) -> Survey:
 
 
 def delete_ours(found: Survey, kept: Collection[str] = ()) -> None:
-    """Deletes the files that a survey proved to be darkroom's, then the folders that are empty."""
+    """Deletes the files that are proven to be darkroom's, then the empty folders."""
     storage.delete_files(path for path in found.ours if path not in kept)
     remove_empty_folders(found.folders)
 
 
 def remove_empty_folders(folders: Folders) -> None:
-    """Removes folders without any file from under the names that a conversion uses."""
+    """Removes the folders that have a conversion's names and no files."""
     for name in storage.list_folder(folders.examples):
         if is_reserved(name) and storage.is_folder(path := storage.join(folders.examples, name)):
             storage.remove_empty_folders(path)
 
 
 def end_attempt(folders: Folders, *, committed: bool) -> None:
-    """Deletes what an attempt has in its work folder.
+    """Deletes the files in an attempt's work folder.
 
-    The journal goes last, and stays when nothing was committed: it is the only proof then. Of what
-    people read then, and may correct, it also says the content.
+    The journal is deleted last. It stays when nothing was committed, because it is the only proof
+    then; it also has the hashes of the files that people read then, and may edit.
     """
     path = journal.journal_path(folders)
     delete_named(folders, folders.work, () if committed else (path,))
@@ -117,7 +118,7 @@ def end_attempt(folders: Folders, *, committed: bool) -> None:
 
 
 def delete_named(folders: Folders, folder: str, kept: Collection[str] = ()) -> None:
-    """Deletes from a folder of an output what the journal in that folder names, and the journal."""
+    """Deletes the files in a folder of an output that its journal names, and the journal."""
     named = journal.find_named(folders, _list_below(folder))
     storage.delete_files(sorted(named.difference(kept), key=_rank))
     storage.remove_empty_folders(folder)

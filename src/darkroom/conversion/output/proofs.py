@@ -1,7 +1,7 @@
-"""Which files of an output darkroom can be shown to have written, by what is in them.
+"""Finds files of an output that darkroom wrote, by their content.
 
 The commit names shards only, and attempts of version 0.1.0 left no journal, so the other files
-prove themselves: they are what the commit implies, or hold what only darkroom writes.
+prove themselves: the commit implies their content, or only darkroom writes such content.
 """
 
 from __future__ import annotations
@@ -30,23 +30,22 @@ from darkroom.storage.parquet import read_batches
 
 Lengths = Mapping[str, int]
 
-# What an unfinished Parquet file begins with. A file with no more in it holds nothing to lose.
+# The first bytes of a Parquet file. An unfinished file with nothing else has nothing to lose.
 _PARQUET_MAGIC = b"PAR1"
 _INDEX_NAME = re.compile(r"index-\d{5,}-of-\d{5,}\.parquet")
 _SHARD_NAME = r"/Split-([a-z]+)/data_tfrecord-(\d{5,})-of-\d{5,}(?:\.gz)?"
-# What is in the folder of a plan. A report that was being written had a name made up for it.
+# Files in the folder of a plan. A report that is not finished has a made-up name.
 _REPORT, _UNFINISHED_REPORT = r"shard-\d{5,}\.json", r"\.part-\w{8}"
 _UNFINISHED_SHARD, _SHARD_REJECTS = r"shard-\d{5,}\.part", r"shard-\d{5,}\.rejects\.parquet"
 _MAX_REPORT_BYTES = 1 << 20
 
 
 def find_committed(folders: Folders, dataset: Dataset, found: Lengths) -> Iterator[str]:
-    """Yields the files of a dataset that are as its commit says.
+    """Yields the files of a dataset that match its commit.
 
-    A shard counts by its length, because to read them all would take as long as to write them. One
-    of another length counts if it begins with the record that the index says, ends within a first
-    record, or is empty: so a shard that was cut is still darkroom's, and a file that took its place
-    is not.
+    Shards are compared by length, because reading them all takes as long as writing them. A shard
+    of another length counts if it begins with the first record of its index, ends within its first
+    record, or is empty: a truncated shard is still darkroom's, another file in its place is not.
 
     Args:
         folders: The folders of the dataset.
@@ -76,12 +75,12 @@ def find_committed(folders: Folders, dataset: Dataset, found: Lengths) -> Iterat
 
 
 def find_uncommitted(folders: Folders, found: Lengths) -> Iterator[str]:
-    """Yields the files that an attempt of version 0.1.0 left, which had no journal.
+    """Yields the files of an attempt by version 0.1.0, which wrote no journal.
 
     Or those of a dataset that has lost its commit.
 
-    Nothing counts unless the attempt itself can be seen: by its work folder if it was killed, by
-    its rejects if it rejected too much. So a copy of an index alone is nobody's leftovers.
+    No file counts unless there are signs of the attempt itself: its work folder if it was killed,
+    its rejects if it rejected too many rows. The copy of an index alone is not such a sign.
 
     Args:
         folders: The folders of the output.
@@ -89,11 +88,11 @@ def find_uncommitted(folders: Folders, found: Lengths) -> Iterator[str]:
     """
     reports = dict(_read_reports(folders, found))
     work = set(_find_work(folders, found)) | reports.keys()
-    refused = list(_find_rejects(folders.rejects, found))
-    if not work and not refused:
+    rejected = list(_find_rejects(folders.rejects, found))
+    if not work and not rejected:
         return
     yield from work
-    yield from refused
+    yield from rejected
     indexed = [path for path in found if _is_index(path, folders, found)]
     yield from indexed
     yield from _find_hashed(folders.index, [path.rpartition("/")[2] for path in indexed], found)
@@ -109,17 +108,17 @@ def find_uncommitted(folders: Folders, found: Lengths) -> Iterator[str]:
         yield listed
     label_path = storage.join(folders.examples, layout.LABELS_FILE)
     has_labels = written and found.get(label_path, storage.NOT_REGULAR) >= 0
-    if has_labels and _is_label_map(label_path, _read_labels(written, refused)):
+    if has_labels and _is_label_map(label_path, _read_labels(written, rejected)):
         yield label_path
 
 
 @contextmanager
 def _damage_proves_nothing() -> Iterator[None]:
-    """Ends a block when what it reads is damaged or of another form; errors of a store go on."""
+    """Ends a block when a file is damaged or has another form; storage errors are raised."""
     try:
         yield
     except OSError as error:
-        # pyarrow's and gzip's own have no number.
+        # Errors of pyarrow and gzip have no number.
         if isinstance(error, DarkroomError) or error.errno is not None:
             raise
     except (DataError, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError):
@@ -133,7 +132,7 @@ def _holds(path: str, data: bytes, found: Lengths) -> bool:
 
 
 def _find_hashed(folder: str, names: list[str], found: Lengths) -> Iterator[str]:
-    """Yields a list of hashes that names just these files, and those of them that fit it."""
+    """Yields the list of hashes, if it names just these files, and the files that match it."""
     path = storage.join(folder, checksums.SUMS_FILE)
     sums: dict[str, str] = {}
     if found.get(path) == checksums.count_sums_bytes(names):
@@ -149,7 +148,7 @@ def _find_hashed(folder: str, names: list[str], found: Lengths) -> Iterator[str]
 
 
 def _find_rejects(folder: str, found: Lengths, expected: int | None = None) -> Iterator[str]:
-    """Yields the two files of rejects, as far as they have our form and say the same."""
+    """Yields the two files of rejects, as far as they have our form and the same content."""
     table, lines = (
         storage.join(folder, n) for n in (layout.REJECTS_FILE, layout.REJECTS_LIST_FILE)
     )
@@ -162,7 +161,7 @@ def _find_rejects(folder: str, found: Lengths, expected: int | None = None) -> I
 
 
 def _are_lines_of(path: str, table: str) -> bool:
-    """Tells whether a file holds the lines of the rejects in a table, byte for byte."""
+    """Tells whether a file has the lines for the rejects in a table, byte for byte."""
     with _damage_proves_nothing(), storage.open_read(path) as file:
         for reject in rejects.read_rejects(table):
             line = rejects.format_line(reject)
@@ -173,7 +172,7 @@ def _are_lines_of(path: str, table: str) -> bool:
 
 
 def _count_rows(path: str, schema: pa.Schema, found: Lengths) -> int | None:
-    """Returns the rows of a Parquet file; None when it is not one with these columns."""
+    """Returns the rows of a Parquet file; None for a file of another form."""
     if found.get(path, storage.NOT_REGULAR) > 0:
         with _damage_proves_nothing(), storage.open_read(path) as file:
             footer = pq.ParquetFile(file)
@@ -182,7 +181,7 @@ def _count_rows(path: str, schema: pa.Schema, found: Lengths) -> int | None:
 
 
 def _is_nothing_yet(path: str, found: Lengths) -> bool:
-    """Tells whether a file is empty, or a Parquet file that was only just begun."""
+    """Tells whether a file is empty, or has only the first bytes of a Parquet file."""
     if found[path] == len(_PARQUET_MAGIC):
         return storage.read_bytes(path) == _PARQUET_MAGIC
     return found[path] == 0
@@ -208,7 +207,7 @@ def _read_first(path: str) -> dict[str, object] | None:
 
 
 def _begins_with(path: str, first: Mapping[str, object] | None) -> bool:
-    """Tells whether a shard begins with the record of the first row of its index, or a cut one."""
+    """Tells whether a shard begins with the first record of its index, whole or truncated."""
     if first is not None and ends_in_first_record(path):
         return True
     with _damage_proves_nothing():
@@ -220,7 +219,7 @@ def _begins_with(path: str, first: Mapping[str, object] | None) -> bool:
 
 
 def _list_shards(folders: Folders, found: Lengths) -> Iterator[tuple[str, tuple[str, int]]]:
-    """Yields the files that are called as shards are, with their split and number."""
+    """Yields the files with names of shards, with split and number."""
     name = re.compile(re.escape(folders.examples) + _SHARD_NAME)
     for path, length in found.items():
         if length >= 0 and (match := name.fullmatch(path)):
@@ -246,7 +245,7 @@ def _read_reports(folders: Folders, found: Lengths) -> Iterator[tuple[str, Shard
 
 
 def _find_work(folders: Folders, found: Lengths) -> Iterator[str]:
-    """Yields what shards left that were not finished, and their rejects."""
+    """Yields unfinished shards, the shards' rejects, and empty reports."""
     for path in _list_work(folders, found, _UNFINISHED_SHARD):
         if begins_with_record(path) or begins_with_record(path, compressed=True):
             yield path
@@ -259,20 +258,20 @@ def _find_work(folders: Folders, found: Lengths) -> Iterator[str]:
             yield path
 
 
-def _read_labels(indexed: list[str], refused: list[str]) -> set[str]:
+def _read_labels(indexed: list[str], rejected: list[str]) -> set[str]:
     """Returns the labels of all records, and of all images that were rejected."""
     known: set[str | None] = set()
     with _damage_proves_nothing():
         for path in indexed:
             for batch in read_batches(path, ["label"]):
                 known.update(batch.column(0).unique().to_pylist())
-        for path in refused[:1]:
+        for path in rejected[:1]:
             known |= {r.label for r in rejects.read_rejects(path) if r.stage != MANIFEST_STAGE}
     return {label for label in known if label is not None}
 
 
 def _is_label_map(path: str, known: set[str]) -> bool:
-    """Tells whether a file lists these labels and no others, or numbers from 0."""
+    """Tells whether a file lists exactly these labels, or the numbers from 0."""
     *lines, rest = storage.read_bytes(path).decode(errors="replace").split("\n")
     numbers = [str(number) for number in range(len(lines))]
     return not rest and (set(lines) == known or lines == numbers)

@@ -32,7 +32,7 @@ LIST_ENDINGS = (*_TEXT_READERS, ".parquet")
 def open_sources(
     source: AnySource, schema: Schema | None = None, encoding: str = DEFAULT_ENCODING
 ) -> list[Source]:
-    """Returns the reader of a source, or one reader a file when `source` is a pattern.
+    """Returns the reader of a source; one for each file when `source` is a pattern.
 
     Args:
         source: Path of a CSV, JSONL or Parquet file, a pattern of such files, a folder of images,
@@ -41,8 +41,8 @@ def open_sources(
         encoding: How a CSV or JSONL file is encoded.
 
     Raises:
-        UsageError: The kind of source or the encoding is unknown.
-        DataError: The pattern names no file, or the columns do not fit.
+        UsageError: The kind of the source or the encoding is unknown.
+        DataError: No file matches the pattern, or the columns do not fit.
         OSError: The source cannot be read.
     """
     if is_dataframe(source):
@@ -59,11 +59,11 @@ def open_sources(
 
 
 def find_sources(source: str | os.PathLike[str]) -> list[str]:
-    """Returns the absolute path of a source, or those of the files that a pattern names.
+    """Returns the absolute path of a source, or those of all files that match a pattern.
 
     Raises:
-        DataError: The pattern names no file.
-        UsageError: The source is no path.
+        DataError: No file matches the pattern.
+        UsageError: The source is not a path.
         OSError: It does not exist, or cannot be seen.
     """
     path = storage.absolute(source)
@@ -84,12 +84,12 @@ def _check_alike(sources: Sequence[Source]) -> None:
             raise DataError(
                 f"{source.name} has other columns than {first.name}: "
                 f"{source.schema.to_json()}, not {first.schema.to_json()}.",
-                "Give the files the same columns, or a schema with those that all have.",
+                "Give the files the same columns, or a schema with the columns that all have.",
             )
 
 
 def _written_columns(source: Source) -> list[tuple[str, Kind]]:
-    # Images and labels may be called differently: their features have names of their own.
+    # Images and labels may have any name here: their features have names of their own.
     roles = [(kind.value, kind) for _, kind in source.schema.columns if kind in _WRITTEN_ROLES]
     return [*source.schema.inputs, *roles]
 
@@ -103,6 +103,6 @@ def _open(path: str, schema: Schema | None, encoding: str) -> Source:
     if storage.is_folder(path):
         return FolderSource(path, schema)
     raise UsageError(
-        f"The source {path} is of no known kind.",
+        f"The kind of the source {path} is unknown.",
         f"Known: {', '.join(LIST_ENDINGS)}, a folder of images, or a DataFrame.",
     )

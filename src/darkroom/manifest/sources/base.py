@@ -1,4 +1,4 @@
-"""What every reader of a source offers."""
+"""What all readers of sources have in common: rows, and the protocol of a reader."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Row(NamedTuple):
     Attributes:
         row: Its number, from 1, in the source; header lines do not count.
         values: One value for every column of the source's schema, in its order. Text from text
-            formats, typed values from typed ones; None where there is none.
+            formats, typed values from typed ones; None for an empty cell.
     """
 
     row: int
@@ -24,7 +24,7 @@ class Row(NamedTuple):
 
 
 class BadRow(NamedTuple):
-    """A row that the reader itself refuses.
+    """A row that the reader itself rejects.
 
     Attributes:
         row: Its number, from 1, in the source.
@@ -45,8 +45,8 @@ class Source(Protocol):
     Attributes:
         name: Path of the source, or a name for it in messages.
         base: Folder against which relative image paths are resolved.
-        identity_base: Folder below which an image's key does not depend on where it lies; empty
-            when the source has no folder.
+        identity_base: Folder below which an image's key depends only on its path there; empty when
+            the source has no folder.
         schema: Kind of every column that `rows` yields.
     """
 

@@ -1,4 +1,4 @@
-"""CSV, with or without header, read strictly: one number a record, every cell text."""
+"""CSV, with or without header, read strictly: every record has a number, every cell is text."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
 from darkroom.options.manifest import DEFAULT_ENCODING
 
 _SAMPLE_RECORDS = 100
-# Python 3.10's csv refuses NUL, later ones take it: a noncharacter stands in for it in both.
+# Python 3.10's csv rejects NUL, later versions accept it. A noncharacter replaces it for both.
 _NUL = "\ufdd0"
 
 
 class CsvSource:
     """Reads a CSV file; see `Source`.
 
-    A first record that names known columns is a header. Without one, the columns are told by what
-    they hold, or named in order by the schema.
+    A first record that names known columns is a header. Without one, the columns are told apart by
+    their content, or named in order by the schema.
     """
 
     def __init__(self, path: str, schema: Schema | None, encoding: str = DEFAULT_ENCODING) -> None:
@@ -36,7 +36,7 @@ class CsvSource:
             raise DataError(f"{path} is empty.", "Expected a header or rows like split,uri,label.")
         self._check_delimiter(records[0])
         self._names, self._has_header = _find_names(records, schema)
-        # AutoML's rows end where their labels do, so their length says how many there are.
+        # AutoML's rows end after their last label, so their length is the number of labels.
         self._is_open = not self._has_header and schema is None
         named = [name for name in self._names if name]
         self.schema = schema or schemas.infer_schema(named, {})
@@ -82,7 +82,7 @@ class CsvSource:
         return "ragged_row", f"line {line} has {len(cells)} cells, the {which} {expected}"
 
     def _find_labels(self, cells: list[str]) -> tuple[str, str] | None:
-        """Returns what is wrong when columns without name hold further labels."""
+        """Returns what is wrong when columns without a name hold more labels."""
         further = [cells[place] for place in self._unnamed if cells[place]]
         further += [cell for cell in cells[len(self._names) :] if cell]
         if self._label is None or not further:
@@ -103,7 +103,7 @@ class CsvSource:
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yields the line on which each record that is not blank ends, and its cells."""
         reader = csv.reader(self._lines(), strict=True)
-        # The limit is the process's, and by default too low for a cell of text; it only grows.
+        # This limit is one for the whole process, and its default is low for text; it only grows.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_CHARACTERS))
         end = 0
         try:
@@ -114,9 +114,9 @@ class CsvSource:
         except csv.Error as error:
             opening = find_open_quote(islice(self._file.lines(), end, None), end + 1)
             raise DataError(
-                f"{self.name}: the quoted cell that opens in line {opening} does not end as it "
-                f"should: {error}.",
-                "Check the quotes there: a quoted cell must end, and quotes in it be doubled.",
+                f"{self.name}: the quoted cell that begins in line {opening} does not end "
+                f"correctly: {error}.",
+                "Check the quotes there: close every quoted cell, and double the quotes inside it.",
             ) from error
 
     def _lines(self) -> Iterator[str]:
@@ -125,7 +125,7 @@ class CsvSource:
 
 
 def find_open_quote(lines: Iterable[str], first: int) -> int:
-    """Returns the number of the line in which the last quoted cell of a broken record opens.
+    """Returns the number of the line in which the last quoted cell of a broken record begins.
 
     Args:
         lines: The lines from the beginning of the record on.
@@ -160,6 +160,6 @@ def _find_names(records: list[list[str]], schema: Schema | None) -> tuple[list[s
             return first, True
         return headers.infer_roles(records), False
     names = [name for name, _ in schema.columns]
-    # With a name in common it is a header, and `check_columns` tells what it lacks.
+    # With a name in common it is a header, and `check_columns` reports what is missing in it.
     has_header = len(names) != len(first) or not set(names).isdisjoint(first)
     return (first, True) if has_header else (names, False)

@@ -42,7 +42,7 @@ class DataFrameSource:
     """Reads a DataFrame; see `Source`. Its index is left out.
 
     Relative image paths are resolved against the working folder; a frame has no folder of its
-    own, so the paths as given are what the keys are made of.
+    own, so keys are made of the paths as given.
     """
 
     def __init__(self, frame: DataFrame, schema: Schema | None) -> None:
@@ -52,7 +52,7 @@ class DataFrameSource:
         self._frame = frame
         names = [str(name) for name in frame.columns]
         if not len(frame):
-            raise DataError("The DataFrame has no rows.", "Give one row an image.")
+            raise DataError("The DataFrame has no rows.", "Give it one row for each image.")
         kinds = {
             str(name): _KINDS.get(dtype.kind, Kind.STRING) for name, dtype in frame.dtypes.items()
         }
@@ -67,13 +67,13 @@ class DataFrameSource:
             yield make_row(row, [_as_python(value) for value in values], self.schema)
 
 
-# Kinds by numpy's letters; pandas' own nullable integers and floats answer to the same letters.
+# Kinds by numpy's letters, which pandas' own nullable integers and floats have, too.
 _KINDS = {"i": Kind.INTEGER, "u": Kind.INTEGER, "b": Kind.INTEGER, "f": Kind.FLOAT}
 
 
 def _as_python(value: Any) -> Any:
     """Returns an element of a column as Python's own type; a column of objects holds any."""
-    # pandas.NA has no truth value and equals nothing; its type is its only mark.
+    # pandas.NA has no truth value and equals nothing, so only its type can be checked.
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     return value.tolist() if hasattr(value, "tolist") else value

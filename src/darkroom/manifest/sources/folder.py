@@ -13,7 +13,7 @@ from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.runtime import progress
 
-# Files with other endings (licences, notes, thumbnails' databases) are no rows.
+# Files with other endings (licences, notes, thumbnail databases) are not rows.
 IMAGE_ENDINGS = frozenset(
     f".{name}"
     for name in "avif bmp gif heic heif ico jfif jpe jpeg jpg png tif tiff webp".split()  # noqa: SIM905
@@ -25,25 +25,26 @@ class FolderSource:
 
     Attributes:
         ignored: Paths of files without an image's ending, relative to the folder.
-        outputs: Paths, likewise, of the outputs of conversions below it, finished or not: what a
-            conversion writes there does not count.
+        outputs: Paths, likewise, of outputs of conversions below it, finished or not: their files
+            are not part of the source.
     """
 
     def __init__(self, path: str, schema: Schema | None) -> None:
         if schema is not None:
             raise UsageError(
-                f"{path} is a folder, which has no columns.", "A schema goes with a file of rows."
+                f"{path} is a folder, which has no columns.",
+                "Use a schema with a file of rows only.",
             )
         self.name = path
         self.base = self.identity_base = path
         files, self.outputs = find_outputs(path)
         for name in self.outputs:
-            progress.note(f"What darkroom wrote into {storage.join(path, name)} is left out.")
+            progress.note(f"{storage.join(path, name)} is left out, because darkroom wrote it.")
         self._files = [f for f in files if os.path.splitext(f)[1].lower() in IMAGE_ENDINGS]
         self.ignored = sorted(set(files) - set(self._files))
         if not self._files:
             raise DataError(
-                f"No image below {path}: {len(files)} files, none with an image's ending.",
+                f"There is no image below {path}: {len(files)} files, none with an image's ending.",
                 f"Known endings: {' '.join(sorted(IMAGE_ENDINGS))}.",
             )
         tops = {file.split("/")[0] for file in self._files if "/" in file}
@@ -65,20 +66,20 @@ class FolderSource:
         ]
         if empty:
             raise DataError(
-                f"No image below {', '.join(storage.join(self.name, name) for name in empty)}, "
-                "whose name is that of a split.",
-                "Give it images, or delete the folder.",
+                f"There is no image below {', '.join(storage.join(self.name, n) for n in empty)}, "
+                "which has the name of a split.",
+                "Put images into it, or delete the folder.",
             )
 
     def rows(self) -> Iterator[Row | BadRow]:
-        """Yields one row an image."""
+        """Yields one row for each image."""
         depth = 3 if self._has_splits else 2
         layout = "<split>/<label>/<file>" if self._has_splits else "<label>/<file>"
         for row, file in enumerate(self._files, start=1):
             parts = file.split("/")
             if len(parts) != depth:
                 known = [parts[0]] if self._has_splits else []
-                detail = f"{file} does not lie in {layout}"
+                detail = f"{file} is not in {layout}"
                 yield BadRow(row, "outside_layout", detail, [*known, file, ""])
             elif self._has_splits:
                 yield Row(row, [parts[0], file, parts[1]])

@@ -1,4 +1,4 @@
-"""What the first records of a CSV are: a header, or rows whose columns must be told apart."""
+"""Tells whether a CSV begins with a header; without one, tells its columns apart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from darkroom.storage import uris
 def is_header(cells: Sequence[str]) -> bool:
     """Tells whether the first record of a CSV names columns rather than an image.
 
-    A label may be called like a column ("image"), so a record that names an image is no header.
+    A label may have the name of a column ("image"), so a record with an image is not a header.
     """
     lowered = {cell.strip().lower() for cell in cells}
     named = any(not lowered.isdisjoint(names) for names in KNOWN_NAMES.values())
@@ -23,13 +23,13 @@ def is_header(cells: Sequence[str]) -> bool:
 
 
 def infer_roles(records: Sequence[Sequence[str]]) -> list[str]:
-    """Returns column names for a CSV without header, from what its first records hold.
+    """Returns column names for a CSV without a header, from its first records.
 
-    The split is the column whose every cell names a split, the image the one that looks most like
-    paths, the label the first other one. AutoML Vision's files have this form, in this order.
+    The split is the column in which every cell names a split, the image the one that looks most
+    like paths, the label the first other one. AutoML Vision's files have this form, in this order.
 
     Returns:
-        One name a column. Columns after the label have the empty name: AutoML writes further
+        One name for each column. Columns after the label have the empty name: AutoML writes more
         labels of an image there.
 
     Raises:
@@ -46,11 +46,11 @@ def infer_roles(records: Sequence[Sequence[str]]) -> list[str]:
     if image is None or not _mean_score(columns[image]):
         raise DataError(
             f"The CSV has no header, and no column looks like image paths: {list(records[0])}.",
-            "Add a header line, as in split,image_uri,label.",
+            "Add a header line, such as split,image_uri,label.",
         )
     _check_first(records[0], columns[image])
     if split is None:
-        # Where no row declares a split, the column of splits is empty; it stands before the image.
+        # Where no row declares a split, the column of splits is empty; it is before the image.
         split = next((i for i in range(image) if not any(columns[i])), None)
     if split is not None:
         names[split] = "split"
@@ -65,14 +65,14 @@ def _check_first(record: Sequence[str], images: Sequence[str]) -> None:
     first, *others = map(_path_score, images)
     if images[0] and not first and others and all(others):
         raise DataError(
-            f"The CSV seems to have a header of unknown names: {list(record)}.",
+            f"The CSV seems to have a header with unknown names: {list(record)}.",
             "Name the columns split, image_uri and label, or give their kinds: "
             f'--columns \'{{"{images[0]}": "image", ...}}\'.',
         )
 
 
 def _is_split_column(cells: Iterable[str]) -> bool:
-    """Tells whether cells are splits: all of them, or nearly, so that a wrong one can be named."""
+    """Tells whether all cells are splits, or nearly all, so that a wrong one can be reported."""
     filled = [cell for cell in cells if cell]
     known = sum(splits.parse_split(cell) is not None for cell in filled)
     return known > 0.8 * len(filled)
@@ -83,7 +83,7 @@ def _mean_score(cells: Sequence[str]) -> float:
 
 
 def _path_score(cell: str) -> int:
-    """Returns 2 for what must be an image, 1 for what may be a path, 0 for the rest."""
+    """Returns 2 for a cell that must be an image, 1 for one that may be a path, 0 for others."""
     if _is_image(cell):
         return 2
     return int("/" in cell or "." in cell.strip(".0123456789"))

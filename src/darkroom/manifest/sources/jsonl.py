@@ -22,8 +22,8 @@ _SAMPLE_LINES = 100
 class JsonlSource:
     """Reads a JSON Lines file; see `Source`.
 
-    A file of rejects that darkroom wrote is read as a manifest: its diagnosis is left out, its
-    further columns are unpacked, its ids keep every image's key.
+    A file of rejects that darkroom wrote is read as a list of images: reasons are left out, other
+    columns are unpacked, and the ids keep every image's key.
     """
 
     def __init__(self, path: str, schema: Schema | None, encoding: str = DEFAULT_ENCODING) -> None:
@@ -39,7 +39,7 @@ class JsonlSource:
         if not samples:
             raise DataError(
                 f"{path} has no JSON object.",
-                'Expected one a line, as in {"split": "TRAIN", "image_uri": "a.jpg", ...}.',
+                'Expected one on each line, such as {"split": "TRAIN", "image_uri": "a.jpg", ...}.',
             )
         self._holds_rejects = set(REJECT_FIELDS) <= samples[0].keys()
         samples = [self._unpack(sample) for sample in samples]
@@ -54,7 +54,7 @@ class JsonlSource:
         self.schema = schema
 
     def rows(self) -> Iterator[Row | BadRow]:
-        """Yields one row a line that is not blank."""
+        """Yields one row for each line that is not blank."""
         names = [name for name, _ in self.schema.columns]
         kinds = dict(self.schema.columns)
         for row, (line, found) in enumerate(self._objects(), start=1):
@@ -86,9 +86,9 @@ class JsonlSource:
         return {**kept, **(extra if isinstance(extra, dict) else {})}
 
     def _objects(self) -> Iterator[tuple[int, Any]]:
-        """Yields the number of every line that is not blank, and what it holds.
+        """Yields the number of every line that is not blank, and its value.
 
-        A line that is not JSON is yielded as the text that says so, which is no object.
+        For a line that is not JSON the value is the parser's message, which is not an object.
         """
         for line, text in enumerate(self._file.lines(), start=1):
             if text.strip():

@@ -20,7 +20,7 @@ from darkroom.manifest.sources.state import SourceState
 from darkroom.manifest.sources.typed import as_value, find_label_fault
 from darkroom.storage.parquet import read_batches
 
-# What pandas calls the column of an index without name.
+# pandas' name for the column of an index without a name.
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -31,7 +31,7 @@ class ParquetSource:
         self.name = path
         self.base = self.identity_base = posixpath.dirname(path)
         self._state = SourceState(path)
-        with _refuse_damage(path), storage.open_read(path) as file:
+        with _report_damage(path), storage.open_read(path) as file:
             arrow = pq.ParquetFile(file).schema_arrow
         names = [name for name in arrow.names if not _PANDAS_INDEX.fullmatch(name)]
         self.schema = schema or schemas.infer_schema(names, arrow_kinds(arrow))
@@ -41,7 +41,7 @@ class ParquetSource:
         """Yields every row."""
         columns = [name for name, _ in self.schema.columns]
         row = 0
-        with _refuse_damage(self.name):
+        with _report_damage(self.name):
             for batch in read_batches(self.name, columns):
                 cells = (batch.column(name).to_pylist() for name in columns)
                 for values in zip(*cells, strict=True):
@@ -51,21 +51,21 @@ class ParquetSource:
 
 
 @contextmanager
-def _refuse_damage(path: str) -> Iterator[None]:
-    """Turns whatever a damaged file makes pyarrow raise into an error of the data."""
+def _report_damage(path: str) -> Iterator[None]:
+    """Turns any error of pyarrow about a damaged file into a `DataError`."""
     try:
         yield
     except (pa.ArrowException, OSError, OverflowError, ValueError) as error:
-        # The operating system's errors have a number, our own are told; pyarrow's have neither.
+        # Errors of the operating system have a number, and ours a class; pyarrow's have neither.
         if isinstance(error, DarkroomError) or getattr(error, "errno", None) is not None:
             raise
         raise DataError(
-            f"{path} is not a Parquet file, or a damaged one: {error}.", "Check how it was written."
+            f"{path} is not a Parquet file, or it is damaged: {error}.", "Check how it was written."
         ) from error
 
 
 def arrow_kinds(schema: pa.Schema) -> dict[str, Kind]:
-    """Returns the kind of every column of an Arrow schema; what is no number becomes text."""
+    """Returns the kind of every column of an Arrow schema; all but numbers become text."""
     kinds = {}
     for field in schema:
         if pa.types.is_integer(field.type) or pa.types.is_boolean(field.type):
@@ -78,7 +78,7 @@ def arrow_kinds(schema: pa.Schema) -> dict[str, Kind]:
 
 
 def make_row(row: int, values: Sequence[Any], schema: Schema) -> Row | BadRow:
-    """Returns a row of typed values; a label's cell without exactly one makes it a bad one."""
+    """Returns a row of typed values; a bad row if the label's cell is a list of none or several."""
     fault = None
     cells = []
     for (name, kind), value in zip(schema.columns, values, strict=True):

@@ -1,4 +1,4 @@
-"""Whether a file is still what it was: rows of two versions make a dataset of neither."""
+"""Notices when a file changes while it is read: its rows would be of two versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from darkroom.errors import DataError
 
 
 class SourceState:
-    """Size and version of a file at the moment when this is made.
+    """Size and version of a file at the moment when this object is created.
 
     Raises:
         OSError: The file cannot be looked up.
@@ -21,7 +21,7 @@ class SourceState:
         """Checks that the file is the same.
 
         Raises:
-            DataError: It was changed, or is gone.
+            DataError: It was changed or deleted.
         """
         try:
             found = storage.stat_file(self._path)
@@ -30,5 +30,5 @@ class SourceState:
         if found != self._found:
             raise DataError(
                 f"{self._path} was changed while it was read.",
-                "Wait until it is written, then start again.",
+                "Wait until it is complete, then start again.",
             )

@@ -1,4 +1,4 @@
-"""Text files read line by line in bounded memory; what is wrong is named by line and byte."""
+"""Reads text files line by line in bounded memory; errors name line and byte."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_LINE_CHARACTERS = 1 << 20
 
 _CHUNK_BYTES = 1 << 20
 _SHOWN_BYTES = 40
-# What two bytes look like that are one letter in UTF-16, and what a file may begin with in it.
+# Byte order marks with which a file in UTF-16 may begin.
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
 
@@ -31,7 +31,7 @@ class TextFile:
         newline: As for `open`: the empty text splits at any line break and keeps it.
 
     Raises:
-        DataError: It is UTF-16 and not said to be.
+        DataError: It is UTF-16, but `encoding` is not.
         OSError: It cannot be read.
     """
 
@@ -54,7 +54,7 @@ class TextFile:
         with storage.open_read(self._path) as binary:
             text = io.TextIOWrapper(binary, encoding=codec, newline=self._newline)
             try:
-                # One more than allowed: what is longer is never read into memory as a whole.
+                # One more than allowed: a longer line is never read into memory as a whole.
                 read = partial(text.readline, MAX_LINE_CHARACTERS + 1)
                 for number, line in enumerate(iter(read, ""), start=1):
                     if len(line) > MAX_LINE_CHARACTERS:
@@ -67,7 +67,7 @@ class TextFile:
     def _too_long(self, number: int) -> DataError:
         return DataError(
             f"{self._path}, line {number}: longer than {MAX_LINE_CHARACTERS:,} characters.",
-            "Check the line breaks, and keep what is no cell of a table in files of its own.",
+            "Check the line breaks, and keep longer texts in files of their own.",
         )
 
     def _check_utf16(self) -> None:
@@ -81,11 +81,11 @@ class TextFile:
             return
         raise DataError(
             f"{self._path} is UTF-16.",
-            f"Say so (--source-encoding {name}), or save it as UTF-8: iconv -f UTF-16 -t UTF-8.",
+            f"Use --source-encoding {name}, or save it as UTF-8: iconv -f UTF-16 -t UTF-8.",
         )
 
     def _not_decodable(self, error: UnicodeDecodeError) -> DataError:
-        """Finds the first byte that is not in the encoding; the reader's own error has no place."""
+        """Finds the first byte that is not in the encoding; the reader's own error lacks it."""
         decoder = codecs.getincrementaldecoder(self._encoding)()
         line, offset = 1, 0
         with storage.open_read(self._path) as file:
@@ -93,7 +93,7 @@ class TextFile:
                 try:
                     decoder.decode(chunk)
                 except UnicodeDecodeError as found:
-                    # The decoder has kept the first bytes of a character from the chunk before.
+                    # The decoder has kept the first bytes of a character from the previous chunk.
                     kept = len(found.object) - len(chunk)
                     line += found.object.count(b"\n", kept, found.start)
                     where = f"line {line}, byte {offset - kept + found.start:,}: "
@@ -121,7 +121,7 @@ class TextFile:
 
 
 def guess_encoding(text: bytes) -> str | None:
-    """Returns the likely encoding of text that is not UTF-8; None when there is no telling.
+    """Returns the likely encoding of text that is not UTF-8; None when it cannot be told.
 
     Western European text has single letters beyond ASCII, here and there. Other scripts have whole
     words of them, in one of many encodings.

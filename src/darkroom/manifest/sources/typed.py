@@ -1,4 +1,4 @@
-"""Kinds of columns whose values come with a type: from JSON, Parquet and DataFrames."""
+"""Kinds and values of columns that have types: from JSON, Parquet and DataFrames."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_type(value: Any, kind: Kind) -> str | None:
 
 
 def find_label_fault(value: Any) -> tuple[str, str] | None:
-    """Returns reason code and detail when a label's cell holds a list of none or several."""
+    """Returns reason code and detail if a label's cell is a list of none or several."""
     if not isinstance(value, list | tuple) or len(value) == 1:
         return None
     if not value:
@@ -46,7 +46,7 @@ def find_label_fault(value: Any) -> tuple[str, str] | None:
 
 
 def as_value(value: Any, kind: Kind) -> Value:
-    """Returns a typed cell as one of a row's values; a list of one stands for its element."""
+    """Returns a typed cell as a value of a row; of a list with one element, the element."""
     if isinstance(value, list | tuple) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool):
@@ -66,11 +66,11 @@ def _as_json(value: Any) -> str:
     try:
         return json.dumps(value, default=_as_text)
     except (TypeError, ValueError):
-        return str(value)  # keys that are no text, or a list that holds itself
+        return str(value)  # keys that are not text, or a list that contains itself
 
 
 def _as_number(value: float, kind: Kind) -> int | float | None:
     if value != value:
-        return None  # pandas writes what is missing as NaN
-    # A column of whole numbers becomes one of floats as soon as pandas misses a value in it.
+        return None  # pandas writes missing values as NaN
+    # With a missing value, pandas makes floats of a column of whole numbers.
     return int(value) if kind in _WHOLE and value.is_integer() else value
