@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+
+from .pictures import encode
 
 Rows = Sequence[tuple[bytes, int]]
-
-
-def encode_png(pixels: np.ndarray) -> bytes:
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG")
-    return buffer.getvalue()
 
 
 def make_rows(count: int, *, size: int = 8, num_classes: int = 2, seed: int = 0) -> Rows:
@@ -30,7 +24,7 @@ def make_rows(count: int, *, size: int = 8, num_classes: int = 2, seed: int = 0)
         low = 255 * label // num_classes
         pixels = rng.integers(low, low + 255 // num_classes, (size, size, 3), dtype=np.uint8)
         pixels[0, 0] = number % 256
-        rows.append((encode_png(pixels), label))
+        rows.append((encode(pixels), label))
     return rows
 
 
@@ -112,7 +106,7 @@ def helpers() -> Any:
     import types
 
     return types.SimpleNamespace(
-        encode_png=encode_png,
+        encode_png=encode,
         make_rows=make_rows,
         make_example=make_example,
         write_split=write_split,

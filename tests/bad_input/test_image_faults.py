@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +19,8 @@ from darkroom.images import sandbox
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
+
+from ..pictures import encode, make_photo
 
 pytestmark = pytest.mark.slow
 
@@ -49,21 +50,9 @@ class Outcome(NamedTuple):
         return changes
 
 
-def save(image: Image.Image, kind: str, **options) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
-    return buffer.getvalue()
-
-
-def make_photo() -> Image.Image:
-    """A smooth picture, different in every corner: 40 wide, 24 high."""
-    y, x = np.mgrid[0:24, 0:40]
-    return Image.fromarray(np.stack([x * 6, y * 10, 255 - x * 3 - y * 4], -1).astype(np.uint8))
-
-
 def make_files() -> dict[str, bytes]:
     photo = make_photo()
-    jpeg, png = save(photo, "JPEG", quality=90), save(photo, "PNG")
+    jpeg, png = encode(photo, "JPEG", quality=90), encode(photo, "PNG")
     deep = Image.fromarray(np.arange(960, dtype=np.uint16).reshape(24, 40) * 60)
     transparent = photo.convert("RGBA")
     transparent.putalpha(100)
@@ -84,43 +73,43 @@ def make_files() -> dict[str, bytes]:
         "junk.jpg": jpeg + b"PK\3\4 an archive",
         "flipped.jpg": bytes(flipped),
         "flipped.png": png[:-30] + bytes([png[-30] ^ 1]) + png[-29:],
-        "png.jpg": save(photo.rotate(3), "PNG"),
-        "cmyk.jpg": save(photo.convert("CMYK"), "JPEG"),
-        "gray.jpg": save(photo.convert("L"), "JPEG"),
-        "deep.png": save(deep, "PNG"),
-        "deep.tiff": save(deep, "TIFF"),
-        "float.tiff": save(Image.fromarray(np.zeros((4, 4), np.float32)), "TIFF"),
-        "integer.tiff": save(Image.fromarray(np.zeros((4, 4), np.int32)), "TIFF"),
-        "palette.png": save(photo.quantize(8), "PNG"),
-        "transparent.png": save(transparent, "PNG"),
-        "bit.png": save(photo.convert("1"), "PNG"),
-        "several.gif": save(photo, "GIF", **several),
-        "several.webp": save(photo, "WEBP", **several),
-        "several.png": save(photo, "PNG", **several),
-        "pages.tiff": save(photo, "TIFF", **several),
-        "one.webp": save(photo, "WEBP"),
-        "one.tiff": save(photo, "TIFF"),
-        "one.bmp": save(photo, "BMP"),
+        "png.jpg": encode(photo.rotate(3), "PNG"),
+        "cmyk.jpg": encode(photo.convert("CMYK"), "JPEG"),
+        "gray.jpg": encode(photo.convert("L"), "JPEG"),
+        "deep.png": encode(deep, "PNG"),
+        "deep.tiff": encode(deep, "TIFF"),
+        "float.tiff": encode(Image.fromarray(np.zeros((4, 4), np.float32)), "TIFF"),
+        "integer.tiff": encode(Image.fromarray(np.zeros((4, 4), np.int32)), "TIFF"),
+        "palette.png": encode(photo.quantize(8), "PNG"),
+        "transparent.png": encode(transparent, "PNG"),
+        "bit.png": encode(photo.convert("1"), "PNG"),
+        "several.gif": encode(photo, "GIF", **several),
+        "several.webp": encode(photo, "WEBP", **several),
+        "several.png": encode(photo, "PNG", **several),
+        "pages.tiff": encode(photo, "TIFF", **several),
+        "one.webp": encode(photo, "WEBP"),
+        "one.tiff": encode(photo, "TIFF"),
+        "one.bmp": encode(photo, "BMP"),
         "one.heic": b"\0\0\0\x18ftypheic" + bytes(40),
-        "profile.jpg": save(photo, "JPEG", icc_profile=other),
-        "profile.webp": save(photo, "WEBP", icc_profile=other),
-        "progressive.jpg": save(photo, "JPEG", progressive=True),
+        "profile.jpg": encode(photo, "JPEG", icc_profile=other),
+        "profile.webp": encode(photo, "WEBP", icc_profile=other),
+        "progressive.jpg": encode(photo, "JPEG", progressive=True),
         "twelve.jpg": _change_frame(jpeg, 4, 12),
         "bomb.png": _change_png_size(png, 20_000),
         "bomb.jpg": _change_frame(jpeg, 5, *(20_000).to_bytes(2, "big") * 2),
-        "gifar.gif": save(photo.rotate(9), "GIF") + b"PK\3\4 an archive",
+        "gifar.gif": encode(photo.rotate(9), "GIF") + b"PK\3\4 an archive",
         "page.jpg": b"<!DOCTYPE html><title>404</title>",
         "drawing.jpg": b'<svg xmlns="http://www.w3.org/2000/svg"/>',
         "paper.jpg": b"%PDF-1.7 and so on",
-        "dot.png": save(photo.crop((0, 0, 1, 1)), "PNG"),
-        "line.png": save(photo.resize((3000, 1)), "PNG"),
-        "flat.png": save(Image.new("RGB", (64, 64), (9, 9, 9)), "PNG"),
+        "dot.png": encode(photo.crop((0, 0, 1, 1)), "PNG"),
+        "line.png": encode(photo.resize((3000, 1)), "PNG"),
+        "flat.png": encode(Image.new("RGB", (64, 64), (9, 9, 9)), "PNG"),
     }
     for orientation in range(2, 9):
         exif[EXIF_ORIENTATION] = orientation
-        files[f"turned{orientation}.jpg"] = save(photo, "JPEG", quality=95, exif=exif)
+        files[f"turned{orientation}.jpg"] = encode(photo, "JPEG", quality=95, exif=exif)
     if features.check("avif"):
-        files["one.avif"] = save(photo, "AVIF")
+        files["one.avif"] = encode(photo, "AVIF")
     return files
 
 
@@ -404,7 +393,7 @@ def test_a_crash_a_hang_and_too_much_memory_reject_one_row_each(monkeypatch):
     program = sandbox._PROGRAM.replace("serve(Image", FAULTY_DECODER + "serve(Image")
     monkeypatch.setattr(sandbox, "_PROGRAM", program)
     preparer = ImagePreparer(ImageOptions(), deadline_seconds=5)
-    good = save(make_photo(), "PNG")
+    good = encode(make_photo(), "PNG")
 
     def prepare(data: bytes) -> str:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import zlib
 from pathlib import Path
 
@@ -19,6 +18,8 @@ from darkroom.errors import RejectError
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
 
+from ..pictures import encode
+
 pytestmark = pytest.mark.tensorflow
 
 
@@ -26,12 +27,6 @@ pytestmark = pytest.mark.tensorflow
 def photo() -> Image.Image:
     rng = np.random.default_rng(3)
     return Image.fromarray(rng.integers(0, 256, (20, 28, 3), np.uint8))
-
-
-def _encode(image: Image.Image, kind: str, **options) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
-    return buffer.getvalue()
 
 
 def _modes(photo: Image.Image) -> dict[str, Image.Image]:
@@ -100,22 +95,22 @@ def test_every_mode_and_orientation_decodes_to_the_shape_in_the_record(
     exif = Image.Exif()
     exif[0x0112] = orientation
     options = {"exif": exif.tobytes()} if kind in _TURNED and orientation > 1 else {}
-    data = _encode(_modes(photo)[mode], kind, **options)
+    data = encode(_modes(photo)[mode], kind, **options)
     height, width = (28, 20) if orientation >= 5 else (20, 28)
     _check_decodes(data, height=height, width=width, format="jpeg" if kind == "JPEG" else "png")
 
 
 def _make_odd_forms(photo: Image.Image) -> dict[str, bytes]:
     return {
-        "progressive jpeg": _encode(photo, "JPEG", progressive=True),
-        "animated gif": _encode(photo, "GIF", save_all=True, append_images=[photo.rotate(180)]),
-        "animated webp": _encode(photo, "WEBP", save_all=True, append_images=[photo.rotate(90)]),
-        "animated png": _encode(photo, "PNG", save_all=True, append_images=[photo.rotate(180)]),
-        "tiff of two pages": _encode(photo, "TIFF", save_all=True, append_images=[photo]),
-        "jpeg with bytes before its end": _encode(photo, "JPEG")[:-2] + bytes(9) + b"\xff\xd9",
-        "jpeg of an unknown version": _encode(photo, "JPEG").replace(b"JFIF\0\1", b"JFIF\0\x09"),
-        "jpeg with a profile": _encode(photo, "JPEG", icc_profile=b"damaged"),
-        "webp with a profile": _encode(photo, "WEBP", icc_profile=b"damaged"),
+        "progressive jpeg": encode(photo, "JPEG", progressive=True),
+        "animated gif": encode(photo, "GIF", save_all=True, append_images=[photo.rotate(180)]),
+        "animated webp": encode(photo, "WEBP", save_all=True, append_images=[photo.rotate(90)]),
+        "animated png": encode(photo, "PNG", save_all=True, append_images=[photo.rotate(180)]),
+        "tiff of two pages": encode(photo, "TIFF", save_all=True, append_images=[photo]),
+        "jpeg with bytes before its end": encode(photo, "JPEG")[:-2] + bytes(9) + b"\xff\xd9",
+        "jpeg of an unknown version": encode(photo, "JPEG").replace(b"JFIF\0\1", b"JFIF\0\x09"),
+        "jpeg with a profile": encode(photo, "JPEG", icc_profile=b"damaged"),
+        "webp with a profile": encode(photo, "WEBP", icc_profile=b"damaged"),
     }
 
 
@@ -127,7 +122,7 @@ def test_odd_forms_decode_to_the_shape_in_the_record(photo):
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_what_tensorflow_cannot_decode_is_never_written(photo, kind):
     """Cuts and flips anywhere in a file: TensorFlow decodes all that full checks accept."""
-    good = _encode(photo, kind)
+    good = encode(photo, kind)
     damaged = [good[:length] for length in range(4, len(good), 7)]
     damaged += [good[:-missing] for missing in range(1, 24)]
     for place in range(2, len(good), 5):
@@ -148,7 +143,7 @@ def test_what_tensorflow_cannot_decode_is_never_written(photo, kind):
 
 def test_a_png_with_right_checksums_and_wrong_pixels_is_never_written(photo):
     """Like the test before, with correct checksums of the damaged chunks."""
-    good = _encode(photo, "PNG")
+    good = encode(photo, "PNG")
     refused = 0
     for place in range(16, len(good) - 16):
         damaged = bytearray(good)
@@ -192,7 +187,7 @@ def test_tensorflow_reads_a_converted_dataset(tmp_path: Path, photo, compression
         folder = tmp_path / "images" / ("train", "test")[number % 3 == 0] / f"class{number % 2}"
         folder.mkdir(parents=True, exist_ok=True)
         turned = photo.rotate(number * 5)
-        (folder / f"{number}.png").write_bytes(_encode(turned, "PNG"))
+        (folder / f"{number}.png").write_bytes(encode(turned, "PNG"))
     result = convert(tmp_path / "images", tmp_path / "records", compression=compression)
     files = tf.io.gfile.glob(f"{result.output_dir}/Split-*/*")
     assert len(files) == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import io
 import json
 import os
 import signal
@@ -25,6 +24,8 @@ from darkroom.images.memory import MemoryBudget, MemoryNeededError, Need
 from darkroom.images.prepare import prepare_image, prepare_plain
 from darkroom.images.sandbox import DecoderProcess, DecoderStartError
 from darkroom.options.image import ImageOptions
+
+from ..pictures import encode, make_photo
 
 pytestmark = pytest.mark.slow
 
@@ -54,8 +55,7 @@ sandbox_child.prepare_image = prepare
 
 @pytest.fixture
 def photo() -> Image.Image:
-    y, x = np.mgrid[0:24, 0:40]
-    return Image.fromarray(np.stack([x * 6, y * 10, 255 - x * 3 - y * 4], -1).astype(np.uint8))
+    return make_photo()
 
 
 @pytest.fixture
@@ -72,12 +72,6 @@ def faulty(monkeypatch):
     preparer = ImagePreparer(OPTIONS, deadline_seconds=300)
     yield preparer
     preparer.close()
-
-
-def save(image: Image.Image, kind: str, **options) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
-    return buffer.getvalue()
 
 
 def find_children() -> list[int]:
@@ -103,9 +97,9 @@ def refuse(preparer: ImagePreparer, data: bytes) -> tuple[str, str]:
 def test_the_result_is_that_of_prepare_image(photo, preparer):
     exif = Image.Exif()
     exif[0x0112] = 6
-    forms = [save(photo, kind) for kind in ("PNG", "GIF", "BMP", "WEBP", "TIFF")]
-    forms += [save(photo.quantize(8), "PNG"), save(photo.convert("CMYK"), "JPEG")]
-    forms += [save(photo, "JPEG", exif=exif, icc_profile=b"odd"), save(photo, "PNG", exif=exif)]
+    forms = [encode(photo, kind) for kind in ("PNG", "GIF", "BMP", "WEBP", "TIFF")]
+    forms += [encode(photo.quantize(8), "PNG"), encode(photo.convert("CMYK"), "JPEG")]
+    forms += [encode(photo, "JPEG", exif=exif, icc_profile=b"odd"), encode(photo, "PNG", exif=exif)]
     for data in forms:
         assert prepare_plain(data, OPTIONS) is None
         assert preparer.prepare(data) == prepare_image(data, OPTIONS)
@@ -113,14 +107,14 @@ def test_the_result_is_that_of_prepare_image(photo, preparer):
 
 
 def test_bytes_that_stay_are_not_sent_back(photo, preparer):
-    data = save(photo, "PNG")
+    data = encode(photo, "PNG")
     assert preparer.prepare(data).encoded is data
 
 
 def test_options_apply_in_the_other_process(photo):
     options = ImageOptions("header", 12)
     preparer = ImagePreparer(options)
-    data = save(photo, "BMP")
+    data = encode(photo, "BMP")
     assert preparer.prepare(data) == prepare_image(data, options)
     assert preparer.prepare(data).height == 12
     preparer.close()
@@ -131,13 +125,13 @@ def test_plain_images_need_no_other_process(photo):
     exif[0x0112] = 6
     full, header = ImagePreparer(OPTIONS), ImagePreparer(ImageOptions("header"))
     for data in (
-        save(photo, "JPEG", progressive=True),
-        save(photo.convert("L"), "JPEG"),
-        save(photo, "JPEG", exif=exif),
-        save(photo, "JPEG", icc_profile=b"stays with its bytes"),
+        encode(photo, "JPEG", progressive=True),
+        encode(photo.convert("L"), "JPEG"),
+        encode(photo, "JPEG", exif=exif),
+        encode(photo, "JPEG", icc_profile=b"stays with its bytes"),
     ):
         assert full.prepare(data) == prepare_image(data, OPTIONS)
-    png = save(photo, "PNG")
+    png = encode(photo, "PNG")
     assert header.prepare(png).encoded is png
     assert refuse(full, b"")[0] == "empty"
     assert refuse(full, b"<html>")[0] == "not_an_image"
@@ -145,9 +139,9 @@ def test_plain_images_need_no_other_process(photo):
 
 
 def test_a_reject_is_that_of_prepare_image(photo, preparer):
-    data = save(photo, "PNG")
+    data = encode(photo, "PNG")
     assert refuse(preparer, data[:-20]) == ("truncated", "it ends early")
-    data = save(photo, "BMP")
+    data = encode(photo, "BMP")
     assert refuse(preparer, data[:200])[0] == "truncated"
 
 
@@ -164,7 +158,7 @@ def test_a_reject_is_that_of_prepare_image(photo, preparer):
     ],
 )
 def test_a_decoder_with_a_fault_rejects_one_row(photo, faulty, monkeypatch, name, reason, detail):
-    good = save(photo, "BMP")
+    good = encode(photo, "BMP")
     assert faulty.prepare(good).width == 40
     with monkeypatch.context() as patch:
         if name == b"SLEEP":
@@ -177,14 +171,14 @@ def test_a_decoder_with_a_fault_rejects_one_row(photo, faulty, monkeypatch, name
 
 
 def test_an_image_is_not_rejected_because_of_those_before_it(photo, faulty):
-    good = save(photo, "BMP")
+    good = encode(photo, "BMP")
     # Each leaves 40 MiB behind, which alone would be allowed.
     for _ in range(4):
         assert faulty.prepare(good + b"WASTE").width == 40
 
 
 def test_a_killed_process_is_replaced(photo, preparer):
-    data = save(photo, "PNG")
+    data = encode(photo, "PNG")
     preparer.prepare(data)
     [pid] = find_children()
     os.kill(pid, signal.SIGKILL)
@@ -195,7 +189,7 @@ def test_a_killed_process_is_replaced(photo, preparer):
 def test_threads_get_a_process_each_up_to_the_number_of_cores(photo, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     preparer = ImagePreparer(OPTIONS)
-    images = [save(photo.rotate(angle), "PNG") for angle in range(40)]
+    images = [encode(photo.rotate(angle), "PNG") for angle in range(40)]
     with ThreadPoolExecutor(5) as pool:
         found = list(pool.map(preparer.prepare, images * 2))
     assert found == [prepare_image(data, OPTIONS) for data in images] * 2
@@ -205,22 +199,22 @@ def test_threads_get_a_process_each_up_to_the_number_of_cores(photo, monkeypatch
 
 
 def test_closing_interrupts_decoding(photo, faulty, monkeypatch):
-    faulty.prepare(save(photo, "BMP"))
+    faulty.prepare(encode(photo, "BMP"))
     with ThreadPoolExecutor(1) as pool:
         # It takes a minute, and has begun or not: both are interrupted.
-        waiting = pool.submit(faulty.prepare, save(photo, "BMP") + b"SLEEP")
+        waiting = pool.submit(faulty.prepare, encode(photo, "BMP") + b"SLEEP")
         time.sleep(0.2)
         faulty.close()
         with pytest.raises(InterruptedError):
             waiting.result()
     with pytest.raises(InterruptedError):
-        faulty.prepare(save(photo, "BMP"))
+        faulty.prepare(encode(photo, "BMP"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_the_other_process_is_confined(photo, preparer, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
-    preparer.prepare(save(photo, "PNG"))
+    preparer.prepare(encode(photo, "PNG"))
     [pid] = find_children()
     limits = Path(f"/proc/{pid}/limits").read_text()
     found = {line[:26].strip(): line[26:47].strip() for line in limits.splitlines()}
@@ -238,7 +232,7 @@ def test_the_other_process_is_confined(photo, preparer, monkeypatch):
 
 def test_the_other_process_ends_with_this_one(photo, tmp_path):
     path = tmp_path / "image.png"
-    path.write_bytes(save(photo, "PNG"))
+    path.write_bytes(encode(photo, "PNG"))
     program = (
         "import os, sys, signal\n"
         "from darkroom.images.decoders import ImagePreparer\n"
@@ -259,7 +253,7 @@ def test_the_other_process_ends_with_this_one(photo, tmp_path):
 
 
 def test_signals_for_the_whole_group_are_left_to_the_parent(photo, preparer):
-    data = save(photo, "PNG")
+    data = encode(photo, "PNG")
     preparer.prepare(data)
     [pid] = find_children()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -278,7 +272,7 @@ def test_an_error_says_that_there_is_no_interpreter(
 ):
     monkeypatch.setattr(sys, "executable", executable)
     with pytest.raises(DecoderStartError) as error:
-        preparer.prepare(save(photo, "PNG"))
+        preparer.prepare(encode(photo, "PNG"))
     assert words in error.value.message
     assert error.value.exit_code == 3
     assert not isinstance(error.value, OSError)  # which would be taken for an unreadable file
@@ -290,12 +284,12 @@ def test_another_darkroom_is_never_imported(photo, preparer, monkeypatch, tmp_pa
     (tmp_path / "darkroom" / "__init__.py").write_text("")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     with pytest.raises(DecoderStartError, match="instead of"):
-        preparer.prepare(save(photo, "PNG"))
+        preparer.prepare(encode(photo, "PNG"))
 
 
 def test_a_large_image_is_sent_again_with_the_memory_it_needs(monkeypatch):
     noise = np.random.default_rng(1).integers(0, 256, (300, 400, 3), np.uint8)
-    data = save(Image.fromarray(noise).resize((2000, 1500)), "PNG")
+    data = encode(Image.fromarray(noise).resize((2000, 1500)), "PNG")
     granted = []
     real = DecoderProcess.prepare
     monkeypatch.setattr(
@@ -312,7 +306,7 @@ def test_a_large_image_is_sent_again_with_the_memory_it_needs(monkeypatch):
 def test_a_process_says_how_much_memory_it_needs(photo):
     process = DecoderProcess(OPTIONS)
     with pytest.raises(MemoryNeededError) as error:
-        process.prepare(save(photo, "PNG"), 100)
+        process.prepare(encode(photo, "PNG"), 100)
     assert error.value.need == Need(40 * 24 * 12, 40 * 24 * 12)
     process.close()
 

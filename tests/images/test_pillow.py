@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import random
 import sys
 from contextlib import contextmanager
@@ -18,25 +17,20 @@ from darkroom.images.pixels import undo_orientation
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
 
+from ..pictures import encode, make_photo
+
 KINDS = ("GIF", "BMP", "WEBP", "TIFF")
 
 
 @pytest.fixture(scope="module")
 def photo() -> Image.Image:
-    y, x = np.mgrid[0:24, 0:40]
-    return Image.fromarray(np.stack([x * 6, y * 10, 255 - x * 3 - y * 4], -1).astype(np.uint8))
-
-
-def save(image: Image.Image, kind: str, **options) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
-    return buffer.getvalue()
+    return make_photo()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::PIL.Image.DecompressionBombWarning")
 @pytest.mark.parametrize("kind", [*KINDS, "PNG"])
 def test_a_damaged_file_is_rejected_and_raises_nothing_else(photo, kind):
-    good = save(photo, kind)
+    good = encode(photo, kind)
     chance = random.Random(5)
     reasons = set()
     for number in range(300):
@@ -64,7 +58,7 @@ def test_a_damaged_file_is_rejected_and_raises_nothing_else(photo, kind):
 def test_a_turned_tiff_is_upright_and_says_so(photo):
     exif = Image.Exif()
     exif[0x0112] = 6
-    decoded = decode(save(photo, "TIFF", exif=exif), "tiff")
+    decoded = decode(encode(photo, "TIFF", exif=exif), "tiff")
     assert decoded.changes == ["format:tiff", "orientation"]
     assert np.array_equal(decoded.pixels, np.asarray(photo.rotate(-90, expand=True)))
 
@@ -78,7 +72,7 @@ def test_modern_formats_are_turned_upright(photo, kind, orientation):
         pytest.skip("this Pillow writes no AVIF")
     exif = Image.Exif()
     exif[0x0112] = orientation
-    data = save(photo, kind, exif=exif.tobytes(), quality=95)
+    data = encode(photo, kind, exif=exif.tobytes(), quality=95)
     upright = undo_orientation(np.asarray(photo), orientation).astype(int)
     decoded = decode(data, {"HEIF": "heic"}.get(kind, kind.lower()))
     assert np.abs(decoded.pixels.astype(int) - upright).mean() < 4
@@ -105,9 +99,9 @@ def test_only_the_reader_of_the_format_is_used(photo, monkeypatch):
     monkeypatch.setattr(
         Image, "open", lambda file, formats: asked.append(formats) or real(file, formats=formats)
     )
-    decode(save(photo, "TIFF"), "tiff")
+    decode(encode(photo, "TIFF"), "tiff")
     with pytest.raises(RejectError):
-        decode(save(photo, "BMP"), "tiff")
+        decode(encode(photo, "BMP"), "tiff")
     assert asked == [["TIFF"], ["TIFF"]]
 
 
@@ -121,7 +115,7 @@ def test_a_detail_is_the_same_each_time(photo):
 
 
 def test_a_large_webp_is_known_before_it_is_opened(photo, monkeypatch):
-    data = save(photo, "WEBP", lossless=True)
+    data = encode(photo, "WEBP", lossless=True)
     monkeypatch.setattr(Image, "open", lambda *_, **__: pytest.fail("it was opened"))
     with pytest.raises(MemoryNeededError) as error:
         decode(data, "webp", _refuse_all)
@@ -135,12 +129,12 @@ def _refuse_all(need):
 
 
 def test_the_header_of_a_file_is_read_without_decoding(photo):
-    data = save(photo.convert("CMYK"), "JPEG", icc_profile=b"a profile")
+    data = encode(photo.convert("CMYK"), "JPEG", icc_profile=b"a profile")
     assert read_header(data[: data.index(b"\xff\xda") + 20], "jpeg") == (24, 40, 4, b"a profile")
 
 
 def test_a_format_that_pillow_was_not_built_with_is_named(photo, monkeypatch):
-    data = save(photo, "WEBP")
+    data = encode(photo, "WEBP")
     Image.init()
     monkeypatch.delitem(Image.OPEN, "WEBP")
     with pytest.raises(RejectError, match="this Pillow was built without WEBP") as error:
@@ -149,7 +143,7 @@ def test_a_format_that_pillow_was_not_built_with_is_named(photo, monkeypatch):
 
 
 def test_a_bomb_that_pillow_itself_rejects_is_too_large(photo):
-    data = bytearray(save(photo, "BMP"))
+    data = bytearray(encode(photo, "BMP"))
     data[18:26] = (40_000).to_bytes(4, "little") * 2
     with pytest.raises(RejectError) as error:
         decode(bytes(data), "bmp")

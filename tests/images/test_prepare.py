@@ -18,6 +18,8 @@ from darkroom.images.pixels import hash_pixels, measure_luminance
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
 
+from ..pictures import encode
+
 FULL, HEADER = ImageOptions(), ImageOptions("header")
 
 
@@ -27,12 +29,6 @@ def photo() -> Image.Image:
     y, x = np.mgrid[0:24, 0:40]
     planes = [x * 6, y * 10, 255 - x * 3 - y * 4]
     return Image.fromarray(np.stack(planes, -1).astype(np.uint8))
-
-
-def _encode(image: Image.Image, kind: str, **options) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
-    return buffer.getvalue()
 
 
 def _decode(data: bytes) -> np.ndarray:
@@ -58,7 +54,7 @@ JPEGS = {
 @pytest.mark.parametrize("options", [FULL, HEADER], ids=["full", "header"])
 @pytest.mark.parametrize("name", JPEGS)
 def test_an_upright_jpeg_keeps_its_bytes(photo, name, options):
-    data = _encode(photo, "JPEG", **JPEGS[name])
+    data = encode(photo, "JPEG", **JPEGS[name])
     image = prepare_image(data, options)
     assert image.encoded == data
     assert (image.format, image.height, image.width, image.channels) == ("jpeg", 24, 40, 3)
@@ -69,14 +65,14 @@ def test_an_upright_jpeg_keeps_its_bytes(photo, name, options):
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 @pytest.mark.parametrize("options", [FULL, HEADER], ids=["full", "header"])
 def test_a_gray_image_keeps_its_bytes_and_has_one_channel(photo, kind, options):
-    data = _encode(photo.convert("L"), kind)
+    data = encode(photo.convert("L"), kind)
     image = prepare_image(data, options)
     assert (image.encoded, image.channels, image.changes) == (data, 1, ())
 
 
 @pytest.mark.parametrize("options", [FULL, HEADER], ids=["full", "header"])
 def test_an_rgb_png_keeps_its_bytes(photo, options):
-    data = _encode(photo, "PNG")
+    data = encode(photo, "PNG")
     image = prepare_image(data, options)
     assert (image.encoded, image.format, image.channels) == (data, "png", 3)
     assert (image.height, image.width, image.source_format) == (24, 40, "png")
@@ -87,7 +83,7 @@ def test_an_rgb_png_keeps_its_bytes(photo, options):
 def test_a_turned_image_is_made_upright(photo, kind, orientation):
     exif = Image.Exif()
     exif[0x0112] = orientation
-    data = _encode(photo, kind, exif=exif.tobytes())
+    data = encode(photo, kind, exif=exif.tobytes())
     with Image.open(io.BytesIO(data)) as image:
         upright = np.asarray(ImageOps.exif_transpose(image)).astype(int)
     image = prepare_image(data, FULL)
@@ -108,12 +104,12 @@ def test_colours_of_another_space_become_srgb_when_a_photo_is_encoded_again(phot
     exif[0x0112] = 3
     red = Image.new("RGB", (16, 16), (200, 20, 20))
     for profile, changes in ((other, ("orientation", "profile")), (srgb, ("orientation",))):
-        data = _encode(red, "JPEG", quality=95, exif=exif.tobytes(), icc_profile=profile)
+        data = encode(red, "JPEG", quality=95, exif=exif.tobytes(), icc_profile=profile)
         image = prepare_image(data, FULL)
         assert image.changes == changes
         red_value, green_value, _ = _decode(image.encoded).mean((0, 1))
         assert (green_value > red_value) == (profile is other)
-    upright = _encode(red, "JPEG", icc_profile=other)
+    upright = encode(red, "JPEG", icc_profile=other)
     assert prepare_image(upright, FULL).encoded == upright
 
 
@@ -121,7 +117,7 @@ def test_colours_of_another_space_become_srgb_when_a_photo_is_encoded_again(phot
 def test_exif_that_turns_nothing_changes_nothing(photo, kind):
     exif = Image.Exif()
     exif[0x0112] = 1
-    data = _encode(photo, kind, exif=exif.tobytes())
+    data = encode(photo, kind, exif=exif.tobytes())
     assert prepare_image(data, FULL).encoded == data
 
 
@@ -133,7 +129,7 @@ def _flat(image: Image.Image) -> np.ndarray:
 def test_transparent_images_are_put_on_white(photo):
     rgba = photo.convert("RGBA")
     rgba.putalpha(Image.fromarray(np.tile(np.arange(0, 240, 6, np.uint8), (24, 1))))
-    image = prepare_image(_encode(rgba, "PNG"), FULL)
+    image = prepare_image(encode(rgba, "PNG"), FULL)
     assert (image.changes, image.channels, image.format) == (("alpha",), 3, "png")
     assert np.array_equal(_decode(image.encoded), _flat(rgba))
 
@@ -141,13 +137,13 @@ def test_transparent_images_are_put_on_white(photo):
 def test_gray_with_transparency_stays_gray(photo):
     gray = photo.convert("L").convert("LA")
     gray.putalpha(128)
-    image = prepare_image(_encode(gray, "PNG"), FULL)
+    image = prepare_image(encode(gray, "PNG"), FULL)
     assert (image.changes, image.channels) == (("alpha",), 1)
     assert _decode(image.encoded).shape == (24, 40)
 
 
 def test_a_transparent_colour_becomes_white(photo):
-    data = _encode(photo, "PNG", transparency=photo.getpixel((3, 4)))
+    data = encode(photo, "PNG", transparency=photo.getpixel((3, 4)))
     image = prepare_image(data, FULL)
     assert image.changes == ("alpha",)
     assert _decode(image.encoded)[4, 3].tolist() == [255, 255, 255]
@@ -156,7 +152,7 @@ def test_a_transparent_colour_becomes_white(photo):
 
 def test_a_palette_becomes_rgb(photo):
     palette = photo.quantize(16)
-    image = prepare_image(_encode(palette, "PNG"), FULL)
+    image = prepare_image(encode(palette, "PNG"), FULL)
     assert image.changes == ("palette",)
     assert np.array_equal(_decode(image.encoded), np.asarray(palette.convert("RGB")))
 
@@ -204,7 +200,7 @@ def _make_png(width: int, height: int, depth: int, colour: int, rows: bytes) -> 
 
 
 def test_cmyk_becomes_a_jpeg_in_rgb(photo):
-    image = prepare_image(_encode(photo.convert("CMYK"), "JPEG", quality=95), FULL)
+    image = prepare_image(encode(photo.convert("CMYK"), "JPEG", quality=95), FULL)
     assert (image.changes, image.format, image.channels) == (("cmyk",), "jpeg", 3)
     difference = np.abs(_decode(image.encoded).astype(int) - np.asarray(photo).astype(int))
     assert difference.mean() < 6
@@ -213,7 +209,7 @@ def test_cmyk_becomes_a_jpeg_in_rgb(photo):
 @pytest.mark.parametrize("kind", ["GIF", "BMP", "WEBP", "TIFF"])
 def test_other_formats_become_png(photo, kind):
     options = {"lossless": True} if kind == "WEBP" else {}
-    data = _encode(photo, kind, **options)
+    data = encode(photo, kind, **options)
     with Image.open(io.BytesIO(data)) as opened:
         expected = np.asarray(opened.convert("RGB"))
     image = prepare_image(data, FULL)
@@ -225,7 +221,7 @@ def test_other_formats_become_png(photo, kind):
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
 def test_the_first_of_several_frames_is_used(photo, kind):
-    data = _encode(photo, kind, save_all=True, append_images=[photo.rotate(180)], duration=100)
+    data = encode(photo, kind, save_all=True, append_images=[photo.rotate(180)], duration=100)
     image = prepare_image(data, FULL)
     assert "first_frame" in image.changes
     found = _decode(image.encoded).astype(int)
@@ -234,24 +230,24 @@ def test_the_first_of_several_frames_is_used(photo, kind):
 
 def test_the_name_of_a_file_does_not_matter(photo):
     # The bytes decide: prepare_image never sees a name.
-    assert prepare_image(_encode(photo, "PNG"), FULL).format == "png"
+    assert prepare_image(encode(photo, "PNG"), FULL).format == "png"
 
 
 @pytest.mark.parametrize("kept", [0.95, 0.6, 0.3])
 @pytest.mark.parametrize("progressive", [False, True])
 def test_a_truncated_jpeg_is_rejected_wherever_it_ends(photo, kept, progressive):
-    data = _encode(photo, "JPEG", quality=95, progressive=progressive)
+    data = encode(photo, "JPEG", quality=95, progressive=progressive)
     reason, _ = _refuse(data[: int(len(data) * kept)])
     assert reason in ("truncated", "undecodable")
 
 
 def test_a_jpeg_without_its_last_two_bytes_is_rejected(photo):
-    data = _encode(photo, "JPEG")
+    data = encode(photo, "JPEG")
     assert _refuse(data[:-2]) == ("truncated", "Premature end of JPEG file")
 
 
 def test_a_jpeg_with_a_damaged_scan_is_rejected(photo):
-    data = bytearray(_encode(photo, "JPEG", quality=95))
+    data = bytearray(encode(photo, "JPEG", quality=95))
     scan = data.index(b"\xff\xda") + 14
     data[scan + 40 : scan + 44] = b"\xff\xd9\xff\xd9"
     assert _refuse(bytes(data))[0] in ("truncated", "undecodable")
@@ -263,7 +259,7 @@ def _insert(data: bytes, marker: bytes, more: bytes) -> bytes:
 
 
 def _make_odd_jpegs(photo) -> dict[str, bytes]:
-    data = _encode(photo, "JPEG", quality=90, subsampling=0)
+    data = encode(photo, "JPEG", quality=90, subsampling=0)
     frame = data.index(b"\xff\xc0")
     plain = data[:2] + data[20:]  # without its JFIF segment
     return {
@@ -289,7 +285,7 @@ ODD = [
 
 
 def test_superfluous_bytes_before_the_end_of_a_jpeg_are_harmless(photo):
-    good = prepare_image(_encode(photo, "JPEG", quality=90, subsampling=0), FULL)
+    good = prepare_image(encode(photo, "JPEG", quality=90, subsampling=0), FULL)
     data = _insert(good.encoded, b"\xff\xd9", bytes(9))
     image = prepare_image(data, FULL)
     assert (image.encoded, image.changes) == (data, ())
@@ -311,7 +307,7 @@ def test_a_jpeg_that_some_decoders_accept_is_repaired(photo, name):
 def test_a_repaired_jpeg_is_turned_once(photo):
     exif = Image.Exif()
     exif[0x0112] = 6
-    data = _encode(photo, "JPEG", quality=95, exif=exif.tobytes())
+    data = encode(photo, "JPEG", quality=95, exif=exif.tobytes())
     image = prepare_image(_insert(data, b"\xff\xda", b"\0\1"), FULL)
     assert image.changes == ("repaired", "orientation")
     upright = np.asarray(photo.rotate(-90, expand=True)).astype(int)
@@ -327,7 +323,7 @@ def test_a_truncated_odd_jpeg_is_rejected(photo, name):
 def test_a_jpeg_with_invented_pixels_is_rejected_in_every_orientation(photo, orientation):
     exif = Image.Exif()
     exif[0x0112] = orientation
-    whole = _encode(photo, "JPEG", quality=95, exif=exif.tobytes())
+    whole = encode(photo, "JPEG", quality=95, exif=exif.tobytes())
     middle = (whole.index(b"\xff\xda") + len(whole)) // 2
     assert _refuse(whole[:middle] + whole[-2:]) == (
         "truncated",
@@ -336,18 +332,18 @@ def test_a_jpeg_with_invented_pixels_is_rejected_in_every_orientation(photo, ori
 
 
 def test_bytes_after_the_end_are_harmless(photo):
-    data = _encode(photo, "JPEG") + b"PK\x03\x04 an archive behind it"
+    data = encode(photo, "JPEG") + b"PK\x03\x04 an archive behind it"
     assert prepare_image(data, FULL).encoded == data
 
 
 def test_a_truncated_png_is_rejected_wherever_it_ends(photo):
-    data = _encode(photo, "PNG")
+    data = encode(photo, "PNG")
     for length in range(8, len(data)):
         assert _refuse(data[:length]) == ("truncated", "it ends early")
 
 
 def test_a_png_with_a_flipped_bit_is_rejected_wherever_it_is(photo):
-    good = _encode(photo, "PNG")
+    good = encode(photo, "PNG")
     for place in range(8, len(good)):
         data = bytearray(good)
         data[place] ^= 1
@@ -355,7 +351,7 @@ def test_a_png_with_a_flipped_bit_is_rejected_wherever_it_is(photo):
 
 
 def test_a_png_with_a_damaged_comment_is_rejected(photo):
-    data = _encode(photo, "PNG", pnginfo=_comment("hello"))
+    data = encode(photo, "PNG", pnginfo=_comment("hello"))
     assert prepare_image(data, FULL).encoded == data
     reason, detail = _refuse(data.replace(b"hello", b"hullo"))
     assert (reason, detail) == ("undecodable", "the checksum of its chunk tEXt is wrong")
@@ -391,7 +387,7 @@ def test_a_bomb_is_recognised_by_its_header(options):
 
 
 def test_header_checks_accept_a_damaged_body(photo):
-    data = _encode(photo, "JPEG")
+    data = encode(photo, "JPEG")
     assert prepare_image(data[:-2], HEADER).encoded == data[:-2]
 
 
@@ -407,14 +403,14 @@ def test_hash_and_luminance_are_those_of_the_pixels():
 
 
 def test_the_same_pixels_have_the_same_hash_in_any_lossless_form(photo):
-    forms = [_encode(photo, "PNG"), _encode(photo, "PNG", compress_level=1)]
-    forms += [_encode(photo, "BMP"), _encode(photo, "WEBP", lossless=True)]
+    forms = [encode(photo, "PNG"), encode(photo, "PNG", compress_level=1)]
+    forms += [encode(photo, "BMP"), encode(photo, "WEBP", lossless=True)]
     hashes = {prepare_image(data, FULL).pixel_hash for data in forms}
     assert hashes == {hash_pixels(np.asarray(photo))}
 
 
 def test_larger_images_are_reduced_by_area(photo):
-    image = prepare_image(_encode(photo, "PNG"), ImageOptions(resize_short_side=12))
+    image = prepare_image(encode(photo, "PNG"), ImageOptions(resize_short_side=12))
     assert (image.height, image.width) == (12, 20)
     assert (image.source_height, image.source_width) == (24, 40)
     assert image.changes == ("resize",)
@@ -425,26 +421,26 @@ def test_larger_images_are_reduced_by_area(photo):
 
 
 def test_smaller_images_are_never_enlarged(photo):
-    data = _encode(photo, "JPEG")
+    data = encode(photo, "JPEG")
     assert prepare_image(data, ImageOptions(resize_short_side=24)).encoded == data
 
 
 def test_header_checks_reduce_too(photo):
-    image = prepare_image(_encode(photo, "JPEG"), ImageOptions("header", 12))
+    image = prepare_image(encode(photo, "JPEG"), ImageOptions("header", 12))
     assert (image.height, image.width, image.format) == (12, 20, "jpeg")
 
 
 def test_a_jpeg_that_is_encoded_again_loses_little(photo):
     exif = Image.Exif()
     exif[0x0112] = 3
-    image = prepare_image(_encode(photo, "JPEG", quality=95, exif=exif.tobytes()), FULL)
+    image = prepare_image(encode(photo, "JPEG", quality=95, exif=exif.tobytes()), FULL)
     _, _, _, subsampling = simplejpeg.decode_jpeg_header(image.encoded)
     assert subsampling == "444"
 
 
 def test_a_jpeg_that_is_reduced_has_the_quality_that_is_asked_for(photo):
     photo = photo.resize((400, 240), Image.Resampling.BICUBIC)
-    data = _encode(photo, "JPEG", quality=95, subsampling=0)
+    data = encode(photo, "JPEG", quality=95, subsampling=0)
     stored = {
         quality: prepare_image(data, ImageOptions(resize_short_side=120, jpeg_quality=quality))
         for quality in (40, 90, 94, 95)
@@ -463,7 +459,7 @@ def test_a_jpeg_that_is_reduced_has_the_quality_that_is_asked_for(photo):
 
 
 def test_a_gray_jpeg_that_is_reduced_stays_gray(photo):
-    data = _encode(photo.convert("L"), "JPEG", quality=95)
+    data = encode(photo.convert("L"), "JPEG", quality=95)
     image = prepare_image(data, ImageOptions(resize_short_side=12, jpeg_quality=80))
     assert (image.channels, simplejpeg.decode_jpeg_header(image.encoded)[2]) == (1, "Gray")
 
@@ -485,5 +481,5 @@ def test_a_wrong_option_is_named(options, message):
 
 
 def test_equal_images_make_equal_bytes(photo, tmp_path: Path):
-    data = _encode(photo.convert("CMYK"), "JPEG")
+    data = encode(photo.convert("CMYK"), "JPEG")
     assert prepare_image(data, FULL) == prepare_image(data, FULL)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import io
 import os
 import re
 import struct
@@ -26,18 +25,14 @@ from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.training.data import explain_damage
 
+from ..pictures import encode
+
 pytestmark = pytest.mark.tensorflow
 
 RNG = np.random.default_rng(0)
 PIXELS = RNG.integers(0, 256, (12, 16, 3), np.uint8)
 RGB = Image.fromarray(PIXELS)
 GRAY = RGB.convert("L")
-
-
-def _encode(image, kind, **options):
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **options)
-    return buffer.getvalue()
 
 
 def _turn(orientation):
@@ -65,11 +60,11 @@ def _png(depth, colour, *chunks):
 
 
 PLAIN = {
-    "rgb.jpg": _encode(RGB, "JPEG"),
-    "gray.jpg": _encode(GRAY, "JPEG"),
-    "progressive.jpg": _encode(RGB, "JPEG", progressive=True),
-    "rgb.png": _encode(RGB, "PNG"),
-    "gray.png": _encode(GRAY, "PNG"),
+    "rgb.jpg": encode(RGB, "JPEG"),
+    "gray.jpg": encode(GRAY, "JPEG"),
+    "progressive.jpg": encode(RGB, "JPEG", progressive=True),
+    "rgb.png": encode(RGB, "PNG"),
+    "gray.png": encode(GRAY, "PNG"),
 }
 _LAB = ImageCms.ImageCmsProfile(ImageCms.createProfile("LAB")).tobytes()
 _SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
@@ -78,25 +73,25 @@ SAME = {
     **{f"gray of {depth} bits": _png(depth, 0) for depth in (1, 2, 4, 16)},
     "rgb of 16 bits": _png(16, 2),
     "palette": _png(4, 3, _chunk(b"PLTE", RNG.bytes(48))),
-    "animation": _encode(RGB, "PNG", save_all=True, append_images=[RGB.rotate(180)]),
-    "bmp": _encode(RGB, "BMP"),
-    "png upright by EXIF": _encode(RGB, "PNG", exif=_turn(1)),
-    "upright jpeg with a profile": _encode(RGB, "JPEG", icc_profile=_LAB),
+    "animation": encode(RGB, "PNG", save_all=True, append_images=[RGB.rotate(180)]),
+    "bmp": encode(RGB, "BMP"),
+    "png upright by EXIF": encode(RGB, "PNG", exif=_turn(1)),
+    "upright jpeg with a profile": encode(RGB, "JPEG", icc_profile=_LAB),
 }
 REFUSED = {
-    "a CMYK JPEG": _encode(RGB.convert("CMYK"), "JPEG"),
-    "a turned JPEG with a colour profile other than sRGB": _encode(
+    "a CMYK JPEG": encode(RGB.convert("CMYK"), "JPEG"),
+    "a turned JPEG with a colour profile other than sRGB": encode(
         RGB, "JPEG", exif=_turn(6), icc_profile=_LAB
     ),
-    "a PNG with transparency": _encode(RGB.convert("RGBA"), "PNG"),
-    "a PNG of 16 bits or a palette with a colour profile": _encode(
+    "a PNG with transparency": encode(RGB.convert("RGBA"), "PNG"),
+    "a PNG of 16 bits or a palette with a colour profile": encode(
         RGB.convert("P"), "PNG", icc_profile=_LAB
     ),
-    "a PNG that EXIF data turns": _encode(RGB, "PNG", exif=_turn(6)),
-    "a BMP that is not of 24 bits": _encode(RGB.convert("P"), "BMP"),
-    "a GIF": _encode(RGB, "GIF"),
-    "a WebP": _encode(RGB, "WEBP"),
-    "a TIFF": _encode(RGB, "TIFF"),
+    "a PNG that EXIF data turns": encode(RGB, "PNG", exif=_turn(6)),
+    "a BMP that is not of 24 bits": encode(RGB.convert("P"), "BMP"),
+    "a GIF": encode(RGB, "GIF"),
+    "a WebP": encode(RGB, "WEBP"),
+    "a TIFF": encode(RGB, "TIFF"),
     "an AVIF": b"\0\0\0\x1cftypavif" + bytes(32),
     "a HEIC or a relative of it": b"\0\0\0\x1cftypheic" + bytes(32),
     "empty": b"",
@@ -129,10 +124,10 @@ def test_every_other_form_is_named(form, describe):
 @pytest.mark.parametrize(
     "data",
     [
-        _encode(RGB.convert("LA"), "PNG"),
-        _encode(RGB.convert("P"), "PNG", transparency=3),
-        _encode(RGB, "PNG", transparency=(1, 2, 3)),
-        _encode(GRAY, "PNG", transparency=7),
+        encode(RGB.convert("LA"), "PNG"),
+        encode(RGB.convert("P"), "PNG", transparency=3),
+        encode(RGB, "PNG", transparency=(1, 2, 3)),
+        encode(GRAY, "PNG", transparency=7),
     ],
     ids=["gray and alpha", "palette", "a colour of RGB", "a level of gray"],
 )
@@ -142,14 +137,14 @@ def test_transparency_of_every_kind_is_named(data, describe):
 
 def test_exif_behind_the_pixels_of_a_png_is_found(describe):
     tiff = _turn(8).tobytes().removeprefix(b"Exif\0\0")
-    png = _insert(_encode(RGB, "PNG"), b"eXIf", tiff, before=b"IEND")
+    png = _insert(encode(RGB, "PNG"), b"eXIf", tiff, before=b"IEND")
     assert prepare_image(png, ImageOptions()).changes == ("orientation",)
     assert describe(png) == "a PNG that EXIF data turns"
 
 
 def test_a_turned_jpeg_with_srgb_is_read(describe):
     for exif in (_turn(6), _turn(1)):
-        assert describe(_encode(RGB, "JPEG", exif=exif, icc_profile=_SRGB)) == ""
+        assert describe(encode(RGB, "JPEG", exif=exif, icc_profile=_SRGB)) == ""
 
 
 def _write_list(folder: Path, images, splits=("train", "validation", "test")) -> Path:
@@ -169,7 +164,7 @@ def _make_images(count: int):
     for number in range(count):
         image = Image.fromarray(RNG.integers(0, 256, (16, 24, 3), np.uint8))
         kind, ending = ("JPEG", "jpg") if number % 2 else ("PNG", "png")
-        images[f"{number}.{ending}"] = _encode(image, kind)
+        images[f"{number}.{ending}"] = encode(image, kind)
     return images
 
 
@@ -224,7 +219,7 @@ def test_a_turned_photo_arrives_upright(tmp_path):
     smooth = np.zeros((32, 48, 3), np.uint8)
     smooth[:16] = 255
     turned = {
-        f"{number}.jpg": _encode(Image.fromarray(smooth), "JPEG", quality=95, exif=_turn(number))
+        f"{number}.jpg": encode(Image.fromarray(smooth), "JPEG", quality=95, exif=_turn(number))
         for number in range(1, 9)
     }
     source = _write_list(tmp_path / "photos", turned, splits=("train",))
@@ -372,5 +367,5 @@ def test_the_identity_changes_with_files_rows_and_parts(listed):
     first = open_images(listed).splits["train"]
     assert first.identify() == open_images(listed).splits["train"].identify()
     assert first.identify() != first.select((0, 2)).identify()
-    (listed.parent / "0.png").write_bytes(_encode(GRAY, "PNG"))
+    (listed.parent / "0.png").write_bytes(encode(GRAY, "PNG"))
     assert first.identify() != open_images(listed).splits["train"].identify()

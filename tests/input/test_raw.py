@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,15 +15,11 @@ from darkroom.input.records import RecordSource
 from darkroom.options.image import ImageOptions
 from darkroom.options.input import InputOptions
 
+from ..pictures import encode
+
 pytestmark = pytest.mark.tensorflow
 
 RNG = np.random.default_rng(0)
-
-
-def _encode(pixels, kind="PNG", **options):
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, kind, **options)
-    return buffer.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +29,7 @@ def folders(tmp_path_factory):
     lines = ["split,image_uri,label"]
     for number in range(12):
         shape = (10 + number, 14, 3) if number % 3 else (10 + number, 14)
-        (root / f"{number}.png").write_bytes(_encode(RNG.integers(0, 256, shape, np.uint8)))
+        (root / f"{number}.png").write_bytes(encode(RNG.integers(0, 256, shape, np.uint8)))
         lines.append(f"{('train', 'test')[number % 4 == 3]},{number}.png,{'ab'[number % 2]}")
     (root / "images.csv").write_text("\n".join(lines) + "\n")
     for encoding in ("keep", "raw"):
@@ -88,7 +82,7 @@ def test_a_photo_is_stored_upright_with_the_pixels_that_tensorflow_decodes():
     exif = Image.Exif()
     for checks in ("full", "header"):
         exif[0x0112] = 1
-        data = _encode(pixels, "JPEG", exif=exif)
+        data = encode(pixels, "JPEG", exif=exif)
         stored = prepare_image(data, ImageOptions(checks, encoding="raw"))
         decoded = tf.io.decode_jpeg(data).numpy()
         assert stored.format == "RAW"
@@ -96,7 +90,7 @@ def test_a_photo_is_stored_upright_with_the_pixels_that_tensorflow_decodes():
         assert stored.encoded == decoded.tobytes()
         exif[0x0112] = 6
         turned = prepare_image(
-            _encode(pixels, "JPEG", exif=exif), ImageOptions(checks, encoding="raw")
+            encode(pixels, "JPEG", exif=exif), ImageOptions(checks, encoding="raw")
         )
         assert turned.changes == ("orientation", "raw")
         assert (turned.height, turned.width) == (12, 8)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import csv
-import io
 import os
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 import darkroom
 from darkroom import storage
@@ -18,6 +15,7 @@ from darkroom.cli.commands import main
 from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import OutputError
 
+from ..pictures import encode, make_noise
 from .conftest import Fault
 
 NUM_IMAGES = 12
@@ -25,10 +23,7 @@ SHARDS = {"train": 2, "test": 1}
 
 
 def make_image(seed: int) -> bytes:
-    pixels = np.random.default_rng(seed).integers(0, 256, (9, 7, 3), np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG")
-    return file.getvalue()
+    return encode(make_noise(seed, 9, 7))
 
 
 def write_source(root: str) -> str:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import os
 
 import keras
@@ -12,6 +11,8 @@ from PIL import Image
 from darkroom.input.pipeline import make_eval_dataset
 from darkroom.options.input import InputOptions
 from darkroom.training.export import export_model
+
+from ..pictures import encode
 
 pytestmark = pytest.mark.tensorflow
 
@@ -32,12 +33,6 @@ def _brightest_channel():
     return keras.Model(inputs, keras.layers.Softmax()(means))
 
 
-def _encode(pixels, format_, **options):
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format_, **options)
-    return buffer.getvalue()
-
-
 def _random_images(count):
     rng = np.random.default_rng(0)
     images = []
@@ -46,7 +41,7 @@ def _random_images(count):
         exif = Image.Exif()
         exif[0x0112] = number % 8 + 1
         options = {"quality": 80, "exif": exif.tobytes()} if number % 2 else {}
-        images.append(_encode(pixels, "JPEG" if number % 2 else "PNG", **options))
+        images.append(encode(pixels, "JPEG" if number % 2 else "PNG", **options))
     return images
 
 
@@ -87,7 +82,7 @@ def test_served_pixels_equal_those_of_evaluation_to_the_last_bit(helpers, tmp_pa
 
 def test_label_score_and_scores(served):
     images = [
-        _encode(np.full((9, 9, 3), colour, np.uint8), format_)
+        encode(np.full((9, 9, 3), colour, np.uint8), format_)
         for colour, format_ in [((0, 0, 255), "PNG"), ((255, 0, 0), "PNG"), ((0, 255, 0), "JPEG")]
     ]
     answer = served.signatures["serving_default"](image_bytes=tf.constant(images))
@@ -118,7 +113,7 @@ def test_signatures_and_the_label_map_as_asset(served, tmp_path):
 def test_moved_model_answers(served, tmp_path):
     os.rename(tmp_path / "model", tmp_path / "moved")
     again = tf.saved_model.load(str(tmp_path / "moved")).signatures["serving_default"]
-    image = _encode(np.full((9, 9, 3), (255, 0, 0), np.uint8), "PNG")
+    image = encode(np.full((9, 9, 3), (255, 0, 0), np.uint8), "PNG")
     assert again(image_bytes=tf.constant([image]))["label"].numpy() == ["naïve".encode()]
 
 

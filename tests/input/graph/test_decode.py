@@ -13,6 +13,8 @@ from darkroom.input.graph.orientation import parse_orientation, turn_upright
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import choose_short_side
 
+from ...pictures import encode
+
 pytestmark = pytest.mark.tensorflow
 
 SIZE = (30, 20)
@@ -25,10 +27,8 @@ def _photo(height: int = 37, width: int = 53) -> Image.Image:
     return Image.fromarray(np.stack(planes, axis=-1).astype(np.uint8))
 
 
-def _encode(image: Image.Image, format_: str = "JPEG", **options: object) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, format_, **options)
-    return buffer.getvalue()
+def _encode(image: Image.Image, kind: str = "JPEG", **options: object) -> bytes:
+    return encode(image, kind, **options)
 
 
 def _tiff(orientation: int, order: str = "<", *, kind: int = 3, count: int = 1) -> bytes:

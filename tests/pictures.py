@@ -1,0 +1,27 @@
+"""Draws the images of tests, and encodes them."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from PIL import Image
+
+
+def encode(picture: Image.Image | np.ndarray, kind: str = "PNG", **options: object) -> bytes:
+    """Returns the file of an image or of its pixels; options are those of Pillow's `save`."""
+    image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def make_photo() -> Image.Image:
+    """A smooth picture, different in every corner: 40 wide, 24 high."""
+    y, x = np.mgrid[0:24, 0:40]
+    return Image.fromarray(np.stack([x * 6, y * 10, 255 - x * 3 - y * 4], -1).astype(np.uint8))
+
+
+def make_noise(seed: int, height: int, width: int) -> np.ndarray:
+    """Pixels of which no two images have the same, uint8 [height, width, 3]."""
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
