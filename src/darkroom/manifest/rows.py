@@ -182,7 +182,8 @@ class _RowParser:
         if uris.has_scheme(cell):
             scheme = cell.partition("://")[0]
             if scheme not in ALLOWED_SCHEMES:
-                raise RejectError("unsupported_scheme", f"{scheme}:// is not one of {ALLOWED_SCHEMES}")
+                detail = f"{scheme}:// is not one of {ALLOWED_SCHEMES}"
+                raise RejectError("unsupported_scheme", detail)
         elif not cell.startswith("/"):
             if not self._base:
                 # A frame has no folder: relative paths identify its images as written.

@@ -108,9 +108,9 @@ def _make_more(text: str) -> Html:
 
 
 def _make_rows(rows: Sequence[Row], thumbnails: Mapping[str, str]) -> Html:
+    body: list[list[str]] = []
     if "other_row" in rows[0]:
         header = ["", "one record", "", "other record"]
-        body = []
         for row in rows:
             records = row.get("records") or 2
             more = element("span", f"{records:,} records in all", class_="more")
