@@ -11,7 +11,7 @@ STAGE ?= runtime
 IMAGE ?= darkroom:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 BUILD_FLAGS ?=
 # Processes that share the tests of `make test`; each takes up to 2 GB. One more than there are
-# cores: tests wait for servers, for children that are killed, for time-outs.
+# cores: tests wait for servers and for children that are killed.
 WORKERS ?= 3
 CONFIG_KUBEFLOW ?= docs/examples/kubeflow.toml
 CONFIG_VERTEX ?= docs/examples/vertex.toml
@@ -27,13 +27,17 @@ IN_NEWEST = BARE=$$(sh tools/setup_env.sh bare '$(PYTHON)') && \
 	DARKROOM_BARE_PYTHON="$$BARE/bin/python" "$$VENV/bin/python"
 # Not the one that installs other loaders from the network: it is run by hand.
 BENCHMARKS = $(filter-out benchmarks/side_by_side.py,$(wildcard benchmarks/*.py))
+CORE = not long and not slow and not newest and not tensorflow and not tfx
+# What the newest packages can break: the core, input, training, notebooks.
+NEWEST_TESTS = $(addprefix tests/,audit cli conversion dataset images input manifest notebooks \
+	options runtime storage training validation)
 FUZZ_TARGETS = $(wildcard tests/fuzz/fuzz_*.py)
 COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	$(if $(UPGRADE),--upgrade)
 COMPILE = $(COMPILE_TOOL) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compile test test-core test-newest test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
+.PHONY: help setup demo compile test test-fast test-core test-newest test-engines test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,14 +53,22 @@ compile: ## Compile the pipeline for Kubeflow and Vertex into build (CONFIG_KUBE
 		--config $(CONFIG_KUBEFLOW) -o build/pipeline.yaml && "$$VENV/bin/python" -m darkroom.cli \
 		compile --target vertex --config $(CONFIG_VERTEX) -o build/pipeline.json
 
-test: ## Run all tests
+test: ## Run all tests (minutes); the last line says how long it took
 	@$(IN_TFX) -m pytest -n $(WORKERS) --dist worksteal
 
-test-core: ## Run the quick tests that need neither tfx nor TensorFlow (PYTHON=3.10 to 3.13)
-	@$(IN_CORE) -m pytest -m 'not long and not slow and not newest and not tensorflow and not tfx'
+test-fast: ## Run the quick tests, without TensorFlow: after each change
+	@$(IN_TFX) -m pytest -n $(WORKERS) --dist worksteal -m '$(CORE) and not heavy'
 
-test-newest: ## Try notebooks with the newest packages, without constraints (PYTHON=3.12 or 3.13)
-	@$(IN_NEWEST) -m pytest -m newest tests/notebooks
+test-core: ## Run the quick tests where neither tfx nor TensorFlow is installed (PYTHON=3.10 to 3.13)
+	@$(IN_CORE) -m pytest -m '$(CORE)'
+
+test-newest: ## Try the newest packages, without constraints (PYTHON=3.12 or 3.13)
+	@$(IN_NEWEST) -m pytest -n $(WORKERS) --dist worksteal \
+		-m 'newest or not (long or slow or tfx or e2e)' $(NEWEST_TESTS)
+
+test-engines: ## Run what needs a real engine: Beam's workers, containers (make image first)
+	@$(IN_TFX) -m pytest -m long tests/kubernetes/test_beam_workers.py \
+		tests/conversion/test_same_bytes.py tests/pipelines/compilation/test_containers.py
 
 test-long: ## Run the long versions of tests: kills, corruption, determinism, scale
 	@$(IN_TFX) -m pytest -m long

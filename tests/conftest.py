@@ -6,11 +6,14 @@ imported, where that is not installed, or when `-m` asks for the tests without i
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import random
 import re
+import resource
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +32,9 @@ settings.register_profile(
     "many", max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
+_STARTED = time.monotonic()
+# Python looks through all of TensorFlow's objects for garbage: a sixteenth of the suite's time.
+gc.set_threshold(100_000, 20, 100)
 _CLOUD_PREFIXES = ("AWS_", "BOTO_", "CLOUDSDK_", "GCLOUD_", "GCP_", "GOOGLE_")
 
 
@@ -36,6 +42,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declares the mark from which tests/bad_input/faults.py writes a page of docs/."""
     mark = "fault(number, input, behaviour, code, hint): shows what a bad input leads to"
     config.addinivalue_line("markers", mark)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Says at the end of a run what it took: there is a budget for that in CONTRIBUTING.md."""
+    if hasattr(config, "workerinput"):
+        return
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    processor = sum(each.ru_utime + each.ru_stime for each in used)
+    wall = time.monotonic() - _STARTED
+    print(f"Took {wall:.0f} s, and {processor:.0f} s of processor time in all processes.")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -83,6 +99,14 @@ def seeded(request: pytest.FixtureRequest) -> None:
         import keras
 
         keras.utils.set_random_seed(0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_tensorflow(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a run without TensorFlow, as that of make test-fast, in which something loaded it."""
+    yield
+    if "not tensorflow" in request.config.option.markexpr:
+        assert {"tensorflow", "tfx"} & sys.modules.keys() == set()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -179,7 +179,7 @@ install_locked() {
 # Without constraints: the newest versions that go together, and the project with them.
 install_newest() {
   case $kind in
-    newest) packages="hypothesis ipykernel pandas pytest" extras="[tf]" ;;
+    newest) packages="hypothesis ipykernel pandas pytest pytest-xdist" extras="[tf]" ;;
     bare) packages=ipykernel extras= ;;
   esac
   make_venv "newest packages"

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 
 LABELS = ("cat", "dog", "owl")
 BEAM_ARGS = ["--runner=FnApiRunner", "--sdk_container_image=local"]
@@ -68,6 +67,8 @@ def new_artifact(tmp_path: Path) -> Callable[..., Any]:
 @pytest.fixture
 def beam_context(tmp_path: Path) -> Any:
     """What TFX hands to an executor that uses Beam."""
+    from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+
     return BaseBeamExecutor.Context(
         beam_pipeline_args=list(BEAM_ARGS), tmp_dir=str(tmp_path / "tmp"), unique_id="1"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,30 @@ def test_the_core_runs_on_every_python_that_the_package_admits() -> None:
 
 def test_what_a_change_must_pass_is_all_in_the_workflow() -> None:
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
-    demanded = set(re.findall(r"^make ([a-z-]+)", script, re.MULTILINE))
+    demanded = set(re.findall(r"^(?:if ! )?make ([a-z-]+)", script, re.MULTILINE))
+    assert demanded == {"lint", "typecheck", "test", "test-newest"}
     run = {command.split()[1] for job in JOBS for command in list_commands(job)}
     assert demanded <= run
+
+
+@pytest.mark.parametrize(("failing", "code"), [("test", 2), ("test-newest", 0), ("none", 0)])
+def test_newest_packages_that_fail_are_said_loudly_and_stop_nobody(
+    tmp_path: Path, failing: str, code: int
+) -> None:
+    make = tmp_path / "make"
+    make.write_text(
+        "#!/bin/sh\necho target $1\n"
+        f'[ "$1" != {failing} ] || {{ echo "FAILED tests/test_x.py::test_y"; exit 2; }}\n'
+    )
+    make.chmod(0o755)
+    done = subprocess.run(
+        [ROOT / ".ci/run"],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert ("target test-newest" in done.stdout) == (failing != "test")
+    last = done.stdout.partition("WARNING: make test-newest failed")[2]
+    assert ("FAILED tests/test_x.py::test_y" in last) == (failing == "test-newest")

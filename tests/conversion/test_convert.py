@@ -38,6 +38,8 @@ from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import ConversionOptions
 from darkroom.storage.locks import FolderLock
 
+pytestmark = pytest.mark.heavy
+
 
 def _read(result: ConversionResult) -> dict[str, list[dict]]:
     """Reads the records of every split back from the files that the commit names."""

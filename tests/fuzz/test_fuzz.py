@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.heavy
+
 if not importlib.util.find_spec("atheris"):
     pytest.skip("atheris is not installed", allow_module_level=True)
 

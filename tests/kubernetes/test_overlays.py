@@ -28,7 +28,10 @@ RELEASES = ("1.33", "1.35", "1.37")
 # Checked in tests/kubernetes/test_models.py.
 OF_OPERATORS = {"InferenceService", "ServingRuntime", "TrainJob", "TrainingRuntime"}
 
-pytestmark = pytest.mark.skipif(not shutil.which("kubectl"), reason="needs kubectl")
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.skipif(not shutil.which("kubectl"), reason="needs kubectl"),
+]
 
 
 def _render(overlay: str) -> list[dict[str, Any]]:

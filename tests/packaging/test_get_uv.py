@@ -29,10 +29,13 @@ HOW_PYTHONS_LACK_PIP = {
     "pip": "sys.modules['pip'] = None",
 }
 
-pytestmark = pytest.mark.skipif(
-    (platform.system(), platform.machine()) != ("Linux", "x86_64"),
-    reason="the wheel on the index is one for x86-64 Linux",
-)
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.skipif(
+        (platform.system(), platform.machine()) != ("Linux", "x86_64"),
+        reason="the wheel on the index is one for x86-64 Linux",
+    ),
+]
 
 # What stands for Debian's tools: a package that holds the pip of this environment.
 APT_GET = """

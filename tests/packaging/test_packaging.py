@@ -16,6 +16,8 @@ import pytest
 
 from .test_layers import FOLDERS, NEED_TENSORFLOW
 
+pytestmark = pytest.mark.heavy
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # Of the core, what needs the extra [tf] or [tfx]; importing anything else loads neither.
@@ -101,6 +103,7 @@ def test_core_loads_neither_tfx_nor_tensorflow() -> None:
     run_python("-c", code, *names)
 
 
+@pytest.mark.tfx
 def test_executors_have_canonical_names() -> None:
     pytest.importorskip("tfx", reason="needs the extra [tfx]")
     package = importlib.import_module("darkroom.components")

@@ -20,7 +20,7 @@ from ..pipelines.launcher import (
 from .conftest import Proxy
 from .test_flows import make_image, read_files
 
-pytestmark = pytest.mark.tfx
+pytestmark = [pytest.mark.heavy, pytest.mark.tfx]
 
 # Beam's portable runner with its service in this process: everything goes through the protocol by
 # which Flink and Spark are reached.

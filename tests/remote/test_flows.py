@@ -18,6 +18,8 @@ from darkroom.errors import OutputError
 from ..pictures import encode, make_noise
 from .conftest import Fault
 
+pytestmark = pytest.mark.heavy
+
 NUM_IMAGES = 12
 SHARDS = {"train": 2, "test": 1}
 

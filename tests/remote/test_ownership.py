@@ -13,6 +13,8 @@ from darkroom.errors import OutputError, UsageError
 
 from .test_flows import NUM_IMAGES, make_image, read_files, write_source
 
+pytestmark = pytest.mark.heavy
+
 SHARDS = {"train": 2, "test": 1}
 
 

@@ -14,6 +14,8 @@ from apache_beam import pipeline as beam_pipeline
 
 from darkroom.runtime.plain_beam import apply_transform
 
+pytestmark = pytest.mark.heavy
+
 
 class Waiting(beam.PTransform):
     """Signals that it is being applied, and waits."""

@@ -27,6 +27,8 @@ from darkroom.errors import MissingExtraError, StorageError, UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import ConversionOptions
 
+pytestmark = pytest.mark.heavy
+
 OUTPUT = "gs://my-bucket/out"
 LARGEST_PAYLOAD_BYTES = 64 << 10
 

@@ -28,6 +28,8 @@ from darkroom.dataset.layout import Folders
 from darkroom.errors import OutputError, StorageError, UsageError
 from darkroom.manifest.fingerprint import fingerprint_source
 
+pytestmark = pytest.mark.heavy
+
 SHARDS = {"train": 2, "eval": 1}
 
 
