@@ -54,6 +54,7 @@ def test_dir_lists_the_public_names_of_this_installation_and_nothing_else():
 
 
 @pytest.mark.skipif(not HAS_TFX, reason="needs the extra [tfx]")
+@pytest.mark.tfx
 def test_with_tfx_every_name_is_what_it_says():
     found = dict(inspect.getmembers(darkroom))
     assert {name: found[name].TYPE_NAME for name in ARTIFACTS} == {
