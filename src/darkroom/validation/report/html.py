@@ -111,6 +111,7 @@ def _make_rows(rows: Sequence[Row], thumbnails: Mapping[str, str]) -> Html:
     body: list[list[str]] = []
     if "other_row" in rows[0]:
         header = ["", "one record", "", "other record"]
+        body: list[list[str]] = []
         for row in rows:
             records = row.get("records") or 2
             more = element("span", f"{records:,} records in all", class_="more")
