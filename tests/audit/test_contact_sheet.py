@@ -72,5 +72,5 @@ def test_records_without_images_have_a_table_alone(tmp_path):
 @pytest.mark.parametrize("n", [0, -1, "x", 1.5])
 def test_a_wrong_number_is_refused(image_set, tmp_path, n):
     result = convert(image_set.csv, tmp_path / "out")
-    with pytest.raises(UsageError, match=f"positive, got {n!r}"):
+    with pytest.raises(UsageError, match=f"positive whole number, got {n!r}"):
         inspect(result.output_dir, n=n)

@@ -435,7 +435,7 @@ def test_mixed_up_shards_are_told_apart(root):
     assert list(doubled) == [names[0]]
     assert doubled[names[0]][0] == "doubled"
     assert f"copy of {names[1]}" in doubled[names[0]][1]
-    assert "its own are nowhere" in doubled[names[0]][1]
+    assert "its own records are missing" in doubled[names[0]][1]
 
     turned = find(data[1], data[2], data[0])
     assert {name: kind for name, (kind, _) in turned.items()} == dict.fromkeys(names, "renamed")
@@ -450,7 +450,7 @@ def test_mixed_up_shards_are_told_apart(root):
     assert more == {
         "Split-train/more": (
             "doubled",
-            f"is a copy of {names[0]}, whose records would be read twice",
+            f"is a copy of {names[0]}, so its records would be read twice",
         )
     }
 
@@ -505,7 +505,7 @@ def test_an_index_of_other_records_is_found_without_its_hashes(root, runs):
         shutil.copy(path, root / "index")
     findings = verify(root).findings
     assert {found.path.partition("/")[0] for found in findings} == {"index"}
-    assert all("names other records" in found.what for found in findings)
+    assert all("does not match the records of" in found.what for found in findings)
 
 
 @pytest.mark.parametrize("block_bytes", [64, 1000, 1 << 20])
@@ -626,7 +626,7 @@ def test_no_dataset_is_one(tmp_path, capsys):
     assert main(["verify", str(tmp_path), "--json"]) == 1
     [finding] = json.loads(capsys.readouterr().out)["findings"]
     assert (finding["path"], finding["kind"]) == ("dataset.json", "commit")
-    assert finding["what"] == f"is not there, so {tmp_path} is no dataset"
+    assert finding["what"] == f"is missing, so {tmp_path} is not a dataset"
 
 
 def test_an_inspection_refuses_shards_that_are_not_those_of_the_commit(root, tmp_path):

@@ -1,1 +1,1 @@
-"""Questions to a finished dataset: is it whole, what does it hold twice, what does it look like?"""
+"""Looks into a finished dataset: is it whole, what is in it twice, what does it look like?"""

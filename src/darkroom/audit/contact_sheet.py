@@ -1,4 +1,4 @@
-"""A look into a dataset: a contact sheet of its first records, and their features as a CSV."""
+"""Shows what is in a dataset: a contact sheet of its first records, and their features as CSV."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 from PIL import Image, ImageDraw
 
 from darkroom import storage
-from darkroom.dataset import commit as datasets
 from darkroom.dataset import example
+from darkroom.dataset.commit import check_files, read_dataset
 from darkroom.dataset.splits import TRAIN
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
@@ -28,7 +28,7 @@ _TILE_PIXELS = 128
 _CAPTION_PIXELS = 16
 _MARGIN_PIXELS = 8
 _MAX_CAPTION = 20
-# A spreadsheet would run a cell that begins with one of these.
+# A spreadsheet would run a cell that starts with one of these.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 Features = Mapping[str, Sequence[Any]]
@@ -36,12 +36,12 @@ Features = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True)
 class Inspection:
-    """What an inspection wrote.
+    """The files that `inspect` wrote.
 
     Attributes:
-        sheet: Path of the contact sheet; None when the records have no images.
-        csv: Path of the records' features, without the image bytes.
-        records: Number of records in them.
+        sheet: Path of the contact sheet; None if the records have no images.
+        csv: Path of the table of features, without the image bytes.
+        records: Number of records in both.
     """
 
     sheet: str | None
@@ -55,34 +55,34 @@ def inspect(
     n: int = 32,
     output_dir: str | os.PathLike[str] = "inspection",
 ) -> Inspection:
-    """Writes the first records of a split as pictures and as a table.
+    """Writes the first records of a split as a contact sheet and as a table.
 
-    The order of a dataset is a seeded shuffle, so its first records are a random sample.
+    Records are in random order, so the first ones are a random sample.
 
     Args:
         directory: A dataset.
         split: `train`, `eval` or `test`.
-        n: How many records.
-        output_dir: Folder for `contact-sheet.png` and `records.csv`; made when absent.
+        n: Number of records.
+        output_dir: Folder for `contact-sheet.png` and `records.csv`; made if it does not exist.
 
     Returns:
-        What was written.
+        The files.
 
     Raises:
-        DataError: The folder is no dataset, its shards are not those of its commit by name and
-            size, or a record is damaged.
-        UsageError: The dataset has no such split, or `n` is not positive.
-        OSError: Storage failed.
+        DataError: The folder is not a dataset, the names or sizes of its shards differ from its
+            commit, or a record is damaged.
+        UsageError: The dataset has no such split, or `n` is not a positive whole number.
+        OSError: A file cannot be read or written.
     """
     source, target = storage.absolute(directory), storage.absolute(output_dir)
-    dataset = datasets.read_dataset(source)
-    datasets.check_files(source, dataset)
+    dataset = read_dataset(source)
+    check_files(source, dataset)
     if not isinstance(split, str) or split not in dataset.splits:
         raise UsageError(
-            f"{source} has no split {split!r}.", f"Splits: {', '.join(dataset.splits)}."
+            f"{source} has no split {split!r}.", f"Its splits are {', '.join(dataset.splits)}."
         )
     if not isinstance(n, int) or n < 1:
-        raise UsageError(f"The number of records must be positive, got {n!r}.")
+        raise UsageError(f"The number of records must be a positive whole number, got {n!r}.")
     paths = [storage.join(source, shard.file) for shard in dataset.splits[split].shards]
     records = chain.from_iterable(map(read_records, paths))
     found = [example.decode_example(record) for record in islice(records, n)]
@@ -97,20 +97,20 @@ def inspect(
 
 
 def format_csv(records: Sequence[Features], features: Sequence[str]) -> str:
-    """Returns the features of records as CSV, one row a record, without the image bytes."""
+    """Returns the features of records as CSV, one row for each record, without the image bytes."""
     names = [name for name in features if name != example.IMAGE_ENCODED]
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(names)
     for record in records:
-        writer.writerow([_format_cell(record.get(name, ())) for name in names])
+        cells = []
+        for name in names:
+            values = record.get(name, ())
+            cell = " ".join(map(_as_text, values))
+            is_text = any(isinstance(value, bytes) for value in values)
+            cells.append(f"'{cell}" if is_text and cell.startswith(_FORMULA_STARTS) else cell)
+        writer.writerow(cells)
     return text.getvalue()
-
-
-def _format_cell(values: Sequence[Any]) -> str:
-    cell = " ".join(_as_text(value) for value in values)
-    is_text = any(isinstance(value, bytes) for value in values)
-    return f"'{cell}" if is_text and cell.startswith(_FORMULA_STARTS) else cell
 
 
 def _as_text(value: Any) -> str:
@@ -118,7 +118,7 @@ def _as_text(value: Any) -> str:
 
 
 def draw_sheet(records: Sequence[Features]) -> bytes:
-    """Returns a PNG with the records' images in rows, each above its label."""
+    """Returns a PNG with the images of records in rows, and the label of each below it."""
     columns = max(1, min(_COLUMNS, len(records)))
     rows = -(-len(records) // columns) or 1
     step_x, step_y = _TILE_PIXELS + _MARGIN_PIXELS, _TILE_PIXELS + _CAPTION_PIXELS + _MARGIN_PIXELS
@@ -141,7 +141,7 @@ def _make_tile(record: Features) -> tuple[Image.Image, str]:
     tile = _open_image(record)
     scale = _TILE_PIXELS / max(tile.size)
     size = (max(1, round(tile.width * scale)), max(1, round(tile.height * scale)))
-    # Tiny images are shown with hard pixels: smoothing would hide what they hold.
+    # Small images are enlarged without smoothing, which would blur them.
     resample = Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS
     label = next(iter(record.get(example.LABEL_TEXT, ())), b"")
     return tile.resize(size, resample), make_visible(_as_text(label), _MAX_CAPTION)

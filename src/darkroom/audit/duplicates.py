@@ -1,11 +1,12 @@
-"""Images that a dataset holds more than once, found in its index; no image is read.
+"""Finds images that are in a dataset more than once, by its index and without reading an image.
 
-Groups are of two kinds: `bytes` have the same bytes (SHA-256), `pixels` the same pixels in
-different bytes, as after a lossless change of the file. One image of a group is to be kept, and
-which one depends on nothing but the group: that of the test split, else of the eval split, else of
-train; of several there the one with the smallest key. So what a model is measured on stays what it
-was, and what leaks into training goes. Where labels differ, all are kept: which one is right is for
-a person to say, and validation goes on to report them.
+There are two kinds of groups. The images of a `bytes` group have the same bytes (SHA-256). Those of
+a `pixels` group have the same pixels in different bytes, as after a lossless change of the file.
+
+One image of each group is kept: the one in the test split, else in the eval split, else in train.
+Of several in that split, the one with the smallest key is kept. So the splits that measure a model
+stay as they are, and leakage is removed from train. If labels differ, all images are kept: a person
+has to decide which label is right, and validation keeps reporting them.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset import commit as datasets
 from darkroom.dataset import layout
+from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import find_index_files
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.runtime import progress
@@ -35,9 +36,9 @@ from darkroom.storage.parquet import BATCH_ROWS
 
 BYTES, PIXELS = "bytes", "pixels"
 
-# Numbers find what repeats at a fraction of the memory that texts of 64 digits take; those that are
-# equal by chance fall out later. A column without any value may come back from Parquet with another
-# type, hence the cast.
+# Comparing 64-bit hashes takes a fraction of the memory that texts of 64 digits take. Hashes that
+# are equal by chance are sorted out later. The cast is needed because a column without any value
+# may come back from Parquet with another type.
 _CANDIDATES = """
 SELECT '{kind}' AS kind, CAST({column} AS VARCHAR) AS content, key, row, uri, split, label, sha256
 FROM records
@@ -46,7 +47,7 @@ WHERE content IS NOT NULL AND hash(content) IN (
     GROUP BY ALL HAVING count(*) > 1
 )
 """
-# Sorted, each group comes in one piece: sorting goes by disk, what would compare by group does not.
+# After sorting, the images of a group are adjacent. Sorting can use the disk; grouping cannot.
 _SORTED = """
 SELECT * FROM ({candidates})
 ORDER BY kind, content, list_position(['test', 'eval', 'train'], split), key
@@ -56,17 +57,17 @@ _COUNT_SURPLUS = "SELECT count(DISTINCT hash(key)) FROM listed WHERE NOT keep"
 
 @dataclass(frozen=True)
 class Duplicates:
-    """What `find_duplicates` found.
+    """The result of `find_duplicates`.
 
     Attributes:
-        path: The Parquet file with one row an image of a group: `group`, `kind`, `key`, `row`,
-            `uri`, `split`, `label`, `keep`, `labels_differ`, `splits_differ`.
+        path: The Parquet file with one row for each image of a group: `group`, `kind`, `key`,
+            `row`, `uri`, `split`, `label`, `keep`, `labels_differ`, `splits_differ`.
         bytes_groups: Groups of images with the same bytes.
         pixels_groups: Groups of images with the same pixels in different bytes.
-        surplus: Images that need not be kept; `convert(..., exclude=path)` leaves them out.
-        labels_differ: Groups whose images have different labels; all of them are kept.
-        splits_differ: Groups whose images stand in several splits.
-        has_pixels: Whether pixels could be compared, which needs checks `full`.
+        surplus: Images that are not kept: `convert(..., exclude=path)` leaves them out.
+        labels_differ: Groups with more than one label; all their images are kept.
+        splits_differ: Groups with images in more than one split.
+        has_pixels: Whether pixels were compared, which needs a conversion with checks `full`.
     """
 
     path: str
@@ -85,21 +86,21 @@ class Duplicates:
 def find_duplicates(
     directory: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
 ) -> Duplicates:
-    """Finds images that stand in a dataset more than once, and writes them to a Parquet file.
+    """Finds images that are in a dataset more than once, and lists them in a Parquet file.
 
     Args:
         directory: A dataset; local or remote.
-        output: The file; `duplicates.parquet` in the dataset when None.
+        output: The Parquet file; `duplicates.parquet` in the dataset if None.
 
     Returns:
-        What was found.
+        The path of the file, and how many groups there are.
 
     Raises:
-        DataError: There is no dataset, or its index is damaged.
-        OSError: The dataset cannot be read, or the file not be written.
+        DataError: The folder is not a dataset, or its index is missing or damaged.
+        OSError: The dataset cannot be read, or the file cannot be written.
     """
     root = storage.absolute(directory)
-    dataset = datasets.read_dataset(root)
+    dataset = read_dataset(root)
     paths = find_index_files(storage.join(root, layout.INDEX_FOLDER))
     default = storage.join(root, layout.DUPLICATES_FILE)
     path = default if output is None else storage.absolute(output)
@@ -118,8 +119,9 @@ def _write_groups(
     written = os.path.join(scratch, "duplicates.parquet")
     counts: Counter[str] = Counter()
     with pq.ParquetWriter(written, DUPLICATES_SCHEMA) as writer:
-        for records in _batch(_find_groups(connection, counts)):
-            writer.write_table(pa.Table.from_pylist(records, schema=DUPLICATES_SCHEMA))
+        records = _find_groups(connection, counts)
+        while batch := list(islice(records, BATCH_ROWS)):
+            writer.write_table(pa.Table.from_pylist(batch, schema=DUPLICATES_SCHEMA))
     create_view(connection, "listed", [written], scratch)
     surplus = connection.execute(_COUNT_SURPLUS).fetchall()[0][0]
     storage.copy_file(written, path)
@@ -134,15 +136,10 @@ def _write_groups(
     )
 
 
-def _batch(records: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    while batch := list(islice(records, BATCH_ROWS)):
-        yield batch
-
-
 def _find_groups(
     connection: duckdb.DuckDBPyConnection, counts: Counter[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yields the rows of all groups, and counts the groups."""
+    """Yields the images of all groups, and counts the groups."""
     kinds = {BYTES: "sha256", PIXELS: "pixel_hash"}
     queries = [_CANDIDATES.format(kind=kind, column=column) for kind, column in kinds.items()]
     query = _SORTED.format(candidates=" UNION ALL ".join(queries))
@@ -167,18 +164,18 @@ def _find_groups(
 
 
 def _differ(members: Sequence[dict[str, Any]], name: str) -> bool:
-    # A record without label contradicts nobody.
+    # A record without a label conflicts with no other.
     return len({member[name] for member in members} - {None}) > 1
 
 
 def format_duplicates(found: Duplicates) -> str:
-    """Returns what was found as text for a person."""
+    """Returns the result as text for a terminal."""
     same_pixels = format_count(found.pixels_groups, "group")
     lines = [
         f"Same bytes    {format_count(found.bytes_groups, 'group')}",
         f"Same pixels   {same_pixels if found.has_pixels else 'unknown (needs checks full)'}",
         f"In two splits {format_count(found.splits_differ, 'group')}",
-        f"Two labels    {format_count(found.labels_differ, 'group')}, of which all images are kept",
+        f"Two labels    {format_count(found.labels_differ, 'group')}, all of their images are kept",
         f"To leave out  {format_count(found.surplus, 'image')}",
         f"List          {found.path}",
     ]

@@ -1,4 +1,4 @@
-"""What a verification finds: files that are missing, mixed up, damaged, or one too many."""
+"""What verification finds: files that are missing, extra, mixed up or damaged."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MISSING, EXTRA, SWAPPED, RENAMED, DOUBLED = "missing", "extra", "swapped", "rena
 COMMIT, TABLE, UNREADABLE = "commit", "table", "unreadable"
 
 RESTORE = "Restore this file from a copy, or convert the source again with --overwrite."
-# Of a file that is not as it was written nothing proves that darkroom wrote it.
+# --overwrite does not replace a changed file: nothing proves that darkroom wrote it.
 REWRITE = (
     "Restore this file from a copy, or delete it and convert the source again with --overwrite."
 )
 HINTS = {
-    EXTRA: "Move it away: every file in a Split folder is read as data.",
-    SWAPPED: "Exchange the names of the two files.",
-    RENAMED: "Give it its own name again.",
+    EXTRA: "Move it elsewhere: every file in a Split folder is read as data.",
+    SWAPPED: "Swap the names of the two files.",
+    RENAMED: "Give the file its own name again.",
     COMMIT: "Restore dataset.json from a copy, or delete it and convert the source again with "
     "--overwrite.",
     UNREADABLE: "Check the permissions and the disk, then verify again.",
@@ -29,15 +29,15 @@ HINTS = {
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Something that is not as it was committed.
+class FileFinding:
+    """A file of a dataset that is not as it was committed.
 
     Attributes:
         path: The file, relative to the dataset.
         kind: `missing`, `extra`, `swapped`, `renamed`, `doubled`, `truncated`, `too long`,
-            `damaged`, `foreign` (shards), `commit` (dataset.json), `table` (what lies beside the
-            shards) or `unreadable` (storage failed).
-        what: What is wrong, to be read after the path.
+            `damaged`, `foreign` (shards), `commit` (dataset.json), `table` (all other files) or
+            `unreadable` (the file cannot be read).
+        what: What is wrong; a sentence when it follows the path.
         hint: What to do.
     """
 
@@ -51,16 +51,16 @@ class Finding:
 
 
 class TableError(Exception):
-    """A file does not fit the dataset; its text says how, to be read after the path."""
+    """A file does not fit the dataset. Its text is a sentence when it follows the path."""
 
 
 def format_cause(error: Exception) -> str:
-    """Returns the first line of what another library says."""
+    """Returns the type and the first line of an error of another library."""
     return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
-def format_findings(findings: Sequence[Finding]) -> str:
-    """Returns the first findings for a message, each on a line of its own."""
+def format_findings(findings: Sequence[FileFinding]) -> str:
+    """Returns the first ten findings for a message, each on its own line."""
     lines = [f"\n  {finding}" for finding in findings[:MAX_LISTED_ROWS]]
     if len(findings) > MAX_LISTED_ROWS:
         lines.append(f"\n  ... and {len(findings) - MAX_LISTED_ROWS} more")
@@ -69,86 +69,79 @@ def format_findings(findings: Sequence[Finding]) -> str:
 
 def compare_shards(
     root: str, expected: Mapping[str, Shard], digests: Mapping[str, ShardDigest | OSError]
-) -> list[Finding]:
-    """Returns what is wrong with the files of the splits, those that are missing first.
+) -> list[FileFinding]:
+    """Returns what is wrong with the files of the splits, missing files first.
 
     Args:
-        root: The dataset; a file that no other explains is read again to say what is wrong.
-        expected: The shards that must be there, by file.
-        digests: What was read, or why it was not, by file.
+        root: The dataset. A file with unknown content is read again, to say what is wrong with it.
+        expected: The shards of the commit, by file.
+        digests: Digest of each file that is there, or the error on reading it.
     """
     hashes = {
         file: "" if isinstance(digest, OSError) or not digest.size_bytes else digest.sha256
         for file, digest in digests.items()
     }
-    whose = {shard.sha256: file for file, shard in reversed([*expected.items()]) if shard.bytes}
-    findings = [
-        _explain_missing(shard, hashes) for file, shard in expected.items() if file not in digests
-    ]
+    owners = {shard.sha256: file for file, shard in reversed([*expected.items()]) if shard.bytes}
+    findings = []
+    for file, shard in expected.items():
+        if file not in digests:
+            place = _find_content(shard, hashes)
+            what = f"is missing: its records are in {place}" if place else "is missing"
+            findings.append(FileFinding(file, MISSING, what, RESTORE))
     for file, digest in digests.items():
-        shard = expected.get(file)
+        own = expected.get(file)
         if isinstance(digest, OSError):
             findings.append(explain_error(file, digest))
-        elif shard is None:
-            findings.append(_explain_extra(file, whose.get(hashes[file]), expected, hashes))
-        elif digest.sha256 == shard.sha256:
+        elif own is None:
+            findings.append(_explain_extra(file, owners.get(hashes[file]), expected, hashes))
+        elif digest.sha256 == own.sha256:
             continue
-        elif owner := whose.get(hashes[file]):
-            findings.append(_explain_mixed(shard, expected[owner], hashes))
+        elif owner := owners.get(hashes[file]):
+            findings.append(_explain_mixed(own, expected[owner], hashes))
         else:
-            findings.append(_diagnose(root, shard, digest.size_bytes))
+            try:
+                kind, what = diagnose_shard(storage.join(root, file), own, digest.size_bytes)
+                findings.append(FileFinding(file, kind, what, RESTORE))
+            except OSError as error:
+                findings.append(explain_error(file, error))
     return findings
 
 
-def _explain_missing(shard: Shard, hashes: Mapping[str, str]) -> Finding:
-    if place := _find_content(shard, hashes):
-        return Finding(shard.file, MISSING, f"is missing: its records are in {place}", RESTORE)
-    return Finding(shard.file, MISSING, "is missing", RESTORE)
-
-
-def explain_error(file: str, error: OSError) -> Finding:
-    """Returns what an error on reading a file means for the dataset."""
+def explain_error(file: str, error: OSError) -> FileFinding:
+    """Returns the finding for an error on reading a file."""
     if isinstance(error, FileNotFoundError):
-        return Finding(file, MISSING, "is missing", RESTORE)
+        return FileFinding(file, MISSING, "is missing", RESTORE)
     if isinstance(error, IsADirectoryError):
-        return Finding(file, EXTRA, "is a folder, expected records", HINTS[EXTRA])
-    return Finding(file, UNREADABLE, f"cannot be read: {error}", HINTS[UNREADABLE])
+        return FileFinding(file, EXTRA, "is a folder, expected a file of records", HINTS[EXTRA])
+    return FileFinding(file, UNREADABLE, f"cannot be read: {error}", HINTS[UNREADABLE])
 
 
 def _explain_extra(
     file: str, owner: str | None, expected: Mapping[str, Shard], hashes: Mapping[str, str]
-) -> Finding:
+) -> FileFinding:
     if owner is None:
-        return Finding(file, EXTRA, "is not named by dataset.json", HINTS[EXTRA])
+        return FileFinding(file, EXTRA, "is not named by dataset.json", HINTS[EXTRA])
     if hashes.get(owner) == expected[owner].sha256:
-        what = f"is a copy of {owner}, whose records would be read twice"
-        return Finding(file, DOUBLED, what, HINTS[EXTRA])
-    return Finding(file, RENAMED, f"holds the records of {owner}", f"Rename it to {owner}.")
+        what = f"is a copy of {owner}, so its records would be read twice"
+        return FileFinding(file, DOUBLED, what, HINTS[EXTRA])
+    return FileFinding(file, RENAMED, f"contains the records of {owner}", f"Rename it to {owner}.")
 
 
-def _explain_mixed(shard: Shard, owner: Shard, hashes: Mapping[str, str]) -> Finding:
-    """Explains a shard that holds what another one should."""
+def _explain_mixed(shard: Shard, owner: Shard, hashes: Mapping[str, str]) -> FileFinding:
+    """Returns the finding for a shard with the records of another shard, its owner."""
     if hashes.get(owner.file) == shard.sha256:
-        what = f"holds the records of {owner.file}, and that those of this one: they were swapped"
-        return Finding(shard.file, SWAPPED, what, HINTS[SWAPPED])
+        what = f"and {owner.file} were swapped: each contains the records of the other"
+        return FileFinding(shard.file, SWAPPED, what, HINTS[SWAPPED])
     place = _find_content(shard, hashes)
-    own = f"its own are in {place}" if place else "its own are nowhere"
+    own = f"its own records are in {place}" if place else "its own records are missing"
     if hashes.get(owner.file) == owner.sha256:
-        what = f"is a copy of {owner.file}, whose records would be read twice; {own}"
-        return Finding(shard.file, DOUBLED, what, RESTORE)
-    what = f"holds the records of {owner.file}; {own}"
-    return Finding(shard.file, RENAMED, what, f"Rename it to {owner.file}.")
+        what = f"is a copy of {owner.file}, so its records would be read twice; {own}"
+        return FileFinding(shard.file, DOUBLED, what, RESTORE)
+    what = f"contains the records of {owner.file}; {own}"
+    return FileFinding(shard.file, RENAMED, what, f"Rename it to {owner.file}.")
 
 
 def _find_content(shard: Shard, hashes: Mapping[str, str]) -> str:
-    """Returns the file that holds the records of a shard; empty when none does."""
+    """Returns the file that contains the records of a shard; empty if there is none."""
     places = (file for file, sha256 in hashes.items() if sha256 == shard.sha256)
     return next(places, "") if shard.bytes else ""
-
-
-def _diagnose(root: str, shard: Shard, size_bytes: int) -> Finding:
-    try:
-        kind, what = diagnose_shard(storage.join(root, shard.file), shard, size_bytes)
-    except OSError as error:
-        return explain_error(shard.file, error)
-    return Finding(shard.file, kind, what, RESTORE)

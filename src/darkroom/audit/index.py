@@ -1,4 +1,4 @@
-"""The record index of a dataset, for verification: held against its own hashes and the records."""
+"""Verifies the record index of a dataset: by its hashes, and against the records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from darkroom.audit.findings import (
     RESTORE,
     REWRITE,
     TABLE,
-    Finding,
+    FileFinding,
     TableError,
     explain_error,
     format_cause,
@@ -35,17 +35,17 @@ _COLUMNS = ("key", "sha256", "split", "label", "shard", "position")
 
 
 class IndexCheck:
-    """The record index of a dataset, checked while its shards are read.
+    """Checks the record index of a dataset while its shards are read.
 
     Attributes:
-        is_here: Whether the folder holds an index; in TFX it is an artifact of its own.
+        is_here: Whether the index is in the folder; in TFX it is an artifact of its own.
     """
 
     def __init__(self, root: str, dataset: Dataset) -> None:
         self._root, self._dataset = root, dataset
         self._names = storage.list_folder(storage.join(root, INDEX_FOLDER))
         self._places = _place_index_files(dataset)
-        self._findings: list[Finding] = []
+        self._findings: list[FileFinding] = []
         self._sums = self._read_sums() if SUMS_FILE in self._names else {}
         self.is_here = bool(self._names)
 
@@ -54,13 +54,13 @@ class IndexCheck:
         try:
             return read_sums(storage.join(self._root, INDEX_FOLDER))
         except DataError:
-            self._findings.append(Finding(path, TABLE, "is damaged", REWRITE))
+            self._findings.append(FileFinding(path, TABLE, "is damaged", REWRITE))
         except OSError as error:
             self._findings.append(explain_error(path, error))
         return {}
 
     def read_entries(self, file: str) -> list[IndexEntry] | None:
-        """Returns what the records of a shard must hold; None when nothing is known of them."""
+        """Returns what the records of a shard must contain; None if the index does not say."""
         place = self._places.get(file)
         if place is None or place.file not in self._names:
             return None
@@ -68,25 +68,25 @@ class IndexCheck:
         try:
             data = storage.read_bytes(storage.join(self._root, path))
             if self._sums.get(place.file, sha := hashlib.sha256(data).hexdigest()) != sha:
-                raise TableError(f"has not the hash that {INDEX_FOLDER}/{SUMS_FILE} says")
+                raise TableError(f"does not have the hash in {INDEX_FOLDER}/{SUMS_FILE}")
             entries = parse_index_entries(data, place, self._dataset)
         except TableError as error:
-            self._findings.append(Finding(path, TABLE, str(error), REWRITE))
+            self._findings.append(FileFinding(path, TABLE, str(error), REWRITE))
             return None
         except OSError as error:
             self._findings.append(explain_error(path, error))
             return None
-        # To look into compressed records would cost more than all the rest.
+        # Reading compressed records would take longer than all the rest.
         return None if file.endswith(GZIP_SUFFIX) else entries
 
     def find_all(
         self, digests: Mapping[str, ShardDigest | OSError], damaged: Container[str]
-    ) -> list[Finding]:
-        """Returns what is wrong with the index, once all shards were read.
+    ) -> list[FileFinding]:
+        """Returns what is wrong with the index, after all shards were read.
 
         Args:
-            digests: What was read, by shard.
-            damaged: Shards that say nothing of their index.
+            digests: Digest of each shard, or the error on reading it, by file.
+            damaged: Damaged shards: they say nothing about their index.
         """
         if not self.is_here:
             return []
@@ -94,22 +94,24 @@ class IndexCheck:
         for file, place in self._places.items():
             path, digest = f"{INDEX_FOLDER}/{place.file}", digests.get(file)
             if place.file not in self._names:
-                findings.append(Finding(path, MISSING, "is missing", RESTORE))
+                findings.append(FileFinding(path, MISSING, "is missing", RESTORE))
             elif isinstance(digest, ShardDigest) and digest.misfits and file not in damaged:
-                what = f"names other records than {file} has, from position {digest.misfits[0]} on"
-                findings.append(Finding(path, TABLE, what, REWRITE))
+                what = f"does not match the records of {file}, from position {digest.misfits[0]} on"
+                findings.append(FileFinding(path, TABLE, what, REWRITE))
         known = {place.file for place in self._places.values()}
         if self._sums and set(self._sums) != known:
-            what = "does not name the index files of the dataset"
-            findings.append(Finding(f"{INDEX_FOLDER}/{SUMS_FILE}", TABLE, what, REWRITE))
+            what = "does not list the index files of the dataset"
+            findings.append(FileFinding(f"{INDEX_FOLDER}/{SUMS_FILE}", TABLE, what, REWRITE))
         extra = sorted(set(self._names) - known - {SUMS_FILE})
         what = "belongs to no shard of the dataset"
-        findings += [Finding(f"{INDEX_FOLDER}/{n}", EXTRA, what, "Move it away.") for n in extra]
+        findings += [
+            FileFinding(f"{INDEX_FOLDER}/{n}", EXTRA, what, "Move it elsewhere.") for n in extra
+        ]
         return sorted(findings, key=lambda finding: finding.path)
 
 
 class _Place(NamedTuple):
-    """Where the index of a shard lies, and what it must say in each row."""
+    """The index file of a shard, and what each of its rows must say."""
 
     file: str
     split: str
@@ -118,7 +120,7 @@ class _Place(NamedTuple):
 
 
 def _place_index_files(dataset: Dataset) -> dict[str, _Place]:
-    """Returns the place of each shard's index by the shard's file."""
+    """Returns the place of the index of each shard, by file of the shard."""
     total = sum(len(split.shards) for split in dataset.splits.values())
     places: dict[str, _Place] = {}
     for name, split in dataset.splits.items():
@@ -129,26 +131,29 @@ def _place_index_files(dataset: Dataset) -> dict[str, _Place]:
 
 
 def parse_index_entries(data: bytes, place: _Place, dataset: Dataset) -> list[IndexEntry] | None:
-    """Checks what the index of a shard says of itself, and returns what the records hold.
+    """Checks the index of a shard, and returns what its records must contain.
 
     Args:
         data: The index file.
-        place: The shard that it belongs to.
+        place: The shard.
         dataset: The commit.
 
     Returns:
-        The bytes that each record must hold; None when the records have no image.
+        The bytes that each record must contain; None if the records have no image.
 
     Raises:
-        TableError: It is damaged, or belongs to another shard.
+        TableError: The index is damaged, or belongs to another shard.
     """
     try:
-        columns = _read_columns(data)
+        # All columns are decoded, not only the compared ones, so that damage in any may be seen.
+        table = pq.read_table(pa.BufferReader(data))
+        table.validate(full=True)
+        columns = {name: table[name].to_numpy() for name in _COLUMNS}
     except Exception as error:
         raise TableError(f"is damaged: {format_cause(error)}") from error
     found, records = len(columns["key"]), place.records
     if found != records:
-        raise TableError(f"has {found} rows, its shard {records} records")
+        raise TableError(f"has {found} rows, but its shard has {records} records")
     _check_column("split", columns["split"], place.split)
     _check_column("shard", columns["shard"], place.shard)
     _check_column("position", columns["position"], np.arange(records))
@@ -161,27 +166,22 @@ def parse_index_entries(data: bytes, place: _Place, dataset: Dataset) -> list[In
     return _make_entries(columns["key"], columns["sha256"])
 
 
-def _read_columns(data: bytes) -> dict[str, Any]:
-    # All columns are decoded, not only those compared: so damage in any of them may be seen.
-    table = pq.read_table(pa.BufferReader(data))
-    table.validate(full=True)
-    return {name: table[name].to_numpy() for name in _COLUMNS}
-
-
 def _check_column(name: str, found: Any, expected: Any) -> None:
     for row in np.flatnonzero(found != expected):
         other = np.broadcast_to(expected, len(found))[row]
-        raise TableError(f"row {row}: {name} is {found[row]!r}, expected {other!r}")
+        raise TableError(f"is wrong in row {row}: {name} is {found[row]!r}, expected {other!r}")
 
 
 def _check_values(name: str, found: Any, is_right: Callable[[Any], bool]) -> None:
     for row, value in enumerate(found):
         if not is_right(value):
-            raise TableError(f"row {row}: {name} is {value!r}, which the dataset does not have")
+            raise TableError(
+                f"is wrong in row {row}: {name} is {value!r}, which is not in the dataset"
+            )
 
 
 def _make_entries(keys: Sequence[str], hashes: Sequence[str]) -> list[IndexEntry]:
-    """Returns the bytes that each record holds: its features SHA-256 and key as encoded."""
+    """Returns the bytes that each record contains: its SHA-256 and its key, as encoded."""
     hash_head = _encode_head(IMAGE_SHA256, _SHA256_LENGTH)
     key_head = _encode_head(IMAGE_SOURCE_ID, _KEY_LENGTH)
     return [
@@ -191,6 +191,6 @@ def _make_entries(keys: Sequence[str], hashes: Sequence[str]) -> list[IndexEntry
 
 
 def _encode_head(name: str, length: int) -> bytes:
-    """Returns what stands before a value of so many bytes in every record."""
-    # An example of one short feature is a tag, its length in one byte, and the feature's entry.
+    """Returns the bytes before a value of that length in every record."""
+    # An example with one short feature is a tag, a length in one byte, and the feature.
     return encode_example({name: bytes(length)})[2:-length]

@@ -1,8 +1,8 @@
-"""One shard read for verification: its SHA-256, whether the index fits it, and what is wrong.
+"""Verifies one shard: its SHA-256, and whether its records match the index.
 
-A sound shard is read once, in blocks: hashing runs outside the interpreter's lock, and between two
-blocks the records that passed by are held against their rows of the index. Checksums of records
-are looked at only when the hash is wrong, to say which record is damaged.
+A sound shard is read once, in blocks. Hashing runs without the interpreter's lock. After each block
+its records are compared with their rows of the index. Checksums of records are compared only if the
+hash is wrong, to say which record is damaged.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from darkroom.errors import DataError
 TRUNCATED, TOO_LONG, DAMAGED, FOREIGN = "truncated", "too long", "damaged", "foreign"
 
 _BLOCK_BYTES = 1 << 20
-# So much of an unfinished record waits for its rest; beyond it only an image can follow.
+# Most bytes of an unfinished record that are kept. What comes after them can only be an image.
 _KEPT_BYTES = 1 << 20
 _LENGTH = struct.Struct("<Q")
 _HEADER_BYTES, _FOOTER_BYTES = 12, 4
 
-# What a record must hold, byte for byte: the features that its row of the index names.
+# What a record must contain, byte for byte: the features that are in its row of the index, too.
 IndexEntry = tuple[bytes, ...]
 
 
 class ShardDigest(NamedTuple):
-    """What reading a shard gave.
+    """The result of reading a shard.
 
     Attributes:
         size_bytes: Its length.
         sha256: SHA-256 of its bytes, hexadecimal.
-        misfits: Positions of the records that are not those of the index, the first few;
-            meaningless unless the hash is right.
+        misfits: Positions of the first records that do not match the index; they mean nothing if
+            the hash is wrong.
     """
 
     size_bytes: int
@@ -46,11 +46,11 @@ class ShardDigest(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """What is wrong with a shard whose hash is wrong.
+    """What is wrong with a damaged shard.
 
     Attributes:
         kind: `truncated`, `too long`, `damaged` or `foreign`.
-        what: The same in words, with the place.
+        what: The same in words, with the position.
     """
 
     kind: str
@@ -66,13 +66,13 @@ def digest_shard(
 
     Args:
         path: The file.
-        entries: What each record must hold, in order; None to look at no record.
+        entries: What each record must contain, in order; None to compare no records.
         tick: Called with the bytes read since the last call.
 
     Raises:
-        OSError: It is missing or cannot be read.
+        OSError: The file is missing or cannot be read.
     """
-    # Nothing is read of an empty file, which may be a FIFO that nobody writes to.
+    # An empty file is not opened: it may be a FIFO, and opening one would wait for ever.
     if not storage.is_remote(path) and not storage.stat_file(path).size_bytes:
         return ShardDigest(0, hashlib.sha256().hexdigest())
     digest, size_bytes = hashlib.sha256(), 0
@@ -91,7 +91,7 @@ def digest_shard(
 
 
 class _IndexWalk:
-    """Holds the records of a file, as it passes by, against the rows of an index."""
+    """Compares the records of a file with the rows of an index while the file is read."""
 
     _MAX_MISFITS = 10
 
@@ -102,7 +102,7 @@ class _IndexWalk:
         self.misfits: list[int] = []
 
     def feed(self, buffer: bytearray, end: int) -> int:
-        """Looks at `buffer[:end]`; moves an unfinished record to its start, returns its length."""
+        """Compares `buffer[:end]`; moves an unfinished record to its start, returns its length."""
         place = self._skip
         while place + _HEADER_BYTES <= end:
             stop = place + _HEADER_BYTES + _LENGTH.unpack_from(buffer, place)[0]
@@ -120,7 +120,7 @@ class _IndexWalk:
         return end - place
 
     def _check(self, buffer: bytearray, start: int, stop: int) -> None:
-        # The hash of a sound shard says how many records there are, so the index may be shorter.
+        # The index may be shorter: the number of records is part of what the hash proves.
         expected = self._entries[self._number] if self._number < len(self._entries) else ()
         for entry in expected:
             if buffer.find(entry, start, stop) < 0:
@@ -130,15 +130,15 @@ class _IndexWalk:
 
 
 def diagnose_shard(path: str, shard: Shard, size_bytes: int) -> Diagnosis:
-    """Says what is wrong with a shard whose hash is not that of the commit.
+    """Returns what is wrong with a shard that does not have the hash of the commit.
 
     Args:
         path: The file.
-        shard: What the commit says of it.
-        size_bytes: Its length as it is.
+        shard: The shard as the commit describes it.
+        size_bytes: Actual length of the file.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     if not size_bytes:
         return Diagnosis(TRUNCATED, f"is empty, expected {shard.bytes:,} bytes")
@@ -149,17 +149,18 @@ def diagnose_shard(path: str, shard: Shard, size_bytes: int) -> Diagnosis:
         where = fault or "it ends between two records"
         return Diagnosis(TRUNCATED, f"has {sizes}: after {counted}, {where}")
     if size_bytes > shard.bytes:
-        where = fault or "more follow"
+        where = fault or "there are more bytes"
         return Diagnosis(TOO_LONG, f"has {sizes}: after {counted}, {where}")
     if fault:
         return Diagnosis(DAMAGED, f"has the right length, but after {counted}, {fault}")
     return Diagnosis(
-        FOREIGN, f"has {whole} whole records, but not those of the commit: of another run, perhaps"
+        FOREIGN,
+        f"has {whole} whole records, but not those of the commit: they may be of another run",
     )
 
 
 def _walk_checksums(path: str) -> tuple[int, str]:
-    """Returns the number of whole records before the first fault, and that fault if there is."""
+    """Returns the number of whole records before the first fault, and the fault or empty text."""
     whole = 0
     try:
         for _ in read_records(path):

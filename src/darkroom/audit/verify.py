@@ -1,7 +1,8 @@
 """`darkroom.verify`: is a dataset, bit for bit, what was committed?
 
-TFRecord files know neither their number of records nor that of their shards, so a file cut between
-two records, or one that is not there, goes unseen by whoever reads them. `dataset.json` tells.
+A TFRecord file contains neither its number of records nor the number of shards. So a reader does
+not notice that a file was cut between two records, or that one is missing. `dataset.json` has both
+numbers.
 """
 
 from __future__ import annotations
@@ -19,43 +20,48 @@ from darkroom.audit.findings import (
     COMMIT,
     HINTS,
     UNREADABLE,
-    Finding,
+    FileFinding,
     compare_shards,
     format_findings,
 )
 from darkroom.audit.index import IndexCheck
 from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
 from darkroom.audit.tables import check_labels, check_rejects, has_rejects
-from darkroom.dataset import commit as datasets
-from darkroom.dataset.commit import Dataset, Shard, format_dataset
+from darkroom.dataset.commit import (
+    Dataset,
+    Shard,
+    format_dataset,
+    list_split_folders,
+    read_dataset,
+)
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count, make_visible
 
 _MAX_LINE = 1000
-# A shorter time says nothing of the disk.
+# A shorter time says nothing about the speed of the disk.
 _LEAST_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class VerificationResult:
-    """What a verification found.
+    """The result of `verify`.
 
     Attributes:
         directory: The dataset.
-        findings: All that is wrong; empty for a sound dataset.
-        fingerprint: Fingerprint of the commit; empty when there is no valid one.
-        records: Records that the commit names.
+        findings: Everything that is wrong; empty for a sound dataset.
+        fingerprint: Fingerprint of the commit; empty without a valid commit.
+        records: Number of records in the commit.
         files: Number of shards that were read.
-        bytes: Their bytes.
-        seconds: How long it took.
-        has_index: Whether the record index lies in the folder, and was checked.
-        has_rejects: Whether the rejects lie in the folder, and were checked.
+        bytes: Size of these shards.
+        seconds: Duration.
+        has_index: Whether the record index is in the folder, and was checked.
+        has_rejects: Whether the rejects are in the folder, and were checked.
     """
 
     directory: str
-    findings: tuple[Finding, ...]
+    findings: tuple[FileFinding, ...]
     fingerprint: str = ""
     records: int = 0
     files: int = 0
@@ -66,46 +72,51 @@ class VerificationResult:
 
     @property
     def is_sound(self) -> bool:
-        """Whether everything was read and is as it was committed."""
+        """Whether everything could be read and is as it was committed."""
         return not self.findings
 
     @property
     def is_damaged(self) -> bool:
-        """Whether something is known to be wrong, beyond what could not be read."""
+        """Whether something is wrong besides files that cannot be read."""
         return any(finding.kind != UNREADABLE for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the result as values that JSON knows."""
+        """Returns the result as values for JSON."""
         return {"sound": self.is_sound, **asdict(self)}
 
 
 def verify(
     directory: str | os.PathLike[str], *, num_threads: int | None = None
 ) -> VerificationResult:
-    """Reads a whole dataset and holds it against its commit.
+    """Reads a whole dataset and compares it with its commit.
 
     Args:
-        directory: A folder that `darkroom.convert` wrote, or an Examples artifact of darkroom's.
-        num_threads: Files read at the same time; one a core when None.
+        directory: A folder that `darkroom.convert` wrote, or an Examples artifact of darkroom.
+        num_threads: Number of files that are read at the same time; one for each core if None.
 
     Returns:
-        All that was found, not only the first fault.
+        Everything that was found, not only the first fault.
 
     Raises:
-        UsageError: `directory` is no path.
-        OSError: `dataset.json` cannot be read. What fails later is a finding `unreadable`.
+        UsageError: `directory` is not a path.
+        OSError: `dataset.json` cannot be read. Any other file that cannot be read is a finding.
     """
     root, started = storage.absolute(directory), time.perf_counter()
     try:
-        dataset = datasets.read_dataset(root)
+        dataset = read_dataset(root)
     except DataError as error:
-        what = f"is not there, so {root} is no dataset"
+        what = f"is missing, so {root} is not a dataset"
         if storage.exists(storage.join(root, DATASET_FILE)):
             what = f"is not valid: {error.message.rstrip('.')}"
-        return VerificationResult(root, (Finding(DATASET_FILE, COMMIT, what, error.hint),))
+        return VerificationResult(root, (FileFinding(DATASET_FILE, COMMIT, what, error.hint),))
     index = IndexCheck(root, dataset)
     with progress.step("Verifying"):
-        files = _list_files(root)
+        # Every file in these folders is read as data, whether the commit names it or not.
+        files = [
+            f"{folder}/{name}"
+            for folder in list_split_folders(root)
+            for name in storage.list_folder(storage.join(root, folder))
+        ]
         digests = _digest_files(root, dataset, files, index.read_entries, num_threads)
         shards = compare_shards(root, _get_shards(dataset), digests)
         beside = [
@@ -128,7 +139,7 @@ def verify(
 
 
 def format_result(result: VerificationResult) -> str:
-    """Returns a result as lines of text: all findings, then what was read."""
+    """Returns a result as text: all findings, then what was read."""
     lines = []
     for finding in result.findings:
         lines += [
@@ -138,9 +149,11 @@ def format_result(result: VerificationResult) -> str:
     if not result.fingerprint:
         return "\n".join(lines)
     shards = format_count(result.files, "shard")
+    speed = ""
+    if result.seconds >= _LEAST_SECONDS:
+        speed = f" ({result.bytes / 1e6 / result.seconds:,.1f} MB/s)"
     lines += [
-        f"Read       {shards}, {result.bytes:,} bytes in {result.seconds:.1f} s"
-        f"{_format_speed(result)}",
+        f"Read       {shards}, {result.bytes:,} bytes in {result.seconds:.1f} s{speed}",
         f"Records    {result.records:,}",
         f"Index      {'checked' if result.has_index else 'not here'}",
         f"Rejects    {'checked' if result.has_rejects else 'not here'}",
@@ -149,24 +162,17 @@ def format_result(result: VerificationResult) -> str:
     return "\n".join(lines)
 
 
-def _format_speed(result: VerificationResult) -> str:
-    """Returns how fast it was, unless most of the time went into beginning."""
-    if result.seconds < _LEAST_SECONDS:
-        return ""
-    return f" ({result.bytes / 1e6 / result.seconds:,.1f} MB/s)"
-
-
 def check_hashes(root: str, dataset: Dataset, files: Sequence[str] | None = None) -> None:
     """Checks the SHA-256 of shards.
 
     Args:
         root: The dataset.
         dataset: Its commit.
-        files: The shards, as the commit names them; all when None.
+        files: The shards, as the commit names them; all if None.
 
     Raises:
-        DataError: A shard is not as it was committed; all such are named.
-        OSError: One cannot be read.
+        DataError: Shards are not as they were committed; the first ten are named.
+        OSError: A shard cannot be read.
     """
     shards = _get_shards(dataset)
     chosen = {file: shards[file] for file in (shards if files is None else files)}
@@ -179,15 +185,15 @@ def check_hashes(root: str, dataset: Dataset, files: Sequence[str] | None = None
     if findings:
         raise DataError(
             f"{root} is damaged:{format_findings(findings)}",
-            "See all that is wrong with: darkroom verify.",
+            f"Run darkroom verify {root} to see everything that is wrong.",
         )
 
 
-def _check_commit(root: str, dataset: Dataset) -> Iterator[Finding]:
-    """Checks what the fingerprint does not: the form of the file, and the sums in it."""
+def _check_commit(root: str, dataset: Dataset) -> Iterator[FileFinding]:
+    """Checks what the fingerprint does not: the bytes of the file, and the sums in it."""
     if storage.read_bytes(storage.join(root, DATASET_FILE)) != format_dataset(dataset).encode():
-        what = "says what was committed, but not byte for byte as it was written"
-        yield Finding(DATASET_FILE, COMMIT, what, HINTS[COMMIT])
+        what = "has the values of the commit, but is not byte for byte as it was written"
+        yield FileFinding(DATASET_FILE, COMMIT, what, HINTS[COMMIT])
     counts = {name: sum(s.records for s in split.shards) for name, split in dataset.splits.items()}
     rows = dataset.written + dataset.rejected + dataset.deduplicated
     if (
@@ -199,20 +205,11 @@ def _check_commit(root: str, dataset: Dataset) -> Iterator[Finding]:
             f"does not add up: {dataset.rows} rows, {dataset.written} written, {dataset.rejected} "
             f"rejected, {dataset.deduplicated} deduplicated; records in shards: {counts}"
         )
-        yield Finding(DATASET_FILE, COMMIT, what, HINTS[COMMIT])
+        yield FileFinding(DATASET_FILE, COMMIT, what, HINTS[COMMIT])
 
 
 def _get_shards(dataset: Dataset) -> dict[str, Shard]:
     return {shard.file: shard for split in dataset.splits.values() for shard in split.shards}
-
-
-def _list_files(root: str) -> list[str]:
-    """Returns all that lies in the folders of splits, whether the commit names it or not."""
-    return [
-        f"{folder}/{name}"
-        for folder in datasets.list_split_folders(root)
-        for name in storage.list_folder(storage.join(root, folder))
-    ]
 
 
 def _digest_files(
@@ -222,7 +219,7 @@ def _digest_files(
     read_entries: Callable[[str], Sequence[IndexEntry] | None] = lambda file: None,
     num_threads: int | None = None,
 ) -> dict[str, ShardDigest | OSError]:
-    """Reads files with threads; what cannot be read gives its error."""
+    """Reads files with threads; a file that cannot be read gets its error."""
     count = _Count(sum(shard.bytes for shard in _get_shards(dataset).values()))
 
     def digest(file: str) -> ShardDigest | OSError:
@@ -236,7 +233,7 @@ def _digest_files(
 
 
 class _Count:
-    """Bytes read by all threads, for progress."""
+    """Counts the bytes that all threads read, for progress."""
 
     def __init__(self, total_bytes: int) -> None:
         self._done_bytes, self._total_bytes = 0, total_bytes

@@ -108,7 +108,6 @@ def _make_more(text: str) -> Html:
 
 
 def _make_rows(rows: Sequence[Row], thumbnails: Mapping[str, str]) -> Html:
-    body: list[list[str]] = []
     if "other_row" in rows[0]:
         header = ["", "one record", "", "other record"]
         body: list[list[str]] = []
