@@ -36,14 +36,23 @@ from darkroom.storage.parquet import BATCH_ROWS
 
 BYTES, PIXELS = "bytes", "pixels"
 
+# Types are given because a column without any value may come back from Parquet with another one.
+_COLUMNS = {
+    "key": "VARCHAR",
+    "row": "BIGINT",
+    "uri": "VARCHAR",
+    "split": "VARCHAR",
+    "label": "VARCHAR",
+    "sha256": "VARCHAR",
+    "pixel_hash": "VARCHAR",
+}
 # Comparing 64-bit hashes takes a fraction of the memory that texts of 64 digits take. Hashes that
-# are equal by chance are sorted out later. The cast is needed because a column without any value
-# may come back from Parquet with another type.
+# are equal by chance are sorted out later.
 _CANDIDATES = """
-SELECT '{kind}' AS kind, CAST({column} AS VARCHAR) AS content, key, row, uri, split, label, sha256
+SELECT '{kind}' AS kind, {column} AS content, key, row, uri, split, label, sha256
 FROM records
 WHERE content IS NOT NULL AND hash(content) IN (
-    SELECT hash(CAST({column} AS VARCHAR)) FROM records WHERE {column} IS NOT NULL
+    SELECT hash({column}) FROM records WHERE {column} IS NOT NULL
     GROUP BY ALL HAVING count(*) > 1
 )
 """
@@ -109,7 +118,7 @@ def find_duplicates(
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         open_database(scratch) as connection,
     ):
-        create_view(connection, "records", paths, scratch)
+        create_view(connection, "records", paths, scratch, _COLUMNS)
         return _write_groups(connection, path, dataset.checks == "full", scratch)
 
 
