@@ -184,7 +184,7 @@ def format_duplicates(found: Duplicates) -> str:
         f"Same bytes    {format_count(found.bytes_groups, 'group')}",
         f"Same pixels   {same_pixels if found.has_pixels else 'unknown (needs checks full)'}",
         f"In two splits {format_count(found.splits_differ, 'group')}",
-        f"Two labels    {format_count(found.labels_differ, 'group')}, all of their images are kept",
+        f"Two labels    {format_count(found.labels_differ, 'group')}, of which all images are kept",
         f"To leave out  {format_count(found.surplus, 'image')}",
         f"List          {found.path}",
     ]
