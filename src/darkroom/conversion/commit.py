@@ -79,7 +79,11 @@ class Commit:
 def _make_dataset(
     manifest: Manifest, options: ConversionOptions, reports: Sequence[ShardReport], rejected: int
 ) -> Dataset:
-    splits = {split: _collect_split(split, reports) for split in manifest.splits}
+    splits = {}
+    for split in manifest.splits:
+        own = [report for report in reports if report.split == split]
+        shards = tuple(Shard(r.file, r.records, r.size_bytes, r.sha256) for r in own)
+        splits[split] = Split(sum(shard.records for shard in shards), shards)
     return Dataset(
         format_version=datasets.FORMAT_VERSION,
         fingerprint="",
@@ -93,12 +97,6 @@ def _make_dataset(
         deduplicated=manifest.deduplicated,
         splits=splits,
     ).with_fingerprint()
-
-
-def _collect_split(split: str, reports: Sequence[ShardReport]) -> Split:
-    own = [report for report in reports if report.split == split]
-    shards = tuple(Shard(r.file, r.records, r.size_bytes, r.sha256) for r in own)
-    return Split(sum(shard.records for shard in shards), shards)
 
 
 def describe_options(manifest: Manifest, options: ConversionOptions) -> dict[str, Any]:

@@ -57,7 +57,12 @@ def encode_rows(
 def _frame_example(
     row: ManifestRow, image: PreparedImage | None, sha256: str | None
 ) -> tuple[bytes, ...]:
-    features = _input_features(row)
+    # An empty cell of an input column has no feature.
+    features: dict[str, example.FeatureValue] = {
+        name: value.encode() if isinstance(value, str) else value
+        for name, value in (row.extra or {}).items()
+        if value is not None
+    }
     if row.label_id is not None and row.label is not None:
         features[example.LABEL_NUMBER] = row.label_id
         features[example.LABEL_TEXT] = row.label.encode()
@@ -73,15 +78,6 @@ def _frame_example(
         example.IMAGE_SHA256: sha256.encode(),
     }
     return frame_record(example.encode_example(features, image.encoded), image.encoded)
-
-
-def _input_features(row: ManifestRow) -> dict[str, example.FeatureValue]:
-    """Returns the features of the input columns; an empty cell has none."""
-    return {
-        name: value.encode() if isinstance(value, str) else value
-        for name, value in (row.extra or {}).items()
-        if value is not None
-    }
 
 
 def _index_row(row: ManifestRow, image: PreparedImage | None, sha256: str | None) -> IndexRow:

@@ -99,7 +99,9 @@ class ConversionJob:
                 if done := self._find_finished(manifest):
                     return done
                 self._check_output(folders)
-                if self._is_replacement():
+                names = [name for name in storage.list_folder(self.output_dir) if name != LOCK_FILE]
+                is_dataset = layout.DATASET_FILE in names and all(map(is_reserved, names))
+                if is_dataset and exchange.can_replace(self.output_dir):
                     return self._replace(held, manifest, scratch, runner, beam_options)
                 exchange.remove_beside(self.output_dir)
                 return self._convert(manifest, folders, runner, beam_options)
@@ -125,15 +127,6 @@ class ConversionJob:
         tasks = plan_tasks(folders, self.conversion)
         prepare_output(folders, tasks)
         return WriteDataset(tasks, Commit(folders, self.conversion, self.max_rejects))
-
-    def _is_replacement(self) -> bool:
-        """Tells whether the output is a dataset that can be exchanged for the new one."""
-        names = storage.list_folder(self.output_dir)
-        return (
-            layout.DATASET_FILE in names
-            and all(is_reserved(name) for name in names if name != LOCK_FILE)
-            and exchange.can_replace(self.output_dir)
-        )
 
     def _replace(
         self,

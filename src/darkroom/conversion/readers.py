@@ -66,7 +66,7 @@ class ImageReaders:
                 crew.run(
                     OrderedWork(
                         cut_batches(images, num_rows),
-                        self._encode_batch,
+                        lambda batch: encode_rows(batch, (self._read(row.uri) for row in batch)),
                         write,
                         threads * _BATCHES_PER_THREAD,
                         _MAX_BYTES_IN_FLIGHT,
@@ -82,9 +82,6 @@ class ImageReaders:
         self._preparer.close()
         for crew, _ in (self._local, self._remote):
             crew.close()
-
-    def _encode_batch(self, rows: Batch) -> EncodedRows:
-        return encode_rows(rows, (self._read(row.uri) for row in rows))
 
     def _read(self, uri: str) -> PreparedImage | RejectError:
         if self._stopped.is_set():

@@ -108,18 +108,16 @@ def _look_up(uris: Sequence[str], pool: Executor | None) -> list[State]:
         return states
     found = iter(states)
     remote = [uri for uri in uris if storage.is_remote(uri)]
-    asked = iter(_look_up_remote(remote, pool) if pool else [])
+    asked: Iterator[State] = iter(())
+    if pool:
+        listed = list_states(remote, pool)
+        others = pool.map(stat_image, [uri for uri in remote if uri not in listed])
+        asked = (listed[uri] if uri in listed else next(others) for uri in remote)
     unknown: State = (None, None)
     return [
         next(found) if uri.startswith("/") else next(asked, unknown) if uri else unknown
         for uri in uris
     ]
-
-
-def _look_up_remote(uris: Sequence[str], pool: Executor) -> list[State]:
-    listed = list_states(uris, pool)
-    others = iter(pool.map(stat_image, [uri for uri in uris if uri not in listed]))
-    return [listed[uri] if uri in listed else next(others) for uri in uris]
 
 
 def _look_up_local(uris: Sequence[str]) -> list[State]:

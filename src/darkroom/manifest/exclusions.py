@@ -64,7 +64,10 @@ def _read_parquet(path: str) -> Iterator[list[str]]:
     with storage.open_read(path) as file:
         names = pq.ParquetFile(file).schema_arrow.names
     columns = [name for name in names if name in (*NAME_COLUMNS, KEEP_COLUMN)]
-    _check_columns(path, names)
+    if not any(name in NAME_COLUMNS for name in names):
+        raise DataError(
+            f"The list {path} has the columns {list(names)}, expected one of {NAME_COLUMNS}.", _HINT
+        )
     for batch in read_batches(path, columns):
         yield list(_find_names(batch.to_pylist()))
 
@@ -89,13 +92,6 @@ def _read_text(path: str, ending: str) -> Iterator[list[str]]:
                 yield list(_find_names(rows))
                 rows = []
         yield list(_find_names(rows))
-
-
-def _check_columns(path: str, names: Sequence[str]) -> None:
-    if not any(name in NAME_COLUMNS for name in names):
-        raise DataError(
-            f"The list {path} has the columns {list(names)}, expected one of {NAME_COLUMNS}.", _HINT
-        )
 
 
 def _find_names(rows: Iterable[dict[str, Any]]) -> Iterator[str]:

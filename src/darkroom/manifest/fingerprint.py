@@ -111,18 +111,14 @@ def read_source_state(
     def check_all(chunk: Chunk) -> None:
         if check is not None:
             check(chunk)
-        _check_states(chunk)
+        columns = zip(chunk.columns["uri"], chunk.columns["size"], strict=True)
+        # Images without a state must be missing, not merely hidden from us.
+        unknown = [uri for uri, size in columns if uri and size is None]
+        if unknown:
+            with ThreadPoolExecutor(_THREADS) as pool:
+                list(pool.map(_check_missing, unknown))
 
     return f"{__version__}-{fingerprint_source(source, options, check_all)}"
-
-
-def _check_states(chunk: Chunk) -> None:
-    """Checks that images without a state are missing, not merely hidden from us."""
-    columns = zip(chunk.columns["uri"], chunk.columns["size"], strict=True)
-    unknown = [uri for uri, size in columns if uri and size is None]
-    if unknown:
-        with ThreadPoolExecutor(_THREADS) as pool:
-            list(pool.map(_check_missing, unknown))
 
 
 def _check_missing(uri: str) -> None:

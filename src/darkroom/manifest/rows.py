@@ -160,17 +160,14 @@ class _RowParser:
             if parsed is None:
                 if isinstance(item, BadRow):
                     return splits.UNASSIGNED  # the row is rejected for another reason anyway
-                raise self._unknown_split(text, item.row)
+                near = difflib.get_close_matches(text.lower(), ("train", "validation", "test"), n=1)
+                guess = f" Did you mean {near[0].upper()}?" if near else ""
+                raise DataError(
+                    f"{self._source.name}, row {item.row}: unknown split {text!r}.{guess}",
+                    f"Known: {splits.known_names()}.",
+                )
             self._declared[text] = parsed
         return self._declared[text]
-
-    def _unknown_split(self, text: str, row: int) -> DataError:
-        near = difflib.get_close_matches(text.lower(), ("train", "validation", "test"), n=1)
-        guess = f" Did you mean {near[0].upper()}?" if near else ""
-        return DataError(
-            f"{self._source.name}, row {row}: unknown split {text!r}.{guess}",
-            f"Known: {splits.known_names()}.",
-        )
 
     def _parse_image(self, values: list[Any]) -> tuple[str, str]:
         """Returns the absolute URI of the image and the text that identifies it."""

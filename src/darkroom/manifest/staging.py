@@ -15,7 +15,7 @@ from darkroom import storage
 from darkroom.dataset.index import INPUT_TYPES
 from darkroom.dataset.rejects import Reject, RejectsWriter
 from darkroom.dataset.schema import Schema
-from darkroom.manifest.entries import Chunk, Entry, make_chunk, read_chunks
+from darkroom.manifest.entries import Entry, make_chunk, read_chunks
 from darkroom.manifest.fingerprint import Fingerprint
 from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources.base import Source
@@ -95,16 +95,12 @@ class _Stage:
             self._is_known = self._is_known and not storage.is_remote(reject.uri)
         # A local URI has no `//`. One search in the joined text is faster than one in each.
         self._is_known = self._is_known and "://" not in "\0".join(chunk.columns["uri"])
-        self._good.write_table(_as_table(chunk, self._arrow))
+        columns = [pa.array(chunk.columns[field.name], field.type) for field in self._arrow]
+        self._good.write_table(pa.table(columns, schema=self._arrow))
 
     def finish(self) -> StagedRows:
         fingerprint = self._fingerprint.hexdigest() if self._is_known else ""
         return StagedRows(self._path, self._rows, self._rejects_path, fingerprint)
-
-
-def _as_table(chunk: Chunk, arrow: pa.Schema) -> pa.Table:
-    columns = [pa.array(chunk.columns[field.name], field.type) for field in arrow]
-    return pa.table(columns, schema=arrow)
 
 
 def _arrow_schema(schema: Schema) -> pa.Schema:

@@ -245,17 +245,6 @@ def _find_ranges(sizes: Mapping[str, SplitSize]) -> Iterator[tuple[str, int, int
 
 def _measure_splits(connection: duckdb.DuckDBPyConnection) -> dict[str, SplitSize]:
     """Returns rows and bytes of each split; unknown sizes count as the mean of a sample."""
-    mean = _mean_size(connection)
-    rows = connection.execute(
-        "SELECT split, count(*), sum(coalesce(size, $mean))::BIGINT FROM kept GROUP BY split",
-        {"mean": mean},
-    ).fetchall()
-    sizes = {split: SplitSize(count, size) for split, count, size in rows}
-    return {split: sizes[split] for split in SPLITS if split in sizes}
-
-
-def _mean_size(connection: duckdb.DuckDBPyConnection) -> int:
-    """Returns the mean size of the images whose size is not known, from a sample of them."""
     sample = connection.execute(
         """SELECT uri FROM kept WHERE size IS NULL AND contains(uri, '://')
         ORDER BY "order" LIMIT $limit""",
@@ -263,6 +252,12 @@ def _mean_size(connection: duckdb.DuckDBPyConnection) -> int:
     ).fetchall()
     # All at once: each one that cannot be reached takes a long time.
     with ThreadPoolExecutor(_REMOTE_SAMPLE) as pool:
-        sizes = [size for size, _ in pool.map(stat_image, (uri for (uri,) in sample))]
-    known = [size for size in sizes if size is not None]
-    return sum(known) // len(known) if known else 0
+        states = pool.map(stat_image, (uri for (uri,) in sample))
+        known = [size for size, _ in states if size is not None]
+    mean = sum(known) // len(known) if known else 0
+    rows = connection.execute(
+        "SELECT split, count(*), sum(coalesce(size, $mean))::BIGINT FROM kept GROUP BY split",
+        {"mean": mean},
+    ).fetchall()
+    sizes = {split: SplitSize(count, size) for split, count, size in rows}
+    return {split: sizes[split] for split in SPLITS if split in sizes}

@@ -208,18 +208,14 @@ def write_source_package(folder: str) -> str:
     root = f"darkroom-{version}"
     path = os.path.join(folder, f"{root}.tar.gz")
     with tarfile.open(path, "w:gz") as archive:
-        dependencies = ", ".join(f"{need!r}" for need in _base_dependencies())
+        needs = importlib.metadata.requires("darkroom") or []
+        dependencies = ", ".join(f"{need!r}" for need in needs if "extra ==" not in need)
         text = _PYPROJECT.format(version=version, dependencies=dependencies)
         _add(archive, f"{root}/pyproject.toml", text.encode())
         for file, name in _core_files():
             with open(file, "rb") as source:
                 _add(archive, f"{root}/src/darkroom/{name}", source.read())
     return path
-
-
-def _base_dependencies() -> list[str]:
-    needs = importlib.metadata.requires("darkroom") or []
-    return [need for need in needs if "extra ==" not in need]
 
 
 def _core_files() -> Iterator[tuple[str, str]]:

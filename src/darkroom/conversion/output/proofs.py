@@ -54,7 +54,8 @@ def find_committed(folders: Folders, dataset: Dataset, found: Lengths) -> Iterat
     """
     yield storage.join(folders.examples, layout.DATASET_FILE)
     label_path = storage.join(folders.examples, layout.LABELS_FILE)
-    if _holds(label_path, labels.format_labels(dataset.labels).encode(), found):
+    data = labels.format_labels(dataset.labels).encode()
+    if found.get(label_path) == len(data) and storage.read_bytes(label_path) == data:
         yield label_path
     shards = [shard for split in dataset.splits.values() for shard in split.shards]
     index_files = [index_file(number, len(shards)) for number in range(len(shards))]
@@ -125,10 +126,6 @@ def _damage_proves_nothing() -> Iterator[None]:
         pass
     except (EOFError, zlib.error, struct.error):
         pass
-
-
-def _holds(path: str, data: bytes, found: Lengths) -> bool:
-    return found.get(path) == len(data) and storage.read_bytes(path) == data
 
 
 def _find_hashed(folder: str, names: list[str], found: Lengths) -> Iterator[str]:

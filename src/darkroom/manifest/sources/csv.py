@@ -102,7 +102,8 @@ class CsvSource:
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yields the line on which each record that is not blank ends, and its cells."""
-        reader = csv.reader(self._lines(), strict=True)
+        lines = (s.replace("\0", _NUL) if "\0" in s else s for s in self._file.lines())
+        reader = csv.reader(lines, strict=True)
         # This limit is one for the whole process, and its default is low for text; it only grows.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_CHARACTERS))
         end = 0
@@ -118,10 +119,6 @@ class CsvSource:
                 f"correctly: {error}.",
                 "Check the quotes there: close every quoted cell, and double the quotes inside it.",
             ) from error
-
-    def _lines(self) -> Iterator[str]:
-        for line in self._file.lines():
-            yield line.replace("\0", _NUL) if "\0" in line else line
 
 
 def find_open_quote(lines: Iterable[str], first: int) -> int:

@@ -92,7 +92,11 @@ class JsonlSource:
         """
         for line, text in enumerate(self._file.lines(), start=1):
             if text.strip():
-                yield line, _parse(text)
+                try:
+                    value = json.loads(text)
+                except (ValueError, RecursionError) as error:
+                    value = f"{error}"
+                yield line, value
 
 
 def _rename_roles(schema: Schema) -> Schema:
@@ -105,10 +109,3 @@ def _rename_roles(schema: Schema) -> Schema:
     }
     columns = {names.get(kind, name): kind for name, kind in schema.columns}
     return Schema(tuple({**columns, "split": Kind.SPLIT, "id": Kind.ID}.items()))
-
-
-def _parse(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return f"{error}"

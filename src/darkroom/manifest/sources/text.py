@@ -58,17 +58,15 @@ class TextFile:
                 read = partial(text.readline, MAX_LINE_CHARACTERS + 1)
                 for number, line in enumerate(iter(read, ""), start=1):
                     if len(line) > MAX_LINE_CHARACTERS:
-                        raise self._too_long(number)
+                        raise DataError(
+                            f"{self._path}, line {number}: longer than {MAX_LINE_CHARACTERS:,} "
+                            "characters.",
+                            "Check the line breaks, and keep longer texts in files of their own.",
+                        )
                     yield line
             except UnicodeDecodeError as error:
                 raise self._not_decodable(error) from error
         self._state.check()
-
-    def _too_long(self, number: int) -> DataError:
-        return DataError(
-            f"{self._path}, line {number}: longer than {MAX_LINE_CHARACTERS:,} characters.",
-            "Check the line breaks, and keep longer texts in files of their own.",
-        )
 
     def _check_utf16(self) -> None:
         with storage.open_read(self._path) as file:

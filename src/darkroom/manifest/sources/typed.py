@@ -52,7 +52,10 @@ def as_value(value: Any, kind: Kind) -> Value:
     if isinstance(value, bool):
         return int(value) if kind in _NUMBERS else str(value)
     if isinstance(value, float):
-        return _as_number(value, kind)
+        if value != value:
+            return None  # pandas writes missing values as NaN
+        # With a missing value, pandas makes floats of a column of whole numbers.
+        return int(value) if kind in _WHOLE and value.is_integer() else value
     if value is None or isinstance(value, str | int):
         return value
     return _as_json(value) if isinstance(value, list | tuple | dict) else _as_text(value)
@@ -67,10 +70,3 @@ def _as_json(value: Any) -> str:
         return json.dumps(value, default=_as_text)
     except (TypeError, ValueError):
         return str(value)  # keys that are not text, or a list that contains itself
-
-
-def _as_number(value: float, kind: Kind) -> int | float | None:
-    if value != value:
-        return None  # pandas writes missing values as NaN
-    # With a missing value, pandas makes floats of a column of whole numbers.
-    return int(value) if kind in _WHOLE and value.is_integer() else value
