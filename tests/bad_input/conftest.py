@@ -1,4 +1,4 @@
-"""What the tests of bad inputs share: plan a manifest, see a run refused."""
+"""Fixtures of the tests of bad inputs: write a manifest, and expect a run to fail."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def plan(tmp_path: Path) -> Callable[..., Plan]:
 
 @pytest.fixture
 def refuse(tmp_path: Path) -> Callable[..., DarkroomError]:
-    """Sees a conversion refused as a whole: nothing is written, and there is a hint."""
+    """Expects a conversion to fail as a whole: nothing is written, and there is a hint."""
 
     def refuse(
         content: str | bytes | Path, exit_code: int = 1, name: str = "images.csv", **options: Any

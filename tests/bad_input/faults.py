@@ -5,12 +5,12 @@ A test, in whatever folder below tests/, says which row of the catalogue it cove
     @pytest.mark.fault(27, "missing file", "the row is rejected", code="`missing`", hint="...")
     def test_a_missing_file_is_rejected(...): ...
 
-The marks may be stacked, and stand in `pytest.param(..., marks=pytest.mark.fault(...))`. Numbers
-run from 1 to 68, system faults are "S1" to "S8". The texts are Markdown, written out or constants
-of the module: this script reads the tests' source and imports none, so no test imports it either.
+Marks may be stacked, and may be in `pytest.param(..., marks=pytest.mark.fault(...))`. Numbers run
+from 1 to 68, system faults are "S1" to "S8". The texts are Markdown, written out or constants of
+the module: this script reads the source of the tests and does not import them.
 
     python tests/bad_input/faults.py            writes the page
-    python tests/bad_input/faults.py --check    exits 1 when the page is another
+    python tests/bad_input/faults.py --check    exits 1 when the page is out of date
 """
 
 from __future__ import annotations

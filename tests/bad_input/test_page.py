@@ -25,7 +25,7 @@ def test_page_is_what_the_tests_say() -> None:
 
 
 def test_every_reason_code_has_a_hint() -> None:
-    """Of those that stand where an error is made; `plan` and others look at what comes out."""
+    """Of the codes in the source; the fixture `plan` checks those of real rejects."""
     sources = (path.read_text() for path in _SOURCES.rglob("*.py"))
     found = {code for text in sources for code in _REASON.findall(text)}
     assert len(found) > 15

@@ -64,7 +64,7 @@ def test_missing_files_are_rejected(image_set, tmp_path):
 
 
 def _deny(monkeypatch, *names):
-    """Lets images of these names be read by nobody; the tests may run as root, who reads all."""
+    """Makes images of these names unreadable; the tests may run as root, who may read all."""
     read_bytes = storage.read_bytes
 
     def read(path, *args, **options):
@@ -288,7 +288,7 @@ def test_names_are_literal(image_set, tmp_path):
 )
 def test_other_schemes_are_rejected_without_a_request(plan, monkeypatch):
     def connect(*_):
-        raise AssertionError("somebody was called")
+        raise AssertionError("a host was called")
 
     monkeypatch.setattr(socket.socket, "connect", connect)
     monkeypatch.setattr(socket, "getaddrinfo", connect)

@@ -1,4 +1,4 @@
-"""Runs `darkroom convert` again and again in fresh processes that end at a chosen step.
+"""Runs `darkroom convert` repeatedly, in new processes that end at a chosen step.
 
 A process of its own that has everything imported and no threads forks one child a run: that takes
 a tenth of a second, where starting Python and importing Beam takes seconds. It reads one request a

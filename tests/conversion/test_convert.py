@@ -1,4 +1,4 @@
-"""`darkroom.convert` from end to end: what is written, what refused, when nothing is done."""
+"""`darkroom.convert` from end to end: what is written, what is rejected, when nothing is done."""
 
 from __future__ import annotations
 
@@ -241,10 +241,10 @@ def test_fixed_images_are_converted_from_the_file_of_rejects(faulty_set, tmp_pat
     for name in ("page.jpg", "none.jpg", "gone.jpg"):
         shutil.copy(faulty_set.folder / "00.png", faulty_set.folder / name)
     whole = convert(faulty_set.csv, tmp_path / "whole")
-    mended = convert(
-        first.rejects_path, tmp_path / "mended", label_map=tmp_path / "first" / "labels.txt"
+    fixed = convert(
+        first.rejects_path, tmp_path / "fixed", label_map=tmp_path / "first" / "labels.txt"
     )
-    found = {r["image/source_id"][0]: r for rows in _read(mended).values() for r in rows}
+    found = {r["image/source_id"][0]: r for rows in _read(fixed).values() for r in rows}
     expected = {r["image/source_id"][0]: r for rows in _read(whole).values() for r in rows}
     assert len(found) == 3
     assert {key: expected[key] for key in found} == found
@@ -258,7 +258,7 @@ def test_after_fixing_the_source_the_same_output_is_used(faulty_set, tmp_path):
 
 
 def _read_times(folder: Path) -> dict[Path, int]:
-    # The folder itself, too: it may lie where nothing can be written.
+    # The folder itself, too: its parent may be read-only.
     return {path: path.stat().st_mtime_ns for path in (folder, *folder.rglob("*"))}
 
 

@@ -1,4 +1,4 @@
-"""Whatever ends a run, wherever: the next one ends with the bytes of an undisturbed run."""
+"""A run that is killed anywhere: the next one ends with the bytes of an undisturbed run."""
 
 import contextlib
 import json
@@ -186,7 +186,7 @@ def check_kills_of_replacements_in_place(runner, source, tmp_path, num_steps):
 
 
 def check_foreign_file(runner, argv, output):
-    """Checks that a file of somebody else's stops the next run, too, and is all that does."""
+    """Checks that a file of others stops the next run, too, and that nothing else does."""
     (output / "index").mkdir(exist_ok=True)
     (output / "index" / "notes.txt").write_text("mine")
     before = {name: path.read_bytes() for name, path in list_all(output).items()}

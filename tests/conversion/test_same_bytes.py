@@ -34,7 +34,7 @@ SURROUNDINGS = {
 
 @pytest.fixture
 def images(faulty_set):
-    """Images with faults, and some that are encoded anew."""
+    """Images with faults, and some that are encoded again."""
     rng = np.random.default_rng(3)
     for number in range(6):
         pixels = Image.fromarray(rng.integers(0, 256, (20, 30, 3), np.uint8))

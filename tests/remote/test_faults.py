@@ -11,7 +11,7 @@ from darkroom import storage
 from darkroom.errors import StorageError, TransientStorageError
 from darkroom.storage import retries
 
-# Of the statuses one stands for all: see test_a_status_says_whether_to_try_again.
+# One status for all of them: see test_a_status_says_whether_to_try_again.
 TRANSIENT = [503, "reset", "cut"]
 
 

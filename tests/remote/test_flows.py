@@ -1,4 +1,4 @@
-"""Whole ways: convert from and to a store, look into the result, refuse what is at fault."""
+"""Whole flows: convert from and to a store, look into the result, reject damaged images."""
 
 from __future__ import annotations
 

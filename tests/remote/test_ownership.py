@@ -1,4 +1,4 @@
-"""In a store, too: nothing goes but what darkroom can prove it wrote."""
+"""In a store, too: darkroom deletes only what it can prove it wrote."""
 
 from __future__ import annotations
 

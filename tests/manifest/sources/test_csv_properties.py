@@ -80,7 +80,7 @@ def test_exported_records_are_read_as_exported(path, rows, numbers):
     for item, record in zip(source.rows(), records, strict=True):
         name, number = item.values
         assert int(number) == record["n"][0]
-        # What a spreadsheet would run has an apostrophe before it; all else stands as it is.
+        # Text that a spreadsheet would run begins with an apostrophe; other text is unchanged.
         expected = record["name"][0].decode()
         assert name in (expected, f"'{expected}")
         assert name[:1] not in tuple("=+-@\t\r")
