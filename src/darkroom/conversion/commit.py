@@ -14,8 +14,7 @@ from darkroom import storage
 from darkroom.conversion.output import ownership
 from darkroom.conversion.shard import ShardReport
 from darkroom.dataset import checksums, example, index, labels, layout, rejects
-from darkroom.dataset import commit as datasets
-from darkroom.dataset.commit import Dataset, Shard, Split
+from darkroom.dataset.commit import FORMAT_VERSION, Dataset, Shard, Split, write_dataset
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.schema import Kind
 from darkroom.manifest.table import Manifest, read_manifest
@@ -71,7 +70,7 @@ class Commit:
                 storage.sync_folder(storage.join(folders.examples, layout.split_folder(split)))
             files = index.list_index_files(folders.index)
             checksums.write_sums(folders.index, [os.path.basename(file) for file in files])
-            datasets.write_dataset(folders.examples, dataset)
+            write_dataset(folders.examples, dataset)
         # Last, so that a run that is killed before the commit can be resumed.
         ownership.end_attempt(folders, committed=committed)
 
@@ -85,7 +84,7 @@ def _make_dataset(
         shards = tuple(Shard(r.file, r.records, r.size_bytes, r.sha256) for r in own)
         splits[split] = Split(sum(shard.records for shard in shards), shards)
     return Dataset(
-        format_version=datasets.FORMAT_VERSION,
+        format_version=FORMAT_VERSION,
         fingerprint="",
         options=describe_options(manifest, options),
         checks=options.image.checks,

@@ -16,9 +16,9 @@ from darkroom.conversion.output import exchange, overlap, ownership
 from darkroom.conversion.output.folders import prepare_output, share_manifest
 from darkroom.conversion.plan import plan_tasks
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
-from darkroom.dataset import commit as datasets
-from darkroom.dataset import index as indexes
 from darkroom.dataset import layout, rejects
+from darkroom.dataset.commit import check_files, read_dataset
+from darkroom.dataset.index import read_source_fingerprint
 from darkroom.dataset.journal import is_output
 from darkroom.dataset.labels import describe_lookalikes
 from darkroom.dataset.layout import Folders, is_reserved
@@ -201,12 +201,12 @@ class ConversionJob:
         if not storage.exists(storage.join(folder, layout.DATASET_FILE)):
             return None
         try:
-            dataset = datasets.read_dataset(folder)
-            datasets.check_files(folder, dataset)
+            dataset = read_dataset(folder)
+            check_files(folder, dataset)
         except DataError:
             return None
         index = storage.join(folder, layout.INDEX_FOLDER)
-        made_from = indexes.read_source_fingerprint(index)
+        made_from = read_source_fingerprint(index)
         same = bool(made_from) and made_from == manifest.fingerprint
         wanted = describe_options(manifest, self.conversion)
         if same and dataset.options == wanted and list(dataset.labels) == manifest.labels:
@@ -260,7 +260,7 @@ class ConversionJob:
             DataError: Too many rows were rejected, so nothing was committed.
         """
         if storage.exists(storage.join(folder, layout.DATASET_FILE)):
-            return describe_dataset(folder, datasets.read_dataset(folder))
+            return describe_dataset(folder, read_dataset(folder))
         result = ConversionResult(
             folder,
             manifest.rows,

@@ -17,14 +17,19 @@ from darkroom import storage
 from darkroom.dataset.rejects import MANIFEST_STAGE, Reject, RejectsWriter, write_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS
-from darkroom.manifest import table as manifests
 from darkroom.manifest.entries import stat_image
 from darkroom.manifest.exclusions import write_names
 from darkroom.manifest.rows import build_label_map
 from darkroom.manifest.sources import AnySource, open_sources
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.staging import stage_rows
-from darkroom.manifest.table import Manifest, SplitSize
+from darkroom.manifest.table import (
+    MANIFEST_FILE,
+    MAX_ROW_GROUP_ROWS,
+    Manifest,
+    SplitSize,
+    write_manifest_info,
+)
 from darkroom.options.manifest import ManifestOptions
 from darkroom.storage.database import create_view, open_database
 
@@ -136,7 +141,7 @@ def write_manifest(
             label_table = os.path.join(scratch, "labels.parquet")
             label_map = _make_label_table(connection, schema, options, label_table)
             split_sizes = _measure_splits(connection)
-            path = storage.join(folder, manifests.MANIFEST_FILE)
+            path = storage.join(folder, MANIFEST_FILE)
             _write_ordered(connection, schema, split_sizes, path)
         rejected = write_rejects(rejects_folder, [staged.rejects, conflicts])
     kept = sum(size.rows for size in split_sizes.values())
@@ -154,7 +159,7 @@ def write_manifest(
         ignored=sum(len(s.ignored) for s in sources if isinstance(s, FolderSource)),
         fingerprint=staged.fingerprint,
     )
-    manifests.write_manifest_info(folder, manifest)
+    write_manifest_info(folder, manifest)
     return manifest
 
 
@@ -227,7 +232,7 @@ def _write_ordered(
         writer = None
         for split, first, last in _find_ranges(sizes):
             query = _ORDERED.format(extra=extra, split=split, first=first, last=last)
-            reader = connection.sql(query).to_arrow_reader(manifests.MAX_ROW_GROUP_ROWS)
+            reader = connection.sql(query).to_arrow_reader(MAX_ROW_GROUP_ROWS)
             writer = writer or stack.enter_context(pq.ParquetWriter(file, reader.schema))
             for batch in reader:
                 writer.write_batch(batch)

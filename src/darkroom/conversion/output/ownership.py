@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from darkroom import storage
 from darkroom.conversion.output import proofs
 from darkroom.dataset import checksums, journal, layout
-from darkroom.dataset import commit as datasets
+from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.layout import Folders, is_reserved, is_reserved_for_rejects
 from darkroom.errors import DataError, OutputError
 from darkroom.runtime.text import list_first
@@ -73,7 +73,7 @@ def survey(folders: Folders, *, whole: bool = False) -> Survey:
     ours = journal.find_named(folders, found)
     if layout.DATASET_FILE in storage.list_folder(folders.examples):
         try:
-            dataset = datasets.read_dataset(folders.examples)
+            dataset = read_dataset(folders.examples)
         except DataError:
             pass  # the files that it names are unknown
         else:

@@ -7,8 +7,7 @@ import posixpath
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from darkroom.dataset import schema as schemas
-from darkroom.dataset.schema import Schema
+from darkroom.dataset.schema import Schema, check_columns, infer_schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources import headers
 from darkroom.manifest.sources.base import BadRow, Row, Value
@@ -39,8 +38,8 @@ class CsvSource:
         # AutoML's rows end after their last label, so their length is the number of labels.
         self._is_open = not self._has_header and schema is None
         named = [name for name in self._names if name]
-        self.schema = schema or schemas.infer_schema(named, {})
-        schemas.check_columns(self.schema, named)
+        self.schema = schema or infer_schema(named, {})
+        check_columns(self.schema, named)
         self._places = [self._names.index(name) for name, _ in self.schema.columns]
         self._label = self._names.index(self.schema.label) if self.schema.label else None
         self._unnamed = [

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeGuard
 
-from darkroom.dataset import schema as schemas
-from darkroom.dataset.schema import Kind, Schema
+from darkroom.dataset.schema import Kind, Schema, check_columns, infer_schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.parquet import make_row
@@ -56,8 +55,8 @@ class DataFrameSource:
         kinds = {
             str(name): _KINDS.get(dtype.kind, Kind.STRING) for name, dtype in frame.dtypes.items()
         }
-        self.schema = schema or schemas.infer_schema(names, kinds)
-        schemas.check_columns(self.schema, names)
+        self.schema = schema or infer_schema(names, kinds)
+        check_columns(self.schema, names)
         self._places = [names.index(name) for name, _ in self.schema.columns]
 
     def rows(self) -> Iterator[Row | BadRow]:

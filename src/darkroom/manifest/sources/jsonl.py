@@ -7,9 +7,8 @@ import posixpath
 from collections.abc import Iterator
 from typing import Any
 
-from darkroom.dataset import schema as schemas
 from darkroom.dataset.rejects import REJECT_FIELDS
-from darkroom.dataset.schema import Kind, Schema
+from darkroom.dataset.schema import Kind, Schema, check_columns, infer_schema
 from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.text import TextFile
@@ -46,11 +45,11 @@ class JsonlSource:
         names = list(dict.fromkeys(name for sample in samples for name in sample))
         if schema is None:
             kinds = {name: infer_kind(sample.get(name) for sample in samples) for name in names}
-            schema = schemas.infer_schema(names, kinds)
+            schema = infer_schema(names, kinds)
         if self._holds_rejects:
             schema = _rename_roles(schema)
         else:
-            schemas.check_columns(schema, names)
+            check_columns(schema, names)
         self.schema = schema
 
     def rows(self) -> Iterator[Row | BadRow]:

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset import schema as schemas
-from darkroom.dataset.schema import Kind, Schema
+from darkroom.dataset.schema import Kind, Schema, check_columns, infer_schema
 from darkroom.errors import DarkroomError, DataError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.state import SourceState
@@ -34,8 +33,8 @@ class ParquetSource:
         with _report_damage(path), storage.open_read(path) as file:
             arrow = pq.ParquetFile(file).schema_arrow
         names = [name for name in arrow.names if not _PANDAS_INDEX.fullmatch(name)]
-        self.schema = schema or schemas.infer_schema(names, arrow_kinds(arrow))
-        schemas.check_columns(self.schema, names)
+        self.schema = schema or infer_schema(names, arrow_kinds(arrow))
+        check_columns(self.schema, names)
 
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields every row."""
