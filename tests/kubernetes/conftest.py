@@ -1,4 +1,4 @@
-"""The manifests of kubernetes/, read as plain YAML, and the pods that they make."""
+"""The manifests of kubernetes/, read as plain YAML, and the pods that they create."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Pod:
-    """What a workload makes: its kind and name, the pod's labels and the pod's spec."""
+    """A pod of a workload: the workload's kind and name, the pod's labels and spec."""
 
     kind: str
     name: str
@@ -37,11 +37,11 @@ class Pod:
 
     @property
     def is_served(self) -> bool:
-        """Whether it runs until it is ended."""
+        """Whether it runs until someone ends it."""
         return self.kind in ("Deployment", "StatefulSet", "InferenceService")
 
     def expand(self, container: dict[str, Any], **values: str) -> tuple[list[str], dict[str, str]]:
-        """Returns command and environment of a container as Kubernetes puts them together.
+        """Returns command and environment of a container as Kubernetes combines them.
 
         An environment variable sees those before it; an unknown one stays as it is.
         """
@@ -65,7 +65,7 @@ def read_objects(*patterns: str) -> list[dict[str, Any]]:
 
 
 def make_pods(objects: list[dict[str, Any]]) -> Iterator[Pod]:
-    """Yields the pods of all workloads, also of those that operators put together."""
+    """Yields the pods of all workloads, including those that operators create."""
     kinds = {each["kind"]: each for each in objects}
     for each in objects:
         kind, name, spec = each["kind"], each["metadata"]["name"], each.get("spec", {})

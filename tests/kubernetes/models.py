@@ -1,4 +1,4 @@
-"""Holds manifests against the published models of kserve and kubeflow-trainer-api.
+"""Compares manifests with the published models of kserve and kubeflow-trainer-api.
 
 A program for an environment of their own, which tests/kubernetes/test_models.py makes: reads YAML
 from standard input, prints the kind of each object of these two, and fails on the first wrong one.
@@ -20,7 +20,7 @@ _CONTAINER = re.compile(r"(list|dict)[\[(](?:str, ?)?(.+)[\])]", re.IGNORECASE)
 
 
 def check_generated(kind: str, value: Any, where: str) -> Any:
-    """Builds a model of kserve or kubernetes, whose constructors check what is required.
+    """Builds a model of kserve or kubernetes, with constructors that check required fields.
 
     Args:
         kind: Name of the model, or of a type as these models write it: list[V1EnvVar].
@@ -54,7 +54,7 @@ def check_generated(kind: str, value: Any, where: str) -> Any:
 
 
 def check_kept(given: Any, kept: Any, where: str) -> None:
-    """Checks that a model, which drops unknown fields, has kept all that it was given.
+    """Checks that a model, which drops unknown fields, has kept all given fields.
 
     Raises:
         ValueError: Something is gone or different.

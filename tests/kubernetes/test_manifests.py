@@ -42,7 +42,7 @@ def test_every_file_belongs_to_an_overlay_and_every_name_is_a_file():
 
 
 def _find_faults(pod) -> list[str]:
-    """What the profile `restricted` and our own rules would refuse."""
+    """Returns what the profile `restricted` and our own rules reject."""
     security = pod.spec["securityContext"]
     wanted = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     faults = [key for key, value in wanted.items() if security.get(key) != value]
@@ -76,7 +76,7 @@ def test_all_pods_are_restricted_and_have_resources(pods):
     assert {str(pod): found for pod in pods if (found := _find_faults(pod))} == {}
 
 
-def test_what_serves_is_probed(pods):
+def test_servers_have_probes(pods):
     served = [pod for pod in pods if pod.is_served]
     assert len(served) == 6
     for pod in served:
@@ -136,7 +136,7 @@ def test_everything_that_a_pod_names_exists(objects, pods):
 # Images
 
 
-def test_images_are_ours_by_one_name_or_of_a_version(pods):
+def test_images_are_ours_by_one_name_or_have_a_version(pods):
     images = Counter(each["image"] for pod in pods for each in pod.spec["containers"])
     lock = (ROOT / "constraints" / "tfx-1.21-py311.txt").read_text()
     beam = re.search(r"^apache-beam==(\S+)", lock, re.M)[1]
@@ -180,7 +180,7 @@ def test_selectors_select_their_own_pods(objects):
             )
 
 
-def test_every_address_of_ours_is_a_service_with_that_port(objects, pods):
+def test_every_address_of_ours_is_a_service_with_its_port(objects, pods):
     ports = {
         (each["metadata"]["name"], port["port"])
         for each in objects
@@ -204,7 +204,7 @@ def test_every_address_of_ours_is_a_service_with_that_port(objects, pods):
     }
 
 
-def test_flink_listens_where_its_pods_say(pods):
+def test_flink_listens_on_the_ports_of_its_pods(pods):
     flink = yaml.safe_load((FOLDER / "components/flink/config.yaml").read_text())
     found = {
         container["name"]: {port["name"]: port["containerPort"] for port in container["ports"]}
@@ -241,7 +241,7 @@ def _list_commands(pods) -> dict[str, list[str]]:
     return commands
 
 
-def test_every_command_of_ours_is_one_that_the_parser_takes(pods):
+def test_the_parser_accepts_every_command_of_ours(pods):
     commands = _list_commands(pods)
     del commands["Job/darkroom-submit"]
     parsed = {name: build_parser().parse_args(command) for name, command in commands.items()}
@@ -254,7 +254,7 @@ def test_every_command_of_ours_is_one_that_the_parser_takes(pods):
     assert commands["Job/darkroom-training"] == commands["TrainJob/training"]
 
 
-def test_submitting_is_a_command_that_the_parser_takes(pods):
+def test_the_parser_accepts_the_command_that_submits(pods):
     command = _list_commands(pods)["Job/darkroom-submit"]
     parsed = build_parser().parse_args(command)
     assert parsed.host == "http://ml-pipeline.kubeflow:8888"

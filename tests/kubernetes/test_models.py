@@ -1,4 +1,4 @@
-"""What operators take, against the models that they publish, in an environment of their own.
+"""Overlays against the models that operators publish, in an environment of their own.
 
 kserve wants packages that the TFX lines cannot have. It installs on Python 3.10 to 3.13, Trainer's
 models on 3.9 and later.
@@ -50,7 +50,7 @@ def _check(python: Path, text: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_published_models_take_every_overlay(python, rendered):
+def test_published_models_accept_every_overlay(python, rendered):
     kinds = {}
     for overlay, text in rendered.items():
         done = _check(python, text)

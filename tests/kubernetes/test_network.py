@@ -1,4 +1,4 @@
-"""Network policies let pass exactly what is needed: all flows among the pods are counted out."""
+"""Network policies allow exactly what is needed: the tests list all flows among the pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TASK = {"pipelines.kubeflow.org/v2_component": "true"}
 
 
 class Peer(NamedTuple):
-    """A pod as policies see it."""
+    """A pod with what policies look at."""
 
     name: str
     namespace: str
@@ -29,7 +29,7 @@ def _matches(selector: dict[str, Any], labels: dict[str, str]) -> bool:
 
 
 def _is_peer(rule: dict[str, Any], peer: Peer) -> bool:
-    """Whether an entry of `from` or `to` in a policy of the namespace darkroom means this pod."""
+    """Whether an entry of `from` or `to` in a policy of the namespace darkroom matches this pod."""
     if "ipBlock" in rule:
         return False
     namespace = {"kubernetes.io/metadata.name": peer.namespace}
@@ -66,7 +66,7 @@ def policies(objects) -> list[dict[str, Any]]:
     return [each for each in objects if each["kind"] == "NetworkPolicy"]
 
 
-def test_by_default_nothing_passes(policies):
+def test_by_default_nothing_is_allowed(policies):
     (deny,) = [each for each in policies if each["metadata"]["name"] == "darkroom-default-deny"]
     assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
 
@@ -149,7 +149,7 @@ def test_flows_to_kubeflow_and_dns(policies, pods):
     assert len(flows) == 4 + len(peers)
 
 
-def test_only_who_uses_the_store_reaches_it(pods):
+def test_only_pods_that_use_the_store_reach_it(pods):
     users = {str(pod) for pod in pods if pod.labels.get("uses-store") == "true"}
     assert users == {
         "Job/darkroom-submit",
@@ -160,7 +160,7 @@ def test_only_who_uses_the_store_reaches_it(pods):
 
 
 @pytest.mark.parametrize("overlay", ["gke", "s3"])
-def test_the_way_to_a_public_store_is_none_to_private_networks(overlay):
+def test_access_to_a_public_store_excludes_private_networks(overlay):
     policies = yaml.safe_load_all((FOLDER / "overlays" / overlay / "store.yaml").read_text())
     (store,) = [each for each in policies if each["metadata"]["name"] == "darkroom-store"]
     assert store["spec"]["podSelector"] == {"matchLabels": {"uses-store": "true"}}
@@ -180,7 +180,7 @@ def test_the_way_to_a_public_store_is_none_to_private_networks(overlay):
         ("mysql", 9000, False),
     ],
 )
-def test_the_way_to_the_store_of_kubeflow_pipelines(app, port, passes):
+def test_access_to_the_store_of_kubeflow_pipelines(app, port, passes):
     policies = list(yaml.safe_load_all((FOLDER / "overlays/kfp-minio/store.yaml").read_text()))
     store = Peer("store", "kubeflow", {"app": app})
     for labels in ({"uses-store": "true"}, TASK):

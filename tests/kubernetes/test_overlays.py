@@ -1,4 +1,4 @@
-"""Every overlay renders by kubectl, and is what three releases of Kubernetes take, strictly."""
+"""kubectl renders every overlay, and three releases of Kubernetes accept it, strictly."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _find(objects, kind: str, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_kubernetes_takes_every_object(rendered, release):
+def test_kubernetes_accepts_every_object(rendered, release):
     different = {
         json.dumps(each, sort_keys=True): each for objects in rendered.values() for each in objects
     }
@@ -76,7 +76,7 @@ def test_the_check_is_strict(rendered):
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_all_is_in_one_namespace_that_takes_restricted_pods_only(rendered, overlay):
+def test_everything_is_in_one_namespace_for_restricted_pods(rendered, overlay):
     objects = rendered[overlay]
     labels = _find(objects, "Namespace", "darkroom")["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
@@ -89,7 +89,7 @@ def test_all_is_in_one_namespace_that_takes_restricted_pods_only(rendered, overl
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_nothing_runs_once_before_it_is_started(rendered, overlay):
+def test_no_job_runs_before_it_is_started(rendered, overlay):
     jobs = [each for each in rendered[overlay] if each["kind"] in ("Job", "TrainJob")]
     assert len(jobs) == 3
     assert [each["spec"]["suspend"] for each in jobs] == [True] * 3
@@ -118,7 +118,7 @@ def test_images_and_places_are_named_once(rendered, overlay):
         ("s3", "eks.amazonaws.com/role-arn", "arn:aws:iam::111122223333:role/{}"),
     ],
 )
-def test_who_reaches_the_store_has_an_identity_and_no_key(rendered, overlay, key, value):
+def test_pods_that_use_the_store_have_an_identity_and_no_key(rendered, overlay, key, value):
     accounts = [each for each in rendered[overlay] if each["kind"] == "ServiceAccount"]
     found = {each["metadata"]["name"]: each["metadata"].get("annotations") for each in accounts}
     users = ("darkroom-serving", "darkroom-submit", "darkroom-worker")
@@ -152,7 +152,7 @@ def test_tasks_get_the_store_that_the_other_pods_use(rendered, overlay, secrets)
     assert make_config({**values, **places}).name == "darkroom"
 
 
-def test_no_secret_is_in_any_overlay(rendered):
+def test_overlays_have_no_secrets(rendered):
     for objects in rendered.values():
         assert "Secret" not in {each["kind"] for each in objects}
         settings = _find(objects, "ConfigMap", "darkroom")["data"]

@@ -23,7 +23,7 @@ BUCKET = "photos"
 
 @dataclass
 class Fault:
-    """What goes wrong with requests that hold a text.
+    """A fault of the requests that contain a text.
 
     Attributes:
         text: Part of "METHOD /path?query".
@@ -37,7 +37,7 @@ class Fault:
 
 
 class Proxy(ThreadingHTTPServer):
-    """Passes requests on to a store, or fails as told.
+    """Passes requests on to a store, or fails as asked.
 
     Attributes:
         faults: What to do wrong.
@@ -76,7 +76,7 @@ class Proxy(ThreadingHTTPServer):
         return sum(text in line for line in self.requests)
 
     def handle_error(self, *_: object) -> None:
-        """Says nothing: clients hang up on purpose here."""
+        """Logs nothing: clients hang up on purpose here."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._read_body()
         line = f"{self.command} {self.path}"
         if "uploadType=multipart" in line:
-            # Google's API names a small upload in its body alone.
+            # Google's API names a small upload only in its body.
             line += " " + body.partition(b'"name": "')[2].partition(b'"')[0].decode()
         self.server.requests.append(line)
         self.server.on_request(line)
@@ -151,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
                 time.sleep(0.05)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 _HOP = {"connection", "content-length", "transfer-encoding", "host", "expect", "keep-alive"}

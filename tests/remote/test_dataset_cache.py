@@ -130,7 +130,7 @@ def test_a_transfer_that_was_damaged_once_is_repeated(s3, dataset, tmp_path, mon
     assert {name: (Path(folder) / name).read_bytes() for name in CONTENTS} == CONTENTS
 
 
-def test_a_store_that_fails_leaves_what_was_whole(s3, dataset, tmp_path):
+def test_a_store_that_fails_leaves_complete_files(s3, dataset, tmp_path):
     s3.fail("GET /photos/data/Split-test", "cut")
     with pytest.raises(TransientStorageError, match=r"Split-test/.* failed 4 times"):
         stage_dataset("s3://photos/data", dataset, tmp_path)
@@ -140,7 +140,7 @@ def test_a_store_that_fails_leaves_what_was_whole(s3, dataset, tmp_path):
     assert {name: (Path(folder) / name).read_bytes() for name in CONTENTS} == CONTENTS
 
 
-def test_users_at_the_same_time_copy_once(s3, dataset, tmp_path):
+def test_two_users_at_the_same_time_copy_once(s3, dataset, tmp_path):
     found = []
     users = [
         threading.Thread(
@@ -157,7 +157,7 @@ def test_users_at_the_same_time_copy_once(s3, dataset, tmp_path):
     assert s3.count("GET") == len(CONTENTS)
 
 
-def test_the_cache_is_named_by_argument_variable_or_the_desktops_rules(monkeypatch, tmp_path):
+def test_the_cache_folder_comes_from_argument_variable_or_desktop_rules(monkeypatch, tmp_path):
     monkeypatch.delenv("DARKROOM_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", "/home/someone")
@@ -191,5 +191,5 @@ def test_load_reads_a_remote_dataset(s3, tmp_path, monkeypatch):
         loaded = darkroom.load("s3://photos/data", image_size=(9, 7), batch_size=4)
         images = [image for name in loaded for batch, _ in loaded[name] for image in batch.numpy()]
         assert len(images) == NUM_IMAGES
-    # The second time the commit alone is read.
+    # The second time, only the commit is read.
     assert all("dataset.json" in line for line in s3.requests)

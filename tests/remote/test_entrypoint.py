@@ -22,8 +22,8 @@ from .test_flows import make_image, read_files
 
 pytestmark = [pytest.mark.heavy, pytest.mark.tfx]
 
-# Beam's portable runner with its service in this process: everything goes through the protocol by
-# which Flink and Spark are reached.
+# Beam's portable runner with its service in this process: everything uses the same protocol as with
+# Flink and Spark.
 BEAM_ARGS = (
     "--runner=PortableRunner",
     "--job_endpoint=localhost:8099",
@@ -50,7 +50,7 @@ def _make_launcher(source: Path, root: str, folder: Path, *beam_args: str) -> La
         volumes={"/data": "images"},
         beam_args=beam_args,
     )
-    # No job server and no worker pool here: both in this process.
+    # Job server and worker pool are in this process.
     text = json.dumps(compile_spec(config)).replace("localhost:8099", "embed")
     text = text.replace('"--environment_config=localhost:50000", ', "")
     text = text.replace(', "--environment_config=localhost:50000"', "")
@@ -59,7 +59,7 @@ def _make_launcher(source: Path, root: str, folder: Path, *beam_args: str) -> La
 
 
 def _upload(launcher: Launcher, task: str) -> None:
-    """Puts a task's outputs into the store, which is what its bucket stands for."""
+    """Puts a task's outputs into the store, at the place of its bucket."""
     for output in launcher.runs[task].outputs.values():
         local = str(launcher.find_bucket_path(output["uri"]))
         remote = output["uri"].replace("minio://", "s3://")
@@ -76,7 +76,7 @@ def test_uris_stay_remote_and_the_endpoint_comes_from_the_environment(
     remote = _make_launcher(source, f"{scheme}://photos/root", tmp_path / "remote", *BEAM_ARGS)
     remote.run({"ManifestGen"})
     _upload(remote, "ManifestGen")
-    # What a failed attempt left in the store.
+    # A file that a failed attempt left in the store.
     for path in ("examples/Split-train/old", "index/old.parquet"):
         storage.write_bytes(f"s3://{task}/{path}", b"old")
     run = remote.run({"ImageToTFRecord"})["ImageToTFRecord"]
@@ -95,7 +95,7 @@ def test_uris_stay_remote_and_the_endpoint_comes_from_the_environment(
 
 
 @pytest.mark.parametrize("scheme", ["minio", "s3"])
-def test_an_input_that_workers_elsewhere_would_not_find_is_named(
+def test_an_input_that_remote_workers_would_not_find_is_named(
     s3: Proxy, source: Path, tmp_path: Path, capfd, scheme: str
 ):
     remote = _make_launcher(source, f"{scheme}://photos/root", tmp_path / "remote", *BEAM_ARGS)

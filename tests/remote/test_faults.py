@@ -85,7 +85,7 @@ def test_a_failure_that_lasts_ends_with_the_number_of_attempts(store, kind):
     assert proxy.count("GET") == 4
 
 
-def test_writing_ends_too_and_leaves_nothing(store, tmp_path):
+def test_writing_that_fails_leaves_no_object(store, tmp_path):
     proxy, root = store
     proxy.fail("photos/", 503)
     with pytest.raises(TransientStorageError, match=rf"Writing {root}/a failed 4 times"):

@@ -44,7 +44,7 @@ def read_files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
-def test_a_dataset_goes_from_store_to_store_and_is_looked_into(store, tmp_path):
+def test_a_dataset_is_converted_from_store_to_store_and_inspected(store, tmp_path):
     proxy, root = store
     source = write_source(root)
     changes: list[str] = []
@@ -71,7 +71,7 @@ def test_a_dataset_goes_from_store_to_store_and_is_looked_into(store, tmp_path):
         f"images/{number}.png" for number in range(NUM_IMAGES)
     }
 
-    # Whether remote images have changed is not known, so nothing is taken for finished.
+    # Remote images may have changed, so the conversion is not considered finished.
     changes.clear()
     with pytest.raises(OutputError, match=rf"{root}/data holds another dataset"):
         darkroom.convert(source, f"{root}/data", num_shards=SHARDS)
@@ -92,7 +92,7 @@ def test_a_second_run_on_local_images_is_already_complete(s3, tmp_path):
     assert again.already_complete
     assert again.fingerprint == first.fingerprint
     assert {line.split()[0] for line in s3.requests} <= {"GET", "HEAD"}
-    # Other options are other data, unless they are meant to replace it.
+    # Other options mean other data, which only overwriting replaces.
     with pytest.raises(OutputError, match="holds another dataset"):
         darkroom.convert(source, "s3://photos/data", checks="header")
     other = darkroom.convert(source, "s3://photos/data", checks="header", overwrite=True)
@@ -118,7 +118,7 @@ def test_missing_and_denied_images_are_rejected(s3):
     refused = found["s3://photos/images/2.png"]
     assert refused.reason in ("permission_denied", "unreadable")
     assert refused.row == 3
-    # Once by the look at some images before the start, once for its row.
+    # Once in the check of some images before the start, once for its row.
     assert s3.count("GET /photos/images/2.png") <= 2
 
 
@@ -130,7 +130,7 @@ def test_missing_and_denied_images_are_rejected(s3):
 @pytest.mark.parametrize("when", ["before the start", "while shards are written"])
 def test_a_store_that_is_down_rejects_no_row(s3, capsys, when):
     source = write_source("s3://photos")
-    # Some images are looked at first; a worker's first request is for an earlier run's work.
+    # Some images are checked first; a worker's first request looks for an earlier run's work.
     begin = "images.csv" if when == "before the start" else "/data/.attempt/"
     down = Fault("images/2.png", 503)
     s3.on_request = lambda line: begin not in line or s3.faults.append(down)

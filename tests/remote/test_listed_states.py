@@ -1,4 +1,4 @@
-"""States of many images: from listings, and the same as one by one."""
+"""States of many images from listings, the same as one by one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _write_images(root: str) -> list[str]:
     return uris
 
 
-def test_listings_tell_what_looking_up_does(store, pool):
+def test_listings_give_the_same_states_as_look_ups(store, pool):
     proxy, root = store
     uris = _write_images(root)
     looked_up = {uri: storage.stat_file(uri) for uri in uris}
@@ -52,7 +52,7 @@ def test_a_fingerprint_is_the_same_by_listings_and_one_by_one(store, tmp_path: P
     source.write_text(f"split,image_uri,label\n{rows}")
     proxy.requests.clear()
     listed = read_source_state(str(source))
-    # The one that is not there is asked for by its name, twice.
+    # The missing image is looked up by its name, twice.
     assert len(proxy.requests) == 3
     with monkeypatch.context() as patch:
         patch.setattr(listed_states, "_MIN_IMAGES", 1000)
@@ -70,11 +70,11 @@ def test_images_that_are_not_named_end_a_listing(s3, pool, monkeypatch):
     for number in range(60):
         storage.write_bytes(f"s3://photos/i/{number:02d}.jpg", b"x")
     s3.requests.clear()
-    # Two pages from the first name on are worth it, the third is not, and others are not asked for.
+    # Two pages from the first name on are worth it, the third is not; no others are requested.
     named = [f"s3://photos/i/{number:02d}.jpg" for number in (*range(10, 22), 59)]
     assert set(list_states(named, pool)) == set(named[:-1])
     assert s3.count("list-type=2") == 3
-    # From the first to the last that is named.
+    # From the first named image to the last.
     s3.requests.clear()
     assert set(list_states(named[:-1], pool)) == set(named[:-1])
     assert s3.count("list-type=2") == 2

@@ -19,7 +19,7 @@ SHARDS = {"train": 2, "test": 1}
 
 
 def read_objects(root: str) -> dict[str, bytes]:
-    """Returns all objects below a path, hidden ones too."""
+    """Returns all objects below a path, including hidden ones."""
     return {name: storage.read_bytes(f"{root}/{name}") for name in storage.look_up_files(root)}
 
 
@@ -31,12 +31,12 @@ def source(store) -> str:
 
 @pytest.fixture
 def expected(source: str, tmp_path: Path) -> dict[str, bytes]:
-    """What a conversion with seed 3 writes."""
+    """The files that a conversion with seed 3 writes."""
     darkroom.convert(source, tmp_path / "local", num_shards=1, seed=3)
     return read_files(tmp_path / "local")
 
 
-def test_foreign_objects_stop_before_one_is_touched(store, source, capsys):
+def test_foreign_objects_stop_the_run_before_one_is_changed(store, source, capsys):
     root = f"{store[1]}/data"
     darkroom.convert(source, root, num_shards=SHARDS)
     names = ["Split-mine/thesis.txt", "index", "index/.hidden", "index/a/notes.txt", ".attempt/x"]
@@ -60,7 +60,7 @@ def test_a_dataset_is_replaced_object_by_object(store, source, expected):
     own = {"README": b"mine", "images/1.png": b"mine"}
     for name, data in own.items():
         storage.write_bytes(f"{root}/{name}", data)
-    # Consoles make such objects for folders; nothing is in them.
+    # Consoles make such empty objects for folders.
     storage.write_bytes(f"{root}/Split-old/", b"")
     darkroom.convert(source, root, num_shards=1, seed=3, overwrite=True)
     assert read_objects(root) == {**expected, **own}

@@ -1,4 +1,4 @@
-"""Models that go to object stores, and stores that do not keep them."""
+"""Models pushed to object stores, and stores that do not keep them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_upload(line: str) -> bool:
     return line.startswith("PUT") or "/upload/" in line
 
 
-def test_a_model_arrives_whole_and_its_graph_last(store: tuple[Proxy, str], model: str):
+def test_a_model_arrives_completely_and_its_graph_last(store: tuple[Proxy, str], model: str):
     proxy, root = store
     version = pusher.push_version(model, f"{root}/models")
     uploads = [number for number, line in enumerate(proxy.requests) if is_upload(line)]
@@ -95,7 +95,7 @@ def test_a_store_that_fails_in_the_middle_gets_no_version(store: tuple[Proxy, st
     storage.write_bytes(f"{root}/models/1/saved_model.pb", b"older")
 
     def fail(line: str) -> None:
-        # Deleting works: what is left of the push is what it could not delete.
+        # Deleting works, so only what the push could not delete remains.
         if is_upload(line) and "variables.index" in line:
             proxy.fail("variables.index", 503, times=4)
 
@@ -105,8 +105,8 @@ def test_a_store_that_fails_in_the_middle_gets_no_version(store: tuple[Proxy, st
     assert read(root) == {"models/1/saved_model.pb": b"older"}
 
 
-def test_a_part_that_is_left_is_never_taken_for_a_model(store: tuple[Proxy, str], model: str):
-    """As after a kill: nothing deletes what was uploaded."""
+def test_a_remaining_part_is_never_read_as_a_model(store: tuple[Proxy, str], model: str):
+    """As after a kill: nothing deletes the uploaded files."""
     proxy, root = store
     proxy.fail("saved_model.pb", 503)
     proxy.fail("DELETE", 403)

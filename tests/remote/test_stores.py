@@ -50,7 +50,7 @@ def test_names_are_listed_by_folder_by_tree_and_by_pattern(store):
     assert not storage.exists(f"{root}/d/1")
 
 
-def test_a_place_has_files_when_it_is_one_or_one_is_below(store, tmp_path):
+def test_a_path_has_files_if_it_is_a_file_or_has_one_below(store, tmp_path):
     proxy, root = store
     for name in ("d/e/f", "marker/", "marker/inside/"):
         storage.write_bytes(f"{root}/{name}", b"")
@@ -122,7 +122,7 @@ def test_a_file_is_read_from_any_place_in_one_version(store, monkeypatch):
         assert file.read() == data[3005:]
         storage.write_bytes(f"{root}/a", os.urandom(10_000))
         file.seek(0)
-        # The emulator passes over the condition, which Google's store answers as S3 does.
+        # The emulator ignores the condition; Google's store answers it as S3 does.
         if root.startswith("gs"):
             file.read()
             assert proxy.count("ifGenerationMatch=") == proxy.count("GET") - 1
@@ -131,7 +131,7 @@ def test_a_file_is_read_from_any_place_in_one_version(store, monkeypatch):
                 file.read()
 
 
-def test_a_file_that_was_not_finished_does_not_appear(store, tmp_path):
+def test_an_unfinished_file_does_not_appear(store, tmp_path):
     _, root = store
     with contextlib.suppress(ZeroDivisionError), storage.open_write(f"{root}/a") as file:
         file.write(b"half of it")
@@ -219,7 +219,7 @@ def test_without_credentials_requests_are_anonymous_and_the_hint_says_so(s3, mon
         storage.read_bytes("s3://photos/a")
 
 
-def test_google_storage_without_credentials_is_asked_once(gs, monkeypatch):
+def test_google_storage_is_asked_once_without_credentials(gs, monkeypatch):
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     from darkroom.storage.stores import gcs
 
@@ -256,7 +256,7 @@ def test_a_client_serves_all_calls_until_its_settings_change(s3, monkeypatch):
     assert open_store("s3://photos/a") is not first
 
 
-def test_secrets_are_in_no_message(s3):
+def test_no_message_contains_secrets(s3):
     s3.fail("GET", 403)
     s3.fail("HEAD", 503)
     for read in (storage.read_bytes, storage.stat_file):
@@ -285,7 +285,7 @@ def test_a_status_says_whether_to_try_again(status, expected):
     assert judge_status(status) is expected
 
 
-def test_jitter_is_not_drawn_from_the_users_random_numbers():
+def test_jitter_does_not_use_the_users_random_numbers():
     import random
 
     assert retries._random is not random
