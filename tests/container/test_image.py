@@ -133,7 +133,7 @@ def test_it_lists_what_it_holds(run: Run) -> None:
     assert not any(purl.startswith("pkg:deb/debian/g%2B%2B@") for purl in purls)
 
 
-def test_its_bytecode_is_there_and_is_not_held_against_times(run: Run) -> None:
+def test_its_bytecode_is_there_and_does_not_depend_on_times(run: Run) -> None:
     code = (
         "import importlib.util as u\n"
         "for file in ('tensorflow/__init__.py', 'tfx/__init__.py', 'darkroom/cli.py'):\n"

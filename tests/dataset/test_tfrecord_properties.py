@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darkroom.dataset import commit as datasets
+from darkroom.dataset.commit import (
+    Dataset,
+    Shard,
+    Split,
+    check_files,
+    read_dataset,
+    write_dataset,
+)
 from darkroom.dataset.tfrecord import RecordWriter, read_records
 from darkroom.errors import DataError
 
@@ -71,10 +78,10 @@ def test_every_wrong_byte_is_found(folder, records, data, flip):
 def test_every_end_is_found_by_the_reader_or_by_the_commit(folder, records, data):
     path = folder / _FILE
     good = write(path, records)
-    shard = datasets.Shard(_FILE, len(records), len(good), hashlib.sha256(good).hexdigest())
+    shard = Shard(_FILE, len(records), len(good), hashlib.sha256(good).hexdigest())
     commit(folder, len(records), shard)
-    dataset = datasets.read_dataset(str(folder))
-    datasets.check_files(str(folder), dataset)
+    dataset = read_dataset(str(folder))
+    check_files(str(folder), dataset)
 
     length = data.draw(st.integers(0, len(good) - 1))
 
@@ -85,13 +92,13 @@ def test_every_end_is_found_by_the_reader_or_by_the_commit(folder, records, data
         with pytest.raises(DataError, match="the file ends"):
             read(path, good[:length])
     with pytest.raises(DataError, match=f"{length} bytes, expected {len(good)}"):
-        datasets.check_files(str(folder), dataset)
+        check_files(str(folder), dataset)
 
 
 def commit(folder, records, shard):
-    splits = {"train": datasets.Split(records, (shard,))}
-    unsigned = datasets.Dataset(1, "", {}, "full", {}, (), records, records, 0, 0, splits)
-    datasets.write_dataset(str(folder), unsigned.with_fingerprint())
+    splits = {"train": Split(records, (shard,))}
+    unsigned = Dataset(1, "", {}, "full", {}, (), records, records, 0, 0, splits)
+    write_dataset(str(folder), unsigned.with_fingerprint())
 
 
 @given(_RECORDS.filter(bool), st.data(), st.integers(1, 255))
