@@ -19,7 +19,7 @@ from darkroom.input.loading import load
 from darkroom.input.pipeline import (
     _count_batch_calls,
     _count_prefetched,
-    _count_waiting,
+    _count_shuffled,
     make_eval_dataset,
     make_train_dataset,
 )
@@ -123,7 +123,7 @@ def test_deterministic_batches_are_the_same_in_two_runs_and_new_in_each_epoch(fi
 
 @pytest.mark.parametrize("make", [make_eval_dataset, make_train_dataset])
 def test_no_tuner_runs_for_which_the_end_of_an_epoch_could_wait(files, make):
-    """Whether a tuner is waited for is a race, so that a test of the time could not tell."""
+    """Waiting for the tuner is a race, so a test that measures time could not show it."""
     assert make(files, _options()).options().autotune.enabled is False
 
 
@@ -182,7 +182,9 @@ def test_no_file_and_no_record_are_named(helpers, tmp_path):
         ({"age": 1}, r"has no image/encoded and no image/class/label; it has age\."),
     ],
 )
-def test_records_without_image_or_label_are_refused_at_once(helpers, tmp_path, features, message):
+def test_records_without_image_or_label_are_an_immediate_error(
+    helpers, tmp_path, features, message
+):
     files = helpers.write_split(tmp_path, "train", [helpers.make_example(features)])
     for make in (make_train_dataset, make_eval_dataset):
         with pytest.raises(DataError, match=message):
@@ -219,7 +221,7 @@ def test_records_without_image_or_label_are_refused_at_once(helpers, tmp_path, f
         ("augment", "spin"),
     ],
 )
-def test_a_wrong_option_is_named_with_its_value(name, value):
+def test_the_error_for_a_wrong_option_has_its_name_and_value(name, value):
     with pytest.raises(UsageError) as caught:
         InputOptions(**{"image_size": SIZE, name: value})
     assert str(caught.value).startswith(f"{name} is {value!r}, expected ")
@@ -333,7 +335,7 @@ def test_evaluation_has_the_labels_that_a_training_with_mixup_has(helpers, write
         input_fn(f"{root}/Split-eval/*", options, training=False)
 
 
-def test_load_shares_by_file_what_is_trained_on_alone(helpers, tmp_path):
+def test_load_shares_only_the_train_split_by_file(helpers, tmp_path):
     rows = [
         helpers.make_example({"image/encoded": image, "image/class/label": label})
         for image, label in helpers.make_rows(20)
@@ -352,7 +354,7 @@ def test_load_shares_by_file_what_is_trained_on_alone(helpers, tmp_path):
     assert [_numbers(part["eval"]) for part in parts] == [[16, 18], [17, 19]]
 
 
-def test_an_epoch_without_a_full_batch_is_refused(helpers, write_dataset):
+def test_an_epoch_without_a_full_batch_is_an_error(helpers, write_dataset):
     root = str(write_dataset({"train": helpers.make_rows(10)}))
     values = {"image_size": SIZE, "training": True}
     for options in ({"batch_size": 11, "drop_remainder": True}, {"batch_size": 6, "shard": (0, 2)}):
@@ -362,7 +364,7 @@ def test_an_epoch_without_a_full_batch_is_refused(helpers, write_dataset):
 
 
 @pytest.mark.parametrize(("name", "value"), [("epoch", 2.5), ("epoch", -1), ("skip_batches", -1)])
-def test_a_wrong_place_in_a_training_is_named(files, name, value):
+def test_a_wrong_epoch_or_number_of_batches_is_an_error(files, name, value):
     with pytest.raises(UsageError, match=f"{name} is {value}, expected "):
         make_train_dataset(files, _options(), **{"epoch": 0, name: value})
 
@@ -398,7 +400,7 @@ def _rename(root):
 @pytest.mark.parametrize(
     "damage", [_truncate, _rename, lambda root: (root / "dataset.json").unlink()]
 )
-def test_load_refuses_what_is_not_as_committed(helpers, write_dataset, damage):
+def test_load_rejects_a_dataset_that_differs_from_its_commit(helpers, write_dataset, damage):
     root = write_dataset({"train": helpers.make_rows(8)})
     damage(root)
     with pytest.raises(DataError, match=r"Split-train|dataset\.json"):
@@ -406,7 +408,7 @@ def test_load_refuses_what_is_not_as_committed(helpers, write_dataset, damage):
 
 
 def _flip(root):
-    """Turns one bit within an image: every size stays, only hash and checksum tell."""
+    """Flips one bit within an image. All sizes stay; only hash and checksum change."""
     path = root / "Split-train" / "data_tfrecord-00001-of-00002"
     data = bytearray(path.read_bytes())
     data[60] ^= 1
@@ -429,7 +431,7 @@ def _input(root, *, training=True, verify=False):
     ],
 )
 @pytest.mark.parametrize("training", [True, False])
-def test_input_fn_refuses_what_darkroom_made_and_is_not_as_committed(
+def test_input_fn_rejects_a_dataset_that_differs_from_its_commit(
     helpers, write_dataset, damage, training
 ):
     root = write_dataset({"train": helpers.make_rows(8)})
@@ -439,7 +441,7 @@ def test_input_fn_refuses_what_darkroom_made_and_is_not_as_committed(
         _input(root, training=training)
 
 
-def test_a_flipped_bit_is_refused_when_asked_to_verify(helpers, write_dataset):
+def test_verify_finds_a_flipped_bit(helpers, write_dataset):
     root = write_dataset({"train": helpers.make_rows(8), "eval": helpers.make_rows(4)})
     for verify in (False, True):
         assert set(load(root, image_size=SIZE, verify=verify)) == {"train", "eval"}
@@ -451,11 +453,11 @@ def test_a_flipped_bit_is_refused_when_asked_to_verify(helpers, write_dataset):
         load(root, image_size=SIZE, verify=True)
     with pytest.raises(DataError, match=message):
         _input(root, verify=True)
-    # The other split is sound, and only what is read is verified.
+    # The other split is not damaged, and only the files that are read are verified.
     assert input_fn(f"{root}/Split-eval/*", _options(), False, verify=True)
 
 
-def test_what_others_made_is_read_but_cannot_be_verified(files, tmp_path):
+def test_examples_of_other_tools_are_read_but_cannot_be_verified(files, tmp_path):
     assert len(_numbers(input_fn(f"{tmp_path}/Split-train/*", _options(), False))) == 30
     with pytest.raises(DataError, match=r"cannot be verified: it has no dataset\.json"):
         input_fn(f"{tmp_path}/Split-train/*", _options(), False, verify=True)
@@ -543,13 +545,13 @@ def test_files_of_a_cache_are_found_again_and_only_for_the_same_records(
             assert sorted(_numbers(make_eval_dataset(files, options))) == list(numbers)
 
 
-def test_a_folder_that_cannot_hold_a_cache_is_named(files, tmp_path):
+def test_the_error_names_a_folder_that_cannot_be_a_cache(files, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match=f"{tmp_path}/file/cache: Not a directory"):
         make_train_dataset(files, _options(cache=str(tmp_path / "file" / "cache")))
 
 
-def test_what_does_not_fit_the_budget_is_not_cached(helpers, tmp_path):
+def test_records_that_do_not_fit_the_budget_are_not_cached(helpers, tmp_path):
     records = [
         helpers.make_example({"image/encoded": image, "image/class/label": label})
         for image, label in helpers.make_rows(12, size=250)
@@ -572,7 +574,7 @@ def test_large_records_wait_in_smaller_numbers(files):
         (_options(shuffle_bytes=1 << 40, shuffle_records=1 << 40), int((1 << 29) / size)),
         (_options(shuffle_bytes=0), 0),
     ):
-        assert _count_waiting(source, options) == waiting
+        assert _count_shuffled(source, options) == waiting
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -596,7 +598,7 @@ def test_records_of_others_are_counted_by_reading_them(files, helpers, write_dat
     assert [own.count_images((part, 2)) for part in range(2)] == [5, 4]
 
 
-def test_what_is_read_ahead_has_a_budget():
+def test_reading_ahead_has_a_budget():
     """Three times as many files as the cycle has, of each two blocks, a record and a buffer."""
     for record_bytes, budget_mib, expected in (
         (28_000, 1024, (16, 4)),
@@ -613,7 +615,7 @@ def test_what_is_read_ahead_has_a_budget():
 
 
 @pytest.mark.parametrize("budget_bytes", [1 << 20, 1 << 30])
-def test_batches_do_not_depend_on_what_waits(files, budget_bytes):
+def test_batches_do_not_depend_on_the_budget(files, budget_bytes):
     options = _options(augment="crop,flip,color=0.4", num_threads=3, shuffle_records=5)
     bounded = replace(options, ram_budget_bytes=budget_bytes, cycle_length=1, block_length=1)
     first = list(make_train_dataset(files, bounded, epoch=1).as_numpy_iterator())
@@ -671,7 +673,7 @@ def test_a_commit_is_read_once(helpers, write_dataset, count_commits):
     assert read == [f"{root}/dataset.json"]
 
 
-def test_input_fn_takes_what_is_open_already(helpers, write_dataset, count_commits):
+def test_input_fn_takes_an_open_source(helpers, write_dataset, count_commits):
     root = write_dataset({"train": helpers.make_rows(9)})
     files = f"{root}/Split-train/*"
     source = open_records(files)
@@ -685,7 +687,7 @@ def test_input_fn_takes_what_is_open_already(helpers, write_dataset, count_commi
         input_fn(source, _options(), training=False, verify=True)
 
 
-def test_the_length_of_what_others_made_is_known_once_it_was_counted(files):
+def test_the_length_of_other_examples_is_known_after_counting_them(files):
     source = open_records(files)
     unknown = input_fn(source, _options(), training=False)
     assert unknown.cardinality() == tf.data.UNKNOWN_CARDINALITY

@@ -16,7 +16,7 @@ from PIL import Image, ImageCms
 import darkroom
 from darkroom.errors import DataError, UsageError
 from darkroom.images.prepare import prepare_image
-from darkroom.input.files import ManifestSource, check_images, open_images
+from darkroom.input.files import FileSource, check_images, open_images
 from darkroom.input.graph.file_forms import describe_form
 from darkroom.input.loading import load
 from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
@@ -78,7 +78,7 @@ SAME = {
     "png upright by EXIF": encode(RGB, "PNG", exif=_turn(1)),
     "upright jpeg with a profile": encode(RGB, "JPEG", icc_profile=_LAB),
 }
-REFUSED = {
+REJECTED = {
     "a CMYK JPEG": encode(RGB.convert("CMYK"), "JPEG"),
     "a turned JPEG with a colour profile other than sRGB": encode(
         RGB, "JPEG", exif=_turn(6), icc_profile=_LAB
@@ -106,7 +106,7 @@ def describe():
 
 
 @pytest.mark.parametrize("data", [*PLAIN.values(), *SAME.values()], ids=[*PLAIN, *SAME])
-def test_what_is_read_has_the_pixels_that_conversion_stores(data, describe):
+def test_files_are_read_to_the_pixels_that_a_conversion_stores(data, describe):
     stored = prepare_image(data, ImageOptions()).encoded
     assert describe(data) == ""
     expected, read = (
@@ -116,9 +116,9 @@ def test_what_is_read_has_the_pixels_that_conversion_stores(data, describe):
     np.testing.assert_array_equal(read, expected)
 
 
-@pytest.mark.parametrize("form", REFUSED)
+@pytest.mark.parametrize("form", REJECTED)
 def test_every_other_form_is_named(form, describe):
-    assert describe(REFUSED[form]) == form
+    assert describe(REJECTED[form]) == form
 
 
 @pytest.mark.parametrize(
@@ -268,8 +268,8 @@ def _read(path):
 
 
 @pytest.mark.parametrize("form", ["a WebP", "a CMYK JPEG"])
-def test_reading_a_refused_form_names_file_and_form(form, tmp_path):
-    listed = _write_list(tmp_path, {"odd.image": REFUSED[form]}, splits=("train",))
+def test_reading_a_rejected_form_names_file_and_form(form, tmp_path):
+    listed = _write_list(tmp_path, {"odd.image": REJECTED[form]}, splits=("train",))
     text = f"The image {tmp_path}/odd.image is {form}, which"
     with pytest.raises(tf.errors.InvalidArgumentError, match=re.escape(text)) as caught:
         _read(listed)
@@ -318,20 +318,20 @@ def test_the_damaged_images_of_all_splits_are_named_and_counted(listed):
     assert caught.value.message.endswith("; and 2 more.")
 
 
-def test_an_error_of_the_training_itself_stays_what_it_is(listed):
+def test_an_error_of_the_training_itself_is_not_changed(listed):
     splits = open_images(listed).splits
     error = tf.errors.InvalidArgumentError(None, None, "the model's own")
     with pytest.raises(tf.errors.InvalidArgumentError, match="own"), explain_damage(**splits):
         raise error
 
 
-def test_a_file_that_is_gone_is_named(listed):
+def test_a_missing_file_is_named(listed):
     os.remove(listed.parent / "0.png")
     with pytest.raises(tf.errors.NotFoundError, match=r"photos/0\.png"):
         _read(listed)
 
 
-def test_too_many_refused_rows_are_an_error_that_lists_them(listed):
+def test_too_many_rejected_rows_are_an_error_that_lists_them(listed):
     options = ManifestOptions.parse(label_map=["label 0", "label 1"])
     with pytest.raises(DataError, match=r"(?s)6 of 18 rows .*unknown_label.*2\.png") as caught:
         open_images(listed, options)
@@ -347,9 +347,9 @@ def test_images_and_labels_must_be_there(tmp_path):
         open_images(path)
 
 
-def test_a_store_that_tensorflow_does_not_read_is_named():
-    with pytest.raises(UsageError, match=r"s3://bucket/a\.jpg .*does not read"):
-        ManifestSource(["s3://bucket/a.jpg"], [0])
+def test_a_store_that_tensorflow_cannot_read_is_named():
+    with pytest.raises(UsageError, match=r"s3://bucket/a\.jpg .*cannot read"):
+        FileSource(["s3://bucket/a.jpg"], [0])
 
 
 def test_a_cache_and_options_that_do_not_apply_are_errors(listed, tmp_path):

@@ -112,7 +112,7 @@ def test_raw_and_encoded_datasets_are_not_read_together(folders):
         input_fn(patterns, InputOptions((8, 8)), training=False)
 
 
-def test_an_encoding_that_does_not_exist_is_refused(folders):
+def test_an_unknown_encoding_is_an_error(folders):
     with pytest.raises(UsageError, match="encoding must be one of"):
         darkroom.convert(folders / "images.csv", folders / "other", encoding="utf-8")
 

@@ -41,7 +41,7 @@ from ..warm_python import WarmProcess, WarmPython
 pytestmark = pytest.mark.tensorflow
 
 NUM_IMAGES, NUM_FILES, BATCH_SIZE = 200, 8, 5
-# A limit for what would never end; no test depends on it.
+# A limit for waits that would never end. No test depends on it.
 _PATIENCE_SECONDS = 120
 
 
@@ -143,13 +143,13 @@ def _make_numbers(files: list[str]) -> tf.data.Dataset:
     paths = tf.data.Dataset.from_tensor_slices(files)
     numbers = paths.interleave(read, cycle_length=1).map(parse).batch(BATCH_SIZE)
     options = tf.data.Options()
-    # Else a worker reads ahead, at times through all of these small files.
+    # Otherwise a worker reads ahead, sometimes through all of these small files.
     options.experimental_optimization.inject_prefetch = False
     return numbers.with_options(options)
 
 
 def _make_slowly(numbers: tf.data.Dataset) -> tf.data.Dataset:
-    """Else one worker has read these small files before another has begun."""
+    """Otherwise one worker reads all of these small files before another starts."""
     return numbers.apply(testing.sleep(50_000))
 
 
@@ -177,7 +177,7 @@ def test_file_sharding_gives_each_record_once_and_needs_the_workers_addresses(fi
         assert Counter(_read_images(images)) == Counter(range(NUM_IMAGES))
 
 
-def test_a_pass_by_file_that_lacks_the_workers_addresses_ends_as_said_and_so_does_its_journal(
+def test_sharing_by_file_without_the_addresses_of_workers_fails_now_and_after_a_restart(
     files, tmp_path
 ):
     journal, port = str(tmp_path / "journal"), _free_port()
@@ -221,7 +221,7 @@ def test_training_batches_of_a_service_hold_each_image_as_often(cluster, files, 
     assert Counter(twice) == dict.fromkeys(range(NUM_IMAGES), 2 * times)
 
 
-def test_what_a_service_cannot_do_is_refused(files):
+def test_options_that_a_service_cannot_have_are_errors(files):
     for values in ({"shard": (0, 2)}, {"cache": "memory"}):
         with pytest.raises(UsageError, match="which goes with no shard and no cache"):
             _service_options("grpc://localhost:1", "dynamic", **values)
@@ -230,7 +230,7 @@ def test_what_a_service_cannot_do_is_refused(files):
     options = _service_options("grpc://localhost:1", "dynamic")
     with pytest.raises(UsageError, match=r"skip_batches is 3, but a tf\.data service has no"):
         make_train_dataset(files, options, epoch=0, skip_batches=3)
-    with pytest.raises(UsageError, match="'localhost:1' is no address"):
+    with pytest.raises(UsageError, match="'localhost:1' is not an address"):
         make_train_dataset(files, replace(options, service="localhost:1"))
 
 
@@ -308,7 +308,7 @@ def test_a_worker_that_is_killed_takes_its_own_files_with_it_and_no_more(cluster
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sharding", ["off", "dynamic"])
-def test_steps_of_a_dataset_without_end_go_on_without_a_worker(cluster, files, sharding):
+def test_an_endless_dataset_continues_without_a_lost_worker(cluster, files, sharding):
     """It is not back before they end, and what it took is read again in the next pass."""
     endless = distribute(_make_numbers(files).repeat(), cluster.address, sharding=sharding)
     steps = 4 * NUM_IMAGES // BATCH_SIZE
@@ -323,9 +323,9 @@ def test_steps_of_a_dataset_without_end_go_on_without_a_worker(cluster, files, s
     assert Counter(reader.numbers).most_common(1)[0][1] <= 5
 
 
-# Seldom, on a busy machine, TensorFlow's client does not find back within half a minute.
+# On a busy machine, TensorFlow's client sometimes needs more than half a minute.
 @pytest.mark.long
-def test_an_epoch_goes_on_when_the_dispatcher_is_killed_and_started_again(cluster, files):
+def test_an_epoch_continues_when_the_dispatcher_is_killed_and_started_again(cluster, files):
     numbers = distribute(_make_numbers(files), cluster.address, sharding="dynamic")
     reader = Reader(numbers, pause=4)
     _kill(cluster.dispatcher)
@@ -346,7 +346,7 @@ def _read_until(batches: Iterator[tuple[tf.Tensor, tf.Tensor]], process: int) ->
 
 @pytest.mark.long
 def test_a_worker_that_joins_later_is_used(cluster, files):
-    """The last one with this dispatcher: of a worker that it knew it would wait for ever."""
+    """The last test with this dispatcher, which would wait forever for a worker that it knew."""
     endless = _make_numbers(files).repeat()
     batches = iter(distribute(endless, cluster.address, sharding="off"))
     for index in (0, 1):
@@ -365,7 +365,7 @@ def test_a_worker_that_joins_later_is_used(cluster, files):
     ["localhost:5050", "http://localhost:5050", "grpc://localhost", "grpc://:5050", "grpc://a:b"],
 )
 def test_an_address_has_one_form(address):
-    with pytest.raises(UsageError, match=r"is no address of a tf\.data service"):
+    with pytest.raises(UsageError, match=r"is not an address of a tf\.data service"):
         distribute(tf.data.Dataset.range(1), address, sharding="off")
     assert parse_address("grpc://machine.local:5050") == ("machine.local", 5050)
 
@@ -421,23 +421,23 @@ def test_a_port_that_is_taken_and_the_form_of_errors(capsys):
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["message"].startswith(f"Port {port} cannot be used: ")
     assert main(["dataservice", "worker", "--dispatcher", "here", "--port", str(port)]) == 2
-    assert "'here' is no address of a tf.data service." in capsys.readouterr().err
+    assert "'here' is not an address of a tf.data service." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("role", "port", "least"),
     [("dispatcher", 80_000, 0), ("dispatcher", -1, 0), ("worker", 65_536, 1), ("worker", 0, 1)],
 )
-def test_what_is_no_port_is_wrong_usage(role, port, least, capsys):
+def test_a_wrong_port_is_wrong_usage(role, port, least, capsys):
     dispatcher = ["--dispatcher", "grpc://localhost:5050"] if role == "worker" else []
     assert main(["dataservice", role, *dispatcher, f"--port={port}"]) == UsageError.exit_code
     assert capsys.readouterr().err.splitlines() == [
         f"darkroom: port is {port}, expected {least} to 65535.",
-        "Give another one (--port).",
+        "Choose another port (--port).",
     ]
 
 
-def test_a_service_that_is_ended_has_said_its_address_and_nothing_else():
+def test_a_stopped_service_has_printed_only_its_address():
     port = _free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "darkroom.cli", "dataservice", "dispatcher", f"--port={port}"],

@@ -20,7 +20,7 @@ BATCH, STEP = 3, 0.25
 
 
 class FakeClock:
-    """A clock that stands still while nothing is done: it goes on by what is said to take time."""
+    """A clock that moves only when something is said to take time."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -33,7 +33,7 @@ class FakeClock:
         self.now += seconds
 
     def make_batches(self, count: int, seconds: float) -> tf.data.Dataset:
-        """Batches that take so long to make; nothing makes them ahead."""
+        """Batches that take these seconds to make. Nothing makes them ahead."""
 
         def wait(number: np.ndarray) -> np.ndarray:
             self.wait(seconds)
@@ -133,7 +133,7 @@ def _photographs(helpers, tmp_path, count=48):
     return RecordSource(helpers.write_split(tmp_path, "train", records))
 
 
-def test_a_stage_costs_what_its_pipeline_takes_longer_than_the_one_before(helpers, tmp_path):
+def test_a_stage_costs_the_difference_to_the_pipeline_before(helpers, tmp_path):
     source = _photographs(helpers, tmp_path)
     options = InputOptions((32, 32), batch_size=8, augment="none", repeat=None, shard=(1, 2))
     # The one that ends with resizing was faster than the one before: that stage costs nothing.

@@ -51,7 +51,7 @@ def _run_once(*seconds):
 
 
 def _measure_none(source):
-    """Returns what is told where no form can be measured."""
+    """Returns the note that says why no form was measured."""
     told = io.StringIO()
     with progress.use(PlainProgress(told)):
         assert measure_forms(source, OPTIONS) == ()
@@ -67,7 +67,7 @@ def test_images_that_are_too_large_could_be_stored_smaller_and_as_pixels(folder,
 
 
 @pytest.mark.long
-def test_images_that_are_much_too_large_gain_by_both_forms(folder, tmp_path):
+def test_much_too_large_images_gain_from_both_forms(folder, tmp_path):
     smaller, pixels = measure_forms(_read(folder, tmp_path), OPTIONS)
     assert 0 < smaller.left_share < 0.7
     assert 0 < pixels.left_share < 0.7
@@ -104,7 +104,7 @@ def test_a_full_disk_costs_the_advice_and_nothing_else(folder, tmp_path, monkeyp
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("darkroom.profiling.stored_forms.convert", fail)
-    assert "was not measured: No space left on device." in _measure_none(source)
+    assert "were not measured: No space left on device." in _measure_none(source)
 
 
 def test_a_damaged_image_is_left_to_the_training(helpers, folder, tmp_path):

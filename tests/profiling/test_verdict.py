@@ -7,7 +7,7 @@ import pytest
 from darkroom.profiling.verdict import (
     StageCosts,
     StoredForm,
-    format_verdict,
+    format_input_verdict,
     judge_input,
     write_verdict,
 )
@@ -24,7 +24,7 @@ def _forms(smaller, pixels=1.0):
 
 
 @pytest.mark.parametrize(("share", "text"), [(0.004, "0.4%"), (0.03, "3.0%")])
-def test_a_training_that_hardly_waits_is_told_so(share, text):
+def test_a_training_that_hardly_waits_is_not_input_bound(share, text):
     verdict = judge_input(share, 1234.5, _costs(decode=500, resize=100), _forms(0.5))
     assert verdict.sentence == (
         f"Not input-bound: {text} of the time waiting for input, 1,234 images/s."
@@ -40,9 +40,7 @@ def test_a_single_batch_tells_nothing():
 
 def test_without_stages_it_says_how_to_get_them():
     sentence = judge_input(0.41, 900).sentence
-    assert sentence == (
-        "Input-bound 41% at 900 images/s; which stage it is, --profile-input tells."
-    )
+    assert sentence == ("Input-bound 41% at 900 images/s; use --profile-input to see which stage.")
 
 
 @pytest.mark.parametrize(
@@ -125,6 +123,6 @@ def test_the_verdict_is_written_for_machines_and_for_people(tmp_path):
         "speedup": 1.43,
     }
     text = (tmp_path / "input.md").read_text()
-    assert text == format_verdict(verdict)
+    assert text == format_input_verdict(verdict)
     assert verdict.sentence in text
     assert "| decode | 990 |" in text

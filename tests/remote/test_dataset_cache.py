@@ -170,7 +170,7 @@ def test_the_cache_folder_comes_from_argument_variable_or_desktop_rules(monkeypa
     monkeypatch.delenv("DARKROOM_CACHE")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
-    with pytest.raises(StorageError, match=r"no home. Name one with cache_dir or DARKROOM_CACHE"):
+    with pytest.raises(StorageError, match=r"no home folder\. Choose one with cache_dir"):
         find_cache()
 
 

@@ -37,10 +37,10 @@ def test_the_first_epoch_with_the_lowest_finite_loss_is_the_best(losses, best):
     assert find_best_epoch(_make_history(*losses)) == best
 
 
-def test_what_was_exported_is_read_as_it_was_written(tmp_path):
+def test_an_exported_table_is_read_as_it_was_written(tmp_path):
     history = _make_history(0.5, 0.3, 0.4)
     write_history(str(tmp_path), history)
-    # As a training by an earlier version leaves it.
+    # A training by an earlier version leaves this.
     assert read_best_epoch(str(tmp_path)) is None
     (tmp_path / "best").mkdir()
     write_best_epoch(str(tmp_path), history)

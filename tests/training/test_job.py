@@ -57,7 +57,7 @@ def test_train_makes_a_model_and_says_when_it_is_complete(datasets, tmp_path, ca
     assert again["metrics"] == result["metrics"]
     assert _read_weights(folder / "model") == exported
 
-    # More epochs: it goes on, and the model is the new one.
+    # More epochs: it resumes, and the model is new.
     before = (folder / "model" / "saved_model.pb").stat().st_mtime_ns
     assert main([*command, "--epochs", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["epochs"] == 2
@@ -70,7 +70,7 @@ def test_train_makes_a_model_and_says_when_it_is_complete(datasets, tmp_path, ca
     answer = served.signatures["serving_default"](image_bytes=tf.stack([image]))
     assert answer["scores"].shape == (1, 2)
 
-    # Another training has no business in this folder.
+    # Another training must not use this folder.
     other = ["train", "--data", str(datasets[0]), "--checkpoint-dir", str(folder), *SIZE]
     assert main(other) == 4
     assert "is of a training on other data" in capsys.readouterr().err
@@ -96,7 +96,7 @@ def worsening(helpers, write_dataset, training_process, monkeypatch):
 
 
 def _score(folder):
-    """Returns what the exported model makes of an image."""
+    """Returns the exported model's scores for an image."""
     served = tf.saved_model.load(str(folder / "model"))
     pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
     image = tf.stack([tf.io.encode_png(pixels)])
@@ -156,7 +156,7 @@ def test_a_result_names_where_the_cost_of_the_input_is():
     ]
 
 
-def test_what_cannot_be_trained_on_is_named(datasets, tmp_path, capsys):
+def test_data_that_cannot_be_trained_on_is_an_error(datasets, tmp_path, capsys):
     first, second = map(str, datasets)
     folder = ["--checkpoint-dir", str(tmp_path / "run")]
     assert main(["train", "--data", second, *folder]) == 1
@@ -214,7 +214,7 @@ def test_other_forms_are_measured_for_a_training_that_waits(images, tmp_path, mo
     assert ("decoding; store pixels" in found["verdict"]) == (share == 0.5)
 
 
-def test_images_are_trained_on_where_they_lie(images, tmp_path, capsys):
+def test_images_are_trained_on_without_a_conversion(images, tmp_path, capsys):
     folder = tmp_path / "run"
     command = ["train", "--data", str(images), "--checkpoint-dir", str(folder), *SIZE]
     command += ["--epochs", "2", "--json"]
@@ -271,7 +271,7 @@ def test_each_dataset_is_read_once(datasets, tmp_path, count_commits):
     with count_commits() as read:
         assert main(command) == 0
     assert sorted(read) == [f"{root}/dataset.json" for root in datasets]
-    # What is complete is found without opening a record.
+    # A complete training is recognized without opening a record.
     with count_commits() as read:
         assert main(command) == 0
     assert sorted(read) == [f"{root}/dataset.json" for root in datasets]

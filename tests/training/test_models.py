@@ -80,7 +80,7 @@ def test_weights_of_small_cnn(tmp_path):
     np.testing.assert_array_equal(first(IMAGES[:, :16, :16]), second(IMAGES[:, :16, :16]))
     with pytest.raises(UsageError, match=r"small\.weights\.h5 do not fit small_cnn"):
         build_model("small_cnn", 4, (16, 16), path)
-    with pytest.raises(UsageError, match="weights is 'imagenet', which is no file"):
+    with pytest.raises(UsageError, match="weights is 'imagenet', which is not a file"):
         build_model("keras.applications:MobileNetV2", 3, (32, 32), "imagenet")
 
 
@@ -112,7 +112,7 @@ def test_own_function_gets_classes_and_size(own_models):
         ("own_models:logits", "own_models:logits does not give probabilities"),
     ],
 )
-def test_what_names_no_model_is_refused(own_models, spec, message):
+def test_the_name_of_an_unknown_model_is_an_error(own_models, spec, message):
     own_models.make = _dense
     own_models.text = lambda *_: "model"
     own_models.wide = lambda num_classes, size: _dense(num_classes + 1, size)

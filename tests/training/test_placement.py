@@ -108,7 +108,7 @@ def test_two_devices_and_two_processes_give_what_one_gives(dataset, tmp_path, wa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", ["fit", "custom"])
-def test_mixed_precision_is_that_of_the_training_alone(dataset, tmp_path, loop):
+def test_mixed_precision_ends_with_the_training(dataset, tmp_path, loop):
     import keras
 
     from darkroom.dataset.commit import read_dataset
@@ -172,7 +172,7 @@ def test_a_cluster_is_read_from_the_environment(monkeypatch, config, expected):
         '{"cluster": {"worker": ["a"]}, "task": {"type": "worker", "index": 1}}',
     ],
 )
-def test_a_wrong_cluster_is_named(monkeypatch, text):
+def test_a_wrong_cluster_is_an_error(monkeypatch, text):
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(UsageError, match="TF_CONFIG cannot be used"):
         read_cluster()

@@ -1,4 +1,4 @@
-"""A training that was ended anywhere goes on with the next batch, as if it had not been."""
+"""A training that was stopped anywhere resumes with the next batch, as if it had not stopped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPTIONS = {
     "learning_rate": 0.1,
     "checkpoint_steps": 2,
 }
-# Both share what resumes; that they train alike is a test of its own.
+# Both loops share the code that resumes. Another test shows that they train alike.
 LOOPS = ["fit", pytest.param("custom", marks=pytest.mark.long)]
 SCRIPT = Path(__file__).with_name("training_process.py")
 
@@ -93,7 +93,7 @@ def _assert_same(one, two):
 
 @pytest.fixture(scope="module")
 def straight_runs():
-    """What runs without an end gave, by model; the data are the same in all tests."""
+    """The results of runs that were not stopped, by model. All tests have the same data."""
     return {}
 
 
@@ -109,7 +109,7 @@ def train_straight(straight_runs, dataset, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_run_that_ends_anywhere_goes_on_with_the_next_batch(
+def test_a_run_that_stops_anywhere_resumes_with_the_next_batch(
     dataset, tmp_path, monkeypatch, train_straight, loop
 ):
     notes: list[str] = []
@@ -121,7 +121,7 @@ def test_a_run_that_ends_anywhere_goes_on_with_the_next_batch(
     trained = _train(dataset, run_dir, loop=loop)
     # A checkpoint is written after every second batch.
     places = ["batch 2 of epoch 1", "batch 6 of epoch 1", "batch 4 of epoch 2"]
-    assert notes == [f"Goes on after {place}." for place in places]
+    assert notes == [f"Resumes after {place}." for place in places]
     _assert_same(trained, train_straight())
     # TensorBoard shows every epoch once.
     for part, name in (("train", "loss"), ("validation", "val_loss")):
@@ -217,7 +217,7 @@ def test_the_best_weights_are_those_of_the_history_wherever_a_run_ends(
     done = 1 if part == "_save" else 2
     again = _make_run(training_process, tmp_path)
     assert (len(again.history), again.best_epoch) == (done, done)
-    # What is trained next is worse: another learning rate, for one.
+    # The next epochs are worse, with another learning rate.
     _end_epoch(again, 7, 0.6)
     _assert_best(again, done)
     _assert_best(_make_run(training_process, tmp_path), done)
@@ -254,12 +254,12 @@ def test_a_worker_takes_the_best_weights_of_the_chief(training_process, tmp_path
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
 
 
-def test_another_order_is_refused_within_an_epoch_only(training_process, tmp_path):
+def test_another_order_is_an_error_only_within_an_epoch(training_process, tmp_path):
     values = {"checkpoint_steps": 2, "data": "a"}
     run = _make_run(training_process, tmp_path, order={"batch_size": 4, "seed": 0}, **values)
     run.step_hook(2)
     other = {"batch_size": 8, "seed": 0}
-    with pytest.raises(UsageError, match=r"after 2 batches, .*: batch_size was 4, now 8\. Go on"):
+    with pytest.raises(UsageError, match=r"after 2 batches, .*: batch_size was 4, now 8\. Resume"):
         _make_run(training_process, tmp_path, order=other, **values)
     run.end_epoch({"loss": 1.0, "val_loss": 2.0})
     again = _make_run(training_process, tmp_path, order=other, **values)

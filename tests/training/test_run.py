@@ -26,7 +26,7 @@ from darkroom.training.placement import make_placement
 from darkroom.training.run import read_example_labels, run_fn, train
 
 SIZE = (8, 8)
-# Keras says so of every dataset whose length it was not told.
+# Keras warns about every dataset of unknown length.
 pytestmark = [
     pytest.mark.tensorflow,
     pytest.mark.filterwarnings("ignore:Your input ran out of data"),
@@ -35,7 +35,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def own_models(monkeypatch):
-    """A model that is traced in a moment, by name."""
+    """A small model that is traced quickly, by name."""
 
     def make(num_classes, image_size):
         inputs = keras.Input((*image_size, 3), dtype="uint8")
@@ -167,7 +167,7 @@ def test_a_cache_serves_both_splits_and_every_epoch(dataset, tmp_path, monkeypat
     monkeypatch.setattr(RecordSource, "_interleave", interleave)
     where = cache if cache == "memory" else str(tmp_path / "new" / "cache")
     cached = _train(dataset, tmp_path / "run", epochs=3, batch_size=22, cache=where)
-    # One batch an epoch, so that the order of the records plays no part.
+    # One batch an epoch, so the order of the records does not matter.
     for one, two in zip(plain.history, cached.history, strict=True):
         assert one == pytest.approx(two, rel=1e-4)
     assert len(read) == 2
@@ -175,8 +175,8 @@ def test_a_cache_serves_both_splits_and_every_epoch(dataset, tmp_path, monkeypat
         assert list((tmp_path / "new" / "cache").iterdir()) == []
 
 
-def test_training_goes_on_after_the_last_epoch(dataset, tmp_path, monkeypatch):
-    # One batch an epoch, so that the order of the records plays no part.
+def test_training_resumes_after_the_last_epoch(dataset, tmp_path, monkeypatch):
+    # One batch an epoch, so the order of the records does not matter.
     straight = _train(dataset, tmp_path / "straight", epochs=4, batch_size=22)
     notes: list[str] = []
     monkeypatch.setattr(progress, "note", notes.append)
@@ -185,13 +185,13 @@ def test_training_goes_on_after_the_last_epoch(dataset, tmp_path, monkeypatch):
     second = _train(dataset, tmp_path / "run", epochs=4, batch_size=22)
     assert _epochs(second.history) == [1, 2, 3, 4]
     assert second.history[:2] == first.history
-    # The optimizer's state was restored too: the losses go on as without a stop.
+    # The optimizer's state was restored too: the losses are the same as without a stop.
     losses = [[entry["val_loss"] for entry in run.history] for run in (straight, second)]
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
 
     done = _train(dataset, tmp_path / "run", epochs=4, batch_size=22)
     assert notes == [
-        "Goes on after epoch 2.",
+        "Resumes after epoch 2.",
         "Epoch 4 was the last one: nothing is left to train.",
     ]
     assert done.history == second.history
@@ -344,7 +344,7 @@ def test_mixup_trains_on_mixed_labels_and_is_judged_by_whole_ones(dataset, tmp_p
 
 
 @pytest.mark.parametrize("part", ["loss", "metrics"])
-def test_mixup_refuses_a_model_that_was_compiled_for_numbers(
+def test_mixup_rejects_a_model_that_was_compiled_for_numbers(
     dataset, tmp_path, own_models, monkeypatch, part
 ):
     options = {"loss": "categorical_crossentropy", "metrics": ["accuracy"]}
@@ -370,7 +370,7 @@ def test_fewer_records_than_a_batch(dataset, tmp_path):
     assert _epochs(trained.history) == [1]
 
 
-def test_checkpoint_of_another_training_is_refused(dataset, tmp_path):
+def test_the_checkpoint_of_another_training_is_an_error(dataset, tmp_path):
     _train(dataset, tmp_path / "run", epochs=1)
     for name, value in (("model", "small_cnn"), ("image_size", (16, 16))):
         with pytest.raises(OutputError, match=f"is of another training: {name} was .*, now "):
@@ -383,29 +383,29 @@ def test_epochs_that_were_evaluated_on_other_data_are_not_compared(dataset, tmp_
         _train(dataset, tmp_path / "run", epochs=2, splits=("train", "train"))
 
 
-def test_a_checkpoint_that_does_not_fit_is_refused(own_models, dataset, tmp_path, monkeypatch):
+def test_a_checkpoint_that_does_not_fit_is_an_error(own_models, dataset, tmp_path, monkeypatch):
     _train(dataset, tmp_path / "run", epochs=1, model="own_models:make")
-    # The same name, and another model behind it.
+    # The same name, but another model.
     monkeypatch.setattr(own_models, "make", lambda classes, size: build_model("small_cnn", 2, size))
     with pytest.raises(UsageError, match="is of another model or number of labels"):
         _train(dataset, tmp_path / "run", epochs=2, model="own_models:make")
 
 
-def test_other_options_are_said_and_hold(dataset, tmp_path, monkeypatch):
+def test_changed_options_are_reported_and_used(dataset, tmp_path, monkeypatch):
     notes = []
     monkeypatch.setattr(progress, "note", notes.append)
     first = _train(dataset, tmp_path / "run", epochs=1)
     second = _train(dataset, tmp_path / "run", epochs=2, learning_rate=1e-12, batch_size=5)
     assert notes == [
-        "Goes on after epoch 1 with other options: batch_size was 4, now 5, "
+        "Resumes after epoch 1 with other options: batch_size was 4, now 5, "
         "learning_rate was 0.1, now 1e-12."
     ]
-    # So small a rate leaves the weights as they were.
+    # A rate this small does not change the weights.
     for before, after in zip(first.model.weights, second.model.weights, strict=True):
         np.testing.assert_allclose(after, before, atol=1e-9)
 
 
-def test_a_missing_split_is_named(helpers, write_dataset, tmp_path):
+def test_a_missing_split_is_an_error(helpers, write_dataset, tmp_path):
     root = write_dataset({"train": helpers.make_rows(8)})
     with pytest.raises(DataError, match=r"The eval split cannot be used: No file matches .*eval/"):
         run_fn(_fn_args(root, tmp_path, {"darkroom": _options().to_dict()}))
@@ -459,13 +459,13 @@ def test_options_survive_json():
 
 
 @pytest.mark.parametrize("config", [None, {}, "{}", {"epochs": 3}])
-def test_custom_config_without_our_key_is_refused(dataset, tmp_path, config):
+def test_custom_config_without_our_key_is_an_error(dataset, tmp_path, config):
     with pytest.raises(UsageError, match=r"custom_config is .* expected a dict with 'darkroom'"):
         run_fn(_fn_args(dataset, tmp_path, config))
 
 
 def test_own_run_fn_with_our_input_fn(helpers, tmp_path):
-    """What the documentation shows: any Examples, one's own model and loop."""
+    """As in the documentation: any Examples, with a model and a loop of your own."""
     for split, rows in (("train", helpers.make_rows(24)), ("eval", helpers.make_rows(8, seed=1))):
         records = [
             helpers.make_example({"image/encoded": image, "image/class/label": label})
@@ -525,7 +525,7 @@ def _damage(root, change):
     path.write_bytes(change(path.read_bytes()))
 
 
-def test_the_trainer_refuses_what_is_not_as_committed(dataset, tmp_path):
+def test_the_trainer_rejects_a_dataset_that_differs_from_its_commit(dataset, tmp_path):
     config = {"darkroom": _options().to_dict()}
     _damage(dataset, lambda data: data[:-1])
     with pytest.raises(DataError, match=r"data_tfrecord-00001-of-00002 is damaged"):

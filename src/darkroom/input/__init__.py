@@ -1,6 +1,6 @@
 """tf.data batches from datasets and from lists of images.
 
-Importing the package loads no TensorFlow: each name is loaded when it is first used.
+Importing the package does not load TensorFlow: each name is loaded when it is first used.
 """
 
 from __future__ import annotations

@@ -1,24 +1,20 @@
-"""A local copy of a remote dataset, for readers that know local files only, as TensorFlow does.
+"""A local copy of a remote dataset, because TensorFlow reads local files best.
 
-CACHE/<fingerprint>/dataset.json, Split-train/...: the same fingerprint is the same bytes, so copies
-need no clock and no name of where they came from.
+A copy is in CACHE/<fingerprint>: dataset.json, Split-train/... Equal fingerprints mean equal bytes,
+so a copy needs no time stamp and no record of its source.
 """
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
-from darkroom.dataset import commit as datasets
-from darkroom.dataset import layout
-from darkroom.dataset.commit import Dataset, Shard
-from darkroom.dataset.layout import split_folder
+from darkroom.dataset.commit import Dataset, Shard, write_dataset
+from darkroom.dataset.layout import DATASET_FILE, split_folder
 from darkroom.errors import DarkroomError, DataError, StorageError
 from darkroom.runtime import progress
 
@@ -27,26 +23,26 @@ _LOCK_FILE = ".lock"
 _PARTS_FOLDER = ".parts"
 _THREADS = 8
 _CHUNK_BYTES = 4 << 20
-# A transfer can damage what the store has whole; twice the same damage is the store's.
+# A transfer can damage a good file. If it is damaged twice, the file in the store is damaged.
 _ATTEMPTS = 2
 
 
 def stage_dataset(
     folder: str, dataset: Dataset, cache_dir: str | os.PathLike[str] | None = None
 ) -> str:
-    """Copies what is missing of a remote dataset into the cache; a local one stays where it is.
+    """Copies the missing files of a remote dataset into the cache. A local one is not copied.
 
-    Users at the same time are safe: the second waits for the first and finds what it copied. A
-    file is in the cache only after its size and SHA-256 were those of the commit.
+    Several processes can do this at the same time: the second waits for the first and uses its
+    copy. A file is added to the cache only when its size and SHA-256 match the commit.
 
     Args:
         folder: The dataset.
         dataset: Its commit.
-        cache_dir: The cache; else the folder that DARKROOM_CACHE names, else `darkroom` in
+        cache_dir: The cache. Default: the folder in DARKROOM_CACHE, else `darkroom` in
             XDG_CACHE_HOME, else `~/.cache/darkroom`.
 
     Returns:
-        The folder to read it from.
+        The folder to read the dataset from.
 
     Raises:
         DataError: A shard is missing or differs from the commit.
@@ -57,14 +53,16 @@ def stage_dataset(
     target = os.path.join(find_cache(cache_dir), dataset.fingerprint)
     try:
         os.makedirs(target, exist_ok=True)
-        with _hold(target):
+        with open(os.path.join(target, _LOCK_FILE), "wb") as lock:
+            # The system releases the lock however this process ends.
+            fcntl.flock(lock, fcntl.LOCK_EX)
             _fill(folder, target, dataset)
     except OSError as error:
         if isinstance(error, DarkroomError):
             raise
         raise StorageError(
             f"The cache {target} cannot be written: {error}.",
-            f"Make room, or name another folder with cache_dir or {CACHE_VARIABLE}.",
+            f"Free some space, or choose another folder with cache_dir or {CACHE_VARIABLE}.",
         ) from error
     return target
 
@@ -73,46 +71,38 @@ def find_cache(cache_dir: str | os.PathLike[str] | None = None) -> str:
     """Returns the folder of the cache.
 
     Raises:
-        StorageError: There is no home folder, and no other was named.
+        StorageError: There is no home folder, and no other folder was given.
     """
     if cache_dir is not None or os.environ.get(CACHE_VARIABLE):
         return storage.absolute(cache_dir or os.environ[CACHE_VARIABLE])
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if not os.path.isabs(base):
         raise StorageError(
-            "There is no folder for copies of remote datasets: this user has no home.",
-            f"Name one with cache_dir or {CACHE_VARIABLE}.",
+            "There is no folder for copies of remote datasets: this user has no home folder.",
+            f"Choose one with cache_dir or {CACHE_VARIABLE}.",
         )
     return os.path.join(base, "darkroom")
 
 
-@contextlib.contextmanager
-def _hold(target: str) -> Iterator[None]:
-    """Waits until no other process copies this dataset; ends with the process however that ends."""
-    with open(os.path.join(target, _LOCK_FILE), "wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _fill(source: str, target: str, dataset: Dataset) -> None:
-    # What a killed process left: whoever holds the lock is alone.
+    # A killed process may have left parts. No other process writes here: this one has the lock.
     parts = os.path.join(target, _PARTS_FOLDER)
     shutil.rmtree(parts, ignore_errors=True)
     for name in dataset.splits:
         os.makedirs(os.path.join(target, split_folder(name)), exist_ok=True)
     shards = [shard for split in dataset.splits.values() for shard in split.shards]
-    missing = [shard for shard in shards if not _is_there(target, shard)]
+    missing = [shard for shard in shards if not _is_copied(target, shard)]
     if missing:
         os.mkdir(parts)
         with progress.step("Copying the dataset"), ThreadPoolExecutor(_THREADS) as pool:
-            # As a list, so that the first error is raised here.
+            # The list raises the first error here.
             list(pool.map(lambda shard: _copy_shard(source, target, shard), missing))
         os.rmdir(parts)
-    if not os.path.exists(os.path.join(target, layout.DATASET_FILE)):
-        datasets.write_dataset(target, dataset)
+    if not os.path.exists(os.path.join(target, DATASET_FILE)):
+        write_dataset(target, dataset)
 
 
-def _is_there(target: str, shard: Shard) -> bool:
+def _is_copied(target: str, shard: Shard) -> bool:
     try:
         return os.path.getsize(os.path.join(target, shard.file)) == shard.bytes
     except FileNotFoundError:
@@ -140,7 +130,7 @@ def _copy_shard(source: str, target: str, shard: Shard) -> None:
 
 
 def _download(path: str, part: str) -> tuple[int, str]:
-    """Copies a remote file into a local one; returns its length and SHA-256."""
+    """Copies a remote file to a local one. Returns its length in bytes and its SHA-256."""
     digest = hashlib.sha256()
     size_bytes = 0
     with storage.open_read(path) as reader, open(part, "wb", buffering=0) as file:

@@ -20,7 +20,7 @@ NO_COMMITS: Commits = MappingProxyType({})
 def check_commits(
     files: Sequence[str], verify: bool = False, checked: Commits = NO_COMMITS
 ) -> Commits:
-    """Checks the datasets that files belong to, where darkroom made them.
+    """Checks the datasets that files belong to, if darkroom made them.
 
     Args:
         files: Paths of TFRecord files.
@@ -40,7 +40,7 @@ def check_commits(
             if verify:
                 raise DataError(
                     f"{folder} cannot be verified: it has no {DATASET_FILE}.",
-                    "Only what darkroom made has one; read the rest without verify.",
+                    "Only a dataset that darkroom made has one. Read others without verify.",
                 )
             continue
         if folder not in checked:
@@ -60,7 +60,7 @@ def read_commits(files: Sequence[str]) -> Commits:
 
 
 def find_shards(files: Sequence[str], commits: Commits) -> dict[str, tuple[Shard, Sequence[str]]]:
-    """Returns by file what commits say, where they do: the shard, and its records' features."""
+    """Returns the shard and the features of its records, for each file that a commit names."""
     known: dict[tuple[str, str], tuple[Shard, Sequence[str]]] = {}
     for folder, dataset in commits.items():
         if dataset is not None:
@@ -85,7 +85,7 @@ def stores_pixels(files: Sequence[str], commits: Commits) -> bool:
         other = next(folder for folder in found if folder not in raw)
         raise DataError(
             f"{raw[0]} stores raw pixels, {other} does not.",
-            "Read them one after the other, or convert them with the same --encoding.",
+            "Read them separately, or convert them with the same --encoding.",
         )
     return bool(raw)
 

@@ -1,8 +1,8 @@
-"""Images that a list or a folder names as a source of input, without a conversion.
+"""Images that a list or a folder names, read from their own files without a conversion.
 
-Rows become the same splits, labels and keys as by `darkroom convert`, and images the same pixels:
-see `darkroom.input.graph.file_forms` for those that are rejected because they would not. What a
-conversion finds by decoding every image (damage, missing files) is found when its turn comes.
+Splits, labels, keys and pixels are those that `darkroom convert` would give. An image that would
+get other pixels is rejected; see `darkroom.input.graph.file_forms`. A conversion decodes every
+image and so finds the damaged and the missing ones first; here they are found when they are read.
 """
 
 from __future__ import annotations
@@ -17,31 +17,30 @@ from typing import NamedTuple, TypeGuard
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.dataset import rejects
 from darkroom.dataset.layout import DATASET_FILE, is_reserved
-from darkroom.dataset.rejects import count_rejects, format_hint
+from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.errors import DataError, UsageError
 from darkroom.input.graph.decode import decode_image
-from darkroom.input.graph.file_forms import check_form, describe_form
+from darkroom.input.graph.file_forms import check_decodable, describe_form
 from darkroom.input.source import EpochOrder, LabeledImage
-from darkroom.manifest import writer
 from darkroom.manifest.sources import LIST_ENDINGS, AnySource, find_sources
-from darkroom.manifest.table import Manifest, read_manifest_rows
-from darkroom.options import conversion
+from darkroom.manifest.table import read_manifest_rows
+from darkroom.manifest.writer import write_manifest
+from darkroom.options.conversion import DEFAULT_MAX_REJECTS
 from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.storage.locks import LOCK_FILE
 
-# What is shuffled is a number.
+# An element is the number of an image.
 _ELEMENT_BYTES = 8
 
 
-class ManifestSource:
+class FileSource:
     """Image files with labels; see `darkroom.input.source.ImageSource`.
 
     Attributes:
-        element_bytes: Size of what stands for an image.
+        element_bytes: Size of an element, which is the number of an image.
         is_counted: The number of images is known.
     """
 
@@ -52,25 +51,33 @@ class ManifestSource:
         """Opens images.
 
         Args:
-            uris: Their paths, or URIs of a store that TensorFlow reads itself.
+            uris: Their paths, or URIs in a store that TensorFlow can read.
             labels: The numbers of their labels.
             version: Changes when one of the files does.
 
         Raises:
-            DataError: There is none.
-            UsageError: They lie in a store that TensorFlow does not read.
+            DataError: There are no images.
+            UsageError: They are in a store that TensorFlow cannot read.
         """
         if not uris:
             raise DataError("There is no image to read.", "Check that the split has rows.")
-        _check_schemes(uris)
+        known = tf.io.gfile.get_registered_schemes()
+        for uri in uris:
+            scheme = uri.partition("://")[0]
+            if storage.is_remote(uri) and scheme not in known:
+                raise UsageError(
+                    f"The image {uri} is in a store that this TensorFlow cannot read "
+                    f"({scheme}://).",
+                    "Convert the images with darkroom convert, or copy them to a local disk.",
+                )
         self._uris, self._labels, self._version = uris, labels, version
 
     @functools.cached_property
     def _tables(self) -> tuple[tf.Tensor, tf.Tensor]:
         """The paths, string [N], and the labels, int64 [N].
 
-        They are made when they are first needed: a training with other workers has to know them
-        before TensorFlow makes its first tensor. In a graph they would be copied into it.
+        They are made on first use, because a training must find its other workers before
+        TensorFlow makes a tensor. They are made outside of any graph, which would copy them.
         """
         with tf.init_scope():
             return tf.constant(self._uris), tf.constant(self._labels, tf.int64)
@@ -79,19 +86,19 @@ class ManifestSource:
         """Returns the number of images in a part."""
         return len(self._uris[part[0] :: part[1]])
 
-    def select(self, part: tuple[int, int]) -> ManifestSource:
+    def select(self, part: tuple[int, int]) -> FileSource:
         """Returns the source of a part: (index, count) is every `count`-th image from `index`."""
         index, count = part
         if count > len(self._uris):
             raise UsageError(f"shard is {part!r}, but there are only {len(self._uris)} images.")
         if count == 1:
             return self
-        return ManifestSource(self._uris[index::count], self._labels[index::count], self._version)
+        return FileSource(self._uris[index::count], self._labels[index::count], self._version)
 
     def make_elements(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
         """Returns the numbers of the images, int64 [] each.
 
-        All of a split are shuffled at once, unless `shuffle_records` is 0.
+        All of them are shuffled at once, unless `shuffle_records` is 0.
 
         Raises:
             UsageError: The options ask for a cache.
@@ -99,8 +106,8 @@ class ManifestSource:
         if options.cache != NO_CACHE:
             raise UsageError(
                 f"cache is {options.cache!r}, but images that are read from their own files are "
-                "not kept.",
-                "Leave it at none (local files stay in the memory of the system), or convert them.",
+                "not cached.",
+                "Set it to none (the system keeps local files in memory), or convert the images.",
             )
         numbers = tf.data.Dataset.range(len(self._uris))
         if order is None or not options.shuffle_records:
@@ -108,36 +115,36 @@ class ManifestSource:
         return order.shuffle(numbers, len(self._uris))
 
     def parse(self, element: tf.Tensor) -> LabeledImage:
-        """Reads an image, and checks that TensorFlow decodes it as a conversion would."""
+        """Reads an image and checks that TensorFlow decodes it as a conversion would."""
         uris, labels = self._tables
         uri = tf.gather(uris, element)
-        encoded = check_form(tf.io.read_file(uri), uri)
+        encoded = check_decodable(tf.io.read_file(uri), uri)
         return LabeledImage(encoded, tf.gather(labels, element), None)
 
     def find_damaged(self) -> list[int]:
-        """Decodes all images, and returns the numbers of those for which that does not work."""
-        whole = tf.data.Dataset.range(len(self._uris)).map(
-            tf.autograph.experimental.do_not_convert(self._decode),
+        """Decodes all images and returns the numbers of those that cannot be decoded."""
+
+        def decode(number: tf.Tensor) -> tf.Tensor:
+            encoded = self.parse(number).encoded
+            pixels = decode_image(encoded, (1, 1), scaled=False, resized=False)
+            with tf.control_dependencies((pixels,)):
+                return tf.identity(number)
+
+        decoded = tf.data.Dataset.range(len(self._uris)).map(
+            tf.autograph.experimental.do_not_convert(decode),
             num_parallel_calls=len(os.sched_getaffinity(0)),
             deterministic=True,
         )
         damaged: list[int] = []
         expected = 0
-        # What cannot be decoded is left out, and the number of the next one tells.
-        for number in (*whole.ignore_errors().as_numpy_iterator(), len(self._uris)):
+        # An image that cannot be decoded is left out, which leaves a gap in the numbers.
+        for number in (*decoded.ignore_errors().as_numpy_iterator(), len(self._uris)):
             damaged += range(expected, int(number))
             expected = int(number) + 1
         return damaged
 
-    def _decode(self, number: tf.Tensor) -> tf.Tensor:
-        """Returns the number, when the image could be decoded."""
-        encoded = self.parse(number).encoded
-        pixels = decode_image(encoded, (1, 1), scaled=False, resized=False)
-        with tf.control_dependencies((pixels,)):
-            return tf.identity(number)
-
     def describe_damage(self, number: int) -> str:
-        """Returns the place of an image that cannot be decoded, and why it cannot."""
+        """Returns the path of an image that cannot be decoded, and the reason."""
         uri = self._uris[number]
         try:
             form = describe_form(tf.io.read_file(uri)).numpy().decode()
@@ -150,18 +157,18 @@ class ManifestSource:
         return f"{uri} (it is {form or 'damaged'})"
 
     def identify(self) -> str:
-        """Returns a hash of the images' places, labels and versions, 32 hexadecimal digits."""
+        """Returns a hash of the images' paths, labels and versions, 32 hexadecimal digits."""
         digest = hashlib.blake2b(self._version.encode(), digest_size=16)
         digest.update("\0".join(self._uris).encode())
         digest.update(repr(list(self._labels)).encode())
         return digest.hexdigest()
 
 
-def check_images(sources: Sequence[ManifestSource]) -> None:
-    """Decodes all images of some sources, to name those that end a training.
+def check_images(sources: Sequence[FileSource]) -> None:
+    """Decodes all images of some sources, to name the ones that cannot be decoded.
 
     Raises:
-        DataError: Some cannot be decoded; the first ten of all sources are named.
+        DataError: Some cannot be decoded. The first ten are named.
     """
     damaged = [(source, number) for source in sources for number in source.find_damaged()]
     if not damaged:
@@ -172,36 +179,37 @@ def check_images(sources: Sequence[ManifestSource]) -> None:
     total = sum(source.count_images() for source in sources)
     raise DataError(
         f"{len(damaged):,} of {total:,} images cannot be decoded: {'; '.join(named)}.",
-        "Mend them or take them off the list; darkroom convert reads more formats, and leaves "
-        "out what is damaged.",
+        "Fix them or remove them from the list. darkroom convert reads more formats, and leaves "
+        "out damaged images.",
     )
 
 
 def is_converted(source: AnySource) -> TypeGuard[str | os.PathLike[str]]:
-    """Tells whether a source is, or was meant to become, a folder that `darkroom.convert` wrote.
+    """Tells whether a source is a folder that `darkroom.convert` wrote, finished or not.
 
-    A folder of images is one that has no `dataset.json` and something that conversion never makes.
+    A folder without `dataset.json` is a folder of images if it has a file that a conversion never
+    writes.
 
     Raises:
-        OSError: There is nothing at the path, or it cannot be seen.
+        OSError: There is nothing at the path, or it cannot be read.
     """
     if not isinstance(source, str | os.PathLike):
         return False
     path = storage.absolute(source)
     if storage.is_pattern(path) or os.path.splitext(path)[1].lower() in LIST_ENDINGS:
         return False
-    # The commit first: of a remote dataset nothing else need be asked for.
+    # The commit first: for a remote dataset this is the only request.
     if storage.exists(storage.join(path, DATASET_FILE)):
         return True
     names = storage.list_folder(path)
     if not names:
-        # A file or an empty folder; where there is nothing at all, this says so.
+        # A file or an empty folder. If there is nothing at all, this raises an error.
         find_sources(path)
     return bool(names) and all(is_reserved(name) or name == LOCK_FILE for name in names)
 
 
-class ManifestSplits(NamedTuple):
-    """What a list of images holds.
+class ImageSplits(NamedTuple):
+    """The images that a list or a folder names.
 
     Attributes:
         labels: The label map.
@@ -209,30 +217,33 @@ class ManifestSplits(NamedTuple):
     """
 
     labels: tuple[str, ...]
-    splits: dict[str, ManifestSource]
+    splits: dict[str, FileSource]
 
 
 def open_images(
     source: AnySource,
     options: ManifestOptions | None = None,
-    max_rejects: float = conversion.DEFAULT_MAX_REJECTS,
-) -> ManifestSplits:
-    """Opens images where they lie, as training data without a conversion.
+    max_rejects: float = DEFAULT_MAX_REJECTS,
+) -> ImageSplits:
+    """Opens images for training and evaluation, without a conversion.
 
     Args:
         source: Path of a CSV, JSONL or Parquet file, a pattern of such files, a folder
             `<label>/<file>` or `<split>/<label>/<file>`, or a DataFrame.
         options: How rows become entries; see `ManifestOptions.parse`.
-        max_rejects: Share of refused rows over which nothing is opened.
+        max_rejects: The largest share of rejected rows that is allowed, 0 to 1.
+
+    Returns:
+        The label map and the splits, for `input_fn`.
 
     Raises:
         DataError: The source cannot be used, has no images or no labels, or too many of its rows
-            are refused.
-        UsageError: The source is of no known kind, an option does not fit it, or images lie in a
-            store that TensorFlow does not read.
+            are rejected.
+        UsageError: The source is of an unknown kind, an option does not fit it, or images are in a
+            store that TensorFlow cannot read.
     """
     with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
-        manifest = writer.write_manifest(source, folder, folder, options)
+        manifest = write_manifest(source, folder, folder, options)
         if not manifest.has_images or not manifest.has_labels:
             missing = "labels" if manifest.has_images else "images"
             raise DataError(
@@ -241,29 +252,13 @@ def open_images(
         if manifest.rejected > max_rejects * manifest.rows:
             hint = format_hint(count_rejects(folder))
             raise DataError(
-                f"{manifest.rejected} of {manifest.rows} rows were refused, more than the "
-                f"{max_rejects:.2%} allowed. {rejects.list_rejects(folder)}",
-                f"Mend them, or give open_images more max_rejects. {hint}".rstrip(),
+                f"{manifest.rejected} of {manifest.rows} rows were rejected, more than the "
+                f"{max_rejects:.2%} allowed. {list_rejects(folder)}",
+                f"Fix these rows or remove them. {hint}".rstrip(),
             )
-        splits = {name: _read_split(folder, manifest, name) for name in manifest.splits}
-    return ManifestSplits(tuple(manifest.labels), splits)
-
-
-def _read_split(folder: str, manifest: Manifest, name: str) -> ManifestSource:
-    first, count = manifest.first_row(name), manifest.splits[name].rows
-    rows = read_manifest_rows(folder, first, count)
-    pairs = [(row.uri, row.label_id or 0) for row in rows]
-    uris, labels = zip(*pairs, strict=True)
-    return ManifestSource(uris, labels, manifest.fingerprint)
-
-
-def _check_schemes(uris: Sequence[str]) -> None:
-    known = tf.io.gfile.get_registered_schemes()
-    for uri in uris:
-        scheme = uri.partition("://")[0]
-        if storage.is_remote(uri) and scheme not in known:
-            raise UsageError(
-                f"The image {uri} lies in a store that this TensorFlow does not read "
-                f"({scheme}://).",
-                "Convert the images with darkroom convert, or copy them to a local disk.",
-            )
+        splits = {}
+        for name, split in manifest.splits.items():
+            rows = read_manifest_rows(folder, manifest.first_row(name), split.rows)
+            uris, labels = zip(*((row.uri, row.label_id or 0) for row in rows), strict=True)
+            splits[name] = FileSource(uris, labels, manifest.fingerprint)
+    return ImageSplits(tuple(manifest.labels), splits)

@@ -1,4 +1,4 @@
-"""`darkroom.load`: datasets or lists of images to batches; TensorFlow is imported by the call."""
+"""`darkroom.load`: batches from datasets or lists of images. Only the call imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -41,40 +41,39 @@ def load(
     manifest: ManifestOptions | None = None,
     **options: Any,
 ) -> dict[str, tf.data.Dataset]:
-    """Opens a converted dataset, or the images that a list or a folder names, where they lie.
+    """Opens a converted dataset, or the images that a list or a folder names.
 
-    Every shard of a dataset must be there with the size that was committed.
+    Every shard of a dataset must exist and have the size that was committed.
 
     Args:
-        source: A folder that `darkroom.convert` wrote, or what it takes: the path of a CSV, JSONL
-            or Parquet file, a pattern of such, a folder of images, a DataFrame; see
-            `darkroom.input.files`.
+        source: A folder that `darkroom.convert` wrote, or a source that it takes: the path of a
+            CSV, JSONL or Parquet file, a pattern of such files, a folder of images, a DataFrame;
+            see `darkroom.input.files`.
         image_size: (height, width) in pixels.
         batch_size: Images in a batch.
         training: Shuffle the train split, and augment it as `augment` says.
         augment: What training does to images, as "flip" or "crop,flip,color=0.4"; see
             `darkroom.options.augmentation.parse_augmentation`.
-        resize: How whole images become `image_size`: "stretch" or "center_crop".
+        resize: How a whole image becomes `image_size`: "stretch" or "center_crop".
         shuffle_records: Records held in memory to shuffle the train split.
         deterministic: The same training batches in every run.
         seed: Seed of everything random.
-        verify: Read every shard first and check its SHA-256, which finds damage of any kind.
-        stage: Copy a remote dataset to a local cache and read that; else TensorFlow must be able to
-            read the store.
+        verify: Read every shard first and check its SHA-256, which finds any damage.
+        stage: Copy a remote dataset to a local cache first; False: TensorFlow reads the store.
         cache_dir: The cache; see `darkroom.input.cache`.
-        manifest: How the rows of such a source are read; see `ManifestOptions.parse`.
-        options: Further ones of `InputOptions`, by name. Splits that are not trained on may have
-            few files, and are shared by record whatever `shard_by` says.
+        manifest: How the rows of a list or folder are read; see `ManifestOptions.parse`.
+        options: Other options of `InputOptions`, by name. `shard_by` applies to the split that is
+            trained on; other splits may have few files, and are shared by record.
 
     Returns:
-        A dataset for each split that has records (train, eval, test), whose number of batches is
-        known, but for training by a tf.data service. Its batches are
+        A dataset for each split that has records (train, eval, test). Batches are
         (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; with mixup
-        float32 [B, C] instead, shares of the C labels, in all splits.
+        float32 [B, C] instead, shares of the C labels, in all splits. Their number is known, except
+        for training by a tf.data service.
 
     Raises:
         DataError: There is no valid `dataset.json`, a shard is missing or has another size or hash,
-            or the records hold no image or no label.
+            or the records have no image or no label.
         UsageError: An option is wrong.
         MissingExtraError: TensorFlow is not installed.
         OSError: There is nothing at the path, or it cannot be read.
@@ -120,10 +119,16 @@ def _open_source(
 
     if not is_converted(source):
         if verify:
-            raise UsageError("verify is for converted datasets: files have no committed SHA-256.")
+            raise UsageError(
+                "verify is for converted datasets: files have no committed SHA-256.",
+                "Leave out verify, or convert the images.",
+            )
         return open_images(source, manifest)
     if manifest is not None:
-        raise UsageError(f"{source} is converted: options of a manifest do not apply to it.")
+        raise UsageError(
+            f"{source} is converted: options of a manifest do not apply to it.",
+            "Leave out manifest.",
+        )
     folder = storage.absolute(source)
     dataset = read_dataset(folder)
     if stage:

@@ -1,10 +1,10 @@
-"""From a source of images to batches: shuffled, decoded side by side, resized, augmented.
+"""From a source of images to batches: shuffled, decoded in parallel, resized, augmented.
 
-Files of records are shuffled, read interleaved and shuffled again as serialised records, which are
-small; of a list of images, the places in it. One parallel map then reads what is left to be read,
-decodes and resizes. Pixels stay uint8. The order of an epoch and what is random in it are a pure
-function of the seed and the epoch's number, so that another process, or the same after a restart,
-makes the same batches.
+Files of records are shuffled, read in turns, and their records shuffled again while they are still
+encoded and small. Of a list of images, the numbers are shuffled. Then one parallel map decodes and
+resizes. Pixels stay uint8. The order of an epoch and everything random in it depend only on the
+seed and the number of the epoch, so another process, or the same one after a restart, makes the
+same batches.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
 from darkroom.options.checks import check_count
 from darkroom.options.input import InputOptions
 
-# Of the memory that reading may take, for records that wait to be shuffled.
+# Share of the memory budget for records that wait to be shuffled.
 _SHUFFLE_SHARE = 0.5
-# The same for views that wait: single ones, batches that are being changed, and finished ones.
+# Share of the budget for decoded images in each of three queues: single images, batches that are
+# augmented, finished batches.
 _VIEWS_SHARE = 0.125
-# Images that wait for each thread: enough that a large one does not keep the others waiting.
+# Images in the queue of each thread: with so many, a large image does not stop the other threads.
 _CALLS_PER_THREAD = 8
 
 
@@ -43,12 +44,12 @@ def make_train_dataset(
     """Returns shuffled, augmented batches, every image exactly once an epoch.
 
     Args:
-        source: Where images come from, or paths of TFRecord files. A source that is used again has
-            kept its cache.
+        source: Where images come from, or paths of TFRecord files. A source keeps its cache when it
+            is used again.
         options: How they become batches.
-        epoch: Number of the one epoch to make, from 0, whatever `options.repeat` says; None:
-            `options.repeat` epochs, others whenever the dataset is iterated again.
-        skip_batches: Leaves out the first batches of that epoch, without decoding them.
+        epoch: Number of the epoch to make, from 0; `options.repeat` is then not used. None:
+            `options.repeat` epochs, and the next ones whenever the dataset is iterated again.
+        skip_batches: Batches to leave out at the start of the epoch. They are not decoded.
 
     Returns:
         Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; with mixup
@@ -62,7 +63,7 @@ def make_train_dataset(
     if options.service and skip_batches:
         raise UsageError(
             f"skip_batches is {skip_batches}, but a tf.data service has no fixed order.",
-            "Leave out the service to go on within an epoch.",
+            "Leave out the service to resume within an epoch.",
         )
     if epoch is not None:
         check_count("epoch", epoch, 0)
@@ -84,13 +85,19 @@ def make_train_dataset(
         return tf.cast(images, options.dtype), labels
 
     elements = source.make_elements(options, order)
-    if waiting := _count_waiting(source, options):
-        elements = order.shuffle(elements, waiting)
+    if buffered := _count_shuffled(source, options):
+        elements = order.shuffle(elements, buffered)
     elements = _take_part(whole, order.number(elements), options)
     images = map_images(elements.skip(skip_batches * options.batch_size), decode, options)
     drops = options.drop_remainder or options.shard[1] > 1
     batches = images.batch(options.batch_size, drop_remainder=drops)
-    batches = _map_batches(batches, augment, options)
+    batches = batches.map(
+        tf.autograph.experimental.do_not_convert(augment),
+        # A batch takes the memory of many images, so few are augmented at a time.
+        num_parallel_calls=_count_batch_calls(options),
+        # Otherwise the last batch of an epoch, which is smaller, might overtake others.
+        deterministic=True,
+    )
     batches = batches if epoch is not None else batches.repeat(options.repeat)
     batches = _set_options(batches, options)
     if options.service:
@@ -101,19 +108,19 @@ def make_train_dataset(
 def make_eval_dataset(
     source: ImageSource | Sequence[str], options: InputOptions
 ) -> tf.data.Dataset:
-    """Returns batches of whole images, every one once, in the same order every time.
+    """Returns batches of whole images, each image once, always in the same order.
 
     Args:
         source: Where images come from, or paths of TFRecord files.
-        options: How they become batches; what concerns training is not used.
+        options: How they become batches; options for training are not used.
 
     Returns:
-        Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; float32 [B, C]
-        for options with mixup, as training has them.
+        Batches (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; for options
+        with mixup float32 [B, C] labels, as in training.
 
     Raises:
         DataError: There is no file or no record, or the first record has no image or no label.
-        UsageError: There is mixup, but no number of classes.
+        UsageError: The options have mixup, but no number of classes.
     """
     source = _open_source(source)
     if options.shard_by == "file":
@@ -123,7 +130,7 @@ def make_eval_dataset(
         image = source.parse(element)
         label = image.label
         if options.augmentation.mixup:
-            # One loss serves both.
+            # The loss is the same in training and evaluation.
             label = tf.one_hot(label, check_num_classes(options.num_classes))
         return tf.cast(decode_view(image, options), options.dtype), label
 
@@ -135,12 +142,12 @@ def make_eval_dataset(
 
 
 def count_batches(source: ImageSource, options: InputOptions, *, training: bool) -> int:
-    """Returns the number of batches of an epoch of one process, without a tf.data service.
+    """Returns the number of batches in an epoch of one process, without a tf.data service.
 
     Args:
         source: The images of all processes.
         options: How they become batches.
-        training: Those of `make_train_dataset`; else of `make_eval_dataset`.
+        training: Count the batches of `make_train_dataset`; else of `make_eval_dataset`.
     """
     if training and (options.shard[1] > 1 or options.drop_remainder):
         return _count_full_batches(source, options)
@@ -148,13 +155,13 @@ def count_batches(source: ImageSource, options: InputOptions, *, training: bool)
 
 
 def _count_full_batches(whole: ImageSource, options: InputOptions) -> int:
-    """Returns the number of full batches that every one of `options.shard`'s parts has."""
+    """Returns the number of full batches that each part of `options.shard` has."""
     parts = range(options.shard[1])
     return min(_count_part(whole, options, part) for part in parts) // options.batch_size
 
 
 def _count_part(whole: ImageSource, options: InputOptions, part: int) -> int:
-    """Returns the number of images of one of `options.shard`'s parts."""
+    """Returns the number of images in one part of `options.shard`."""
     count = options.shard[1]
     if options.shard_by == "file":
         return whole.count_images((part, count))
@@ -172,13 +179,13 @@ def decode_view(
     *,
     resized: bool = True,
 ) -> tf.Tensor:
-    """Returns what training, with an image's seeds, or evaluation sees of an image.
+    """Decodes an image to the view that training or evaluation gets.
 
     Args:
         image: The image as it is stored.
-        options: How it is seen.
-        seeds: int64 [2], from which a random window follows, where options ask for one.
-        resized: Else the pixels are given as they were decoded.
+        options: How it becomes a view.
+        seeds: int64 [2], the seeds of a random window for training; None for evaluation.
+        resized: Resize the pixels; else return them as they were decoded.
 
     Returns:
         uint8 [height, width, 3], RGB.
@@ -194,8 +201,8 @@ def decode_view(
     return decode(image.encoded, seeds if crops else None, image.shape, image.channels)
 
 
-def _count_waiting(source: ImageSource, options: InputOptions) -> int:
-    """Returns the number of elements that wait to be shuffled."""
+def _count_shuffled(source: ImageSource, options: InputOptions) -> int:
+    """Returns the number of elements in the buffer that is shuffled."""
     most = min(options.shuffle_bytes, options.ram_budget_bytes * _SHUFFLE_SHARE)
     return min(options.shuffle_records, int(most / source.element_bytes))
 
@@ -203,7 +210,7 @@ def _count_waiting(source: ImageSource, options: InputOptions) -> int:
 def _take_part(
     whole: ImageSource, elements: tf.data.Dataset, options: InputOptions
 ) -> tf.data.Dataset:
-    """Returns this shard's part, of as many full batches as that of any other shard."""
+    """Returns the part of this process. All parts have the same number of full batches."""
     index, count = options.shard
     if count == 1:
         return elements
@@ -214,26 +221,17 @@ def _take_part(
 
 
 def map_images(elements: tf.data.Dataset, function: Any, options: InputOptions) -> tf.data.Dataset:
-    """Applies a function to elements side by side, in the threads that options allow.
+    """Applies a function to elements in parallel, in the threads that the options allow.
 
-    As many results wait as there are calls: some for each thread where the budget allows that.
+    Each parallel call holds a result. There are several calls for each thread if the memory budget
+    allows it.
     """
     threads = _count_threads(options)
     return elements.map(
-        # There is no Python control flow for AutoGraph to rewrite.
+        # The function has no Python control flow that AutoGraph would have to rewrite.
         tf.autograph.experimental.do_not_convert(function),
         num_parallel_calls=max(threads, min(_CALLS_PER_THREAD * threads, _count_views(options))),
         deterministic=options.deterministic,
-    )
-
-
-def _map_batches(batches: tf.data.Dataset, function: Any, options: InputOptions) -> tf.data.Dataset:
-    """Applies a function to batches, each as large as many images, so in few calls at a time."""
-    return batches.map(
-        tf.autograph.experimental.do_not_convert(function),
-        num_parallel_calls=_count_batch_calls(options),
-        # Else the last batch of an epoch, a smaller one, might overtake others.
-        deterministic=True,
     )
 
 
@@ -247,7 +245,7 @@ def _count_prefetched(options: InputOptions) -> int:
 
 
 def _count_views(options: InputOptions) -> int:
-    """Returns the number of views that may wait in one place."""
+    """Returns the number of decoded images that fit into one queue."""
     height, width = options.image_size
     view_bytes = height * width * 3 * tf.as_dtype(options.dtype).size
     return int(options.ram_budget_bytes * _VIEWS_SHARE / view_bytes)
@@ -261,9 +259,9 @@ def _set_options(batches: tf.data.Dataset, options: InputOptions) -> tf.data.Dat
     settings = tf.data.Options()
     settings.deterministic = options.deterministic
     settings.threading.private_threadpool_size = _count_threads(options)
-    # Images are what is decoded side by side.
+    # Images are decoded in parallel, so the kernels need no threads of their own.
     settings.threading.max_intra_op_parallelism = 1
-    # Nothing is left to tune. When an iterator ends, its tuner may sleep on, and the epoch with it:
-    # until 10 ms times the next power of two since the epoch began, in one end of four.
+    # There is nothing to tune. In one of four epochs, the end of an iterator waits for its sleeping
+    # tuner: until 10 ms times the next power of two since the epoch began.
     settings.autotune.enabled = False
     return batches.with_options(settings)

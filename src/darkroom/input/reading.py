@@ -1,4 +1,4 @@
-"""TFRecord files as tf.data reads them: one, or several in turns within a budget of memory."""
+"""TFRecord files as tf.data reads them: one file, or several in turns within a memory budget."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from darkroom.errors import DataError
 from darkroom.options.input import InputOptions
 
 _READ_BUFFER_BYTES = 1 << 20
-# Of the memory that reading may take, for files that are read at the same time.
+# Share of the memory budget for files that are read at the same time.
 _READ_SHARE = 0.25
+# Files that TensorFlow holds open for each file of a cycle.
 _OPEN_FILES = 3
-# Records looked at for their mean size, where no commit tells.
+# Records that are read to measure their mean size.
 _SAMPLED_RECORDS = 64
 
 
@@ -37,7 +38,7 @@ def list_files(file_patterns: str | Sequence[str]) -> list[str]:
 def interleave_records(
     paths: tf.data.Dataset, options: InputOptions, record_bytes: float
 ) -> tf.data.Dataset:
-    """Returns the records of several files in turns, string [] each.
+    """Returns the records of several files, which are read in turns, string [] each.
 
     Args:
         paths: Paths of the files, string [] each.
@@ -46,7 +47,7 @@ def interleave_records(
     """
     cycle_length, block_length = bound_reading(options, record_bytes)
     return paths.interleave(
-        tf.autograph.experimental.do_not_convert(read_records),
+        tf.autograph.experimental.do_not_convert(make_record_dataset),
         cycle_length=cycle_length,
         block_length=block_length,
         num_parallel_calls=tf.data.AUTOTUNE,
@@ -55,10 +56,10 @@ def interleave_records(
 
 
 def bound_reading(options: InputOptions, record_bytes: float) -> tuple[int, int]:
-    """Returns the cycle and block length with which what is read ahead fits into its share.
+    """Returns the cycle and the block length that keep read-ahead within its share of the budget.
 
-    TensorFlow opens twice as many files more than it reads in turns, and takes two blocks and a
-    record from each; none of it counts for its own budget.
+    TensorFlow opens three times as many files as the cycle has, and holds two blocks and a record
+    of each. Its own memory budget does not count them.
     """
     most_bytes = options.ram_budget_bytes * _READ_SHARE / _OPEN_FILES
     file_bytes = most_bytes / options.cycle_length - _READ_BUFFER_BYTES
@@ -68,18 +69,18 @@ def bound_reading(options: InputOptions, record_bytes: float) -> tuple[int, int]
 
 
 def measure_records(file: str) -> float:
-    """Returns the mean size of a file's first records."""
-    records = read_records(tf.constant(file)).take(_SAMPLED_RECORDS)
+    """Returns the mean size of a file's first records in bytes."""
+    records = make_record_dataset(tf.constant(file)).take(_SAMPLED_RECORDS)
     return statistics.fmean(len(record) for record in records.as_numpy_iterator())
 
 
 def count_records(file: str) -> int:
-    """Returns the number of a file's records, all of which are read for it."""
-    return int(read_records(tf.constant(file)).reduce(0, lambda count, _: count + 1))
+    """Returns the number of records in a file. It reads the whole file."""
+    return int(make_record_dataset(tf.constant(file)).reduce(0, lambda count, _: count + 1))
 
 
-def read_records(file: tf.Tensor) -> tf.data.Dataset:
-    """Returns the records of a file, gzip-compressed when its path, string [], ends in `.gz`."""
+def make_record_dataset(file: tf.Tensor) -> tf.data.Dataset:
+    """Returns the records of a file, string [] each. A path that ends in `.gz` means gzip."""
     is_gzip = tf.strings.regex_full_match(file, r".*\.gz")
     compression = tf.where(is_gzip, "GZIP", "")
     return tf.data.TFRecordDataset(file, compression, buffer_size=_READ_BUFFER_BYTES)

@@ -34,8 +34,8 @@ from darkroom.input.reading import (
     count_records,
     interleave_records,
     list_files,
+    make_record_dataset,
     measure_records,
-    read_records,
 )
 from darkroom.input.source import EpochOrder, LabeledImage
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
@@ -61,15 +61,15 @@ class RecordSource:
     """
 
     def __init__(self, files: Sequence[str], commits: Commits | None = None) -> None:
-        """Opens files whose datasets were checked; `open_records` checks them, too.
+        """Opens files of datasets that were checked. `open_records` checks them first.
 
         Args:
             files: Paths of TFRecord files, gzip-compressed when they end in `.gz`.
             commits: The commits of their datasets; None: they are read.
 
         Raises:
-            DataError: There is no record, or the first one has no image or no label; or pixels are
-                stored raw in some of the files only.
+            DataError: There is no record, the first one has no image or no label, or only some of
+                the files store raw pixels.
         """
         self.files = sorted(files)
         first = _check_first_record(self.files)
@@ -80,7 +80,7 @@ class RecordSource:
         self._shards = shards = find_shards(self.files, self.commits)
         if shards.keys() == set(self.files):
             self._counts = [shards[file][0].records for file in self.files]
-            # What darkroom writes is upright.
+            # darkroom writes upright images, so their shape is that of the records.
             if all(set(_SHAPE_FEATURES) <= set(features) for _, features in shards.values()):
                 self._features |= _SHAPE_FEATURES
         if stores_pixels(self.files, self.commits):
@@ -93,13 +93,13 @@ class RecordSource:
         return self._counts is not None
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:
-        """Returns the number of records in a part; files of others than darkroom's are read."""
+        """Returns the number of records in a part. Files of other tools are read for it."""
         if self._counts is None:
             self._counts = [count_records(file) for file in self.files]
         return sum(self._counts[part[0] :: part[1]])
 
     def identify(self) -> str:
-        """Returns a hash of the files' hashes; of their names and sizes where no commit tells."""
+        """Returns a hash of the files' hashes; without a commit, of their names and sizes."""
         parts: list[Any] = []
         for file in self.files:
             if file in self._shards:
@@ -120,13 +120,22 @@ class RecordSource:
 
     def make_elements(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
         """Returns the serialised records, string [] each."""
-        if self._is_cached(options):
-            # What comes out of a cache has the order in which it went in.
-            if self._cached is None:
-                name = self._name_cache(options.cache)
-                self._cached = self._interleave(options, None).cache(name)
-            return self._cached
-        return self._interleave(options, order)
+        is_cached = options.cache != NO_CACHE
+        if options.cache == MEMORY_CACHE:
+            total_bytes = self.count_images() * self.element_bytes
+            is_cached = total_bytes <= options.ram_budget_bytes / 2
+        if not is_cached:
+            return self._interleave(options, order)
+        if self._cached is None:
+            # TensorFlow puts this before the names of a cache's files; "" means in memory. It takes
+            # existing files for its own, so other records need other names.
+            name = ""
+            if options.cache != MEMORY_CACHE:
+                make_cache_folder(options.cache)
+                name = os.path.join(options.cache, self.identify())
+            # A cache gives its records in the order in which it got them.
+            self._cached = self._interleave(options, None).cache(name)
+        return self._cached
 
     def parse(self, element: tf.Tensor) -> LabeledImage:
         """Returns the image of a record."""
@@ -142,21 +151,6 @@ class RecordSource:
         if order is not None:
             paths = order.shuffle_files(self.files)
         return interleave_records(paths, options, self.element_bytes)
-
-    def _name_cache(self, cache: str) -> str:
-        """Returns what TensorFlow puts before the names of a cache's files; "": in memory.
-
-        It takes files that it finds there for its own. Those of other records have other names.
-        """
-        if cache == MEMORY_CACHE:
-            return ""
-        make_cache_folder(cache)
-        return os.path.join(cache, self.identify())
-
-    def _is_cached(self, options: InputOptions) -> bool:
-        if options.cache == MEMORY_CACHE:
-            return self.count_images() * self.element_bytes <= options.ram_budget_bytes / 2
-        return options.cache != NO_CACHE
 
 
 def open_records(
@@ -210,28 +204,28 @@ def open_splits(
 
 
 def make_cache_folder(path: str) -> None:
-    """Makes the folder of a cache's files.
+    """Makes the folder for the files of a cache.
 
     Raises:
-        StorageError: That does not work.
+        StorageError: The folder cannot be made.
     """
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         raise StorageError(
             f"The cache cannot be kept in {path}: {error.strerror or error}.",
-            "Give another folder on local disk, memory, or none (cache).",
+            "Set cache to another folder on a local disk, to memory or to none.",
         ) from error
 
 
 def _check_first_record(files: Sequence[str]) -> str:
-    """Checks the first record, so that a wrong kind of data is named before training starts.
+    """Checks the first record, so that wrong data is an error before training starts.
 
     Returns:
-        The file that has it.
+        The file that the record is in.
     """
     for file in files:
-        for record in islice(read_records(tf.constant(file)).as_numpy_iterator(), 1):
+        for record in islice(make_record_dataset(tf.constant(file)).as_numpy_iterator(), 1):
             features = tf.train.Example.FromString(record).features.feature
             missing = [key for key in IMAGE_FEATURES if key not in features]
             if missing:

@@ -1,8 +1,8 @@
-"""tf.data service: workers on other machines prepare batches, the training machine receives them.
+"""tf.data service: workers on other machines make batches, and the training machine receives them.
 
-A dispatcher knows datasets and workers and hands out files; workers read, decode and batch. Both
-run the graph that a reader sends and listen on all interfaces without a password: they belong in a
-network that only trusted machines reach.
+A dispatcher knows datasets and workers and hands out files. Workers read, decode and batch. Both
+run the graph that a reader sends, and listen on all interfaces without a password. Use them only in
+a network that only trusted machines can reach.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from darkroom.storage.locks import FolderLock
 
 CONNECT_TIMEOUT_SECONDS = 10.0
 
-# A worker that the dispatcher could not tell of a new dataset, as happens when it has just come
-# back, learns of it by its next heartbeat. TensorFlow's default lets it idle for 30 s.
+# A worker that has just restarted may not hear of a new dataset until its next heartbeat. With
+# TensorFlow's default it would wait for up to 30 s.
 _HEARTBEAT_MILLISECONDS = 5_000
 _RETRY_SECONDS = 0.2
 _MAX_PORT = 65_535
-# What opens a connection of gRPC, which is HTTP/2: a fixed text and an empty frame of settings.
+# The bytes that open a gRPC connection, which is HTTP/2: a fixed text and an empty settings frame.
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
 _FRAME_HEADER_BYTES = 9
 _SETTINGS = 4
-# How TensorFlow says that a dispatcher has a pass shared by file, and was not told of a worker.
+# TensorFlow's message when a dispatcher shares files by file and does not know a worker.
 _UNKNOWN_WORKER = "is not in the workers list"
 _UNKNOWN_WORKER_ADVICE = (
-    "Start the dispatcher with all workers (--worker) and another --work-dir, or share files "
-    "otherwise: the pass stays in its journal."
+    "The dispatcher has a dataset that is shared by file in its journal. Start it with all workers "
+    "(--worker) and another --work-dir, or use another sharding."
 )
 
 
@@ -49,33 +49,33 @@ def distribute(
     job_name: str | None = None,
     timeout_seconds: float = CONNECT_TIMEOUT_SECONDS,
 ) -> tf.data.Dataset:
-    """Lets the workers of a tf.data service run a dataset.
+    """Runs a dataset on the workers of a tf.data service.
 
-    The dataset must hold no Python function. To be split by file it must begin with the list of
-    its files (`from_tensor_slices(files)`), in an order that was shuffled before: a `shuffle` of
-    the paths runs in the workers, and the first one would take all files into its buffer. How many
-    records arrive depends on the sharding and on lost workers, so nothing may assert their number.
+    The dataset must not contain a Python function. To be shared by file, it must begin with the
+    list of its files (`from_tensor_slices(files)`). Shuffle that list before: a `shuffle` of the
+    paths would run in the workers, and the first worker would take all files into its buffer. The
+    number of records depends on the sharding and on lost workers, so do not assert it.
 
-    Elements are sent as they are. With TensorFlow's compression (Snappy) half as many decoded
-    photographs arrived on loopback, at three to four times the CPU time of worker and reader.
+    Elements are sent without compression. With TensorFlow's (Snappy), half as many decoded
+    photographs arrived on loopback, and worker and reader took three to four times the CPU time.
 
     Args:
-        dataset: Any dataset; its files must be readable under the same paths by all workers and, to
-            be split by file, by the dispatcher.
+        dataset: Any dataset. All workers must be able to read its files under the same paths; to
+            share it by file, the dispatcher too.
         service: Address of the dispatcher, as in "grpc://host:port".
-        sharding: "off": each worker goes through the whole dataset, so n workers give every record
-            n times. "dynamic": each file goes to the next worker that is free; every record exactly
-            once if no worker dies, else at most once. "file": each worker has its fixed files;
-            every record exactly once if no worker dies, else at least once. It needs a dispatcher
-            that was started with the addresses of its workers, no more of them than files.
-        job_name: Readers with the same name share one pass; None: this reader has its own. A name
-            is used once in the life of a dispatcher.
+        sharding: "off": each worker reads the whole dataset, so n workers give every record n
+            times. "dynamic": each file goes to the next free worker; every record exactly once, or
+            at most once if a worker dies. "file": each worker has its fixed files; every record
+            exactly once, or at least once if a worker dies. "file" needs a dispatcher that was
+            started with the addresses of its workers, and at least as many files as workers.
+        job_name: Readers with the same name share one pass; None: this reader has its own. Use a
+            name only once with a dispatcher.
         timeout_seconds: How long the dispatcher may take to answer.
 
     Returns:
-        The dataset's elements, in no certain order. Its iteration waits for the first worker, and
-        ends when all workers that the dispatcher knows have ended their part: for one that was lost
-        it waits until that is back under its address.
+        The elements of the dataset, in any order. Its iteration waits for the first worker. It ends
+        when all workers that the dispatcher knows have finished their part; it waits for a lost
+        worker until that is back under its address.
 
     Raises:
         UsageError: `service`, `sharding` or `job_name` is wrong.
@@ -83,7 +83,7 @@ def distribute(
     """
     check_choice("sharding", sharding, SHARDINGS)
     if job_name is not None and not job_name:
-        raise UsageError("job_name is empty.", "Give a name, or None.")
+        raise UsageError("job_name is empty.", "Pass a name, or None.")
     check_dispatcher(service, timeout_seconds)
     transformation = tf.data.experimental.service.distribute(
         processing_mode=tf.data.experimental.service.ShardingPolicy[sharding.upper()],
@@ -98,21 +98,21 @@ def distribute(
 def run_dispatcher(
     port: int, *, host: str = "localhost", work_dir: str | None = None, workers: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Runs a dispatcher for as long as the block does.
+    """Runs a dispatcher while the block runs.
 
     Args:
-        port: Port to listen on; 0: any free one.
+        port: Port to listen on; 0: any free port.
         host: Name under which others reach this machine.
-        work_dir: Folder of its journal, with which it goes on where the last one was ended; None:
-            it forgets all when it ends.
-        workers: Addresses (host:port) of all workers, for the sharding "file"; else none.
+        work_dir: Folder of its journal, from which it resumes after a restart; None: it forgets
+            everything when it ends.
+        workers: Addresses (host:port) of all workers, for the sharding "file"; else empty.
 
     Yields:
         Its address, grpc://host:port.
 
     Raises:
-        UsageError: `port` is none, or one of `workers` no address.
-        StorageError: The port is taken, or the folder cannot be used.
+        UsageError: `port` is not a port, or one of `workers` is not an address.
+        StorageError: The port is in use, or the folder cannot be used.
         OutputError: Another dispatcher uses the folder.
     """
     _check_port(port, 0)
@@ -143,22 +143,22 @@ def run_worker(
     host: str = "localhost",
     timeout_seconds: float = CONNECT_TIMEOUT_SECONDS,
 ) -> Iterator[str]:
-    """Runs a worker for as long as the block does.
+    """Runs a worker while the block runs.
 
     Args:
         dispatcher: Address of the dispatcher, grpc://host:port.
-        port: Port to listen on. A worker that was lost must come back with the same one, or readers
-            wait for it in vain.
-        host: Name under which dispatcher and readers reach this machine.
+        port: Port to listen on. A lost worker must come back with the same port, or readers wait
+            for it forever.
+        host: Name under which the dispatcher and readers reach this machine.
         timeout_seconds: How long the dispatcher may take to answer.
 
     Yields:
         Its address, grpc://host:port.
 
     Raises:
-        UsageError: `dispatcher` is no address, or `host` and `port` make none.
-        StorageError: The port is taken, no dispatcher answers in time, or the one that answers was
-            not told of this worker and has a pass shared by file in its journal.
+        UsageError: `dispatcher` is not an address, or `host` and `port` do not form one.
+        StorageError: The port is in use, no dispatcher answers in time, or the dispatcher has a
+            dataset that is shared by file in its journal and does not know this worker.
     """
     _check_port(port, 1)
     address = f"grpc://{host}:{port}"
@@ -179,7 +179,7 @@ def run_worker(
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """Returns host and port of an address of the form grpc://host:port.
+    """Returns the host and the port of an address of the form grpc://host:port.
 
     Raises:
         UsageError: It has another form.
@@ -191,18 +191,18 @@ def parse_address(address: str) -> tuple[str, int]:
         host, port = None, None
     if not host or not port or address != f"grpc://{host}:{port}":
         raise UsageError(
-            f"{address!r} is no address of a tf.data service.",
-            "Give grpc://host:port, in small letters, as the dispatcher prints it.",
+            f"{address!r} is not an address of a tf.data service.",
+            "Use grpc://host:port in lower case, as the dispatcher prints it.",
         )
     return host, port
 
 
 def check_dispatcher(address: str, timeout_seconds: float = CONNECT_TIMEOUT_SECONDS) -> None:
-    """Waits until a server of gRPC answers; TensorFlow would try again without end.
+    """Waits until a gRPC server answers. TensorFlow itself would wait forever.
 
     Raises:
-        UsageError: It is no address of the form grpc://host:port.
-        StorageError: Nothing answers in time, or what answers is no such server.
+        UsageError: The address does not have the form grpc://host:port.
+        StorageError: Nothing answers in time, or it is not a gRPC server.
     """
     place = parse_address(address)
     deadline = time.monotonic() + timeout_seconds
@@ -211,13 +211,14 @@ def check_dispatcher(address: str, timeout_seconds: float = CONNECT_TIMEOUT_SECO
             raise StorageError(
                 f"No dispatcher of a tf.data service answers at {address} "
                 f"within {timeout_seconds:g} s: {problem}.",
-                "Check address and network, and that `darkroom dataservice dispatcher` runs.",
+                "Check the address and the network, and that `darkroom dataservice dispatcher` "
+                "runs.",
             )
         time.sleep(_RETRY_SECONDS)
 
 
 def _find_problem(place: tuple[str, int], deadline: float) -> str:
-    """Opens a connection as gRPC does, and returns why it did not work, or the empty text."""
+    """Opens a connection as gRPC does. Returns why that failed, or the empty text."""
     left_seconds = max(_RETRY_SECONDS, deadline - time.monotonic())
     try:
         with socket.create_connection(place, left_seconds) as connection:
@@ -226,24 +227,24 @@ def _find_problem(place: tuple[str, int], deadline: float) -> str:
     except OSError as error:
         return error.strerror or str(error)
     is_http2 = len(answer) == _FRAME_HEADER_BYTES and answer[3] == _SETTINGS
-    return "" if is_http2 else "what listens there does not speak gRPC"
+    return "" if is_http2 else "the server there does not speak gRPC"
 
 
 def _check_port(port: int, least: int) -> None:
     if not least <= port <= _MAX_PORT:
         raise UsageError(
-            f"port is {port}, expected {least} to {_MAX_PORT}.", "Give another one (--port)."
+            f"port is {port}, expected {least} to {_MAX_PORT}.", "Choose another port (--port)."
         )
 
 
 def _check_port_is_free(port: int) -> None:
-    # Of two servers of gRPC on one port, both start, and each gets some of the calls.
+    # Two gRPC servers can start on one port, and then each gets some of the calls.
     try:
         socket.create_server(("", port)).close()
     except OSError as error:
         raise StorageError(
             f"Port {port} cannot be used: {error.strerror or error}.",
-            "Choose another port, or end what listens there.",
+            "Choose another port (--port), or stop the process that listens there.",
         ) from error
 
 
@@ -253,6 +254,6 @@ def _start(server_class: Any, config: Any) -> Any:
     except tf.errors.OpError as error:
         raise StorageError(f"The server does not start: {error.message}") from error
     except RuntimeError as error:
-        # What the dispatcher answered to the first heartbeat of a worker.
+        # The dispatcher's answer to the first heartbeat of a worker.
         advice = _UNKNOWN_WORKER_ADVICE if _UNKNOWN_WORKER in str(error) else ""
         raise StorageError(f"The server does not start: {error}", advice) from error

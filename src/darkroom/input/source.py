@@ -1,4 +1,4 @@
-"""What input pipelines read from: encoded images with their labels, wherever they lie."""
+"""Where input pipelines read encoded images and their labels from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from darkroom.options.input import InputOptions
 
-# Keeps the epochs of one seed apart from those of the next.
+# Keeps the epochs of one seed apart from the epochs of the next seed.
 _SEED_STEP = 1_000_003
 
 
@@ -20,11 +20,11 @@ class EpochOrder:
     """The order of an epoch, and the random numbers of its images.
 
     Attributes:
-        seed: Seed of all epochs. TensorFlow mixes it with that of `tf.random.set_seed`.
-        epoch: Number of the one epoch, from 0, on which all depends; None: every iteration of a
-            dataset is another one, in every run the same ones.
-        by_service: Whether a tf.data service runs the dataset, which must then begin with the list
-            of its files; only their order depends on seed and epoch.
+        seed: Seed of all epochs. TensorFlow mixes it with the seed of `tf.random.set_seed`.
+        epoch: Number of the epoch, from 0; None: each iteration of a dataset is the next epoch, and
+            every run has the same epochs.
+        by_service: Whether a tf.data service runs the dataset. It must then begin with the list of
+            its files, and only their order depends on the seed and the epoch.
     """
 
     seed: int
@@ -32,22 +32,22 @@ class EpochOrder:
     by_service: bool = False
 
     def shuffle(self, elements: tf.data.Dataset, count: int) -> tf.data.Dataset:
-        """Shuffles elements of which `count` wait at a time."""
+        """Shuffles elements in a buffer of `count` elements."""
         each = self.epoch is None
         return elements.shuffle(count, self._number, reshuffle_each_iteration=each)
 
     def shuffle_files(self, files: Sequence[str]) -> tf.data.Dataset:
-        """Returns paths of files, string [] each, all of them shuffled."""
+        """Returns the paths of files in random order, string [] each."""
         if self.by_service:
-            # A shuffle in the graph would let the first worker take all of them.
+            # With a shuffle in the graph, the first worker would take all files.
             files = random.Random(self._number).sample(files, len(files))
             return tf.data.Dataset.from_tensor_slices(files)
         return self.shuffle(tf.data.Dataset.from_tensor_slices(files), len(files))
 
     def number(self, elements: tf.data.Dataset) -> tf.data.Dataset:
-        """Gives each element a number of its own: returns (int64 [], element)."""
+        """Returns each element with a number of its own: (int64 [], element)."""
         if self.by_service:
-            # A second dataset beside the elements would be split among the workers, too.
+            # A second dataset beside the elements would be split among the workers as well.
             return elements.map(
                 lambda element: (
                     tf.random.uniform((), maxval=tf.int64.max, dtype=tf.int64),
@@ -60,7 +60,7 @@ class EpochOrder:
         return tf.data.Dataset.zip((numbers, elements))
 
     def make_seeds(self, number: tf.Tensor) -> tf.Tensor:
-        """Returns int64 [2], from which all that is random in an element follows."""
+        """Returns the seeds of everything random in an element, int64 [2]."""
         return tf.stack((number, tf.constant(self._number, tf.int64)))
 
     @property
@@ -74,9 +74,9 @@ class LabeledImage(NamedTuple):
     Attributes:
         encoded: string [], the bytes of its file.
         label: int64 [], the number of its label.
-        shape: int32 [2], (height, width) in pixels, of an image that is known to be upright; None
-            where its bytes have to be looked at.
-        channels: int64 [], 1 or 3, where `encoded` is the pixels themselves; None for a file.
+        shape: int32 [2], (height, width) in pixels, if the image is known to be upright; None if
+            its bytes must be read to know.
+        channels: int64 [], 1 or 3, if `encoded` is the pixels themselves; None for a file.
     """
 
     encoded: tf.Tensor
@@ -86,7 +86,7 @@ class LabeledImage(NamedTuple):
 
 
 class ImageSource(Protocol):
-    """Images that can be listed in an order that a seed decides, and then be read.
+    """Images that are first listed, in the order of a seed, and then read.
 
     Attributes:
         element_bytes: Mean size of an element in memory.
@@ -96,28 +96,32 @@ class ImageSource(Protocol):
 
     @property
     def is_counted(self) -> bool:
-        """Whether the number of images is known, so that nothing is read to count them."""
+        """Whether the number of images is known without reading them."""
 
     def count_images(self, part: tuple[int, int] = (0, 1)) -> int:
-        """Returns the number of images in a part; reads everything where nothing else tells.
+        """Returns the number of images in a part. It reads them all if that is the only way.
 
         Args:
             part: (index, count), as in `select`.
         """
 
     def identify(self) -> str:
-        """Returns a hash that changes with the images and their order, not with their folder."""
+        """Returns a hash of the images and their order, which does not depend on their folder."""
 
     def select(self, part: tuple[int, int]) -> ImageSource:
-        """Returns one of `count` parts with files of their own, the one with number `index`."""
+        """Returns the source of a part. Parts do not share files.
+
+        Args:
+            part: (index, count): the part with number `index` of `count`.
+        """
 
     def make_elements(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
-        """Returns what stands for the images: one tensor each, small enough to be shuffled.
+        """Returns an element for each image: one tensor, small enough to be shuffled.
 
         Args:
             options: How to read.
-            order: Decides the order of the files; None: their own order.
+            order: Decides the order of the files; None: the order that they have.
         """
 
     def parse(self, element: tf.Tensor) -> LabeledImage:
-        """Returns the image of an element, by graph operations."""
+        """Returns the image of an element. It uses graph operations only."""

@@ -1,1 +1,1 @@
-"""What input costs, what limits it, and what other storage would bring."""
+"""Measures what input costs, what limits it, and how much faster it would be stored differently."""

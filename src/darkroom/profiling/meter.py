@@ -1,4 +1,4 @@
-"""How long a training waits for its input, measured where batches are handed over."""
+"""Measures how long a training waits for its input, where it takes the batches."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import tensorflow as tf
 
 @dataclass(frozen=True)
 class InputTiming:
-    """What was measured of a training's input.
+    """Measurements of a training's input.
 
     Attributes:
-        seconds: From the first batch to the request that found no more, or to the last batch.
-        waited_seconds: Of these, in which the training waited for a batch.
-        num_batches: Batches in this time; the first one, for which a pipeline has to start, is not
-            counted.
-        num_images: Images in them.
+        seconds: Time from the first batch to the last one.
+        waited_seconds: The part of this time in which the training waited for a batch.
+        num_batches: Number of batches in this time. The first batch is not counted, because the
+            pipeline has to start for it.
+        num_images: Number of images in these batches.
     """
 
     seconds: float = 0.0
@@ -33,7 +33,7 @@ class InputTiming:
 
     @property
     def images_per_second(self) -> float:
-        """Images trained on in a second."""
+        """Images per second that the training took."""
         return self.num_images / self.seconds if self.seconds else 0.0
 
     def __add__(self, other: InputTiming) -> InputTiming:
@@ -46,11 +46,11 @@ class InputTiming:
 
 
 class InputMeter:
-    """Measures the waiting for batches, whoever takes them: `fit`, a loop, a graph.
+    """Measures the time spent waiting for batches, in `fit`, in a loop or in a graph.
 
-    The clock is read by graph operations, before a batch is asked for and when it is there, which
-    takes half a millisecond of a slow core a batch. Where somebody else takes batches ahead of the
-    training, as MirroredStrategy does for its devices, that one's waiting is measured.
+    Graph operations read the clock before and after each batch, which takes half a millisecond a
+    batch on a slow core. If something takes batches ahead of the training, as MirroredStrategy does
+    for its devices, its waiting is measured instead.
 
     Args:
         clock: Returns seconds, float64 [], by a graph operation.
@@ -63,10 +63,10 @@ class InputMeter:
             self._state = tf.Variable(tf.zeros(5, tf.float64), trainable=False)
 
     def watch(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Returns the same batches, measured while they are taken.
+        """Returns the same batches, and measures while they are taken.
 
         Args:
-            batches: (images, labels), prepared ahead of whoever takes them.
+            batches: (images, labels).
         """
 
         def ask(_: tf.Tensor) -> tf.Tensor:
@@ -85,16 +85,16 @@ class InputMeter:
             return same
 
         plain = tf.autograph.experimental.do_not_convert
-        # A zip asks its parts in their order, so the clock is read before a batch is waited for.
+        # A zip asks its parts in order, so the clock is read before a batch is requested.
         asked = tf.data.Dataset.counter().map(plain(ask))
         watched = tf.data.Dataset.zip((asked, batches)).map(plain(note))
         settings = tf.data.Options()
-        # Else a thread would take batches ahead, and its waiting would be measured.
+        # Otherwise a thread would take batches ahead, and its waiting would be measured.
         settings.experimental_optimization.inject_prefetch = False
         return watched.with_options(settings)
 
     def take(self) -> InputTiming:
-        """Returns what was measured since the last call, and begins anew."""
+        """Returns the measurements since the last call, and starts again."""
         first, last, waited, batches, images = self._state.numpy().tolist()
         self._state.assign(tf.zeros(5, tf.float64))
         return InputTiming(last - first, waited, int(batches), int(images))

@@ -1,4 +1,4 @@
-"""What each stage of an input pipeline costs: reading, parsing, decoding, resizing and the rest."""
+"""Measures what each stage of an input pipeline costs: reading, parsing, decoding and the rest."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from darkroom.profiling.verdict import StageCosts
 _SAMPLED_IMAGES = 1024
 _ROUNDS = 3
 
-# From functions that return seconds, by name, to the seconds that count for each.
+# Takes functions that return seconds, by name. Returns the seconds that count, by name.
 Measure = Callable[[Mapping[str, Callable[[], float]]], dict[str, float]]
 
 
 def time_in_turn(runs: Mapping[str, Callable[[], float]]) -> dict[str, float]:
-    """Runs each in turn, so that what else the machine does meets all; returns their fastest."""
+    """Runs each in turn, so that other work on the machine slows all. Returns the fastest times."""
     fastest = dict.fromkeys(runs, math.inf)
     for _ in range(_ROUNDS):
         for name, run in runs.items():
@@ -37,16 +37,17 @@ def measure_stages(
     num_images: int = _SAMPLED_IMAGES,
     measure: Measure = time_in_turn,
 ) -> StageCosts:
-    """Runs pipelines that end after each stage, on the first images of an epoch, in turn.
+    """Runs pipelines that end after each stage, on the first images of an epoch.
 
-    A stage costs what the pipeline that ends with it takes longer than the one that ends before it,
-    by the fastest of three rounds, with all threads of `options` at work and nothing beside them.
+    The cost of a stage is the difference between the pipeline that ends with it and the one that
+    ends before it. The fastest of three rounds counts. All threads of `options` work, and nothing
+    else runs.
 
     Args:
         source: Where images come from.
         options: How they become batches.
-        num_images: Images to measure with; fewer when there are fewer.
-        measure: Runs the pipelines.
+        num_images: Number of images to measure with, if there are so many.
+        measure: Runs the pipelines and returns their seconds.
     """
     options = dataclasses.replace(options, shard=(0, 1), repeat=1)
     count = min(num_images, source.count_images())
@@ -68,7 +69,7 @@ def _time_all(elements: tf.data.Dataset) -> float:
 def _make_ends(
     source: ImageSource, options: InputOptions, count: int
 ) -> dict[str, tf.data.Dataset]:
-    """Returns pipelines over the same images by the stage that they end with."""
+    """Returns pipelines over the same images, by the stage that they end with."""
     order = EpochOrder(options.seed, 0)
     elements = source.make_elements(options, order).take(count)
 

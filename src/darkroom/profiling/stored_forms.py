@@ -1,4 +1,4 @@
-"""What input would gain if images were stored in another form, measured on some of them."""
+"""Measures how much faster input would be if the images were stored in another form."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from darkroom.runtime import progress
 
 _MAX_IMAGES, _MAX_BYTES = 256, 64 << 20
 _SHARDS = 4
-# An epoch of so few images is short, and a pipeline starts and runs empty at its ends.
+# An epoch of few images is short, and a pipeline is slow at its start and its end.
 _MIN_BATCHES, _MIN_PASSES = 12, 4
 _AS_IT_IS = ""
 
@@ -35,23 +35,23 @@ _AS_IT_IS = ""
 def measure_forms(
     source: ImageSource, options: InputOptions, measure: Measure = time_in_turn
 ) -> tuple[StoredForm, ...]:
-    """Converts the first images of an epoch into other forms, and reads each in turn.
+    """Converts the first images of an epoch to other forms, and reads each form.
 
     Args:
-        source: Where images come from; those that are stored as pixels have no other form.
+        source: Where images come from. Images that are stored as raw pixels have no other form.
         options: How they become batches.
-        measure: Runs an epoch of each form.
+        measure: Runs an epoch of each form and returns its seconds.
 
     Returns:
-        The forms, those that take less room first, each with the share of time that it leaves; none
-        where they could not be measured, with a note that says why.
+        The forms, the smallest first, each with the share of time that it leaves. Empty, with a
+        note that says why, if they could not be measured.
     """
     try:
         return _measure_forms(source, options, measure)
     except (DarkroomError, OSError, RuntimeError, tf.errors.OpError) as error:
-        # A training that is done must not fail for want of advice.
+        # The training is done. It must not fail because there is no advice.
         said = error.message if isinstance(error, tf.errors.OpError) else convert_error(error)
-        progress.note(f"What other forms of the images would bring was not measured: {said}")
+        progress.note(f"Other forms of the images were not measured: {said}")
         return ()
 
 
@@ -60,7 +60,7 @@ def _measure_forms(
 ) -> tuple[StoredForm, ...]:
     options = dataclasses.replace(options, shard=(0, 1), repeat=1, cache=NO_CACHE, service=None)
     with (
-        progress.step("Other forms of storage"),
+        progress.step("Measure other forms of storage"),
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
     ):
         images = Path(scratch, "images")
@@ -102,7 +102,7 @@ def _measure_forms(
 
 
 def _measure_short_side(stored: RecordSource, options: InputOptions) -> float:
-    """Returns the mean shorter side, in pixels, which a conversion has noted of each image."""
+    """Returns the mean shorter side of the images in pixels, from their records."""
 
     def measure(element: tf.Tensor) -> tf.Tensor:
         return tf.reduce_min(stored.parse(element).shape)
@@ -114,10 +114,10 @@ def _measure_short_side(stored: RecordSource, options: InputOptions) -> float:
 def _write_images(
     source: ImageSource, options: InputOptions, folder: Path
 ) -> tuple[list[str], int]:
-    """Writes images below folders that are named by their labels.
+    """Writes images into folders that are named by their labels.
 
     Returns:
-        These names, and the number of images.
+        The names of the folders, and the number of images.
     """
 
     def parse(element: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -144,7 +144,7 @@ def _write_images(
 def _time_epoch(source: ImageSource, options: InputOptions) -> float:
     """Returns the seconds of an epoch after its first batch."""
     batches = iter(make_train_dataset(source, options, epoch=0))
-    next(batches)  # for which a pipeline has to start
+    next(batches)  # The pipeline starts for this one.
     started = time.perf_counter()
     for _ in batches:
         pass

@@ -1,4 +1,4 @@
-"""What holds a training back, in one sentence with a number; without TensorFlow."""
+"""What slows down a training, in one sentence with a number; without TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from darkroom import storage
 
 VERDICT_JSON, VERDICT_MARKDOWN = "input.json", "input.md"
-# A training that waits less than this gains less than can be noticed, whatever is changed.
+# A training that waits less than this would not become noticeably faster.
 BOUND_SHARE = 0.05
-# A dataset is not stored anew for less.
+# A form that saves less is not worth a new conversion.
 _WORTHWHILE_SHARE = 0.9
 _READ, _PARSE, DECODE, _RESIZE, _BATCH, _AUGMENT = STAGES = (
     "read",
@@ -37,8 +37,8 @@ class StoredForm:
     """Another form in which images could be stored.
 
     Attributes:
-        advice: What to do for it, with the options of a conversion.
-        left_share: Share of its time that input would then take, as measured; may be over 1.
+        advice: What to do, with the options of a conversion.
+        left_share: The measured share of its time that input would then take; it may be above 1.
     """
 
     advice: str
@@ -50,33 +50,32 @@ class StageCosts:
     """What the stages of an input pipeline cost.
 
     Attributes:
-        seconds: Seconds an image of each stage, all threads at work and nothing beside them.
+        seconds: Seconds per image for each stage, with all threads and nothing else running.
     """
 
     seconds: Mapping[str, float]
 
     @property
     def total_seconds(self) -> float:
-        """Seconds an image of all stages."""
+        """Seconds per image for all stages together."""
         return sum(self.seconds.values())
 
     @property
     def slowest(self) -> str:
-        """The stage that costs most."""
+        """The stage that costs the most."""
         return max(self.seconds, key=lambda name: self.seconds[name])
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What holds a training back.
+class InputVerdict:
+    """Whether input slows down a training, and what to do.
 
     Attributes:
-        sentence: What a person should read.
+        sentence: The verdict for a person.
         waiting_share: Share of the training's time in which it waited for input, 0 to 1.
-        images_per_second: Images trained on in a second.
-        stages: Microseconds an image of each stage, where they were measured.
-        speedup: How many times as fast the training would be with the advice; 1 where there is
-            none.
+        images_per_second: Images that the training takes per second.
+        stages: Microseconds per image for each stage, if they were measured.
+        speedup: How many times as fast the training would be with the advice; 1 without advice.
     """
 
     sentence: str
@@ -102,42 +101,44 @@ def judge_input(
     images_per_second: float,
     costs: StageCosts | None = None,
     forms: Sequence[StoredForm] = (),
-) -> Verdict:
-    """Says whether input holds a training back, by what, and what to change.
+) -> InputVerdict:
+    """Says whether input slows down a training, which stage of it, and what to change.
 
     Args:
         waiting_share: Share of the training's time in which it waited for input, 0 to 1.
-        images_per_second: Images trained on in a second; 0 where too few were to measure it.
+        images_per_second: Images that the training takes per second; 0 if there were too few images
+            to measure it.
         costs: What the stages cost, if they were measured.
-        forms: What other forms of the images would leave, those that take less room first.
+        forms: Other forms of the images, the smallest first.
     """
     stages = None if costs is None else {n: s * 1e6 for n, s in costs.seconds.items()}
     if not images_per_second:
         sentence = "Too few batches to tell whether input holds this training back."
-        return Verdict(sentence, waiting_share, images_per_second, stages, 1.0)
+        return InputVerdict(sentence, waiting_share, images_per_second, stages, 1.0)
     rate = f"{images_per_second:,.0f} images/s"
     if waiting_share < BOUND_SHARE:
         sentence = f"Not input-bound: {waiting_share:.1%} of the time waiting for input, {rate}."
-        return Verdict(sentence, waiting_share, images_per_second, stages, 1.0)
+        return InputVerdict(sentence, waiting_share, images_per_second, stages, 1.0)
     head = f"Input-bound {waiting_share:.0%} at {rate}"
     if costs is None or not costs.total_seconds:
-        sentence = f"{head}; which stage it is, --profile-input tells."
-        return Verdict(sentence, waiting_share, images_per_second, stages, 1.0)
+        sentence = f"{head}; use --profile-input to see which stage."
+        return InputVerdict(sentence, waiting_share, images_per_second, stages, 1.0)
     advice, left_share = _advise(costs, forms, 1 - waiting_share)
-    speedup = _estimate_speedup(waiting_share, left_share)
+    # While the training waits, input takes all the time. A step still has to be computed.
+    speedup = 1 / max(1 - waiting_share, left_share)
     about = f" for about {speedup:.1f}x" if left_share < 1 else ""
     sentence = f"{head}: {_ACTIVITIES[costs.slowest]}; {advice}{about}."
-    return Verdict(sentence, waiting_share, images_per_second, stages, speedup)
+    return InputVerdict(sentence, waiting_share, images_per_second, stages, speedup)
 
 
 def _advise(
     costs: StageCosts, forms: Sequence[StoredForm], computing_share: float
 ) -> tuple[str, float]:
-    """Returns what to change, and the share of input's time that would be left."""
+    """Returns what to change, and the share of its time that input would then take."""
     slowest = costs.slowest
     left_share = 1 - costs.seconds[slowest] / costs.total_seconds
     if slowest == DECODE:
-        # The first that ends all waiting, for it takes the least room; else what leaves the least.
+        # The first form that ends all waiting, because it is the smallest; else the fastest form.
         enough = [form for form in forms if form.left_share <= computing_share]
         best = min(forms, key=lambda form: form.left_share, default=None)
         chosen = enough[0] if enough else best
@@ -150,15 +151,7 @@ def _advise(
     return "give it more cores (tf.data service: darkroom dataservice)", 1.0
 
 
-def _estimate_speedup(waiting_share: float, left_share: float) -> float:
-    """Returns how many times as fast a training gets whose input takes so much less time.
-
-    While it waits, the input is what takes the time; a step cannot get shorter than its computing.
-    """
-    return 1 / max(1 - waiting_share, left_share)
-
-
-def format_verdict(verdict: Verdict) -> str:
+def format_input_verdict(verdict: InputVerdict) -> str:
     """Returns the verdict as Markdown."""
     lines = [
         "# Input",
@@ -174,8 +167,10 @@ def format_verdict(verdict: Verdict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_verdict(folder: str, verdict: Verdict) -> None:
+def write_verdict(folder: str, verdict: InputVerdict) -> None:
     """Writes `input.json` and `input.md` into a folder."""
     text = json.dumps(verdict.to_dict(), indent=1) + "\n"
     storage.write_bytes(storage.join(folder, VERDICT_JSON), text.encode())
-    storage.write_bytes(storage.join(folder, VERDICT_MARKDOWN), format_verdict(verdict).encode())
+    storage.write_bytes(
+        storage.join(folder, VERDICT_MARKDOWN), format_input_verdict(verdict).encode()
+    )

@@ -1,6 +1,6 @@
 """From datasets to a trained model: `run_fn`, checkpoints, export.
 
-Importing the package loads no TensorFlow: each name is loaded when it is first used.
+Importing the package does not load TensorFlow: each name is loaded when it is first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of a training run on disk: checkpoints, best weights, history, TensorBoard's files."""
+"""A training run on disk: checkpoints, best weights, history, TensorBoard's files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ from darkroom.training.history import (
     write_history,
 )
 
-# What the model is, and what it sees: with another one the weights would be those of two models.
+# Options that must not change when a training resumes: they decide what the model is and sees.
 _FIXED = ("model", "weights", "image_size", "resize")
+# Options that may change; the run says so.
 _LEARNED = ("augment", "batch_size", "learning_rate", "precision", "seed")
+# Options that must not change when a training resumes within an epoch.
 _ORDER = ("batch_size", "shuffle_records", "shuffle_bytes", "ram_budget_bytes", "seed")
 
 CHECKPOINTS_FOLDER = "checkpoints"
@@ -33,17 +35,17 @@ TENSORBOARD_FOLDER = "tensorboard"
 _BEST_WEIGHTS = "weights"
 _EVALUATION_PREFIX = "val_"
 _STATE_KEY = "state/.ATTRIBUTES/VARIABLE_VALUE"
-_OTHER_FOLDER = "Use another folder for this run, or delete that one."
+_OTHER_FOLDER = "Use another folder for this run, or delete that folder."
 
 
 class TrainingRun:
-    """A run that goes on with the next batch where it stopped, and keeps its best weights.
+    """A run that resumes with the next batch after it stopped, and keeps its best weights.
 
     Attributes:
-        folder: Where checkpoints and `history.json` are kept.
-        epochs: Epochs in all, those already done included.
+        folder: The folder of checkpoints and `history.json`.
+        epochs: Number of all epochs, with those that are done.
         history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
-        step: Batches done in the epoch that runs.
+        step: Number of batches done in the current epoch.
     """
 
     def __init__(
@@ -64,26 +66,24 @@ class TrainingRun:
         """Restores the last checkpoint in `folder` if there is one.
 
         Args:
-            model: A compiled Keras model whose weights, optimizer and metrics are built.
-            folder: Where checkpoints and `history.json` are kept.
-            epochs: Epochs in all, those already done included.
-            early_stopping_patience: Epochs without a lower loss on the eval split after which the
-                run is finished; 0: never.
-            checkpoint_steps: Batches between two checkpoints within an epoch; 0: none.
+            model: A compiled Keras model with all variables of its weights, optimizer and metrics.
+            folder: The folder of checkpoints and `history.json`.
+            epochs: Number of all epochs, with those that are done.
+            early_stopping_patience: The run is finished after this number of epochs without a lower
+                loss on the eval split; 0: never.
+            checkpoint_steps: Batches between two checkpoints within an epoch; 0: none within it.
             data: Identifies the training data.
-            eval_data: Identifies the data whose losses tell which epoch is the best.
-            fixed: What must not change, as the size of the images; like the next two, values that
-                JSON knows, by name.
-            learned: What the weights follow from besides; a run that goes on with another value
-                says so.
-            order: What the order of the batches depends on besides the data.
-            is_chief: Whether this process writes into `folder`. The others restore from it and
-                save, too, as the values that devices share can only be read by all together.
+            eval_data: Identifies the evaluation data, whose loss decides which epoch is the best.
+            fixed: Values for JSON, by name, that must not change.
+            learned: The same, that may change; the run then says so.
+            order: The same, that must not change within an epoch.
+            is_chief: Whether this process writes into `folder`. Other processes save elsewhere,
+                because all must take part to read values that devices share.
 
         Raises:
-            OutputError: The checkpoint is of a training on other data, or with something else that
-                is fixed, or the best weights are missing.
-            UsageError: The checkpoint does not fit the model, or lies within an epoch of another
+            OutputError: The checkpoint is from a training on other data or with other fixed values,
+                or the best weights are missing.
+            UsageError: The checkpoint does not fit the model, or it is within an epoch with another
                 order.
         """
         self._model = model
@@ -104,14 +104,14 @@ class TrainingRun:
         self._writers: dict[str, Any] = {}
         self._own = None if is_chief else tempfile.TemporaryDirectory()
         weights = _list_variables(model)
-        # Position and history are part of the checkpoint, so that weights and they always agree.
+        # Position and history are part of the checkpoint, so they always fit the weights.
         with tf.device("/CPU:0"):
             self._state = tf.Variable("{}", dtype=tf.string)
-        # Lists of all variables: what tf.train.Checkpoint finds in a Keras model has no seeds of
-        # random layers, and a dropout that starts anew would not go on as without a stop.
+        # Lists of all variables: tf.train.Checkpoint does not find the seeds of random layers in a
+        # Keras model, and a dropout must resume with the same random numbers.
         self._checkpoint = tf.train.Checkpoint(
             model=weights,
-            # The learning rate is an option, not what was learned.
+            # The learning rate is an option, not a learned value.
             optimizer=_list_variables(model.optimizer, without="learning_rate"),
             metrics=[variable.value for variable in model.metrics_variables],
             state=self._state,
@@ -125,25 +125,23 @@ class TrainingRun:
     @property
     def is_finished(self) -> bool:
         """Whether all epochs are done or early stopping applies."""
-        return len(self.history) >= self.epochs or self._is_stalled
-
-    @property
-    def _is_stalled(self) -> bool:
-        return bool(self._patience) and len(self.history) - self.best_epoch >= self._patience
+        done = len(self.history)
+        is_stalled = self._patience > 0 and done - self.best_epoch >= self._patience
+        return done >= self.epochs or is_stalled
 
     @property
     def best_epoch(self) -> int:
-        """The epoch, from 1, with the lowest loss on the eval split; 0 while there is none."""
+        """The epoch, from 1, with the lowest loss on the eval split; 0 if there is none yet."""
         return find_best_epoch(self.history)
 
     @property
     def _is_at_best(self) -> bool:
-        """Whether the model has the weights of the best epoch: that one has just ended."""
+        """Whether the best epoch has just ended, so that the model has its weights."""
         return self.step == 0 and 0 < self.best_epoch == len(self.history)
 
     @property
     def step_hook(self) -> Callable[[int], None] | None:
-        """What to call with the batches done in the epoch; None without checkpoints within it."""
+        """A function that takes the number of batches done in the epoch; None if not needed."""
         return self._end_step if self._checkpoint_steps else None
 
     def _end_step(self, step: int) -> None:
@@ -155,17 +153,17 @@ class TrainingRun:
     def end_epoch(
         self, logs: Mapping[str, float], measured: Mapping[str, float] | None = None
     ) -> None:
-        """Writes down the end of an epoch.
+        """Saves the end of an epoch.
 
         Args:
             logs: Losses and metrics, which are the same in every run.
-            measured: What is shown in TensorBoard, too, and is not.
+            measured: Other values for TensorBoard, which differ from run to run.
         """
         entry = {name: float(value) for name, value in sorted(logs.items())}
         self.history.append({"epoch": len(self.history) + 1, **entry})
         self.step = 0
-        # In this order: were the best weights written first, those of an epoch that is not in the
-        # history could be all that is left.
+        # The checkpoint comes first. Otherwise a run that stops here could have best weights of an
+        # epoch that is not in the history.
         self._save()
         if self._is_at_best:
             self._write_best()
@@ -175,7 +173,7 @@ class TrainingRun:
         progress.advance(len(self.history), self.epochs, "epochs")
 
     def restore_best(self) -> None:
-        """Gives the model the weights of the best epoch, and writes down which one that is.
+        """Gives the model the weights of the best epoch, and writes which epoch that is.
 
         Raises:
             DataError: No epoch has a finite loss on the eval split.
@@ -187,7 +185,7 @@ class TrainingRun:
             )
         self._best.read(self._find_best_weights()).assert_consumed()
         if self._is_chief:
-            # A run that was ended after its last checkpoint has not written them.
+            # A run that stopped after its last checkpoint has not written these files.
             write_history(self.folder, self.history)
             write_best_epoch(self.folder, self.history)
 
@@ -197,10 +195,7 @@ class TrainingRun:
             write_best_epoch(self.folder, self.history)
 
     def _find_best_weights(self) -> str:
-        """Returns where the weights are: those that this process wrote, else the chief's.
-
-        Only what was there when the run began is read of the chief's: that is complete.
-        """
+        """Returns the path of the best weights: of this process, else of the chief."""
         own = self._path(BEST_FOLDER, _BEST_WEIGHTS)
         if storage.exists(f"{own}.index"):
             return own
@@ -227,13 +222,8 @@ class TrainingRun:
                 f"The checkpoint {latest} is of another model or number of labels.", _OTHER_FOLDER
             ) from error
         self.history, self.step = state["history"], state["step"]
-        self._restore_best_weights()
-        self._tell_where_it_goes_on(state)
-
-    def _restore_best_weights(self) -> None:
-        """Makes sure of the best weights before any epoch is trained."""
         if self._is_at_best:
-            # A run that was ended after its checkpoint may have left none, or half of them.
+            # A run that stopped after its checkpoint may have left none, or incomplete ones.
             self._write_best()
         elif self.best_epoch and not storage.exists(f"{self._find_best_weights()}.index"):
             raise OutputError(
@@ -241,14 +231,21 @@ class TrainingRun:
                 f"{storage.join(self.folder, BEST_FOLDER)}.",
                 _OTHER_FOLDER,
             )
+        done = len(self.history)
+        if self.is_finished:
+            progress.note(f"Epoch {done} was the last one: nothing is left to train.")
+            return
+        place = f"batch {self.step} of epoch {done + 1}" if self.step else f"epoch {done}"
+        changed = self._describe_changes(state, "learned")
+        progress.note(f"Resumes after {place}{changed and f' with other options: {changed}'}.")
 
     def _check_identity(self, path: str, state: Mapping[str, Any]) -> None:
-        """Checks that the position in the epoch that was saved means the same batch here."""
+        """Checks that the checkpoint is of the same training and order of batches."""
         if state["data"] != self._identity["data"]:
             raise OutputError(
                 f"The checkpoint {path} is of a training on other data.", _OTHER_FOLDER
             )
-        # The version before this one did not note it.
+        # Checkpoints of an earlier version do not have it.
         if state.get("eval_data", self._identity["eval_data"]) != self._identity["eval_data"]:
             raise OutputError(
                 f"The checkpoint {path} was evaluated on other data, so its epochs cannot be "
@@ -261,19 +258,10 @@ class TrainingRun:
             )
         if state["step"] and (changed := self._describe_changes(state, "order")):
             raise UsageError(
-                f"The checkpoint {path} lies within an epoch, after {state['step']} batches, "
+                f"The checkpoint {path} is within an epoch, after {state['step']} batches, "
                 f"and the order of the rest would change: {changed}.",
-                "Go on with the same options, or use another folder.",
+                "Resume with the same options, or use another folder.",
             )
-
-    def _tell_where_it_goes_on(self, state: Mapping[str, Any]) -> None:
-        done = len(self.history)
-        if self.is_finished:
-            progress.note(f"Epoch {done} was the last one: nothing is left to train.")
-            return
-        place = f"batch {self.step} of epoch {done + 1}" if self.step else f"epoch {done}"
-        changed = self._describe_changes(state, "learned")
-        progress.note(f"Goes on after {place}{changed and f' with other options: {changed}'}.")
 
     def _describe_changes(self, state: Mapping[str, Any], part: str) -> str:
         was, now = state[part], json.loads(json.dumps(self._identity[part]))
@@ -284,7 +272,7 @@ class TrainingRun:
         )
 
     def _write_scalars(self, entry: Mapping[str, float]) -> None:
-        """Writes what TensorBoard shows, under the names of Keras's own callback."""
+        """Writes values for TensorBoard, with the names that Keras's own callback uses."""
         for name, value in entry.items():
             is_evaluation = name.startswith(_EVALUATION_PREFIX)
             part = "validation" if is_evaluation else "train"
@@ -301,12 +289,12 @@ def _list_variables(owner: Any, without: str = "") -> list[Any]:
     return [variable.value for variable in owner.variables if variable.name != without]
 
 
-def describe_options(options: TrainingOptions) -> dict[str, dict[str, Any]]:
-    """Returns options as values that JSON knows, by `TrainingRun`'s names for what they decide."""
+def group_options(options: TrainingOptions) -> dict[str, dict[str, Any]]:
+    """Returns options as values for JSON, in the groups that `TrainingRun` takes."""
     described = {
         part: {name: getattr(options, name) for name in names}
         for part, names in (("fixed", _FIXED), ("learned", _LEARNED), ("order", _ORDER))
     }
-    # What comes out of a cache comes in the order of the files; which cache it is plays no part.
+    # A cache gives records in the order of the files. It does not matter which cache it is.
     described["order"]["cache"] = options.cache != NO_CACHE
     return described

@@ -1,4 +1,4 @@
-"""The processes that train together, as TF_CONFIG names them; needs no TensorFlow."""
+"""The processes that train together, from TF_CONFIG; without TensorFlow."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Cluster:
 
 
 def read_cluster() -> Cluster:
-    """Reads the environment variable TF_CONFIG; without it, this process is alone.
+    """Reads the environment variable TF_CONFIG. Without it, this process trains alone.
 
     Raises:
-        UsageError: It is no JSON of TensorFlow's form, or this process is neither chief nor worker.
+        UsageError: It does not have TensorFlow's form, or this process is neither chief nor worker.
     """
     text = os.environ.get("TF_CONFIG")
     if not text:
@@ -45,7 +45,7 @@ def read_cluster() -> Cluster:
         if not sum(counts):
             return Cluster()
         task, index = config["task"]["type"], int(config["task"]["index"])
-        # TensorFlow, too, counts the chief before the workers.
+        # Like TensorFlow, count the chief before the workers.
         position = _TASKS.index(task)
         if not 0 <= index < counts[position]:
             raise ValueError(f"there is no {task} {index}")
@@ -53,6 +53,6 @@ def read_cluster() -> Cluster:
         raise UsageError(
             f"TF_CONFIG cannot be used ({type(error).__name__}: {error}): {text[:300]}",
             'Expected {"cluster": {"worker": ["HOST:PORT", ...]}, "task": {"type": "worker", '
-            '"index": 0}}; tasks are of the types chief and worker.',
+            '"index": 0}}; the types of tasks are chief and worker.',
         ) from error
     return Cluster(sum(counts[:position]) + index, sum(counts))

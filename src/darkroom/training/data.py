@@ -13,10 +13,9 @@ from darkroom import storage
 from darkroom.dataset.labels import read_labels as read_label_map
 from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE
 from darkroom.errors import DataError
-from darkroom.input.api import input_fn
 from darkroom.input.commits import Commits
-from darkroom.input.files import ManifestSource, check_images
-from darkroom.input.pipeline import count_batches
+from darkroom.input.files import FileSource, check_images
+from darkroom.input.pipeline import count_batches, make_eval_dataset
 from darkroom.input.records import RecordSource, make_cache_folder, open_records
 from darkroom.input.source import ImageSource
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
@@ -80,20 +79,20 @@ def read_labels(commits: Commits) -> list[str]:
 
 @contextmanager
 def explain_damage(**splits: ImageSource) -> Iterator[None]:
-    """Names the files of a list that cannot be decoded, where that may be what ended the block.
+    """Names the image files that cannot be decoded, if the block ends with an error.
 
-    Looking for them costs nothing before.
+    It costs nothing if there is no error.
 
     Args:
-        splits: What the block reads, by the names of the splits.
+        splits: The images that the block reads, by the names of the splits.
 
     Raises:
-        DataError: The block ended with an error of TensorFlow, and there are such files.
+        DataError: The block ended with an error of TensorFlow, and some files cannot be decoded.
     """
     try:
         yield
     except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
-        lists = {k: source for k, source in splits.items() if isinstance(source, ManifestSource)}
+        lists = {k: source for k, source in splits.items() if isinstance(source, FileSource)}
         if lists:
             with progress.step(f"Check the images of {' and '.join(lists)}"):
                 check_images([*lists.values()])
@@ -102,12 +101,12 @@ def explain_damage(**splits: ImageSource) -> Iterator[None]:
 
 @contextmanager
 def use_cache_folder(options: InputOptions) -> Iterator[InputOptions]:
-    """Makes a folder for the files of a cache below the one named, and removes it in the end.
+    """Makes a folder for the files of a cache below `options.cache`, and removes it at the end.
 
-    TensorFlow refuses the files of a process that was killed, or that writes beside this one.
+    TensorFlow cannot use the files of a process that was killed or that runs at the same time.
 
     Yields:
-        Options with that folder; as they are where the cache has no files.
+        Options with that folder; the same options if the cache has no files.
     """
     if options.cache in (NO_CACHE, MEMORY_CACHE):
         yield options
@@ -120,17 +119,17 @@ def use_cache_folder(options: InputOptions) -> Iterator[InputOptions]:
 
 
 def make_evaluation_part(source: ImageSource, options: InputOptions) -> tf.data.Dataset:
-    """Returns the batches that one process evaluates, as many as each of the others has.
+    """Returns the batches that one process evaluates. All processes have the same number.
 
     Args:
-        source: The images of all.
-        options: How they become batches; `shard` says which process of how many this is.
+        source: The images of all processes.
+        options: How they become batches. `shard` is the number of this process, and of all.
 
     Returns:
-        Batches (uint8 [B, height, width, 3], int64 [B]): every image in one process, once. The last
-        batch may be smaller, or hold no image where another process has one left.
+        Batches (uint8 [B, height, width, 3], int64 [B]): together, the processes have every image
+        once. The last batch may be smaller, or empty if another process has one more.
     """
-    batches = input_fn(source, options, training=False)
+    batches = make_eval_dataset(source, options)
     index, count = options.shard
     if count == 1:
         return batches

@@ -1,4 +1,4 @@
-"""Export of a trained model as a SavedModel that answers encoded image bytes with labels."""
+"""Export of a trained model as a SavedModel that takes encoded images and returns labels."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.dataset import labels as label_maps
-from darkroom.dataset import layout
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
@@ -19,13 +17,15 @@ from darkroom.dataset.example import (
     IMAGE_HEIGHT,
     IMAGE_WIDTH,
 )
+from darkroom.dataset.labels import format_labels
+from darkroom.dataset.layout import LABELS_FILE
 from darkroom.images.pixels import RAW
 from darkroom.input.graph.decode import decode_image
 from darkroom.options.input import STRETCH
 
 EXAMPLES_SIGNATURE = "serving_examples"
 PROBABILITIES_KEY = "probabilities"
-# Records of others need have no more than the image.
+# Records of other tools may have nothing but the image.
 _FEATURES = {
     IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string),
     IMAGE_FORMAT: tf.io.FixedLenFeature([], tf.string, default_value=""),
@@ -43,11 +43,11 @@ def export_model(
     *,
     resize: str = STRETCH,
 ) -> None:
-    """Writes a SavedModel with two signatures; both decode as evaluation does.
+    """Writes a SavedModel with two signatures. Both decode images as evaluation does.
 
     `serving_default` takes `image_bytes`, string [N]: encoded images. It returns `label`, string
-    [N]: the likeliest label; `score`, float32 [N]: its probability; `scores`, float32 [N, C]: all
-    probabilities in the order of the label map, which is the asset `labels.txt`.
+    [N]: the most likely label; `score`, float32 [N]: its probability; `scores`, float32 [N, C]: all
+    probabilities, in the order of the label map, which is the asset `labels.txt`.
     `serving_examples`, for TFMA, takes `examples`, string [N]: serialised tf.train.Example. It
     returns `probabilities`, float32 [N, C].
 
@@ -59,11 +59,11 @@ def export_model(
         resize: How images become `image_size`, as in the `InputOptions` of evaluation.
     """
     module = tf.Module()
-    # The variables alone: tracking the Keras model too would add its optimizer and its layers.
+    # Only the variables: with the Keras model, its optimizer and its layers would be saved, too.
     module.model_variables = [variable.value for variable in model.variables]
 
     def predict(images: Any, decode: Any) -> tf.Tensor:
-        # On the CPU also where the model is not: the pixels must be those of the input pipeline.
+        # Always on the CPU, so that the pixels are the same as in the input pipeline.
         with tf.device("/CPU:0"):
             pixels = tf.map_fn(
                 lambda image: decode(image, image_size, resize),
@@ -93,7 +93,7 @@ def export_model(
 def _decode_features(
     features: dict[str, tf.Tensor], image_size: tuple[int, int], resize: str
 ) -> tf.Tensor:
-    """Returns the image of a record, which may be stored as pixels."""
+    """Returns the image of a record, which may store raw pixels."""
     encoded = features[IMAGE_ENCODED]
     shape = tf.cast(tf.stack((features[IMAGE_HEIGHT], features[IMAGE_WIDTH])), tf.int32)
     channels = features[IMAGE_CHANNELS]
@@ -110,9 +110,9 @@ def _make_signature(function: Any, name: str) -> Any:
 
 
 def _make_label_table(labels: Sequence[str], folder: str) -> tf.lookup.StaticHashTable:
-    """Returns a table from number to label whose file becomes an asset of the SavedModel."""
-    path = os.path.join(folder, layout.LABELS_FILE)
-    storage.write_bytes(path, label_maps.format_labels(labels).encode())
+    """Returns a table from number to label. Its file becomes an asset of the SavedModel."""
+    path = os.path.join(folder, LABELS_FILE)
+    storage.write_bytes(path, format_labels(labels).encode())
     lines = tf.lookup.TextFileInitializer(
         path,
         key_dtype=tf.int64,

@@ -15,17 +15,18 @@ HISTORY_FILE = "history.json"
 BEST_FOLDER = "best"
 # In that folder: the entry of the epoch whose weights are beside it.
 _BEST_EPOCH_FILE = "epoch.json"
-# What the best epoch has the lowest value of, and what early stopping waits for.
+# The best epoch has the lowest value of this, and early stopping waits for a lower one.
 MONITOR = "val_loss"
 
 
 def find_best_epoch(history: Sequence[dict[str, float]]) -> int:
     """Returns the epoch, from 1, with the lowest loss on the eval split.
 
-    Of equal losses the first counts. A loss that is not a finite number is never the best.
+    If two epochs have the same loss, the first one is the best. A loss that is not a finite number
+    is never the best.
 
     Returns:
-        The epoch; 0 when no epoch has a finite loss.
+        The epoch; 0 if no epoch has a finite loss.
     """
     losses = [entry[MONITOR] if math.isfinite(entry[MONITOR]) else math.inf for entry in history]
     best = min(losses, default=math.inf)
@@ -33,7 +34,7 @@ def find_best_epoch(history: Sequence[dict[str, float]]) -> int:
 
 
 def format_best_epoch(best_epoch: int, epochs: int) -> str:
-    """Returns which epoch a model is of, as "6 of 7 (lowest val_loss)"."""
+    """Returns which epoch a model is from, for example "6 of 7 (lowest val_loss)"."""
     return f"{best_epoch} of {epochs} (lowest {MONITOR})"
 
 
@@ -43,20 +44,20 @@ def write_history(folder: str, history: History) -> None:
 
 
 def write_best_epoch(folder: str, history: History) -> None:
-    """Writes the best epoch's entry into the folder `best` of a folder, which must be there."""
+    """Writes the best epoch's entry into the folder `best` of a folder. `best` must exist."""
     entry = history[find_best_epoch(history) - 1]
     _write_json(storage.join(folder, BEST_FOLDER, _BEST_EPOCH_FILE), entry)
 
 
 def read_best_epoch(folder: str) -> tuple[int, int] | None:
-    """Returns which epoch the model of a finished training is of, and of how many.
+    """Returns which epoch the model of a finished training is from.
 
     Args:
-        folder: Where the training kept its history.
+        folder: The folder with the history of the training.
 
     Returns:
-        Epoch, from 1, and number of epochs; None when the training did not write it down, as the
-        version that exported the last epoch did not.
+        The epoch, from 1, and the number of epochs; None if the training did not write it. An
+        earlier version of darkroom did not: it exported the last epoch.
     """
     best = storage.join(folder, BEST_FOLDER, _BEST_EPOCH_FILE)
     if not storage.exists(best):

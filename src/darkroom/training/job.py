@@ -1,4 +1,4 @@
-"""A training outside of a pipeline: from converted datasets to a SavedModel, in one folder."""
+"""`darkroom train`: from datasets or images to a SavedModel, in one folder."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from darkroom.training.history import format_best_epoch
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
 
-# The commit of a training: written last, when the model is there.
+# The commit of a training. It is written last, after the model.
 RESULT_FILE = "training.json"
 MODEL_FOLDER = "model"
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What a training led to.
+    """The result of a training.
 
     Attributes:
-        epochs: Epochs done.
-        best_epoch: The one, from 1, whose weights the model has.
+        epochs: Number of epochs done.
+        best_epoch: The epoch, from 1, that the model's weights are from.
         metrics: Losses and metrics of that epoch, by Keras's names.
-        checkpoint_dir: Where checkpoints, history and TensorBoard's files are.
-        model_dir: Where the SavedModel is.
-        verdict: Whether and by what input held the training back; None where nothing was left to
-            train.
-        already_complete: Whether an earlier run had done all this.
+        checkpoint_dir: The folder of checkpoints, history and TensorBoard's files.
+        model_dir: The folder of the SavedModel.
+        verdict: Whether input slowed down the training, and which part of it; None if nothing was
+            left to train.
+        already_complete: Whether an earlier run had done everything.
     """
 
     epochs: int
@@ -61,29 +61,30 @@ def train_datasets(
     checkpoint_dir: str,
     eval_data: Sequence[str] = (),
 ) -> TrainingResult | None:
-    """Trains on converted datasets, going on where an earlier run stopped, and exports the model.
+    """Trains on datasets or images and exports the model. It resumes where an earlier run stopped.
 
     Args:
-        data: Folders that `darkroom convert` wrote, or patterns of such; or one list or folder of
-            images, as `darkroom convert` takes it, whose images are read where they lie. Train and
-            eval splits are used; all must have one label map.
+        data: Folders that `darkroom convert` wrote, or patterns of such folders; or one list or
+            folder of images, as `darkroom convert` takes it. The train and eval splits are used.
+            All datasets must have the same label map.
         options: What is trained and how.
-        checkpoint_dir: Gets checkpoints, history, TensorBoard's files and the SavedModel, `model`.
-        eval_data: The same, whose eval splits are used instead.
+        checkpoint_dir: The folder for checkpoints, history, TensorBoard's files and the SavedModel,
+            `model`.
+        eval_data: The same, to use its eval splits instead.
 
     Returns:
-        The result; None in a process that is not the chief of several.
+        The result; None in a process that is not the chief.
 
     Raises:
-        DataError: No folder matches, one is no dataset, label maps differ, or a split has no
+        DataError: No folder matches, one is not a dataset, label maps differ, or a split has no
             records.
-        OutputError: Another process trains in `checkpoint_dir`, or a training on other data has.
-        UsageError: An option is wrong, or does not fit what is in `checkpoint_dir`.
+        OutputError: Another process trains in `checkpoint_dir`, or it has a training on other data.
+        UsageError: An option is wrong, or does not fit the training in `checkpoint_dir`.
         StorageError: Something cannot be read or written, or another worker is gone.
     """
     folder = storage.absolute(checkpoint_dir)
     found = _find_data(data, eval_data)
-    # What the model follows from; how it is computed may change from run to run.
+    # Everything that decides what the model is.
     plan = {"options": options.to_dict(), "data": found.identity}
     if done := _read_result(folder, plan):
         return done if read_cluster().is_chief else None
@@ -112,12 +113,12 @@ def format_result(result: TrainingResult) -> str:
 
 
 class _Data(NamedTuple):
-    """What is trained on: found, and opened when the training starts.
+    """The data of a training, which is opened when the training starts.
 
     Attributes:
-        identity: Changes with the images and their labels; values that JSON knows.
-        open: Returns the images of the train and the eval split, and the label map. It is told
-            whether to read all files first and check their SHA-256.
+        identity: Values for JSON that change with the images and their labels.
+        open: Returns the images of the train split, those of the eval split, and the label map. Its
+            argument says whether to read all files first and check their SHA-256.
     """
 
     identity: Sequence[object]
@@ -133,7 +134,7 @@ def _train_and_export(
 
     model_dir = storage.join(folder, MODEL_FOLDER)
     with progress.step("Training"):
-        # First, as TensorFlow must know of other workers before it reads a record.
+        # This comes first: TensorFlow must know the other workers before it reads a record.
         placement = make_placement(options.strategy)
         training, evaluation, labels = data.open(options.verify)
         trained = train(
@@ -164,16 +165,16 @@ def _find_data(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
     if any(are_images):
         if len(data) > 1 or len(eval_data) > 1 or not all(are_images):
             raise UsageError(
-                f"Images that are not converted come from one list, folder or pattern, got "
+                f"Images that are not converted must come from one list, folder or pattern, got "
                 f"{', '.join([*data, *eval_data])}.",
-                "Give one, or convert them all.",
+                "Pass one of them, or convert them all.",
             )
         return _find_images(data[0], eval_data[0] if eval_data else None)
     return _find_datasets(data, eval_data or data)
 
 
 def _names_images(path: str) -> bool:
-    """Tells whether a path, or a pattern, names images rather than converted datasets."""
+    """Tells whether a path or a pattern names images, and not converted datasets."""
     from darkroom.input.files import is_converted
 
     full = storage.absolute(path)
@@ -197,7 +198,7 @@ def _find_images(path: str, eval_path: str | None) -> _Data:
         if name not in found:
             raise DataError(
                 f"There is no image of the {name} split in {place}.",
-                "Give the split in the source.",
+                "Name the split in the source.",
             )
     training, evaluation = splits["train"], eval_splits["eval"]
     return _Data(
@@ -214,7 +215,7 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
         if not any(split in each.splits and each.splits[split].records for each in part.values()):
             raise DataError(
                 f"There is no record of the {split} split in {', '.join(part)}.",
-                "Give the split in the source, or shares with convert --split-ratios.",
+                "Name the split in the source, or use convert --split-ratios.",
             )
 
     def open_data(verify: bool) -> tuple[ImageSource, ImageSource, Sequence[str]]:
@@ -242,9 +243,9 @@ def _list_roots(paths: Sequence[str]) -> list[str]:
 
 
 def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:
-    """Returns the result of an earlier run with the same plan; None when there is none.
+    """Returns the result of an earlier run with the same plan; None if there is none.
 
-    Nor is there one when its model is gone: the checkpoints still say what that was.
+    A result without its model does not count: the model is then exported again from the checkpoint.
     """
     path = storage.join(folder, RESULT_FILE)
     model = storage.join(folder, MODEL_FOLDER, "saved_model.pb")
@@ -255,9 +256,9 @@ def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:
         if saved["plan"] != plan:
             return None
         values = {**saved["result"], "already_complete": True}
-        # The folder may have been moved since.
+        # The folder may have been moved.
         values.update(checkpoint_dir=folder, model_dir=storage.join(folder, MODEL_FOLDER))
         return TrainingResult(**values)
     except (ValueError, KeyError, TypeError):
-        # Ours were written whole; whatever this is, the checkpoints say how far the training is.
+        # Not a file that we wrote. The checkpoints say how far the training is.
         return None

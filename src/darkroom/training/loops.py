@@ -1,7 +1,7 @@
-"""The two ways to go through an epoch: Keras's `fit`, and a loop of our own with a gradient tape.
+"""Two ways to run an epoch: Keras's `fit`, and our own loop with a gradient tape.
 
-Both take the model's loss, optimizer and metrics from `compile`, and leave the metrics of the epoch
-in the model. They give the same weights and losses.
+Both use the loss, the optimizer and the metrics that the model was compiled with, and leave the
+metrics of the epoch in the model. They give the same weights and losses.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class Loop(Protocol):
     def train_epoch(
         self, batches: Any, step: int, num_steps: int, end_step: StepHook | None
     ) -> None:
-        """Trains on batches, adding to the model's metrics.
+        """Trains on batches and updates the model's metrics.
 
         Args:
-            batches: (images, labels); what is left of the epoch.
-            step: Batches of the epoch that were done before.
-            num_steps: Batches of the whole epoch.
+            batches: (images, labels): the rest of the epoch.
+            step: Number of batches of the epoch that were done before.
+            num_steps: Number of batches in the whole epoch.
             end_step: Called with the number of batches done in the epoch, after each execution.
         """
 
     def evaluate(self, batches: Any) -> dict[str, float]:
-        """Returns loss and metrics over batches (images, labels)."""
+        """Returns the loss and the metrics over batches (images, labels)."""
 
 
 class FitLoop:
@@ -57,20 +57,20 @@ class FitLoop:
         values = [variable.numpy() for variable in variables]
 
         def restore_metrics(epoch: int, logs: object = None) -> None:
-            # Keras has just reset them, but the epoch may be one that goes on.
+            # Keras has just reset them, but this may be the rest of an epoch.
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)
 
         hooks: dict[str, Any] = {"on_epoch_begin": restore_metrics}
         if end_step is not None:
-            # Only when needed: with it, Keras waits for the device after each execution.
+            # Only if necessary: with this hook, Keras waits for the device after each execution.
             hooks["on_train_batch_end"] = lambda batch, logs: end_step(
                 min(step + batch + 1, num_steps)
             )
         self._model.fit(
             batches,
-            # Where Keras has to find the end by itself, it counts one step of the optimizer too
-            # many: that counter does not wait for the batch that there is not.
+            # If Keras has to find the end itself, it counts one step of the optimizer too many,
+            # because the counter does not wait for the batch that does not exist.
             steps_per_epoch=num_steps - step,
             callbacks=[keras.callbacks.LambdaCallback(**hooks)],
             shuffle=False,  # The dataset shuffles.
@@ -80,17 +80,17 @@ class FitLoop:
     def evaluate(self, batches: Any) -> dict[str, float]:
         """See `Loop`."""
         if self._strategy.num_replicas_in_sync > 1:
-            # Of the last batch a device may get nothing, with which Keras does not reckon.
+            # A device may get nothing of the last batch, which Keras cannot handle.
             return TapeLoop(self._model, self._strategy).evaluate(batches)
         with warnings.catch_warnings():
-            # Keras takes the end of a dataset whose length it was not told for a mistake.
+            # Keras warns about the end of a dataset if it does not know the length.
             warnings.filterwarnings("ignore", "Your input ran out of data")
             found: dict[str, float] = self._model.evaluate(batches, verbose=0, return_dict=True)
         return found
 
 
 class TapeLoop:
-    """A loop with `tf.GradientTape`, for what `fit` cannot do: several processes, own steps.
+    """A loop with `tf.GradientTape`, for cases that `fit` cannot handle, as several processes.
 
     Args:
         model: A compiled Keras model whose metrics are built.
@@ -102,8 +102,8 @@ class TapeLoop:
         self._model = model
         self._strategy = strategy
         self._steps_per_execution = steps_per_execution
-        # Keras averages the loss over a device's share and divides by their number, so that the
-        # sum over the devices is the loss of the whole batch.
+        # Keras averages the loss over the share of a device and divides it by the number of
+        # devices, so the sum over all devices is the loss of the whole batch.
         self._loss = next(metric for metric in model.metrics if metric.name == "loss")
         self._train = self._make_execution(self._train_step)
         self._evaluate = self._make_execution(self._evaluate_step)
@@ -125,7 +125,7 @@ class TapeLoop:
         return found
 
     def _execute(self, execution: Any, batches: Any) -> Any:
-        """Calls an execution until the batches end; yields the batches done."""
+        """Calls an execution until the batches end, and yields the number of batches done."""
         iterator = iter(batches)
         done = 0
         while int(execution(iterator)):
@@ -133,8 +133,8 @@ class TapeLoop:
             yield done
 
     def _make_execution(self, step: Callable[[Any, Any], None]) -> Any:
-        """Returns a function of an iterator that does some steps, and returns how many."""
-        # AutoGraph is for the loop below; in a step it would rewrite the user's model.
+        """Returns a function that takes batches from an iterator and returns how many it took."""
+        # AutoGraph should rewrite the loop below, but not the user's model in a step.
         plain_step = tf.autograph.experimental.do_not_convert(step)
 
         def execute(iterator: Any) -> Any:
@@ -165,7 +165,7 @@ class TapeLoop:
             self._measure(images, labels, predictions, loss)
             return True
 
-        # TensorFlow's convolutions give wrong shapes for a batch of no images.
+        # TensorFlow's convolutions return wrong shapes for an empty batch.
         tf.cond(tf.shape(images)[0] > 0, evaluate, lambda: False)
 
     def _measure(self, images: Any, labels: Any, predictions: Any, loss: Any) -> None:

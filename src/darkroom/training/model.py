@@ -1,4 +1,4 @@
-"""The model of a training: built, compiled, with all of its variables made."""
+"""Builds and compiles the model of a training, with all its variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from darkroom.training.models import build_model
 
 
 def make_model(options: TrainingOptions, num_classes: int) -> Any:
-    """Builds and compiles the model, and all variables that a checkpoint is restored into.
+    """Builds and compiles the model, and makes all variables that a checkpoint restores.
 
     Args:
         options: What is trained and how.
@@ -27,14 +27,22 @@ def make_model(options: TrainingOptions, num_classes: int) -> Any:
         labels int64 [B]; with mixup float32 [B, C].
 
     Raises:
-        UsageError: The model cannot be built, or comes compiled for labels that are numbers while
-            mixup makes them vectors.
+        UsageError: The model cannot be built; or mixup makes labels vectors, and the model was
+            compiled for numbers.
     """
     keras.utils.set_random_seed(options.seed)
     model = build_model(options.model, num_classes, options.image_size, options.weights)
-    _compile(model, options)
+    has_vectors = bool(options.input_options.augmentation.mixup)
+    if not model.compiled:
+        model.compile(
+            optimizer=keras.optimizers.Adam(options.learning_rate),
+            loss=f"{'' if has_vectors else 'sparse_'}categorical_crossentropy",
+            # Keras chooses the accuracy for numbers or for vectors itself.
+            metrics=["accuracy"],
+            steps_per_execution=options.steps_per_execution,
+        )
     image, label = np.zeros((1, *options.image_size, 3), np.uint8), np.zeros(1, np.int64)
-    if options.input_options.augmentation.mixup:
+    if has_vectors:
         _check_takes_vectors(model, options.model)
         label = np.eye(1, num_classes, dtype=np.float32)
     scores = model(image, training=False)
@@ -44,25 +52,13 @@ def make_model(options: TrainingOptions, num_classes: int) -> Any:
     return model
 
 
-def _compile(model: Any, options: TrainingOptions) -> None:
-    if not model.compiled:
-        has_vectors = options.input_options.augmentation.mixup
-        model.compile(
-            optimizer=keras.optimizers.Adam(options.learning_rate),
-            loss=f"{'' if has_vectors else 'sparse_'}categorical_crossentropy",
-            # Keras takes the one that goes with the labels.
-            metrics=["accuracy"],
-            steps_per_execution=options.steps_per_execution,
-        )
-
-
 def _check_takes_vectors(model: Any, name: str) -> None:
-    """Checks loss and metrics of a model; a sparse metric would take a vector without a word."""
+    """Checks that loss and metrics take vectors. A sparse metric would accept them silently."""
     config = model.get_compile_config()
     used = [config.get(part) for part in ("loss", "metrics", "weighted_metrics")]
     if "sparse" in json.dumps(used, default=str).lower():
         raise UsageError(
-            f"The model {name} comes compiled with a sparse loss or metric, and mixup makes labels "
+            f"The model {name} comes compiled with a sparse loss or metric, but mixup makes labels "
             "vectors.",
             "Compile it with categorical_crossentropy and 'accuracy', or augment without mixup.",
         )
@@ -70,7 +66,7 @@ def _check_takes_vectors(model: Any, name: str) -> None:
 
 @contextmanager
 def use_precision(precision: str) -> Iterator[None]:
-    """Sets Keras's policy for layers that are made within, those of a user's function included."""
+    """Sets Keras's dtype policy for layers that are made in the block, a user's layers too."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(precision)
     try:

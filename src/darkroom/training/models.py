@@ -1,7 +1,7 @@
-"""Keras models by name: a small network of our own, Keras Applications, or the user's function.
+"""Keras models by name: our small network, Keras Applications, or a function of the user.
 
-Every model takes pixels of 0 to 255, [B, height, width, 3], and returns probabilities, [B, C]:
-scaling and preprocessing belong to the model, so that no caller can forget them.
+Every model takes pixels from 0 to 255, [B, height, width, 3], and returns probabilities, [B, C].
+Scaling and preprocessing are part of the model, so no caller can forget them.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ def build_model(
             `package.module:function`, called with (num_classes, image_size).
         num_classes: C, the number of labels.
         image_size: (height, width) in pixels.
-        weights: Path of a file that Keras's `load_weights` reads, or None: of the network without
-            its head for `keras.applications`, else of the whole model.
+        weights: Path of a file that Keras's `load_weights` reads, or None. For
+            `keras.applications`, the weights of the network without its head; else of the whole
+            model.
 
     Returns:
         A Keras model: uint8 [B, height, width, 3] to probabilities float32 [B, C]. It is compiled
-        only when the user's function has compiled it.
+        only if the user's function compiled it.
 
     Raises:
-        UsageError: `spec` names nothing, the weights cannot be loaded, or the model does not return
-            C probabilities for an image.
+        UsageError: There is no such model, the weights cannot be loaded, or the model does not
+            return C probabilities for an image.
     """
     check_model(spec, weights)
     if spec.startswith(APPLICATIONS_PREFIX):
@@ -50,7 +51,8 @@ def build_model(
     if spec == SMALL_CNN:
         model = _build_small_cnn(num_classes, image_size)
     else:
-        model = _build_custom(spec, num_classes, image_size)
+        model = _call(_find_function(spec), spec, num_classes, image_size)
+        _check_custom(model, spec, num_classes, image_size)
     if weights is not None:
         _load_weights(model, weights)
     return model
@@ -66,7 +68,7 @@ def list_applications() -> list[str]:
 
 
 def _build_small_cnn(num_classes: int, image_size: tuple[int, int]) -> Any:
-    """Convolutions that each halve the image, until two pixels are left or five are done."""
+    """Up to five convolutions. Each halves the image, as long as more than two pixels are left."""
     layers = keras.layers
     inputs = keras.Input((*image_size, 3), dtype="uint8")
     x = layers.Rescaling(1 / 127.5, offset=-1.0)(inputs)
@@ -81,17 +83,8 @@ def _build_small_cnn(num_classes: int, image_size: tuple[int, int]) -> Any:
 
 def _add_head(features: Any, num_classes: int) -> Any:
     x = keras.layers.Dropout(0.2)(features)
-    # float32 also under mixed precision: half-precision probabilities would not add up to one.
+    # float32 even with mixed precision: half-precision probabilities would not add up to one.
     return keras.layers.Dense(num_classes, activation="softmax", dtype="float32")(x)
-
-
-def _check_application(name: str) -> None:
-    names = list_applications()
-    if name not in names:
-        raise UsageError(
-            f"Keras has no application {name!r}.",
-            _suggest(name, names) or f"Names: {', '.join(names)}.",
-        )
 
 
 def _build_application(
@@ -108,38 +101,39 @@ def _build_application(
         _load_weights(network, weights)
     inputs = keras.Input((*image_size, 3), dtype="uint8")
     pixels = keras.layers.Rescaling(1.0)(inputs)
-    # The public submodules do not list every application; the module that defines one does.
+    # Each application's own module has its preprocessing; the public modules do not list them all.
     preprocess = sys.modules[build.__module__].preprocess_input
     features = network(preprocess(pixels))
     return keras.Model(inputs, _add_head(features, num_classes), name=name.lower())
 
 
 def check_model(spec: str, weights: str | None = None) -> None:
-    """Checks that `build_model` will find what `spec` and `weights` name; builds nothing.
+    """Checks that the model and the weights exist. It builds nothing.
 
     Raises:
-        UsageError: It will not.
+        UsageError: One of them does not exist.
     """
     check_model_name(spec)
-    if weights is not None:
-        _check_weights(weights)
+    if weights is not None and not os.path.isfile(weights):
+        raise UsageError(
+            f"weights is {weights!r}, which is not a file.", "Pass the path of a file."
+        )
     if spec.startswith(APPLICATIONS_PREFIX):
-        _check_application(spec.removeprefix(APPLICATIONS_PREFIX))
+        name, names = spec.removeprefix(APPLICATIONS_PREFIX), list_applications()
+        if name not in names:
+            raise UsageError(
+                f"Keras has no application {name!r}.",
+                _suggest(name, names) or f"Names: {', '.join(names)}.",
+            )
     elif spec != SMALL_CNN:
         _find_function(spec)
-
-
-def _build_custom(spec: str, num_classes: int, image_size: tuple[int, int]) -> Any:
-    model = _call(_find_function(spec), spec, num_classes, image_size)
-    _check_custom(model, spec, num_classes, image_size)
-    return model
 
 
 def _call(function: Any, spec: str, num_classes: int, image_size: tuple[int, int]) -> Any:
     try:
         return function(num_classes, image_size)
     except Exception as error:
-        # It is not ours, so it may raise anything; where it did is what its author needs.
+        # The user's function may raise anything. Its author needs the place.
         place = traceback.extract_tb(error.__traceback__)[-1]
         raise UsageError(
             f"{spec} failed: {type(error).__name__}: {error} ({place.filename}:{place.lineno})."
@@ -153,7 +147,7 @@ def _find_function(spec: str) -> Any:
     except ModuleNotFoundError as error:
         raise UsageError(
             f"model is {spec!r}, but {error.msg[0].lower()}{error.msg[1:]}.",
-            "Install the package, or put its folder on PYTHONPATH.",
+            "Install the package, or add its folder to PYTHONPATH.",
         ) from error
     function = getattr(module, function_name, None)
     if not callable(function):
@@ -166,13 +160,14 @@ def _find_function(spec: str) -> Any:
 
 
 def _check_custom(model: object, spec: str, num_classes: int, image_size: tuple[int, int]) -> None:
-    """Checks what the user's function returned, on one black image."""
+    """Checks the model that the user's function returned, with one black image."""
     if not isinstance(model, keras.Model):
         raise UsageError(f"{spec} returned {type(model).__name__}, expected a Keras model.")
     scores = np.asarray(model(np.zeros((1, *image_size, 3), np.uint8), training=False))
     if scores.shape != (1, num_classes):
         raise UsageError(
-            f"{spec} gives {list(scores.shape)} for one image, expected [1, {num_classes}]."
+            f"{spec} gives {list(scores.shape)} for one image, expected [1, {num_classes}].",
+            f"End the model with a layer of {num_classes} units, one for each label.",
         )
     if not math.isclose(float(scores.sum()), 1.0, abs_tol=1e-2) or scores.min() < 0:
         raise UsageError(
@@ -181,16 +176,11 @@ def _check_custom(model: object, spec: str, num_classes: int, image_size: tuple[
         )
 
 
-def _check_weights(weights: str) -> None:
-    if not os.path.isfile(weights):
-        raise UsageError(f"weights is {weights!r}, which is no file.", "Give the path of a file.")
-
-
 def _load_weights(model: Any, weights: str) -> None:
     try:
         model.load_weights(weights)
     except (ValueError, OSError) as error:
-        # Keras goes on to list every layer of the model.
+        # In the next lines Keras lists every layer of the model.
         reason = str(error).splitlines()[0][:300]
         raise UsageError(f"The weights {weights} do not fit {model.name}: {reason}") from error
 

@@ -1,4 +1,4 @@
-"""Devices that train together: TensorFlow's strategies, and how batches are split among them."""
+"""The devices that train together: TensorFlow's strategies, and how batches are split."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Placement:
         return int(self.strategy.num_replicas_in_sync) // self.cluster.num_workers
 
     def share_input(self, options: InputOptions) -> InputOptions:
-        """Returns the options of this process's share of the training data.
+        """Returns the input options for this process's share of the training data.
 
         Raises:
             UsageError: Batches cannot be split evenly.
@@ -51,26 +51,26 @@ class Placement:
         if options.batch_size % replicas:
             raise UsageError(
                 f"batch_size is {options.batch_size}, which {replicas} devices cannot share.",
-                f"Give a multiple of {replicas}.",
+                f"Use a multiple of {replicas}.",
             )
         workers = self.cluster.num_workers
         return dataclasses.replace(
             options,
             batch_size=options.batch_size // workers,
             shard=(self.cluster.worker, workers),
-            # Each device's share counts the same, so a smaller last batch would count too much.
+            # Each batch has the same weight, so a smaller last batch would count too much.
             drop_remainder=True,
         )
 
     def count_steps(self, num_records: int, batch_size: int) -> int:
-        """Returns the batches of an epoch; those that are not full count on one device only.
+        """Returns the number of batches in an epoch. Several devices leave out the incomplete one.
 
         Args:
-            num_records: Records of the train split.
-            batch_size: Records in a batch of all devices and processes together.
+            num_records: Number of records in the train split.
+            batch_size: Number of records in a batch of all devices and processes together.
 
         Raises:
-            DataError: There is no full batch for several devices.
+            DataError: There are several devices and no full batch.
         """
         if not self.is_distributed:
             return math.ceil(num_records / batch_size)
@@ -78,15 +78,15 @@ class Placement:
             raise DataError(
                 f"The train split has {num_records} records, fewer than a batch of {batch_size}, "
                 "and several devices train on full batches only.",
-                "Give a smaller batch_size, or the strategy 'one'.",
+                "Use a smaller batch_size, or the strategy 'one'.",
             )
         return num_records // batch_size
 
     def distribute(self, batches: tf.data.Dataset, batch_size: int) -> Any:
         """Splits this process's batches among its devices.
 
-        One that is not full leaves the last devices less, or nothing. All processes must have as
-        many batches.
+        Of an incomplete batch, the last devices get less or nothing. All processes must have the
+        same number of batches.
 
         Args:
             batches: (uint8 [B, height, width, 3], labels [B] or [B, C]).
@@ -105,9 +105,9 @@ class Placement:
 
 
 def make_placement(strategy: str) -> Placement:
-    """Makes the strategy of a training; with several workers, waits until all have started.
+    """Makes the strategy of a training. With several workers, it waits until all have started.
 
-    TensorFlow wants to know of other workers before it does anything else in a process.
+    TensorFlow must know the other workers before it does anything else in a process.
 
     Args:
         strategy: As in `TrainingOptions`.
@@ -117,7 +117,11 @@ def make_placement(strategy: str) -> Placement:
     """
     cluster = read_cluster()
     if strategy == "auto":
-        strategy = _choose_strategy(cluster)
+        if cluster.num_workers > 1:
+            strategy = "multi_worker"
+        else:
+            has_gpus = len(tf.config.list_physical_devices("GPU")) > 1
+            strategy = "mirrored" if has_gpus else "one"
     if strategy == "multi_worker":
         if cluster.num_workers == 1:
             raise UsageError(
@@ -129,9 +133,3 @@ def make_placement(strategy: str) -> Placement:
     if strategy == "mirrored":
         return Placement(tf.distribute.MirroredStrategy(), Cluster())
     return Placement(tf.distribute.get_strategy(), Cluster())
-
-
-def _choose_strategy(cluster: Cluster) -> str:
-    if cluster.num_workers > 1:
-        return "multi_worker"
-    return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "one"

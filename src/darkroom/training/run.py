@@ -1,4 +1,4 @@
-"""Training: one body for TFX's Trainer and for everyone else, able to go on where it stopped."""
+"""Training, for TFX's Trainer and for `darkroom train`. It can resume where it stopped."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.api import input_fn
 from darkroom.input.commits import Commits, check_commits
+from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.reading import list_files
 from darkroom.input.source import ImageSource
 from darkroom.options.input import InputOptions
@@ -23,9 +23,9 @@ from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOp
 from darkroom.profiling.meter import InputMeter, InputTiming
 from darkroom.profiling.stages import measure_stages
 from darkroom.profiling.stored_forms import measure_forms
-from darkroom.profiling.verdict import BOUND_SHARE, DECODE, Verdict, judge_input, write_verdict
+from darkroom.profiling.verdict import BOUND_SHARE, DECODE, InputVerdict, judge_input, write_verdict
 from darkroom.storage import copies
-from darkroom.training.checkpoints import TrainingRun, describe_options
+from darkroom.training.checkpoints import TrainingRun, group_options
 from darkroom.training.data import (
     explain_damage,
     make_evaluation_part,
@@ -42,29 +42,29 @@ from darkroom.training.placement import Placement, make_placement
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What training made.
+    """The result of a training.
 
     Attributes:
         model: The Keras model with the weights of the best epoch.
         best_epoch: The epoch, from 1, with the lowest loss on the eval split.
         history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
-        verdict: Whether and by what input held the training back, since it was last started; None
-            when nothing was left to train.
+        verdict: Whether input slowed down the training since its last start, and which part of it;
+            None if nothing was left to train.
     """
 
     model: Any
     best_epoch: int
     history: History
-    verdict: Verdict | None
+    verdict: InputVerdict | None
 
 
 def run_fn(fn_args: Any) -> None:
     """Trains and exports a model; the entry point of TFX's Trainer.
 
     Args:
-        fn_args: TFX's FnArgs. `custom_config["darkroom"]` holds `TrainingOptions.to_dict()`;
-            the whole may be JSON text, as on Kubeflow. `custom_config["checkpoint_dir"]`, if
-            there is one, names a folder where checkpoints stay until the training is done.
+        fn_args: TFX's FnArgs. `custom_config["darkroom"]` is `TrainingOptions.to_dict()`.
+            `custom_config["checkpoint_dir"]`, if it is there, is a folder that keeps checkpoints
+            until the training is done. `custom_config` may be JSON text, as on Kubeflow.
             `labels.txt` is read from the root of the Examples artifact.
 
     Raises:
@@ -77,11 +77,11 @@ def run_fn(fn_args: Any) -> None:
     labels = read_labels(commits)
     run_dir = fn_args.model_run_dir
     if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
-        # TFX gives every execution a new folder; a run that goes on has to find the old one.
+        # TFX gives every execution a new folder. A run that resumes must find the old one.
         run_dir = storage.join(checkpoint_dir, _identify_run(config, commits))
     trained = train(
         options,
-        # First, as TensorFlow must know of other workers before it reads a record.
+        # This comes first: TensorFlow must know the other workers before it reads a record.
         make_placement(options.strategy),
         training=open_split("train", fn_args.train_files, commits, verify=options.verify),
         evaluation=open_split("eval", fn_args.eval_files, commits, verify=options.verify),
@@ -108,26 +108,28 @@ def train(
     num_classes: int,
     run_dir: str,
 ) -> TrainedModel:
-    """Trains a model, going on from the last checkpoint in `run_dir` if there is one.
+    """Trains a model. It resumes from the last checkpoint in `run_dir` if there is one.
 
     Args:
         options: What is trained and how.
-        placement: Where: what `make_placement` returned for `options.strategy`, before anything
-            was opened.
+        placement: Where it is trained: the result of `make_placement(options.strategy)`, which must
+            be called before any image is opened.
         training: The images of the train split.
-        evaluation: Those of the eval split, used after each epoch: the one with the lowest loss on
-            them is the best.
+        evaluation: The images of the eval split. The epoch with the lowest loss on them is best.
         num_classes: C, the number of labels.
-        run_dir: Gets checkpoints, TensorBoard's event files and `history.json`.
+        run_dir: The folder for checkpoints, TensorBoard's event files and `history.json`.
 
     Raises:
         DataError: An image of a list cannot be decoded, there are fewer than two labels, or no
             epoch has a finite loss on the eval split.
-        OutputError: `run_dir` holds the checkpoint of another training.
+        OutputError: `run_dir` has the checkpoint of another training.
         UsageError: The model cannot be built.
     """
     if num_classes < 2:
-        raise DataError(f"The label map has {num_classes} labels, expected at least 2.")
+        raise DataError(
+            f"The label map has {num_classes} labels, expected at least 2.",
+            "Training needs images of two labels or more.",
+        )
     input_options = dataclasses.replace(options.input_options, num_classes=num_classes)
     num_steps = placement.count_steps(training.count_images(), options.batch_size)
     with use_precision(options.precision):
@@ -141,7 +143,7 @@ def train(
             checkpoint_steps=options.checkpoint_steps,
             data=training.identify(),
             eval_data=evaluation.identify(),
-            **describe_options(options),
+            **group_options(options),
             is_chief=placement.cluster.is_chief,
         )
         verdict = None
@@ -157,7 +159,7 @@ def train(
                 write_verdict(run_dir, verdict)
         run.restore_best()
         if placement.is_distributed:
-            # Whoever takes the model need not know on how many devices it was trained.
+            # The caller gets a plain model, which does not depend on the devices.
             model, trained = make_model(options, num_classes), model
             model.set_weights(trained.get_weights())
     return TrainedModel(model, run.best_epoch, run.history, verdict)
@@ -187,9 +189,9 @@ class _Data:
     meter: InputMeter
 
     def make_training(self, epoch: int, step: int) -> Any:
-        batches = input_fn(
-            self.training, self.options, training=True, epoch=epoch, skip_batches=step
-        )
+        # Without the length that `input_fn` sets: with it, Keras opens another iterator at the end
+        # of each epoch, which takes 50 ms.
+        batches = make_train_dataset(self.training, self.options, epoch=epoch, skip_batches=step)
         batches = self.meter.watch(batches)
         return self.placement.distribute(batches, self.options.batch_size)
 
@@ -223,7 +225,7 @@ def _train_epochs(
 
 def _judge(
     timing: InputTiming, options: TrainingOptions, shared: InputOptions, source: ImageSource
-) -> Verdict:
+) -> InputVerdict:
     share, rate = timing.waiting_share, timing.images_per_second
     if not options.profile_input:
         return judge_input(share, rate)
@@ -234,7 +236,7 @@ def _judge(
 
 
 def _make_loop(model: Any, options: TrainingOptions, placement: Placement) -> Loop:
-    # Keras 3 cannot fit with several processes: it takes what they hold for a plain tensor.
+    # Keras 3 cannot fit in several processes: it treats a value per device as a plain tensor.
     if options.loop == "custom" or placement.cluster.num_workers > 1:
         return TapeLoop(model, placement.strategy, options.steps_per_execution)
     return FitLoop(model, placement.strategy)
@@ -242,7 +244,7 @@ def _make_loop(model: Any, options: TrainingOptions, placement: Placement) -> Lo
 
 @contextmanager
 def _explain_lost_workers(placement: Placement) -> Iterator[None]:
-    """Says what to do when another process is gone; TensorFlow ends a step that waits for it."""
+    """Says what to do if another process is gone. TensorFlow ends the step that waits for it."""
     try:
         yield
     except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
@@ -250,12 +252,12 @@ def _explain_lost_workers(placement: Placement) -> Iterator[None]:
             raise
         raise StorageError(
             f"One of {placement.cluster.num_workers} workers is gone ({type(error).__name__}).",
-            "Start all of them again: they go on from the last checkpoint.",
+            "Start all of them again. They resume from the last checkpoint.",
         ) from error
 
 
 def _identify_run(config: Mapping[str, Any], commits: Commits) -> str:
-    """Returns a name that two executions share when they train the same on the same data."""
+    """Returns a name that two executions share if they train the same on the same data."""
     data = [dataset.fingerprint for _, dataset in sorted(commits.items()) if dataset]
     text = json.dumps([dict(config), data], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -144,7 +144,7 @@ def test_nothing_leaves_pixels_and_labels_untouched():
         assert same[1] is labels
 
 
-def test_a_pipeline_gives_what_eager_execution_gives():
+def test_a_pipeline_and_eager_execution_give_the_same():
     images, seeds = make_images(10), make_seeds(10)
     augmentation = parse_augmentation(ALL + ",mixup=1")
     labels = np.arange(10) % 3
@@ -264,7 +264,7 @@ def test_angles_are_spread_over_both_sides():
 
 
 @pytest.mark.parametrize(("share", "side"), [(0.25, 8), (0.5, 16), (0.1, 3), (1.0, 32)])
-def test_cutout_is_a_gray_square_that_lies_anywhere(share, side):
+def test_cutout_is_a_gray_square_anywhere(share, side):
     height, width = 32, 50
     images = np.full((1500, height, width, 3), 255, np.uint8)
     found = augment(images, make_seeds(1500), f"cutout={share}")

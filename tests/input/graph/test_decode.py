@@ -9,7 +9,7 @@ import tensorflow as tf
 from PIL import Image, ImageOps
 
 from darkroom.input.graph import decode
-from darkroom.input.graph.orientation import parse_orientation, turn_upright
+from darkroom.input.graph.orientation import parse_orientation, undo_orientation
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import choose_short_side
 
@@ -86,10 +86,10 @@ def test_each_orientation_is_turned_upright_as_pillow_does(jpeg, orientation):
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_turning_undoes_exactly_what_pillow_undoes(orientation):
+def test_orientations_are_undone_exactly_as_by_pillow(orientation):
     photo = _photo()
     photo.getexif()[0x0112] = orientation
-    got = turn_upright(tf.constant(np.asarray(photo)), tf.constant(orientation))
+    got = undo_orientation(tf.constant(np.asarray(photo)), tf.constant(orientation))
     np.testing.assert_array_equal(got, np.asarray(ImageOps.exif_transpose(photo)))
 
 
@@ -284,7 +284,7 @@ def test_the_center_of_a_short_side_of_256_is_cut_and_not_resized(format_, heigh
 
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("view", [(96, 96), (128, 128), (160, 160), (128, 96), (100, 130)])
-def test_the_center_of_what_is_stored_for_a_view_is_the_view(view, turned):
+def test_an_image_stored_for_a_view_is_cropped_but_not_resized(view, turned):
     side = choose_short_side(view)
     data = _encode(_photo(*((2 * side, side) if turned else (side, 2 * side))), "PNG")
     center = decode.decode_image(tf.constant(data), view, "center_crop", resized=False)

@@ -110,7 +110,7 @@ def test_delimiter(tmp_path, delimiter):
     assert labels.tolist() == [2, 5]
 
 
-def test_labels_beyond_32_bits_and_labels_that_are_no_whole_numbers(tmp_path):
+def test_labels_beyond_32_bits_and_labels_with_fractions(tmp_path):
     file = _write(tmp_path / "a.csv", "a,y\n1,9007199254740993\n2,-5\n")
     assert _read(file)[1].tolist() == [9007199254740993, -5]
     labels = _read(_write(tmp_path / "b.csv", "a,y\n1,0.5\n"), label_type="float32")[1]
@@ -150,7 +150,7 @@ def test_the_order_is_a_function_of_seed_and_epoch(many):
     assert len({tuple(order) for order in orders.values()}) == 3
 
 
-def test_the_order_stays_what_it_is(many):
+def test_the_order_never_changes(many):
     """A checkpoint of an older version must find the same epoch again."""
     assert _labels(many, seed=3, epoch=2)[:6] == [23, 36, 12, 26, 32, 2]
 
@@ -178,16 +178,16 @@ def test_rows_are_mixed_within_the_buffer_and_across_files(many):
     ("line", "problem"),
     [
         ("x,2,3", "column 'a' is 'x', expected a finite number. Leave the column out"),
-        ("1,,3", "column 'b' is empty. Fill it, or give a default."),
+        ("1,,3", "column 'b' is empty. Fill it, or set a default."),
         ("1, ,3", "column 'b' is empty."),
         ("1,nan,3", "column 'b' is 'nan', expected a finite number."),
         ("1,1e50,3", "column 'b' is '1e50', expected a finite number."),
-        ("1,2,", "column 'y' is empty. A label is needed in every row."),
-        ("1,2,cat", "column 'y' is 'cat', expected a whole number. Number text labels first"),
+        ("1,2,", "column 'y' is empty. Every row needs a label."),
+        ("1,2,cat", "column 'y' is 'cat', expected a whole number. Turn text labels into"),
         ("1,2,3.5", "column 'y' is '3.5', expected a whole number."),
         ("1,2", "2 cells, expected 3 as in the header. Check the delimiter"),
         ("1,2,3,4", "4 cells, expected 3 as in the header."),
-        ('1,"2,3', "unexpected end of data. A cell cannot hold a line break."),
+        ('1,"2,3', "unexpected end of data. A cell must not contain a line break."),
     ],
 )
 def test_errors_name_file_line_and_column(tmp_path, monkeypatch, line, problem):
@@ -198,7 +198,7 @@ def test_errors_name_file_line_and_column(tmp_path, monkeypatch, line, problem):
     assert f"{bad}, line 8: {problem}" in _fail([good, bad], training=True, epoch=0)
 
 
-def test_a_default_is_for_empty_cells_of_features_alone(tmp_path):
+def test_a_default_is_only_for_empty_cells_of_features(tmp_path):
     file = _write(tmp_path / "a.csv", "a,y\n,1\nx,2\n")
     assert f"{file}, line 3: column 'a' is 'x'" in _fail(file, default=0.0)
     file = _write(tmp_path / "b.csv", "a,y\n1,\n")

@@ -83,17 +83,17 @@ def test_passes_make_one_epoch_of_several(sample: InputSample):
         assert sum(len(images) for images, _ in way.open(thrice)) == 3 * 37, way.name
 
 
-def test_what_does_not_fit_is_left_out_with_the_reason(sample: InputSample):
+def test_ways_that_do_not_work_are_left_out_with_the_reason(sample: InputSample):
     obstacles = {
         way.open: way.find_obstacle(replace(sample, memory_bytes=1 << 60, is_jpeg=False))
         for way in WAYS
     }
     assert "more than a quarter of" in obstacles[open_preloaded]
-    assert obstacles[open_fused] == "only of JPEGs a part can be decoded"
+    assert obstacles[open_fused] == "only JPEGs can be decoded in part"
 
 
 class FakeTime:
-    """A clock that goes on when somebody waits."""
+    """A clock that moves only when something waits."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -199,11 +199,11 @@ def test_the_table_has_a_line_for_each_way():
     assert comparison.to_dict()["caution"] == ""
 
 
-def test_too_few_images_are_told_before_the_advice():
+def test_a_caution_about_too_few_images_comes_before_the_advice():
     comparison = replace(COMPARISON, images=127)
     caution = (
         "Too few images to tell which way is fastest: 127 are fewer than 8 batches of 16. "
-        "Take 128 or more (--images, of a dataset that has them), or smaller batches."
+        "Use 128 or more (--images, from a dataset that has them), or smaller batches."
     )
     ending = ["", caution, "", advise(comparison.results)]
     assert format_comparison(comparison).splitlines()[-4:] == ending
@@ -231,7 +231,7 @@ def test_bars_are_as_long_as_their_values():
     assert [int((first == color).all(axis=1).argmax()) for color in COLORS] == [*list_bar_places()]
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
+def test_a_folder_that_cannot_be_written_is_an_error_before_measuring(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
 ):
     def measure(*_: object) -> InputComparison:
@@ -244,7 +244,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
     assert capsys.readouterr().err.splitlines() == [
         f"darkroom: The folder {tmp_path}/file for picture and tables cannot be written to: "
         "it is a file.",
-        "Name another one with --output-dir.",
+        "Choose another folder with --output-dir.",
     ]
     assert main([*command, str(tmp_path / "file" / "below")]) == StorageError.exit_code
     assert "cannot be written to: Not a directory." in capsys.readouterr().err
@@ -253,7 +253,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_what_was_measured_is_shown_although_it_cannot_be_written(
+def test_measurements_are_shown_even_if_they_cannot_be_written(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
 ):
     out = tmp_path / "out"
@@ -325,7 +325,7 @@ def test_wrong_options_are_errors(values: dict[str, object], message: str):
         BenchmarkOptions(**values)
 
 
-def test_what_is_no_dataset_of_images_in_files_is_an_error(tmp_path: Path, capsys, monkeypatch):
+def test_a_directory_without_images_in_files_is_an_error(tmp_path: Path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["benchmark", "input", str(tmp_path)]) == DataError.exit_code
     assert "is not a dataset: it has no dataset.json" in capsys.readouterr().err

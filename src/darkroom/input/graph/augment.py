@@ -1,9 +1,8 @@
-"""Pixels of training images changed at random: mirrored, tinted, turned, covered, mixed.
+"""Random changes of training images: mirrored, tinted, rotated, covered, mixed.
 
-Every image has its own random numbers. They are a hash of its row of seeds and of what they are
-for, so they do not depend on the images beside it, on their number, or on what else is switched
-on. Mirroring takes one image, the rest takes batches: whichever is faster, measured by
-`benchmarks/augmentation.py`.
+Every image has its own random numbers. They are a hash of its seeds and of their purpose, so they
+do not depend on the other images, on their number, or on other augmentations. Mirroring takes one
+image and the rest takes batches, which is the faster way for each (`benchmarks/augmentation.py`).
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ import tensorflow as tf
 from darkroom.errors import UsageError
 from darkroom.options.augmentation import Augmentation
 
-# What a random number is for; a new one goes to the end, or equal seeds give other images.
+# The purposes of random numbers. Add new ones at the end: the order decides what a seed gives.
 _FLIP, _BRIGHTNESS, _CONTRAST, _SATURATION, _ANGLE, _ROW, _COLUMN, _SHARE, _TURN = range(1, 10)
 _GRAY = 128
 # Shares of red, green and blue in luminance, by ITU-R BT.601.
 _LUMINANCE = (0.299, 0.587, 0.114)
-# The mean luminance is taken of a grid of at least so many rows and columns: of all pixels it would
-# cost more than all else that is done to colors.
+# The mean luminance is that of a grid with at least so many rows and columns. Over all pixels, it
+# would cost more than all other changes of colors.
 _MEAN_SIDE = 32
 # Coefficients of colors are multiples of 1 / 4096. Products and sums with bytes then fit into the
-# 24 bits of a float32, so that no order in which a kernel adds them changes a pixel.
+# 24 bits of a float32, so the order in which a kernel adds them never changes a pixel.
 _COLOR_STEPS = 4096
 
 
@@ -49,17 +48,17 @@ def augment_batch(
     augmentation: Augmentation,
     num_classes: int | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Changes colors, turns, covers and mixes images, in this order.
+    """Changes colors, rotates, covers and mixes images, in this order.
 
-    `augmentation.crop` and `flip` are not looked at: they are done to single images, before, by
-    `darkroom.input.graph.decode` and `flip_image`.
+    `augmentation.crop` and `flip` are not used: `darkroom.input.graph.decode` and `flip_image` did
+    that before, on single images.
 
     Args:
         images: uint8 [B, H, W, 3], RGB; H and W are known when the graph is made.
         labels: int64 [B].
-        seeds: int64 [B, 2]. An image depends on its own row alone; only mixup adds the image
-            before it in the batch, to the first image the last one.
-        augmentation: What to do; steps of strength 0 are left out.
+        seeds: int64 [B, 2]. An image depends only on its own row; but mixup adds the image before
+            it in the batch, or the last image to the first one.
+        augmentation: What to do. Steps of strength 0 are left out.
         num_classes: C, the number of labels; needed for mixup.
 
     Returns:
@@ -67,7 +66,7 @@ def augment_batch(
         one-hot vectors, float32 [B, C], each with the sum 1.
 
     Raises:
-        UsageError: There is mixup, but no number of classes.
+        UsageError: `augmentation` has mixup, but there is no number of classes.
     """
     if augmentation.color:
         images = _change_colors(images, seeds, augmentation.color)
@@ -78,22 +77,25 @@ def augment_batch(
     if augmentation.mixup:
         num_classes = check_num_classes(num_classes)
         shares = _draw_beta(seeds, augmentation.mixup)
-        images = _mix_images(images, shares)
-        labels = _mix_labels(labels, shares, num_classes)
+        own = shares[:, None, None, None]
+        others = tf.cast(tf.roll(images, 1, 0), tf.float32) * (1 - own)
+        images = tf.cast(tf.cast(images, tf.float32) * own + (others + 0.5), tf.uint8)
+        vectors = tf.one_hot(labels, num_classes)
+        labels = vectors * shares[:, None] + tf.roll(vectors, 1, 0) * (1 - shares)[:, None]
     return images, labels
 
 
 def _change_colors(images: tf.Tensor, seeds: tf.Tensor, strength: float) -> tf.Tensor:
     """Multiplies brightness, contrast and saturation by random factors, in this order.
 
-    Contrast is the distance from the image's mean luminance, saturation that from the pixel's. The
-    three together are one linear map of (red, green, blue), so that a batch is read once; pixels
-    are held within 0 to 255 once, at the end.
+    Contrast is the distance from the mean luminance of the image, saturation the distance from that
+    of the pixel. Together they are one linear map of (red, green, blue), so a batch is read only
+    once. Pixels are limited to 0 to 255 once, at the end.
     """
     brightness = 1 + _spread(seeds, _BRIGHTNESS, strength)
     contrast = 1 + _spread(seeds, _CONTRAST, strength)
     saturation = 1 + _spread(seeds, _SATURATION, strength)
-    offset = brightness * (1 - contrast) * _measure_luminance(images) + 0.5  # The cast cuts off.
+    offset = brightness * (1 - contrast) * _measure_luminance(images) + 0.5  # A cast rounds down.
     own = (brightness * contrast * saturation)[:, None, None]
     gray = (brightness * contrast * (1 - saturation))[:, None, None]
     luminance = tf.constant(_LUMINANCE, tf.float64)[:, None]
@@ -104,7 +106,7 @@ def _change_colors(images: tf.Tensor, seeds: tf.Tensor, strength: float) -> tf.T
 
 
 def _measure_luminance(images: tf.Tensor) -> tf.Tensor:
-    """Returns the mean luminance of a grid of pixels of each image, float64 [B]."""
+    """Returns the mean luminance of each image over a grid of its pixels, float64 [B]."""
     step = max(1, min(images.shape[1:3]) // _MEAN_SIDE)
     grid = tf.cast(images[:, ::step, ::step], tf.int32)
     means = tf.reduce_sum(grid, (1, 2)) / (grid.shape[1] * grid.shape[2])
@@ -116,12 +118,12 @@ def _to_steps(values: tf.Tensor) -> tf.Tensor:
 
 
 def _rotate(images: tf.Tensor, degrees: tf.Tensor) -> tf.Tensor:
-    """Turns images counterclockwise about their centers; float64 [B]. Edges are reflected."""
+    """Rotates images counterclockwise about their centers by float64 [B]. Edges are reflected."""
     _, height, width, _ = images.shape
     cosine, sine = tf.cos(degrees * math.pi / 180), tf.sin(degrees * math.pi / 180)
     x, y = (width - 1) / 2, (height - 1) / 2
     zero = tf.zeros_like(cosine)
-    # From where a pixel comes: (a x + b y + c, d x + e y + f) for rows (a, b, c, d, e, f, 0, 0).
+    # Rows (a, b, c, d, e, f, 0, 0): pixel (x, y) is taken from (a x + b y + c, d x + e y + f).
     rows = (cosine, -sine, x - cosine * x + sine * y, sine, cosine, y - sine * x - cosine * y)
     return tf.raw_ops.ImageProjectiveTransformV3(
         images=images,
@@ -134,12 +136,12 @@ def _rotate(images: tf.Tensor, degrees: tf.Tensor) -> tf.Tensor:
 
 
 def _cut_out(images: tf.Tensor, seeds: tf.Tensor, share: float) -> tf.Tensor:
-    """Lays a gray square over each image; its center is anywhere, what lies outside is cut off."""
+    """Covers each image with a gray square, whose center is anywhere in the image."""
     _, height, width, _ = images.shape
     side = round(share * min(height, width))
     in_row = _cover(seeds, _ROW, height, side)
     in_column = tf.repeat(_cover(seeds, _COLUMN, width, side), 3, axis=1)
-    # Only the rows of pixels that a square meets are read and written.
+    # Only the rows of pixels below a square are read and written.
     places = tf.where(in_row)
     lines = tf.reshape(images, (-1, height, width * 3))
     gray = tf.constant(_GRAY, tf.uint8)
@@ -154,26 +156,17 @@ def _cover(seeds: tf.Tensor, purpose: int, length: int, side: int) -> tf.Tensor:
     return (distance >= 0) & (distance < side)
 
 
-def _mix_images(images: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
-    own = shares[:, None, None, None]
-    others = tf.cast(tf.roll(images, 1, 0), tf.float32) * (1 - own)
-    return tf.cast(tf.cast(images, tf.float32) * own + (others + 0.5), tf.uint8)
-
-
 def check_num_classes(num_classes: int | None) -> int:
-    """Returns the number of labels, which labels that are mixed cannot do without.
+    """Returns the number of labels, which mixup needs.
 
     Raises:
-        UsageError: There is none.
+        UsageError: It is None.
     """
     if num_classes is None:
-        raise UsageError("mixup needs num_classes, the number of labels.")
+        raise UsageError(
+            "mixup needs num_classes, the number of labels.", "Set num_classes in InputOptions."
+        )
     return num_classes
-
-
-def _mix_labels(labels: tf.Tensor, shares: tf.Tensor, num_classes: int) -> tf.Tensor:
-    own = tf.one_hot(labels, num_classes)
-    return own * shares[:, None] + tf.roll(own, 1, 0) * (1 - shares)[:, None]
 
 
 def _draw_beta(seeds: tf.Tensor, alpha: float) -> tf.Tensor:
@@ -184,7 +177,7 @@ def _draw_beta(seeds: tf.Tensor, alpha: float) -> tf.Tensor:
     t-distribution", 1994), and (1 + t / sqrt(n + t**2)) / 2 has the distribution Beta(n/2, n/2).
     """
     cosine = tf.cos(2 * math.pi * _draw(seeds, _TURN))
-    # 1 - u is never 0. Both may overflow or vanish, and the quotient is still 0 or 1.
+    # 1 - u is never 0. If a power overflows or becomes 0, the result is still 0 or 1.
     ratio = ((1 - _draw(seeds, _SHARE)) ** (-1 / alpha) - 1) * cosine**2
     return tf.cast((1 + tf.sign(cosine) / tf.sqrt(1 + 1 / ratio)) / 2, tf.float32)
 
@@ -195,14 +188,15 @@ def _spread(seeds: tf.Tensor, purpose: int, width: float) -> tf.Tensor:
 
 
 def _draw(seeds: tf.Tensor, purpose: int) -> tf.Tensor:
-    """Hashes seeds into uniform random numbers of [0, 1).
+    """Hashes seeds into uniform random numbers in [0, 1).
 
-    They are float64, like all that is computed from them for a whole image: kernels round the last
-    bit of a cosine differently at different places of a batch, which float32 pixels would show.
+    They are float64, like all values that are computed from them for a whole image. Kernels round
+    the last bit of a cosine differently at different places of a batch; with float32, that would
+    change pixels.
 
     Args:
         seeds: int64 [..., 2].
-        purpose: What the numbers are for; other purposes get independent ones.
+        purpose: What the numbers are for. Each purpose gets independent numbers.
 
     Returns:
         float64 [...].

@@ -1,13 +1,13 @@
 """Encoded bytes to pixels: the one way into a model, for training, evaluation and serving.
 
-Everything here is made of TensorFlow operations, so that the same function runs in a tf.data
-pipeline and inside an exported SavedModel. JPEG, PNG, GIF (first frame) and BMP are read; pixels
-are uint8, RGB, upright.
+Everything here uses TensorFlow operations, so the same function runs in a tf.data pipeline and in
+an exported SavedModel. It reads JPEG, PNG, GIF (first frame) and BMP, and returns pixels as uint8,
+RGB, upright.
 
-A view is a window of the upright image, resized bilinearly without antialias. Of a JPEG no more is
-decoded than the view needs: only the blocks of its window, and at a half, a quarter or an eighth of
-the size while that is still no smaller than the view (which also spares large photographs most of
-the aliasing).
+A view is a window of the upright image, resized bilinearly without antialiasing. Of a JPEG, only
+the part that the view needs is decoded: the blocks of its window, at a half, a quarter or an eighth
+of the size if that is at least the size of the view. This also avoids most of the aliasing in large
+photographs.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from darkroom.input.graph.orientation import parse_orientation, turn_upright
+from darkroom.input.graph.orientation import parse_orientation, undo_orientation
 from darkroom.options.augmentation import Augmentation
 from darkroom.options.input import CENTER_CROP, CENTER_SHARE, STRETCH
 
 _SCALES = (1, 2, 4, 8)
-# An image is cast before it is resized up to so many times the pixels of a view, and to so many
-# pixels, of which a float32 image still fits into a processor's cache.
+# An image is cast to float32 before it is resized if it has at most this many times the pixels of a
+# view, and at most this many pixels: more do not fit into the cache of a processor.
 _CAST_RATIO, _CAST_PIXELS = 8, 600_000
 
 # From int32 [2], the (height, width) of the upright image, to int32 [4]: top, left, height, width.
@@ -41,18 +41,18 @@ def decode_image(
     scaled: bool = True,
     resized: bool = True,
 ) -> tf.Tensor:
-    """Returns the image, upright, as evaluation and serving see it.
+    """Decodes an image, upright, as for evaluation and serving.
 
     Args:
         encoded: string [], the bytes of a JPEG, PNG, GIF or BMP file.
         image_size: (height, width) in pixels.
         resize: "stretch": the whole image; "center_crop": the largest window in the middle that has
-            the form of `image_size`, less an eighth of its sides.
+            the aspect ratio of `image_size`, less an eighth of its sides.
         shape: int32 [2], (height, width) of an image that is known to be upright; else None.
-        channels: int64 [], 1 or 3, when `encoded` is no file but the pixels of that shape, a byte a
-            value, row by row; else None.
-        scaled: Decode JPEGs at a fraction of their size where that is enough.
-        resized: Else the pixels are given as they were decoded.
+        channels: int64 [], 1 or 3, if `encoded` is not a file but the pixels of that shape, a byte
+            a value, row by row; else None.
+        scaled: Decode JPEGs at a fraction of their size if that is large enough.
+        resized: Resize the pixels; else return them as they were decoded.
 
     Returns:
         uint8 [height, width, 3], RGB.
@@ -73,18 +73,18 @@ def decode_training_image(
     scaled: bool = True,
     resized: bool = True,
 ) -> tf.Tensor:
-    """Returns a random window of the image, of the areas and ratios that `augmentation` names.
+    """Decodes a random window of an image, with the areas and ratios of `augmentation`.
 
     Args:
         encoded: string [], the bytes of a JPEG, PNG, GIF or BMP file.
         image_size: (height, width) in pixels.
-        seed: int64 [2]; equal seeds give equal windows.
+        seed: int64 [2]. Equal seeds give equal windows.
         augmentation: Its `crop_area` and `crop_ratio` are used.
         shape: int32 [2], (height, width) of an image that is known to be upright; else None.
-        channels: int64 [], 1 or 3, when `encoded` is no file but the pixels of that shape, a byte a
-            value, row by row; else None.
-        scaled: Decode JPEGs at a fraction of their size where that is enough.
-        resized: Else the pixels are given as they were decoded.
+        channels: int64 [], 1 or 3, if `encoded` is not a file but the pixels of that shape, a byte
+            a value, row by row; else None.
+        scaled: Decode JPEGs at a fraction of their size if that is large enough.
+        resized: Resize the pixels; else return them as they were decoded.
 
     Returns:
         uint8 [height, width, 3], RGB.
@@ -142,7 +142,7 @@ def _decode_window(
     channels: tf.Tensor | None,
     scaled: bool,
 ) -> tf.Tensor:
-    """Returns uint8 [H, W, 3]: a window of the image, or all of it, no smaller than needed."""
+    """Returns uint8 [H, W, 3]: a window of the image, or all of it, at least as large as needed."""
     if shape is not None and channels is not None:
         return _cut_raw(encoded, window, shape, channels)
 
@@ -169,7 +169,7 @@ def _decode_window(
 def _cut_raw(
     encoded: tf.Tensor, window: _Window | None, shape: tf.Tensor, channels: tf.Tensor
 ) -> tf.Tensor:
-    """Returns a window of pixels that are stored as they are."""
+    """Returns a window of an image that is stored as raw pixels."""
     stored = tf.concat((shape, (tf.cast(channels, tf.int32),)), axis=0)
     pixels = tf.reshape(tf.io.decode_raw(encoded, tf.uint8), stored)
     pixels = _cut(pixels, window(shape)) if window else pixels
@@ -180,7 +180,7 @@ def _cut_raw(
 def _decode_jpeg(
     encoded: tf.Tensor, window: _Window | None, shape: tf.Tensor, sides: tuple[int, int] | None
 ) -> tf.Tensor:
-    """Decodes an upright JPEG where the window is, at the scale that `sides` need."""
+    """Decodes the window of an upright JPEG, at the scale that `sides` need."""
     place = window(shape) if window else None
     needed = shape if place is None else place[2:]
 
@@ -201,13 +201,13 @@ def _decode_turned_jpeg(
     sides: tuple[int, int] | None,
     orientation: tf.Tensor,
 ) -> tf.Tensor:
-    """The same for a JPEG that has to be turned first, so that all of it is decoded."""
+    """Does the same for a JPEG that must be turned first, so all of it is decoded."""
     shape = tf.where(orientation >= 5, stored[::-1], stored)
     place = window(shape) if window else None
 
     def decode(scale: int) -> tf.Tensor:
         pixels = tf.io.decode_jpeg(encoded, channels=3, ratio=scale)
-        upright = turn_upright(pixels, orientation)
+        upright = undo_orientation(pixels, orientation)
         return upright if place is None else _cut(upright, _scale_window(place, scale))
 
     return _decode_at_scale(decode, shape if place is None else place[2:], sides)
@@ -216,7 +216,7 @@ def _decode_turned_jpeg(
 def _decode_at_scale(
     decode: Callable[[int], tf.Tensor], needed: tf.Tensor, sides: tuple[int, int] | None
 ) -> tf.Tensor:
-    """Calls `decode` with the largest divisor that leaves the needed part no smaller than sides."""
+    """Calls `decode` with the largest divisor for which the needed part still covers `sides`."""
     if sides is None:
         return decode(1)
     fits = tf.reduce_min(needed // tf.constant(sides))
@@ -235,11 +235,11 @@ def _cut(pixels: tf.Tensor, window: tf.Tensor) -> tf.Tensor:
 
 
 def _choose_center(image_size: tuple[int, int], shape: tf.Tensor) -> tf.Tensor:
-    # In whole numbers: TensorFlow may reorder products of floats, in a model otherwise than in an
-    # input pipeline, and half a pixel more or less is another window.
+    # Whole numbers only: TensorFlow may reorder products of floats, differently in a model than in
+    # an input pipeline, and half a pixel changes the window.
     wanted = tf.constant(image_size, tf.int64)
     sides = tf.cast(shape, tf.int64)
-    # Whether the image is, for the form that is wanted, too wide rather than too high.
+    # Whether the image is too wide, rather than too high, for the wanted aspect ratio.
     by_height = sides[0] * image_size[1] <= sides[1] * image_size[0]
     side, whole = tf.cond(by_height, lambda: (sides[0], wanted[0]), lambda: (sides[1], wanted[1]))
     share, parts = CENTER_SHARE
@@ -263,13 +263,13 @@ def _sample_window(seed: tf.Tensor, augmentation: Augmentation, shape: tf.Tensor
 
 
 def _resize(pixels: tf.Tensor, image_size: tuple[int, int]) -> tf.Tensor:
-    """Resizes bilinearly, without antialias."""
+    """Resizes bilinearly, without antialiasing."""
     most_cast = min(_CAST_RATIO * image_size[0] * image_size[1], _CAST_PIXELS)
     shape = tf.shape(pixels)
 
     def interpolate() -> tf.Tensor:
-        # TensorFlow's kernel takes half as long again for uint8 as for float32; but of a large
-        # image it looks at a few pixels only, and a cast at all of them.
+        # TensorFlow's kernel is slower for uint8 than for float32, by half. But a cast reads all
+        # pixels of a large image, of which the kernel needs few.
         resized = tf.cond(
             shape[0] * shape[1] <= most_cast,
             lambda: tf.image.resize(tf.cast(pixels, tf.float32), image_size),

@@ -1,10 +1,10 @@
-"""Which files TensorFlow decodes to the pixels that a conversion would store, told in the graph.
+"""Which files TensorFlow decodes to the pixels that a conversion would store.
 
-JPEG, gray or in colour, whatever its EXIF orientation; PNG without transparency (of 16 bits both
-take the upper eight, of an animation the picture that is not part of it or the first one); BMP of
-24 bits. All others are named: formats that TensorFlow does not read, transparency, which conversion
-lays on white and TensorFlow drops, colour profiles where a conversion would apply them, and PNGs
-that EXIF data turns.
+These are JPEGs, gray or in colour, with any EXIF orientation; PNGs without transparency; BMPs of 24
+bits. (Of 16 bits both decoders keep the upper eight. Of an animated PNG both take the default
+picture.) Other files are described, by graph operations: formats that TensorFlow cannot read;
+transparency, which a conversion puts on white and TensorFlow drops; colour profiles that a
+conversion would apply; PNGs that EXIF data turns.
 """
 
 from __future__ import annotations
@@ -20,40 +20,41 @@ from darkroom.input.graph.orientation import (
 _HEAD_BYTES = 34
 _PNG_PALETTE = 3
 _BMP_HEADER_BYTES = 40
-# Profiles stand at the beginning, at most behind a thumbnail.
+# Profiles are at the beginning, or after a thumbnail.
 _PROFILE_BYTES = 1 << 17
-# RE2's \C is any byte. The name in a profile is ASCII, or UTF-16 from version 4 on.
+# In RE2, \C is any byte. The name in a profile is ASCII; from version 4 on, it is UTF-16.
 _FOREIGN_PROFILE = r"(?s)\C*ICC_PROFILE\x00\C*"
 _SRGB = r"(?s)\C*s\x00?R\x00?G\x00?B\C*"
 
-_HINT = "Convert the images with darkroom convert, which reads it, or leave them out."
+_HINT = "Convert the images with darkroom convert, which reads this form, or leave them out."
 
 
-def check_form(encoded: tf.Tensor, uri: tf.Tensor) -> tf.Tensor:
-    """Returns the bytes of an image if TensorFlow gives the pixels that a conversion would store.
+def check_decodable(encoded: tf.Tensor, uri: tf.Tensor) -> tf.Tensor:
+    """Checks that TensorFlow decodes an image to the pixels that a conversion would store.
 
     Args:
         encoded: string [], the bytes of its file.
-        uri: string [], where it lies.
+        uri: string [], its path.
 
     Returns:
-        string [], `encoded`. Else running it raises `InvalidArgumentError`, which names the file.
+        string [], `encoded`. If the check fails, running it raises an `InvalidArgumentError` that
+        names the file.
     """
     form = describe_form(encoded)
-    parts = ("The image ", uri, " is ", form, ", which cannot be read from a manifest. ", _HINT)
+    parts = ("The image ", uri, " is ", form, ", which input cannot read directly. ", _HINT)
     check = tf.debugging.Assert(tf.equal(form, ""), (tf.strings.join(parts),))
     with tf.control_dependencies((check,)):
         return tf.identity(encoded)
 
 
 def describe_form(encoded: tf.Tensor) -> tf.Tensor:
-    """Returns what keeps TensorFlow from giving the pixels that a conversion would store.
+    """Describes an image if TensorFlow decodes it to other pixels than a conversion would store.
 
     Args:
         encoded: string [], any bytes.
 
     Returns:
-        string [], like "a CMYK JPEG"; empty when nothing does.
+        string [], for example "a CMYK JPEG"; empty if the pixels are the same.
     """
     head = to_numbers(tf.strings.substr(encoded, 0, _HEAD_BYTES), _HEAD_BYTES)
 
@@ -77,18 +78,18 @@ def describe_form(encoded: tf.Tensor) -> tf.Tensor:
 
 def _describe_jpeg(encoded: tf.Tensor) -> tf.Tensor:
     channels = tf.io.extract_jpeg_shape(encoded)[2]
-    # Only one that is encoded again, because it is turned, has its profile applied.
     is_turned = tf.not_equal(parse_orientation(encoded), 1) & tf.equal(channels, 3)
-    is_foreign = tf.cond(is_turned, lambda: _has_foreign_profile(encoded), lambda: False)
+
+    def has_foreign_profile() -> tf.Tensor:
+        start = tf.strings.substr(encoded, 0, _PROFILE_BYTES)
+        has_profile = tf.strings.regex_full_match(start, _FOREIGN_PROFILE)
+        return has_profile & ~tf.strings.regex_full_match(start, _SRGB)
+
+    # A conversion applies the profile of a turned JPEG, because it encodes that again.
+    is_foreign = tf.cond(is_turned, has_foreign_profile, lambda: False)
     is_plain = tf.equal(channels, 1) | tf.equal(channels, 3)
     turned = tf.where(is_foreign, "a turned JPEG with a colour profile other than sRGB", "")
     return tf.where(is_plain, turned, "a CMYK JPEG")
-
-
-def _has_foreign_profile(encoded: tf.Tensor) -> tf.Tensor:
-    start = tf.strings.substr(encoded, 0, _PROFILE_BYTES)
-    has_profile = tf.strings.regex_full_match(start, _FOREIGN_PROFILE)
-    return has_profile & ~tf.strings.regex_full_match(start, _SRGB)
 
 
 def _describe_png(encoded: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
@@ -99,25 +100,25 @@ def _describe_png(encoded: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
     # The same four bytes among the pixels are not followed by EXIF data.
     orientation = tf.cond(tf.size(exif) > 1, lambda: parse_tiff_orientation(exif[1]), lambda: 1)
     form = tf.where(tf.not_equal(orientation, 1), "a PNG that EXIF data turns", "")
-    # Encoded again, it would have its profile applied.
-    has_profile = has_colours & _holds(before_pixels, "iCCP")
+    # A conversion encodes these again and applies their profile.
+    has_profile = has_colours & _contains(before_pixels, "iCCP")
     form = tf.where(has_profile, "a PNG of 16 bits or a palette with a colour profile", form)
-    is_transparent = (colour >= 4) | _holds(before_pixels, "tRNS")
+    is_transparent = (colour >= 4) | _contains(before_pixels, "tRNS")
     return tf.where(is_transparent, "a PNG with transparency", form)
 
 
 def _split(data: tf.Tensor, name: str) -> tf.Tensor:
-    """Returns what stands before the first `name`, and what behind it where there is one."""
-    # tf.strings.split makes a ragged tensor of it on the way, which takes half as long again.
+    """Returns the bytes before the first `name` and, if there is one, the bytes after it."""
+    # tf.strings.split takes half as long again, because it makes a ragged tensor.
     return tf.raw_ops.StringSplitV2(input=data[tf.newaxis], sep=name, maxsplit=1).values
 
 
-def _holds(data: tf.Tensor, name: str) -> tf.Tensor:
+def _contains(data: tf.Tensor, name: str) -> tf.Tensor:
     return tf.size(_split(data, name)) > 1
 
 
 def _describe_bmp(head: tf.Tensor) -> tf.Tensor:
-    # Older headers are smaller; behind the 24 bits a zero says that nothing is compressed.
+    # Older headers are smaller. After the number of bits, 24, a zero means no compression.
     is_plain = (head[14] >= _BMP_HEADER_BYTES) & tf.reduce_all(
         tf.equal(head[28:34], (24, 0, 0, 0, 0, 0))
     )

@@ -1,7 +1,7 @@
-"""The EXIF orientation of a JPEG, found and undone in graph operations.
+"""The EXIF orientation of a JPEG, found and undone by graph operations.
 
-TensorFlow decodes pixels as they are stored and ignores the flag, so photographs of phones would
-arrive lying down. An orientation in the eXIf chunk of a PNG is not read.
+TensorFlow ignores the flag and decodes pixels as they are stored, so photographs from phones would
+be turned by 90 degrees. The orientation in the eXIf chunk of a PNG is not read.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import tensorflow as tf
 
 from darkroom.images.headers import ORIENTATION_TAG
 
-# Real files have EXIF in their first or second segment; this bounds hostile ones.
+# Real files have EXIF in their first or second segment. This limits hostile files.
 _MAX_SEGMENTS = 64
 
 
-def turn_upright(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
-    """Undoes an EXIF orientation.
+def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
+    """Returns upright pixels, by undoing an EXIF orientation.
 
     Args:
         pixels: uint8 [H, W, 3] as stored.
@@ -24,7 +24,7 @@ def turn_upright(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
     Returns:
         uint8 [H, W, 3], or [W, H, 3] for the orientations 5 to 8.
     """
-    # Each orientation is a transposition (5 to 8) followed by mirrorings.
+    # Each orientation is a transposition (5 to 8), followed by mirroring.
     pixels = tf.cond(orientation >= 5, lambda: tf.transpose(pixels, (1, 0, 2)), lambda: pixels)
     left_right = _is_one_of(orientation, (2, 3, 6, 7))
     pixels = tf.cond(left_right, lambda: tf.reverse(pixels, (1,)), lambda: pixels)
@@ -33,7 +33,7 @@ def turn_upright(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
 
 
 def parse_orientation(encoded: tf.Tensor) -> tf.Tensor:
-    """Returns the EXIF orientation of a JPEG; 1 when there is none or it is damaged. Never fails.
+    """Returns the EXIF orientation of a JPEG, or 1 if it has none or a damaged one. Never fails.
 
     Args:
         encoded: string [], any bytes.
@@ -41,20 +41,23 @@ def parse_orientation(encoded: tf.Tensor) -> tf.Tensor:
     Returns:
         int32 [], 1 to 8.
     """
-    return tf.cond(
-        _may_hold_exif(encoded), lambda: _parse_exif_orientation(encoded), lambda: tf.constant(1)
-    )
+
+    def parse() -> tf.Tensor:
+        start, size = _find_exif(encoded)
+        return parse_tiff_orientation(_cut(encoded, start, size))
+
+    return tf.cond(_may_have_exif(encoded), parse, lambda: tf.constant(1))
 
 
 def _is_one_of(value: tf.Tensor, numbers: tuple[int, ...]) -> tf.Tensor:
     return tf.reduce_any(tf.equal(value, numbers))
 
 
-def _may_hold_exif(encoded: tf.Tensor) -> tf.Tensor:
-    """Tells from the first bytes whether a JPEG can hold EXIF data.
+def _may_have_exif(encoded: tf.Tensor) -> tf.Tensor:
+    """Tells from the first bytes whether a JPEG can have EXIF data.
 
-    Walking the segments costs a tenth of decoding a small image, so files whose tables follow at
-    once, or right after the 18 bytes of JFIF, are told apart first.
+    Walking through the segments costs a tenth of decoding a small image. It is not necessary if the
+    tables of the image come first, or right after the 18 bytes of JFIF.
     """
     head = to_numbers(tf.strings.substr(encoded, 0, 22), 22)
     is_jpeg = tf.reduce_all(tf.equal(head[:3], (0xFF, 0xD8, 0xFF)))
@@ -62,15 +65,10 @@ def _may_hold_exif(encoded: tf.Tensor) -> tf.Tensor:
     return is_jpeg & (tf.where(is_jfif, head[21], head[3]) >= 0xE0)
 
 
-def _parse_exif_orientation(encoded: tf.Tensor) -> tf.Tensor:
-    start, size = _find_exif(encoded)
-    return parse_tiff_orientation(_cut(encoded, start, size))
-
-
 def _find_exif(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns where the TIFF data of a JPEG's first EXIF segment starts, and its size; 0: none.
 
-    Walks the segments that stand before the image's tables: APPn and comments.
+    It walks through the segments before the tables of the image: APPn and comments.
     """
 
     def is_walking(position: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
@@ -93,7 +91,7 @@ def _find_exif(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def parse_tiff_orientation(tiff: tf.Tensor) -> tf.Tensor:
-    """Returns the orientation in the first directory of TIFF data; 1 when there is none.
+    """Returns the orientation in the first directory of TIFF data, or 1 if there is none.
 
     Args:
         tiff: string [], an EXIF block, or any bytes.
@@ -113,7 +111,7 @@ def parse_tiff_orientation(tiff: tf.Tensor) -> tf.Tensor:
         return tf.reduce_sum(data * short_values, axis=-1)
 
     def longs(data: tf.Tensor) -> tf.Tensor:
-        # Wraps to a negative number above 2 GiB, which no caller takes for a valid one.
+        # Above 2 GiB it wraps to a negative number, which callers treat as invalid.
         return tf.reduce_sum(data * place_values, axis=-1)
 
     offset = longs(head[4:8])
@@ -121,7 +119,7 @@ def parse_tiff_orientation(tiff: tf.Tensor) -> tf.Tensor:
     directory = to_numbers(_cut(tiff, offset + 2, 12 * count))
     entries = tf.reshape(directory[: tf.size(directory) // 12 * 12], (-1, 12))
     kind = shorts(entries[:, 2:4])
-    # SHORT is what the standard says; some writers use LONG.
+    # The standard says SHORT, but some writers use LONG.
     value = tf.where(tf.equal(kind, 4), longs(entries[:, 8:12]), shorts(entries[:, 8:10]))
     is_valid = (
         tf.equal(shorts(entries[:, 0:2]), ORIENTATION_TAG)
@@ -135,12 +133,12 @@ def parse_tiff_orientation(tiff: tf.Tensor) -> tf.Tensor:
 
 
 def _cut(data: tf.Tensor, position: tf.Tensor, count: tf.Tensor | int) -> tf.Tensor:
-    """Returns the part of a string that exists; tf.strings.substr fails beyond the end."""
+    """Returns the part of a string that exists. tf.strings.substr fails beyond the end."""
     length = tf.strings.length(data)
     inside = (position >= 0) & (position <= length)
     return tf.strings.substr(data, tf.where(inside, position, length), count)
 
 
 def to_numbers(data: tf.Tensor, count: int | None = None) -> tf.Tensor:
-    """Returns the bytes of a string as int32; with a count exactly so many, zeros at the end."""
+    """Returns the bytes of a string as int32. A count cuts them, or adds zeros at the end."""
     return tf.cast(tf.io.decode_raw(data, tf.uint8, fixed_length=count), tf.int32)

@@ -1,7 +1,7 @@
-"""Tables of numbers in CSV files to batches for training and evaluation, with tf.data.
+"""Batches for training and evaluation from CSV files of numbers, with tf.data.
 
-A line is a record. Lines go through TensorFlow in blocks, never one by one: a block is parsed by
-one operation, and in training the rows of a few thousand lines are permuted by another one.
+A line is a record. TensorFlow handles lines in blocks, never one by one: one operation parses a
+block, and in training another one permutes the rows of a few thousand lines.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import tensorflow as tf
 from darkroom.input.reading import list_files
 from darkroom.input.tables.csv_table import CsvOptions, Table, find_problem, read_table
 
-# With 512 the call of Python that each block costs took as long as all the rest.
+# Each block costs a call of Python. With 512 lines, that took as long as everything else.
 _BLOCK_LINES = 2048
-# Files that are read in turns when training.
+# Files that are read in turns in training.
 _CYCLE_FILES = 16
 _PREFETCHED_BATCHES = 2
 
@@ -29,11 +29,10 @@ def make_csv_dataset(
 ) -> tf.data.Dataset:
     """Returns batches of the numbers in CSV files.
 
-    The first line of every file names its columns, the same in all files. Cells may be quoted, but
-    hold no line break; lines that are empty are left out; columns that are neither feature nor
-    label may hold anything. In training, files and rows are shuffled. Otherwise rows come in the
-    order of their lines, file after file, sorted by name. Either way the order does not depend on
-    threads.
+    The first line of every file names its columns, which are the same in all files. Cells may be
+    quoted, but must not contain a line break. Empty lines are left out. Columns that are neither
+    feature nor label may contain anything. In training, files and rows are shuffled; otherwise rows
+    have the order of their lines, in files sorted by name. The order never depends on threads.
 
     Args:
         file_patterns: Paths or patterns of UTF-8 files, gzip-compressed when they end in `.gz`.
@@ -41,14 +40,14 @@ def make_csv_dataset(
         training: Shuffle.
 
     Returns:
-        Batches (float32 [B, F], int64 or float32 [B]): features, label. A cell that is no finite
+        Batches (float32 [B, F], int64 or float32 [B]): features, label. A cell that is not a finite
         number ends the iteration with a `tf.errors.InvalidArgumentError` that names file, line and
-        column. The dataset holds a Python function, called once a block, so tf.data service cannot
-        run it.
+        column. The dataset contains a Python function, called once a block, so a tf.data service
+        cannot run it.
 
     Raises:
-        DataError: No file matches, a header is missing or is not that of the first file, or
-            there is no such column.
+        DataError: No file matches, a header is missing or differs from that of the first file, or
+            a column does not exist.
         OSError: A file cannot be read.
     """
     files = list_files(file_patterns)
@@ -68,13 +67,13 @@ def make_csv_dataset(
 
 def _set_options(batches: tf.data.Dataset) -> tf.data.Dataset:
     settings = tf.data.Options()
-    # As in `darkroom.input.pipeline`; AUTOTUNE then means as many as there are cores.
+    # As in `darkroom.input.pipeline`. AUTOTUNE then means one thread for each core.
     settings.autotune.enabled = False
     return batches.with_options(settings).prefetch(_PREFETCHED_BATCHES)
 
 
 def _make_epoch(files: tf.Tensor, table: Table, epoch: tf.Tensor | None) -> tf.data.Dataset:
-    """Returns one pass over the files; in the order of `epoch`, or as they are when it is None."""
+    """Returns one pass over the files, in the order of `epoch`; None: in the files' own order."""
     options = table.options
     paths = tf.data.Dataset.from_tensor_slices(
         files
@@ -104,7 +103,7 @@ def _make_epoch(files: tf.Tensor, table: Table, epoch: tf.Tensor | None) -> tf.d
 def _permute(
     tensors: Sequence[tf.Tensor], seed: int, epoch: tf.Tensor, window: tf.Tensor
 ) -> list[tf.Tensor]:
-    """Permutes the first axes of all tensors alike, by a pure function of the three numbers."""
+    """Permutes the first axis of all tensors in the same way. The numbers decide the order."""
     key = tf.random.stateless_uniform(
         [2], tf.stack([tf.constant(seed, tf.int64), epoch]), None, None, tf.int64
     )
@@ -114,7 +113,7 @@ def _permute(
 
 
 def _read_blocks(file: tf.Tensor) -> tf.data.Dataset:
-    """Returns (file, number of the first line, lines [N]) of every block of a file."""
+    """Returns (file, number of the first line, lines [N]) for every block of a file."""
     compression = tf.where(tf.strings.regex_full_match(file, r"(?s).*\.gz"), "GZIP", "")
     lines = tf.data.TextLineDataset(file, compression).skip(1).batch(_BLOCK_LINES)
 
@@ -136,10 +135,10 @@ def _decode_block(
             return table.decode(filled)
         except tf.errors.InvalidArgumentError as error:
             problem = find_problem(table, file.numpy().decode(), int(first), lines)
-            # TensorFlow makes an InvalidArgumentError of it.
+            # TensorFlow turns this into an InvalidArgumentError.
             raise ValueError(problem or str(error)) from None
 
-    # Only Python can tell an error with its place; it is called once a block.
+    # Only Python can report an error with its line. It is called once a block.
     features, labels = tf.py_function(
         decode, [file, first, lines], [tf.float32, table.options.label_type]
     )
@@ -148,5 +147,5 @@ def _decode_block(
 
 
 def _plain(function: Any) -> Any:
-    """Keeps AutoGraph from rewriting functions that hold no Python control flow."""
+    """Keeps AutoGraph from rewriting a function that has no Python control flow."""
     return tf.autograph.experimental.do_not_convert(function)

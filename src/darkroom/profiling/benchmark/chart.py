@@ -1,4 +1,4 @@
-"""Horizontal bars in two columns, one scale each, drawn by Pillow alone."""
+"""A chart of horizontal bars in two columns, drawn with Pillow."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Bars:
     """A row of the chart.
 
     Attributes:
-        label: What it is about.
-        values: The value of each column, from 0; none where there is nothing to show.
-        texts: The same, as it is to be read; the reason alone where there is nothing to show.
-        is_marked: Whether its label stands out.
+        label: The name of the row.
+        values: The value of each column, from 0; empty if there is nothing to show.
+        texts: The values as text; only the reason if there is nothing to show.
+        is_marked: Whether the label is bold.
     """
 
     label: str
@@ -41,10 +41,10 @@ def draw_chart(
     """Returns a PNG.
 
     Args:
-        title: Stands above all.
-        columns: The two columns' titles.
-        rows: What to show, from above.
-        scales: For each column, the value whose bar has the full width of `BAR_WIDTHS`.
+        title: The title of the chart.
+        columns: The titles of the two columns.
+        rows: The rows, from top to bottom.
+        scales: For each column, the value of a bar with the full width of `BAR_WIDTHS`.
     """
     picture = Image.new("RGB", (WIDTH, HEAD_HEIGHT + len(rows) * ROW_HEIGHT + _MARGIN), "white")
     draw = ImageDraw.Draw(picture)
@@ -60,7 +60,7 @@ def draw_chart(
 
 
 def list_bar_places() -> tuple[int, int]:
-    """Returns where the bars of both columns begin, in pixels from the left."""
+    """Returns where the bars of both columns start, in pixels from the left."""
     first = _MARGIN + LABEL_WIDTH
     return first, first + BAR_WIDTHS[0] + NUMBER_WIDTH
 

@@ -1,4 +1,4 @@
-"""What a comparison of ways to read has found, as a table, a picture and advice."""
+"""The result of a comparison of ways to read: a table, a picture and advice."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from darkroom.profiling.benchmark.chart import Bars, draw_chart
 PICTURE_FILE, TABLE_FILE, JSON_FILE = FILES = ("input.png", "input.md", "input.json")
 BASELINE = "darkroom"
 
-# A way that is begun anew every few batches is measured at beginning, not at reading.
+# With fewer batches an epoch, the start of a way is measured and not its reading.
 _LEAST_BATCHES = 8
-# Runs of the same way differ by about as much.
+# Two runs of the same way differ by about this factor.
 _NOTABLE = 1.1
 _COLUMNS = ("way", "images/s", f"to {BASELINE}", "idle", "prepared in")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WayResult:
-    """How fast a way is; all of its numbers are None where it was left out.
+    """How fast a way is. Its numbers are None if it was left out.
 
     Attributes:
-        name: The way.
-        advice: What to do to read so.
-        is_stored: Whether the dataset has to be converted in another way for it.
-        images_per_second: When batches are taken as fast as they come; the median of all rounds.
-        idle_share: Of the time, when an accelerator takes them; the median of all rounds.
-        prepare_seconds: Time until it could be read for the first time.
-        rounds: Images a second of each round.
+        name: The name of the way.
+        advice: How to read in this way.
+        is_stored: Whether it needs a dataset that was converted with other options.
+        images_per_second: Rate when batches are taken as fast as they come; median of all rounds.
+        idle_share: Share of its time that an accelerator waits; median of all rounds.
+        prepare_seconds: Time until the first batch could be read.
+        rounds: Images per second in each round.
         skipped: Why it was left out.
     """
 
@@ -59,8 +59,8 @@ class InputComparison:
         mean_bytes: Mean size of their files.
         image_size: (height, width) of the views in pixels.
         batch_size: Images in a batch.
-        cores: Cores that this process may use.
-        step_seconds: Length of the emulated accelerator's step.
+        cores: Number of cores that this process may use.
+        step_seconds: Duration of a step of the emulated accelerator.
         results: One for each way.
     """
 
@@ -74,16 +74,16 @@ class InputComparison:
     results: tuple[WayResult, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the comparison as values that JSON knows, with caution and advice."""
+        """Returns the comparison as values for JSON, with the caution and the advice."""
         told = {"caution": find_caution(self.images, self.batch_size)}
         return {**dataclasses.asdict(self), **told, "advice": advise(self.results)}
 
 
 def check_output(output_dir: str | os.PathLike[str]) -> None:
-    """Makes the folder, and writes a file there, which goes again.
+    """Checks that files can be written to a folder, which is made if it does not exist.
 
     Raises:
-        StorageError: One of them does not work.
+        StorageError: They cannot.
     """
     folder = storage.absolute(output_dir)
     probe = storage.join(folder, f"{storage.PART_PREFIX}probe")
@@ -95,12 +95,12 @@ def check_output(output_dir: str | os.PathLike[str]) -> None:
         reason = "it is a file" if isinstance(error, FileExistsError) else error.strerror or error
         raise StorageError(
             f"The folder {folder} for picture and tables cannot be written to: {reason}.",
-            "Name another one with --output-dir.",
+            "Choose another folder with --output-dir.",
         ) from error
 
 
 def write_comparison(comparison: InputComparison, output_dir: str | os.PathLike[str]) -> list[str]:
-    """Writes the picture, the table in Markdown and as JSON; returns their paths."""
+    """Writes the picture, and the table as Markdown and JSON. Returns their paths."""
     folder = storage.absolute(output_dir)
     contents = (
         draw_comparison(comparison),
@@ -115,19 +115,19 @@ def write_comparison(comparison: InputComparison, output_dir: str | os.PathLike[
 
 
 def find_caution(num_images: int, batch_size: int) -> str:
-    """Returns why a sample says little; the empty text when it has eight batches or more."""
+    """Returns why a sample is too small, or the empty text if it has at least eight batches."""
     needed = _LEAST_BATCHES * batch_size
     if num_images >= needed:
         return ""
     return (
         f"Too few images to tell which way is fastest: {num_images:,} are fewer than "
-        f"{_LEAST_BATCHES} batches of {batch_size}. Take {needed:,} or more (--images, of a "
+        f"{_LEAST_BATCHES} batches of {batch_size}. Use {needed:,} or more (--images, from a "
         "dataset that has them), or smaller batches."
     )
 
 
 def format_comparison(comparison: InputComparison) -> str:
-    """Returns the table for a terminal, any caution, and the advice as its last line."""
+    """Returns the table for a terminal, the caution if there is one, and the advice."""
     rows = [_COLUMNS, *map(_format_cells, _pair_with_ratios(comparison.results))]
     widths = [max(len(row[column]) for row in rows if len(row) > 2) for column in range(5)]
     lines = [_describe_sample(comparison), ""]
@@ -138,7 +138,7 @@ def format_comparison(comparison: InputComparison) -> str:
 
 
 def format_markdown(comparison: InputComparison) -> str:
-    """Returns the table in Markdown, between what was measured and caution and advice."""
+    """Returns the sample, the table, the caution if there is one, and the advice as Markdown."""
     lines = [_describe_sample(comparison), "", _join_cells(_COLUMNS), "| --- |" + " ---: |" * 4]
     for pair in _pair_with_ratios(comparison.results):
         cells = _format_cells(pair)
@@ -165,7 +165,7 @@ def draw_comparison(comparison: InputComparison) -> bytes:
 
 
 def advise(results: Sequence[WayResult]) -> str:
-    """Returns which way is fastest, and what storing the dataset in another way would give."""
+    """Returns which way is fastest, and how much faster other storage would be."""
     measured = [result for result in results if result.rounds and result.advice]
     own = [result for result in measured if not result.is_stored]
     best = next((result for result in own if result.name == BASELINE), own[0])
@@ -196,7 +196,7 @@ def _compare(result: WayResult, other: WayResult) -> float:
 
 
 def _list_ratios(result: WayResult, other: WayResult) -> list[float]:
-    """Returns the ratios of the rounds, in each of which both met the same other work."""
+    """Returns the ratio in each round. In a round, other work on the machine slows both."""
     pairs = zip(result.rounds, other.rounds, strict=False)
     return [mine / others for mine, others in pairs]
 

@@ -1,4 +1,4 @@
-"""Images for training by Pillow, in Python: what is compared with darkroom's input."""
+"""Images for training, read with Pillow in Python, to compare with darkroom's input."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _MAX_ATTEMPTS = 10
 
 
 class PillowImages:
-    """Random windows of a sample's files, which are read and decoded one after another."""
+    """Random windows of the files of a sample, which are read and decoded one by one."""
 
     def __init__(self, sample: InputSample) -> None:
         self._sample = sample
         self._generator = random.Random(sample.options.seed)
 
     def __call__(self) -> Iterator[tuple[_Array, int]]:
-        """Yields (uint8 [height, width, 3], label), an epoch of them in random order."""
+        """Yields an epoch of (uint8 [height, width, 3], label) in random order."""
         for path, label in _shuffle(self._sample, self._generator):
             yield _cut_view(_read_image(path), self._generator, self._sample.options), label
 
 
 class PreloadedBatches:
-    """Batches of random windows of images that are all decoded when this is made."""
+    """Batches of random windows of images. All images are decoded when this is made."""
 
     def __init__(self, sample: InputSample) -> None:
         self._sample = sample
@@ -40,7 +40,7 @@ class PreloadedBatches:
         self._images = {path: _read_image(path) for path in sample.paths}
 
     def __iter__(self) -> Iterator[tuple[_Array, _Array]]:
-        """Yields (uint8 [B, height, width, 3], int64 [B]), an epoch of them in random order."""
+        """Yields an epoch of (uint8 [B, height, width, 3], int64 [B]) in random order."""
         entries, options = _shuffle(self._sample, self._generator), self._sample.options
         for begin in range(0, len(entries), options.batch_size):
             chosen = entries[begin : begin + options.batch_size]
@@ -49,7 +49,7 @@ class PreloadedBatches:
 
 
 def measure_free_memory() -> int:
-    """Returns the bytes that processes may still take, those of cached files included."""
+    """Returns the free memory in bytes, with the memory of cached files."""
     with open("/proc/meminfo", encoding="ascii") as file:
         fields = dict(line.split(":", 1) for line in file)
     return int(fields["MemAvailable"].split()[0]) << 10
@@ -75,7 +75,7 @@ def _cut_view(image: Image.Image, generator: random.Random, options: InputOption
 def _sample_box(
     size: tuple[int, int], generator: random.Random, options: InputOptions
 ) -> tuple[float, float, float, float]:
-    """Returns left, top, right, bottom of a window, drawn as TensorFlow does."""
+    """Returns left, top, right and bottom of a random window, chosen as TensorFlow does."""
     augmentation = options.augmentation
     for _ in range(_MAX_ATTEMPTS):
         area = size[0] * size[1] * generator.uniform(*augmentation.crop_area)

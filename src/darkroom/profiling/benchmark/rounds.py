@@ -1,4 +1,4 @@
-"""`darkroom benchmark input`: ways to read a dataset for training, compared on this machine."""
+"""`darkroom benchmark input`: compares ways to read a dataset for training on this machine."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from darkroom.runtime import progress
 
 _ROUNDS = 3
 _PASSES = 8
-# The first batches hold what was made while nobody asked.
+# The first batches are not measured, because they were made ahead.
 _WARM_BATCHES = 2
 _LEAST_SECONDS, _MOST_SECONDS = 0.5, 3.0
 _IDLE_SECONDS = 0.8
-# A way whose batches take so long is not asked again.
+# A way that takes longer than this is measured only once.
 _SLOW_SECONDS = 8.0
-# What the emulated accelerator needs, of what the fastest way gives.
+# The emulated accelerator needs this share of the rate of the fastest way.
 _NEEDED_SHARE = 0.9
 
 Clock = Callable[[], float]
@@ -43,14 +43,14 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkOptions:
-    """What is compared; checked when made.
+    """Options of a comparison; checked when made.
 
     Attributes:
         image_size: (height, width) of the views in pixels.
         batch_size: Images in a batch.
-        images: Images in the sample, at most.
-        step_seconds: Length of the emulated accelerator's step; None: such that it needs nine
-            tenths of what the fastest way gives.
+        images: Maximum number of images in the sample.
+        step_seconds: Duration of a step of the emulated accelerator; None: it needs nine tenths of
+            the rate of the fastest way.
     """
 
     image_size: tuple[int, int] = (224, 224)
@@ -72,13 +72,13 @@ class BenchmarkOptions:
 
     @property
     def input_options(self) -> InputOptions:
-        """How images become batches: random windows, and nothing else that some ways lack."""
+        """How images become batches: random windows, which all ways can make."""
         return InputOptions(self.image_size, batch_size=self.batch_size, augment="crop")
 
 
 @dataclass
 class _Entrant:
-    """A way, and what was measured of it so far."""
+    """A way, with its measurements so far."""
 
     way: Way
     batches: Batches = ()
@@ -90,7 +90,7 @@ class _Entrant:
 
 
 def run_benchmark(values: Mapping[str, Any], *, as_json: bool) -> int:
-    """Compares, writes picture and tables, and prints what was found.
+    """Compares, writes a picture and tables, and prints the result.
 
     Args:
         values: `directory`, `output_dir`, and options of `BenchmarkOptions` by name.
@@ -100,7 +100,7 @@ def run_benchmark(values: Mapping[str, Any], *, as_json: bool) -> int:
         The exit code.
 
     Raises:
-        StorageError: Nothing can be written to `output_dir`; told before anything is measured.
+        StorageError: `output_dir` cannot be written. This is checked before the measurements.
     """
     values = dict(values)
     directory, output_dir = values.pop("directory"), values.pop("output_dir")
@@ -111,7 +111,7 @@ def run_benchmark(values: Mapping[str, Any], *, as_json: bool) -> int:
     try:
         paths = write_comparison(comparison, output_dir)
     except OSError as error:
-        # What took minutes to measure is not lost with the folder.
+        # The measurements took minutes, so print them even if they cannot be written.
         if not as_json:
             print(format_comparison(comparison))
             raise
@@ -125,14 +125,14 @@ def run_benchmark(values: Mapping[str, Any], *, as_json: bool) -> int:
 def compare_input(
     directory: str | os.PathLike[str], options: BenchmarkOptions | None = None
 ) -> InputComparison:
-    """Compares ways to read a dataset for training, in rounds in which each has its turn.
+    """Compares ways to read a dataset for training. All ways have a turn in each round.
 
     Args:
         directory: A dataset with images as files, JPEG or PNG.
-        options: What is compared.
+        options: Options of the comparison.
 
     Returns:
-        What was measured; images lie in the cache of files.
+        The measurements, with all files in the page cache.
 
     Raises:
         DataError: There is no dataset, or none of images with labels.
@@ -145,10 +145,17 @@ def compare_input(
             progress.note(caution)
         entrants = [_prepare(way, sample) for way in WAYS]
         running = [entrant for entrant in entrants if not entrant.skipped]
-        _run_rounds("Free", running, lambda each: _add_rate(each, len(sample.paths)))
+
+        def measure_free(entrant: _Entrant) -> None:
+            entrant.rates.append(measure_rate(entrant.batches, len(sample.paths)))
+
+        def measure_busy(entrant: _Entrant) -> None:
+            entrant.idle_shares.append(measure_idle(entrant.batches, step_seconds))
+
+        _run_rounds("Free", running, measure_free)
         best = max(statistics.median(entrant.rates) for entrant in running)
         step_seconds = options.step_seconds or options.batch_size / (_NEEDED_SHARE * best)
-        _run_rounds("Accelerator", running, lambda each: _add_idle(each, step_seconds))
+        _run_rounds("Accelerator", running, measure_busy)
         return InputComparison(
             directory=storage.absolute(directory),
             images=len(sample.paths),
@@ -162,12 +169,12 @@ def compare_input(
 
 
 def measure_rate(batches: Batches, num_images: int, *, clock: Clock = time.perf_counter) -> float:
-    """Returns images a second when batches are taken as fast as they come.
+    """Returns the images per second when batches are taken as fast as they come.
 
     Args:
-        batches: They are begun again when they end.
-        num_images: How many images to take at least, if that does not take more than seconds.
-        clock: Tells seconds.
+        batches: They start again when they end.
+        num_images: Minimum number of images to take, within at most three seconds.
+        clock: Returns seconds.
     """
     iterator = _repeat(batches)
     for _ in range(_WARM_BATCHES):
@@ -188,13 +195,13 @@ def measure_idle(
     clock: Clock = time.perf_counter,
     sleep: Callable[[float], object] = time.sleep,
 ) -> float:
-    """Returns the share of the time in which an accelerator waits for batches.
+    """Returns the share of its time in which an accelerator waits for batches.
 
     Args:
-        batches: They are begun again when they end.
-        step_seconds: Time that the accelerator works on a batch; emulated by sleep.
-        clock: Tells seconds.
-        sleep: Waits for seconds.
+        batches: They start again when they end.
+        step_seconds: Time that the accelerator works on a batch; emulated by `sleep`.
+        clock: Returns seconds.
+        sleep: Waits for some seconds.
     """
     iterator = _repeat(batches)
     for _ in range(_WARM_BATCHES):
@@ -223,7 +230,7 @@ def _prepare(way: Way, sample: InputSample) -> _Entrant:
 
 
 def _run_rounds(what: str, entrants: list[_Entrant], measure: Callable[[_Entrant], None]) -> None:
-    """Measures all in turn, several times, so that what else the machine does meets all alike."""
+    """Measures all in turn, several times, so that other work on the machine slows all equally."""
     for number in range(1, _ROUNDS + 1):
         with progress.step(what, number, _ROUNDS):
             for done, entrant in enumerate(entrants, 1):
@@ -232,14 +239,6 @@ def _run_rounds(what: str, entrants: list[_Entrant], measure: Callable[[_Entrant
                     measure(entrant)
                     entrant.is_slow |= time.perf_counter() - started > _SLOW_SECONDS
                 progress.advance(done, len(entrants), "ways")
-
-
-def _add_rate(entrant: _Entrant, num_images: int) -> None:
-    entrant.rates.append(measure_rate(entrant.batches, num_images))
-
-
-def _add_idle(entrant: _Entrant, step_seconds: float) -> None:
-    entrant.idle_shares.append(measure_idle(entrant.batches, step_seconds))
 
 
 def _conclude(entrant: _Entrant, options: InputOptions) -> WayResult:

@@ -1,4 +1,4 @@
-"""A sample of a dataset, stored in all the forms that `darkroom benchmark input` reads."""
+"""A sample of a dataset, in all the forms that `darkroom benchmark input` reads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.conversion.convert import convert
-from darkroom.dataset import commit as datasets
 from darkroom.dataset import example
+from darkroom.dataset.commit import Dataset, check_files, read_dataset
 from darkroom.dataset.splits import TRAIN
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError
@@ -24,10 +24,10 @@ from darkroom.runtime import progress
 ONE_FILE, SHARDS, RESIZED, RAW, GZIP = "one", "shards", "resized", "raw", "gzip"
 
 _NUM_SHARDS = 8
-# A sample is stored half a dozen times.
+# A sample is stored six times.
 _MAX_SAMPLE_BYTES = 256 << 20
 _SUFFIXES = {b"jpeg": ".jpg", b"png": ".png"}
-# Pillow takes four for RGB.
+# Pillow uses four bytes for a pixel of RGB.
 _BYTES_PER_PIXEL = 4
 
 
@@ -41,11 +41,11 @@ class InputSample:
         labels: Their labels' numbers.
         records: Paths of the TFRecords of each form.
         num_bytes: Size of all files.
-        memory_bytes: Memory that all images take, decoded.
+        memory_bytes: Memory of all decoded images.
         is_jpeg: Whether all files are JPEGs.
-        resources: What ends with the sample.
-        passes: How often a dataset that reads it goes through it. Epochs of a small sample are
-            short, and pipelines run empty at their ends.
+        resources: Closed together with the sample.
+        passes: How many times an epoch reads the sample. An epoch of one pass over a small sample
+            would be short, and a pipeline is slow at its start and its end.
     """
 
     options: InputOptions
@@ -74,21 +74,21 @@ def open_sample(
     """Stores the first images of a dataset, which are a random sample, in a temporary folder.
 
     Args:
-        directory: A dataset; its train split is taken, or else the first one with records.
-        num_images: How many images; less when they are too large or there are no more.
+        directory: A dataset. The train split is used, or the first split that has records.
+        num_images: Number of images, if there are so many and they are not too large.
         options: How they become batches.
-        passes: How often a dataset that reads the sample goes through it.
+        passes: How many times an epoch reads the sample.
 
     Yields:
-        The sample; the folder goes when the block ends.
+        The sample. The folder is deleted when the block ends.
 
     Raises:
         DataError: There is no dataset, or it has no images, labels or records.
         OSError: Storage failed.
     """
     root = storage.absolute(directory)
-    dataset = datasets.read_dataset(root)
-    datasets.check_files(root, dataset)
+    dataset = read_dataset(root)
+    check_files(root, dataset)
     records = _read_split(root, dataset)
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch, ExitStack() as resources:
         images = _write_images(records, Path(scratch) / "images", num_images)
@@ -105,7 +105,7 @@ def open_sample(
         )
 
 
-def _read_split(root: str, dataset: datasets.Dataset) -> Iterator[bytes]:
+def _read_split(root: str, dataset: Dataset) -> Iterator[bytes]:
     missing = [
         name
         for name in (example.IMAGE_ENCODED, example.LABEL_NUMBER)
@@ -114,18 +114,18 @@ def _read_split(root: str, dataset: datasets.Dataset) -> Iterator[bytes]:
     if missing:
         raise DataError(
             f"The records of {root} have no {' and no '.join(missing)}.",
-            "Give a dataset of images with labels.",
+            "Use a dataset of images with labels.",
         )
     filled = [name for name, split in dataset.splits.items() if split.records]
     if not filled:
-        raise DataError(f"{root} has no records.", "Give a dataset with images.")
+        raise DataError(f"{root} has no records.", "Use a dataset with images.")
     split = dataset.splits[TRAIN if TRAIN in filled else filled[0]]
     paths = [storage.join(root, shard.file) for shard in split.shards]
     return chain.from_iterable(map(read_records, paths))
 
 
 def _write_images(records: Iterator[bytes], folder: Path, num_images: int) -> list[_StoredImage]:
-    """Writes images below folders that are named by the numbers of their labels."""
+    """Writes images into folders that are named by the numbers of their labels."""
     images: list[_StoredImage] = []
     total_bytes = 0
     with progress.step("Sample"):
@@ -143,9 +143,9 @@ def _write_image(features: Mapping[str, Any], folder: Path, number: int) -> _Sto
     image_format = features[example.IMAGE_FORMAT][0]
     if image_format not in _SUFFIXES:
         raise DataError(
-            f"The dataset holds images of the format {image_format.decode(errors='replace')}, "
+            f"The dataset has images of the format {image_format.decode(errors='replace')}, "
             f"expected JPEG or PNG.",
-            "Give one whose images are stored as files.",
+            "Use a dataset that stores images as files (--encoding keep).",
         )
     data, label = features[example.IMAGE_ENCODED][0], features[example.LABEL_NUMBER][0]
     path = folder / _name_label(label) / f"{number:06d}{_SUFFIXES[image_format]}"

@@ -1,8 +1,8 @@
 """Ways to read images for training, from a loop in Python to darkroom's own.
 
-Each goes through a sample of images and gives batches of random windows: uint8 [B, height, width,
-3], int64 [B]. Those that are put together by hand show what each step of a tf.data pipeline is
-worth, so TensorFlow may not add steps to them by itself.
+Each reads a sample of images and gives batches of random windows: uint8 [B, height, width, 3],
+int64 [B]. The pipelines made by hand show what each step of tf.data brings, so TensorFlow must not
+add steps to them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Parse = Callable[..., tuple[tf.Tensor, tf.Tensor]]
 
 _CYCLE_LENGTH = 16
 _MAX_ATTEMPTS = 10
-# Of the memory that is free, for decoded images.
+# Share of the free memory for decoded images.
 _MEMORY_SHARE = 0.25
 
 
@@ -49,10 +49,10 @@ class Way:
     """A way to read.
 
     Attributes:
-        name: What it is called; {short_side} stands for that of images that are stored smaller.
-        open: Returns its batches for a sample; every iteration of them is another epoch.
-        advice: What to do to read so; none for what is of no use on one machine.
-        is_stored: Whether the dataset has to be converted in another way for it.
+        name: Its name. {short_side} stands for the short side of images that are stored smaller.
+        open: Returns its batches for a sample. Each iteration is another epoch.
+        advice: How to read in this way; empty if it is of no use on one machine.
+        is_stored: Whether it needs a dataset that was converted with other options.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Way:
     is_stored: bool = False
 
     def find_obstacle(self, sample: InputSample) -> str:
-        """Returns why the way cannot be gone with a sample, or the empty text."""
+        """Returns why the way does not work with a sample, or the empty text."""
         if self.open is open_preloaded:
             free_bytes = measure_free_memory()
             if sample.memory_bytes > free_bytes * _MEMORY_SHARE:
@@ -70,12 +70,12 @@ class Way:
                     f"more than a quarter of {free_bytes >> 20:,} MiB of free memory"
                 )
         if self.open is open_fused and not sample.is_jpeg:
-            return "only of JPEGs a part can be decoded"
+            return "only JPEGs can be decoded in part"
         return ""
 
 
 def open_python_feed(sample: InputSample) -> tf.data.Dataset:
-    """Reads and decodes files by Pillow, one after another."""
+    """Reads and decodes files with Pillow, one by one."""
     signature = (
         tf.TensorSpec((*sample.options.image_size, 3), tf.uint8),
         tf.TensorSpec((), tf.int64),
@@ -85,12 +85,12 @@ def open_python_feed(sample: InputSample) -> tf.data.Dataset:
 
 
 def open_preloaded(sample: InputSample) -> Batches:
-    """Decodes all images into memory first; then cuts windows by Pillow."""
+    """Decodes all images into memory first, then cuts windows with Pillow."""
     return PreloadedBatches(sample)
 
 
 def open_files(sample: InputSample) -> tf.data.Dataset:
-    """Reads a list of files by graph operations, one after another."""
+    """Reads a list of files with graph operations, one by one."""
     entries = (list(sample.paths) * sample.passes, list(sample.labels) * sample.passes)
     elements = tf.data.Dataset.from_tensor_slices(entries)
     return _make_batches(sample, elements, lambda path, label: (tf.io.read_file(path), label))
@@ -107,17 +107,17 @@ def open_interleaved(sample: InputSample) -> tf.data.Dataset:
 
 
 def open_parallel(sample: InputSample) -> tf.data.Dataset:
-    """The same, and decodes in parallel."""
+    """Does the same, and decodes in parallel."""
     return _make_batches(sample, _interleave(sample), parallel=True)
 
 
 def open_prefetched(sample: InputSample) -> tf.data.Dataset:
-    """The same, and makes batches ahead."""
+    """Does the same, and makes batches ahead."""
     return _make_batches(sample, _interleave(sample), parallel=True, prefetch=True)
 
 
 def open_fused(sample: InputSample) -> tf.data.Dataset:
-    """The same, and decodes no more of a JPEG than its window."""
+    """Does the same, and decodes only the window of a JPEG."""
     return _make_batches(sample, _interleave(sample), parallel=True, prefetch=True, fused=True)
 
 
@@ -127,7 +127,7 @@ def open_darkroom(sample: InputSample, form: str = SHARDS) -> tf.data.Dataset:
 
 
 def open_cached(sample: InputSample) -> tf.data.Dataset:
-    """The same, with records kept in memory, where a first pass puts them."""
+    """Does the same with records in memory, which a first pass puts there."""
     source = RecordSource(sample.records[SHARDS])
     options = replace(sample.options, cache=MEMORY_CACHE)
     for _ in make_train_dataset(source, options):
@@ -136,7 +136,7 @@ def open_cached(sample: InputSample) -> tf.data.Dataset:
 
 
 def open_service(sample: InputSample) -> tf.data.Dataset:
-    """The same by tf.data service, with a dispatcher and a worker on this machine."""
+    """Does the same with a tf.data service: a dispatcher and a worker on this machine."""
     with socket.create_server(("localhost", 0)) as server:
         port = server.getsockname()[1]
     address = sample.resources.enter_context(run_dispatcher(0))
@@ -198,7 +198,7 @@ def _make_batches(
     prefetch: bool = False,
     fused: bool = False,
 ) -> tf.data.Dataset:
-    """Puts a pipeline together as one does by hand."""
+    """Makes a pipeline by hand."""
     options = sample.options
     decode = _decode_fused if fused else _decode_whole
 
@@ -217,7 +217,7 @@ def _make_batches(
 
 
 def _decode_whole(encoded: tf.Tensor, options: InputOptions) -> tf.Tensor:
-    """Decodes all of an image, then cuts a random window."""
+    """Decodes the whole image, then cuts a random window."""
     pixels = tf.io.decode_image(encoded, channels=3, expand_animations=False)
     pixels = tf.ensure_shape(pixels, (None, None, 3))
     return tf.slice(pixels, *_sample_window(tf.shape(pixels), options))
@@ -230,7 +230,7 @@ def _decode_fused(encoded: tf.Tensor, options: InputOptions) -> tf.Tensor:
 
 
 def _sample_window(shape: tf.Tensor, options: InputOptions) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns begin and size, int32 [3] each, of a random window; -1 stands for all channels."""
+    """Returns begin and size, int32 [3] each, of a random window. -1 means all channels."""
     begin, size, _ = tf.image.stateless_sample_distorted_bounding_box(
         shape,
         tf.zeros((1, 0, 4)),
@@ -245,7 +245,7 @@ def _sample_window(shape: tf.Tensor, options: InputOptions) -> tuple[tf.Tensor, 
 
 
 def _as_written(batches: tf.data.Dataset) -> tf.data.Dataset:
-    """Keeps TensorFlow from adding threads to a map, or a prefetch."""
+    """Keeps TensorFlow from adding threads to a map, and from adding a prefetch."""
     settings = tf.data.Options()
     settings.experimental_optimization.apply_default_optimizations = False
     return batches.with_options(settings)
