@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import json
 import os
 import re
+import socket
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -369,3 +373,25 @@ def test_the_identity_changes_with_files_rows_and_parts(listed):
     assert first.identify() != first.select((0, 2)).identify()
     (listed.parent / "0.png").write_bytes(encode(GRAY, "PNG"))
     assert first.identify() != open_images(listed).splits["train"].identify()
+
+
+def test_opening_images_makes_no_tensor(listed):
+    """A training with several workers must find them before TensorFlow makes a tensor."""
+    code = (
+        "import sys, tensorflow as tf\n"
+        "from darkroom.input import open_images\n"
+        "assert open_images(sys.argv[1]).splits['train'].count_images()\n"
+        "tf.distribute.MultiWorkerMirroredStrategy()\n"
+    )
+    with socket.create_server(("localhost", 0)) as server:
+        port = server.getsockname()[1]
+    config = {"cluster": {"worker": [f"localhost:{port}"]}, "task": {"type": "worker", "index": 0}}
+    environment = {**os.environ, "TF_CONFIG": json.dumps(config)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(listed)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
