@@ -57,7 +57,7 @@ def image_set(tmp_path: Path) -> ImageSet:
 
 @pytest.fixture
 def faulty_set(image_set: ImageSet) -> ImageSet:
-    """The same with eight rows more: four refused on reading, three in the manifest, one twice."""
+    """The same and eight more rows: four bad images, three faults of rows, one repeated row."""
     image_set.add("TRAIN", "page.jpg", "cat", b"<html>no</html>")
     image_set.add("TRAIN", "none.jpg", "cat", b"")
     image_set.add("TRAIN", "gone.jpg", "dog", None)

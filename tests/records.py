@@ -1,4 +1,4 @@
-"""Records that TensorFlow writes, and datasets of them, for tests of what reads them."""
+"""Records that TensorFlow writes, and datasets of such records, for tests of readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rows = Sequence[tuple[bytes, int]]
 
 
 def make_rows(count: int, *, size: int = 8, num_classes: int = 2, seed: int = 0) -> Rows:
-    """Images whose label is their brightness; the first pixel holds the row's number."""
+    """Images with their brightness as label; the first pixel is the number of the row."""
     rng = np.random.default_rng(seed)
     rows = []
     for number in range(count):
@@ -102,7 +102,7 @@ def write_dataset(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def helpers() -> Any:
-    """The functions above, for tests that write files of their own."""
+    """The functions above, for tests that write their own files."""
     import types
 
     return types.SimpleNamespace(

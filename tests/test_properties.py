@@ -1,4 +1,4 @@
-"""The long version of all properties: ten times as many examples, other ones each time."""
+"""The long version of all properties: ten times as many examples, with new ones each time."""
 
 from __future__ import annotations
 

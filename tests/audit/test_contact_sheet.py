@@ -31,7 +31,7 @@ def test_the_sheet_shows_the_pixels(image_set, tmp_path):
         assert sheet.size == (8 * 136 + 8, 2 * 152 + 8)
 
 
-def test_a_label_stands_under_the_middle_of_its_image():
+def test_a_label_is_centred_below_its_image():
     buffer = io.BytesIO()
     Image.new("RGB", (2, 2)).save(buffer, "PNG")
     record = {"image/encoded": [buffer.getvalue()], "image/class/text": [b"cat"]}
@@ -41,7 +41,7 @@ def test_a_label_stands_under_the_middle_of_its_image():
     assert abs((dark[0] + dark[-1]) / 2 - (8 + 64)) < 4
 
 
-def test_a_tile_is_the_image_enlarged_without_blur():
+def test_a_small_image_is_enlarged_without_smoothing():
     pixels = np.zeros((2, 2, 3), np.uint8)
     pixels[0, 0] = (250, 0, 0)
     buffer = io.BytesIO()
@@ -59,7 +59,7 @@ def test_a_cell_that_a_spreadsheet_would_run_is_quoted(cell):
     assert list(csv.reader(io.StringIO(text)))[1] == [f"'{cell}", "-1"]
 
 
-def test_records_without_images_have_a_table_alone(tmp_path):
+def test_records_without_images_have_a_table_only(tmp_path):
     (tmp_path / "rows.csv").write_text("split,height\nTRAIN,3\n")
     schema = {"split": "split", "height": "integer"}
     convert(tmp_path / "rows.csv", tmp_path / "out", schema=schema)
@@ -70,7 +70,7 @@ def test_records_without_images_have_a_table_alone(tmp_path):
 
 
 @pytest.mark.parametrize("n", [0, -1, "x", 1.5])
-def test_a_wrong_number_is_refused(image_set, tmp_path, n):
+def test_a_wrong_number_of_records_is_an_error(image_set, tmp_path, n):
     result = convert(image_set.csv, tmp_path / "out")
     with pytest.raises(UsageError, match=f"positive whole number, got {n!r}"):
         inspect(result.output_dir, n=n)

@@ -18,8 +18,8 @@ from darkroom.errors import DataError, UsageError
 
 pytestmark = pytest.mark.slow
 
-# Images with the same letter have the same bytes; with the same letter in the other case, the same
-# pixels in other bytes.
+# Images with the same letter have the same bytes. With the same letter in the other case they have
+# the same pixels in other bytes.
 ROWS = [
     ("TRAIN", "a1", "cat"),
     ("TRAIN", "a2", "cat"),
@@ -37,7 +37,7 @@ COLUMNS += ["labels_differ", "splits_differ"]
 
 
 def draw(name):
-    """Returns a PNG: its letter makes the pixels, the case of it how they are packed."""
+    """Returns a PNG: the letter of its name sets the pixels, the case how they are packed."""
     pixels = np.random.default_rng(ord(name[0].lower())).integers(0, 256, (9, 9, 3), np.uint8)
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG", compress_level=1 if name[0].islower() else 9)
@@ -97,7 +97,7 @@ def test_images_of_the_same_bytes_or_pixels_are_grouped(source, tmp_path):
     assert (found.labels_differ, found.splits_differ, found.has_pixels) == (1, 2, True)
 
 
-def test_a_group_says_what_differs_and_comes_with_what_is_kept(source, tmp_path):
+def test_a_group_says_what_differs_and_includes_the_kept_image(source, tmp_path):
     convert(source, tmp_path / "out")
     rows = read(find_duplicates(tmp_path / "out").path)
     assert {
@@ -112,7 +112,7 @@ def test_a_group_says_what_differs_and_comes_with_what_is_kept(source, tmp_path)
 
 
 @pytest.mark.slow
-def test_what_is_kept_does_not_depend_on_the_order_of_the_rows(source, tmp_path):
+def test_the_kept_image_does_not_depend_on_the_order_of_the_rows(source, tmp_path):
     results = []
     for seed in range(3):
         rows = list(ROWS)
@@ -123,7 +123,7 @@ def test_what_is_kept_does_not_depend_on_the_order_of_the_rows(source, tmp_path)
     assert results[0] == results[1] == results[2]
 
 
-def test_the_next_run_leaves_out_what_is_not_kept(source, tmp_path):
+def test_the_next_run_leaves_out_images_that_are_not_kept(source, tmp_path):
     first = convert(source, tmp_path / "out")
     found = find_duplicates(tmp_path / "out", tmp_path / "twice.parquet")
     second = convert(source, tmp_path / "next", exclude=found.path)
@@ -139,7 +139,7 @@ def test_the_next_run_leaves_out_what_is_not_kept(source, tmp_path):
 
 
 @pytest.mark.slow
-def test_another_list_is_another_source(source, tmp_path):
+def test_a_changed_list_is_a_changed_source(source, tmp_path):
     path = tmp_path / "list.txt"
     path.write_text("d1.png\n")
     assert convert(source, tmp_path / "out", exclude=path).deduplicated == 1
@@ -149,7 +149,7 @@ def test_another_list_is_another_source(source, tmp_path):
     assert not convert(source, tmp_path / "out", overwrite=True).already_complete
 
 
-def test_a_list_in_the_output_is_refused(source, tmp_path):
+def test_a_list_in_the_output_is_an_error(source, tmp_path):
     convert(source, tmp_path / "out")
     found = find_duplicates(tmp_path / "out")
     with pytest.raises(UsageError, match="is in the output folder") as caught:
@@ -157,7 +157,7 @@ def test_a_list_in_the_output_is_refused(source, tmp_path):
     assert "--output" in caught.value.hint
 
 
-def test_the_list_is_part_of_the_dataset(source, tmp_path):
+def test_the_list_belongs_to_the_dataset(source, tmp_path):
     convert(source, tmp_path / "out")
     find_duplicates(tmp_path / "out")
     assert convert(source, tmp_path / "out").already_complete
@@ -189,7 +189,7 @@ def test_a_dataset_without_duplicates_has_an_empty_list(source, tmp_path):
     assert convert(source, tmp_path / "next", exclude=found.path).written == 2
 
 
-def test_rows_without_label_contradict_nobody(source, tmp_path):
+def test_rows_without_label_conflict_with_no_other(source, tmp_path):
     schema = {"image_uri": "image", "split": "split"}
     convert(source, tmp_path / "out", schema=schema)
     found = find_duplicates(tmp_path / "out")
@@ -197,7 +197,7 @@ def test_rows_without_label_contradict_nobody(source, tmp_path):
     assert {row["labels_differ"] for row in read(found.path)} == {False}
 
 
-def test_what_is_no_dataset_is_named(tmp_path):
+def test_a_folder_that_is_not_a_dataset_is_named(tmp_path):
     with pytest.raises(DataError, match="out"):
         find_duplicates(tmp_path / "out")
 
@@ -233,7 +233,7 @@ def test_the_command_says_what_it_found(source, tmp_path, capsys):
 
 @pytest.mark.long
 def test_many_groups_need_little_memory(tmp_path, monkeypatch):
-    """Records in pairs: more than the limit holds, so it must go by disk."""
+    """The groups take more than the limit of memory, so the disk must be used."""
     monkeypatch.setattr("darkroom.storage.database._MEMORY", "128MB")
     from darkroom.audit import duplicates
     from darkroom.storage.database import open_database
@@ -251,7 +251,7 @@ def test_many_groups_need_little_memory(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("has_pixels", "pixels"), [(True, "1 group"), (False, "unknown (needs")])
-def test_one_is_singular(has_pixels, pixels):
+def test_counts_of_one_are_singular(has_pixels, pixels):
     found = Duplicates("x", 1, 1, 1, 0, 2, has_pixels=has_pixels)
     lines = format_duplicates(found).splitlines()
     assert lines[0] == "Same bytes    1 group"
@@ -261,7 +261,7 @@ def test_one_is_singular(has_pixels, pixels):
     assert lines[4] == "To leave out  1 image"
 
 
-def test_what_is_left_out_is_told_in_singular_and_plural(source, tmp_path, capsys):
+def test_the_number_of_excluded_rows_is_singular_or_plural(source, tmp_path, capsys):
     for names, said in (
         ("d1.png\n", "1 row left out, because"),
         ("d1.png\nc1.png\n", "2 rows left out, because"),

@@ -1,4 +1,4 @@
-"""`darkroom.verify`: every kind of damage is found, and the file is named."""
+"""`darkroom.verify` finds every kind of damage, and names the file."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from darkroom.dataset.checksums import write_sums
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError
 
-# Reads damaged files, makes no new ones: (folder of the dataset, random numbers, another run of the
-# same images) -> the files of which at least one has to be named.
+# Damages a dataset: takes its folder, random numbers, and another run over the same images; yields
+# files of which at least one has to be named.
 Damage = Callable[[Path, random.Random, Path], Iterable[str]]
 
 
@@ -79,7 +79,7 @@ def _pick(root: Path, rng: random.Random) -> Path:
 
 
 def _list_boundaries(path: Path) -> list[int]:
-    """Returns where the records of a file end, without the end of the file."""
+    """Returns where the records of a file start."""
     ends, place = [0], 0
     for record in read_records(str(path)):
         place += 12 + len(record) + 4
@@ -96,7 +96,7 @@ def _flip(path: Path, place: int, bit: int) -> None:
 
 def _flip_somewhere(path: Path, rng: random.Random) -> None:
     data = path.read_bytes()
-    # The version of the program that wrote a Parquet file stands in it, and says nothing.
+    # The version of the program that wrote a Parquet file is not part of the data.
     start = data.find(b"parquet-cpp-arrow version")
     spared = range(start, start + 40) if start >= 0 else range(0)
     places = [place for place in range(len(data)) if place not in spared]
@@ -339,9 +339,9 @@ def test_every_damage_is_found_and_named(kind, runs, tmp_path):
 
 @pytest.mark.long
 def test_thousands_of_damages(runs, tmp_path, capsys):
-    """Prints how many of each kind were tried, found, and missed by reading without a commit.
+    """Prints how many of each kind were tried, found, and missed by a reader without the commit.
 
-    What lies beside the shards is not read by those who only read records.
+    Such a reader reads the shards only.
     """
     lines, missed_by_us = ["| damage | tried | found and named | missed by plain reading |"], []
     lines.append("| --- | ---: | ---: | ---: |")
@@ -384,7 +384,7 @@ def test_a_sound_dataset_is_read_whole(root):
     assert result.fingerprint == json.loads((root / "dataset.json").read_text())["fingerprint"]
 
 
-def test_a_cut_at_every_boundary_and_many_places_is_a_truncation_there(root):
+def test_a_cut_anywhere_is_a_truncation_at_that_place(root):
     rng = random.Random(0)
     for path in _shards(root):
         data, boundaries = path.read_bytes(), _list_boundaries(path)
@@ -403,7 +403,7 @@ def test_a_cut_at_every_boundary_and_many_places_is_a_truncation_there(root):
     assert verify(root).is_sound
 
 
-def test_a_flip_is_placed_by_the_checksum_of_its_record(root):
+def test_a_flipped_bit_is_located_by_the_checksum_of_its_record(root):
     path = _shards(root)[2]
     starts = _list_boundaries(path)
     for place, what in ((starts[3] + 5, "length"), (starts[3] + 300, "data")):
@@ -415,7 +415,7 @@ def test_a_flip_is_placed_by_the_checksum_of_its_record(root):
         _flip(path, place, 3)
 
 
-def test_mixed_up_shards_are_told_apart(root):
+def test_shards_that_were_mixed_up_are_recognised(root):
     one, two, three, *_ = _shards(root)
     data = [path.read_bytes() for path in (one, two, three)]
     names = [_name(root, path) for path in (one, two, three)]
@@ -488,7 +488,7 @@ def test_all_findings_are_reported_at_once(root):
     }
 
 
-def test_index_and_rejects_may_lie_elsewhere_as_in_tfx(root):
+def test_index_and_rejects_may_be_elsewhere_as_in_tfx(root):
     shutil.rmtree(root / "index")
     for name in ("rejects.parquet", "rejects.jsonl"):
         (root / name).unlink()
@@ -498,7 +498,7 @@ def test_index_and_rejects_may_lie_elsewhere_as_in_tfx(root):
 
 
 def test_an_index_of_other_records_is_found_without_its_hashes(root, runs):
-    """The index of another run fits in every count, but names other records."""
+    """The index of another run has the right counts, but lists other records."""
     for path in (root / "index").iterdir():
         path.unlink()
     for path in (runs.other / "index").glob("index-*"):
@@ -523,7 +523,7 @@ def test_records_are_compared_with_the_index_across_blocks(root, block_bytes, mo
         assert shards.digest_shard(path, wrong).misfits == (number,)
 
 
-def test_a_record_larger_than_what_is_kept_is_skipped_in_bounded_memory(root, monkeypatch):
+def test_a_very_large_record_is_skipped_in_bounded_memory(root, monkeypatch):
     monkeypatch.setattr(shards, "_BLOCK_BYTES", 100)
     monkeypatch.setattr(shards, "_KEPT_BYTES", 200)
     path = _shards(root)[0]
@@ -553,7 +553,7 @@ def test_records_without_images_are_verified(tmp_path):
     assert verify(tmp_path / "out").is_sound
 
 
-def test_a_folder_or_a_fifo_in_the_place_of_a_shard_is_found(root):
+def test_a_folder_or_a_fifo_in_place_of_a_shard_is_found(root):
     first, second, *_ = _shards(root)
     for path in (first, second):
         path.unlink()
@@ -565,7 +565,7 @@ def test_a_folder_or_a_fifo_in_the_place_of_a_shard_is_found(root):
     ]
 
 
-def test_what_cannot_be_read_is_said_and_the_rest_is_checked(root, monkeypatch, capsys):
+def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_checked(root, monkeypatch, capsys):
     first, second, *_ = _shards(root)
 
     from darkroom import storage
@@ -590,7 +590,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_checked(root, monkeypatch, 
     assert main(["verify", str(root)]) == 1
 
 
-def test_the_command_is_zero_for_a_sound_dataset(root, capsys):
+def test_the_exit_code_is_0_for_a_sound_dataset(root, capsys):
     assert main(["verify", str(root)]) == 0
     out, _ = capsys.readouterr()
     assert out.splitlines()[0].startswith("Read       6 shards, ")
@@ -604,12 +604,12 @@ def test_the_command_is_zero_for_a_sound_dataset(root, capsys):
     ("seconds", "said"),
     [(0.9, "2,500,000 bytes in 0.9 s"), (2.0, "2,500,000 bytes in 2.0 s (1.2 MB/s)")],
 )
-def test_a_rate_is_told_when_there_was_time_to_measure_it(seconds, said):
+def test_a_speed_is_shown_only_after_a_second(seconds, said):
     result = VerificationResult("data", (), "f" * 64, 40, 1, 2_500_000, seconds)
     assert format_result(result).splitlines()[0] == f"Read       1 shard, {said}"
 
 
-def test_the_command_is_one_with_all_findings_for_a_damaged_one(root, capsys):
+def test_the_exit_code_is_1_for_a_damaged_dataset_with_all_findings(root, capsys):
     path = _shards(root)[0]
     os.truncate(path, 5)
     assert main(["verify", str(root), "--json"]) == 1
@@ -622,14 +622,14 @@ def test_the_command_is_one_with_all_findings_for_a_damaged_one(root, capsys):
     assert out.splitlines()[-1] == f"Dataset    {root} is DAMAGED"
 
 
-def test_no_dataset_is_one(tmp_path, capsys):
+def test_the_exit_code_is_1_without_a_dataset(tmp_path, capsys):
     assert main(["verify", str(tmp_path), "--json"]) == 1
     [finding] = json.loads(capsys.readouterr().out)["findings"]
     assert (finding["path"], finding["kind"]) == ("dataset.json", "commit")
     assert finding["what"] == f"is missing, so {tmp_path} is not a dataset"
 
 
-def test_an_inspection_refuses_shards_that_are_not_those_of_the_commit(root, tmp_path):
+def test_inspect_rejects_shards_that_are_not_in_the_commit(root, tmp_path):
     _shards(root)[0].with_name("more").touch()
     with pytest.raises(DataError, match="does not name"):
         inspect(root, output_dir=tmp_path / "look")

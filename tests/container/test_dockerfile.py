@@ -1,4 +1,4 @@
-"""The rules of the Dockerfile, of what its build may see, and of the image's lock."""
+"""Rules for the Dockerfile, its build context, and the lock of the image."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Instruction = tuple[str, str]
 
 
 def parse_instructions(text: str) -> Iterator[Instruction]:
-    """Yields (keyword, rest) of each instruction; comments and line ends within are gone."""
+    """Yields (keyword, rest) of each instruction; comments and line breaks are removed."""
     joined = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ")
     for line in filter(str.strip, joined.splitlines()):
         keyword, _, rest = line.strip().partition(" ")
@@ -32,7 +32,7 @@ def parse_instructions(text: str) -> Iterator[Instruction]:
 
 
 def split_stages(text: str) -> dict[str, tuple[str, list[Instruction]]]:
-    """Maps each stage's name to the image it starts from and its instructions; the last is ''."""
+    """Maps each stage to its base image and its instructions; the last stage has the name ''."""
     stages: dict[str, tuple[str, list[Instruction]]] = {}
     for keyword, rest in parse_instructions(text):
         if keyword == "FROM":
@@ -50,7 +50,7 @@ def read_pins(lock: Path) -> dict[str, str]:
 
 
 STAGES = split_stages(TEXT)
-# What is handed out: a stage that others only copy from leaves nothing behind.
+# The stages that are shipped: other stages are only copied from.
 SHIPPED = ["runtime", "beam-worker", ""]
 
 
@@ -70,13 +70,13 @@ def test_the_default_is_the_runtime_and_the_worker_is_built_on_it() -> None:
     assert STAGES[""] == ("runtime", [])
 
 
-def test_the_compiler_stays_behind() -> None:
+def test_the_compiler_is_not_shipped() -> None:
     with_compiler = [name for name, (_, steps) in STAGES.items() if "apt-get" in str(steps)]
     assert with_compiler == ["dependencies"]
 
 
 @pytest.mark.parametrize("stage", SHIPPED)
-def test_nothing_is_run_in_what_is_shipped(stage: str) -> None:
+def test_the_shipped_stages_run_no_command(stage: str) -> None:
     assert list_arguments("RUN", stage) == []
     assert list_arguments("VOLUME", stage) == []
 
@@ -90,7 +90,7 @@ def test_programs_start_without_a_shell(stage: str) -> None:
     assert all(isinstance(json.loads(start), list) for start in starts)
 
 
-def test_the_user_is_a_number_that_is_not_root_and_stays() -> None:
+def test_the_user_is_a_number_and_never_root() -> None:
     assert list_arguments("USER", "runtime") == ["65532:65532"]
     assert list_arguments("USER", "beam-worker") == []
 
@@ -98,12 +98,12 @@ def test_the_user_is_a_number_that_is_not_root_and_stays() -> None:
 # Sources
 
 
-def test_nothing_is_fetched_but_packages() -> None:
+def test_only_packages_are_fetched() -> None:
     assert "ADD" not in {keyword for keyword, _ in parse_instructions(TEXT)}
     assert re.findall(r"https?://|\bcurl\b|\bwget\b|\bgit\b", TEXT) == []
 
 
-def test_the_build_leaves_no_secret_in_what_is_shipped() -> None:
+def test_the_shipped_stages_contain_no_secret_of_the_build() -> None:
     declared = [each.split("=")[0] for each in list_arguments("ARG", "runtime")]
     assert declared == ["BASE", "VERSION", "REVISION", "CREATED"]
     assert list_arguments("ARG", "beam-worker") == []
@@ -124,7 +124,7 @@ def test_bases_are_arguments_with_exact_tags() -> None:
     assert STAGES["beam-sdk"][0] == "${BEAM_SDK}"
 
 
-def test_packages_are_installed_as_the_lock_says_or_not_at_all() -> None:
+def test_packages_are_installed_with_the_hashes_of_the_lock_only() -> None:
     [dependencies] = [step for step in list_arguments("RUN", "dependencies") if "pip" in step]
     flags = re.search(r'install="([^"]*)"', dependencies)
     assert flags
@@ -139,23 +139,23 @@ def test_packages_are_installed_as_the_lock_says_or_not_at_all() -> None:
 # The lock
 
 
-def test_the_lock_is_a_part_of_the_tested_one() -> None:
+def test_the_lock_is_part_of_the_tested_lock() -> None:
     full = read_pins(FULL_LOCK)
     assert {name: pin for name, pin in read_pins(LOCK).items() if full.get(name) != pin} == {}
 
 
-def test_the_lock_holds_what_runs_and_not_what_tests() -> None:
+def test_the_lock_has_the_packages_that_run_and_not_those_that_test() -> None:
     names = set(read_pins(LOCK))
     assert {"tfx", "apache-beam", "kfp", "google-cloud-storage", "boto3", "pip"} <= names
     tools = {"pytest", "mypy", "ruff", "hypothesis", "moto", "gcp-storage-emulator", "atheris"}
     assert names & (tools | {"opencv-python-headless"}) == set()
 
 
-# What the build sees
+# The build context
 
 
 def is_ignored(path: str) -> bool:
-    """Whether .dockerignore keeps a path out: the last pattern that matches decides."""
+    """Whether .dockerignore excludes a path: the last pattern that matches decides."""
     parts = path.split("/")
     ways = ["/".join(parts[: length + 1]) for length in range(len(parts))]
     ignored = False
@@ -181,11 +181,11 @@ def _matches(pattern: str, path: str) -> bool:
         "docs/guides/pipeline.md", "kubernetes/secret.yaml", "tools/other.py",
     ],
 )  # fmt: skip
-def test_the_build_sees_no_data_no_environment_and_no_history(path: str) -> None:
+def test_the_build_context_has_no_data_environment_or_history(path: str) -> None:
     assert is_ignored(path)
 
 
-def test_the_build_sees_what_it_copies() -> None:
+def test_the_build_context_has_everything_that_is_copied() -> None:
     copied = [
         word
         for _, steps in STAGES.values()

@@ -1,6 +1,6 @@
-"""The image itself, built and run: needs a container engine, and minutes (make test-image).
+"""The image, built and run (make test-image): needs a container engine and takes minutes.
 
-DARKROOM_IMAGE names an image that is built already; BUILD_FLAGS goes to the build.
+DARKROOM_IMAGE names an image that was built already. BUILD_FLAGS is passed to the build.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import darkroom
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = os.environ.get("DOCKER", "docker")
 SITE = "/opt/darkroom/lib/python3.11/site-packages"
-# Nothing that a container may ask the system for, and no place to write but temporary ones.
+# No rights beyond those of a user, and no folder to write to but temporary ones.
 CONFINED = (
     "--read-only", "--network=none", "--tmpfs=/tmp", "--cap-drop=ALL",
     "--security-opt=no-new-privileges",
@@ -50,7 +50,7 @@ def image() -> str:
 
 @pytest.fixture(scope="module")
 def run(image: str) -> Run:
-    """Runs the image's program, or `python` with the given arguments, confined."""
+    """Runs the program of the image, or `python`, with the given arguments and few rights."""
 
     def run_image(
         *arguments: str,
@@ -103,7 +103,7 @@ def test_its_history_names_no_index_of_packages(image: str) -> None:
     assert re.findall(r"PIP_INDEX_URL|_proxy|https?://", history) == []
 
 
-def test_it_holds_what_the_lock_says_and_darkroom(run: Run) -> None:
+def test_it_contains_the_packages_of_the_lock_and_darkroom(run: Run) -> None:
     code = (
         "from importlib.metadata import distributions\n"
         "print(*(each.name + '==' + each.version for each in distributions()))"
@@ -119,12 +119,12 @@ def test_it_holds_what_the_lock_says_and_darkroom(run: Run) -> None:
     assert installed == pins
 
 
-def test_its_packages_agree(run: Run) -> None:
+def test_its_packages_are_compatible(run: Run) -> None:
     checked = run("-m", "pip", "check", python=True)
     assert (checked.returncode, checked.stdout.strip()) == (0, "No broken requirements found.")
 
 
-def test_it_lists_what_it_holds(run: Run) -> None:
+def test_it_has_a_list_of_its_packages(run: Run) -> None:
     code = "print(open('/opt/darkroom/sbom.cdx.json').read())"
     document = json.loads(run("-c", code, python=True).stdout)
     purls = {each["purl"].partition("?")[0] for each in document["components"]}
@@ -145,7 +145,7 @@ def test_its_bytecode_is_there_and_does_not_depend_on_times(run: Run) -> None:
 # How it is confined
 
 
-def test_nothing_can_be_written_but_temporary_folders(run: Run) -> None:
+def test_only_temporary_folders_are_writable(run: Run) -> None:
     code = (
         "import os\n"
         "for folder, names, _ in os.walk('/'):\n"
@@ -188,7 +188,7 @@ def test_it_exits_as_the_command_does(
     assert done.returncode == code, done.stderr
 
 
-def test_it_writes_the_bytes_that_this_machine_writes(run: Run, work: Path) -> None:
+def test_it_writes_the_same_bytes_as_this_machine(run: Run, work: Path) -> None:
     done = run("convert", "images.csv", "--output-dir", "records", options=mount(work))
     assert done.returncode == 0, done.stderr
     darkroom.convert(work / "images.csv", work / "here")

@@ -1,4 +1,4 @@
-"""The list of what an image holds, made here of this environment."""
+"""The list of packages in an image, made for this environment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return json.loads((folder / "first.json").read_text())
 
 
-def test_it_is_cyclonedx_about_darkroom(document: dict[str, Any]) -> None:
+def test_it_is_a_cyclonedx_list_for_darkroom(document: dict[str, Any]) -> None:
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
     version = importlib.metadata.version("darkroom")
     assert document["metadata"]["component"]["purl"] == f"pkg:pypi/darkroom@{version}"
@@ -93,7 +93,9 @@ def test_each_reference_leads_to_one_component(document: dict[str, Any]) -> None
     assert {*edges, *(to for ends in edges.values() for to in ends)} <= set(references)
 
 
-def test_what_darkroom_needs_hangs_on_it_and_its_extras_do_not(document: dict[str, Any]) -> None:
+def test_darkroom_depends_on_its_requirements_and_not_on_its_extras(
+    document: dict[str, Any],
+) -> None:
     edges = {each["ref"]: each["dependsOn"] for each in document["dependencies"]}
     needs = edges[document["metadata"]["component"]["bom-ref"]]
     names = {need.removeprefix("pkg:pypi/").partition("@")[0] for need in needs}

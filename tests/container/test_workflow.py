@@ -1,4 +1,4 @@
-"""The workflow of the public CI: it runs what the Makefile has, on what the README names."""
+"""The workflow of the public CI runs targets of the Makefile, on the systems in the README."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_each_action_is_pinned_by_commit_and_keeps_no_credentials(job: str) -> N
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_each_job_ends_by_itself_and_runs_on_a_named_system(job: str) -> None:
+def test_each_job_has_a_time_limit_and_a_named_system(job: str) -> None:
     assert 0 < JOBS[job]["timeout-minutes"] <= 60
     rows = JOBS[job].get("strategy", {}).get("matrix", {}).get("include", [{}])
     systems = {row.get("system", JOBS[job]["runs-on"]) for row in rows}
@@ -63,7 +63,7 @@ def test_the_suite_runs_on_both_lines() -> None:
         assert (ROOT / lock).exists()
 
 
-def test_the_first_command_runs_on_systems_as_they_come() -> None:
+def test_the_first_command_runs_on_plain_systems() -> None:
     assert list_commands("newcomer") == ["make demo"]
     actions = [step["uses"].partition("@")[0] for step in JOBS["newcomer"]["steps"][:-1]]
     assert actions == ["actions/checkout"]
@@ -71,7 +71,7 @@ def test_the_first_command_runs_on_systems_as_they_come() -> None:
     assert rows == [{"system": "ubuntu-22.04"}, {"system": "ubuntu-24.04"}]
 
 
-def test_the_core_runs_on_every_python_that_the_package_admits() -> None:
+def test_the_core_runs_on_every_python_that_the_package_supports() -> None:
     admitted = re.search(
         r'requires-python = ">=3\.(\d+),<3\.(\d+)"', (ROOT / "pyproject.toml").read_text()
     )
@@ -81,7 +81,7 @@ def test_the_core_runs_on_every_python_that_the_package_admits() -> None:
     assert JOBS["core"]["strategy"]["matrix"]["python"] == expected
 
 
-def test_what_a_change_must_pass_is_all_in_the_workflow() -> None:
+def test_the_workflow_runs_everything_that_a_change_must_pass() -> None:
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
     demanded = set(re.findall(r"^(?:if ! )?make ([a-z-]+)", script, re.MULTILINE))
     assert demanded == {"lint", "typecheck", "test", "test-newest"}

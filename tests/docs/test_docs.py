@@ -62,7 +62,7 @@ def _commands(program: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", _commands("darkroom"))
-def test_every_command_is_one_that_the_parser_takes(command: str):
+def test_the_parser_accepts_every_command(command: str):
     build_parser().parse_args(shlex.split(command)[1:])
 
 
@@ -74,7 +74,7 @@ def test_every_make_target_exists(command: str):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_leads_somewhere(page: Path):
+def test_every_link_has_a_target(page: Path):
     prose = _BLOCK.sub("", page.read_text())
     links = [(path, anchor) for path, anchor in _LINK.findall(prose) if "://" not in path]
     assert [path for path, _ in links if not (page.parent / path).exists()] == []

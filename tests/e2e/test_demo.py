@@ -1,4 +1,4 @@
-"""The demo as a user runs it: once whole, once again, once with a gate that holds."""
+"""The demo as a user runs it: a whole run, a second run, and a run that the gate stops."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def demo(
     return root, json.loads(done.stdout)
 
 
-def test_it_ends_with_a_good_model_that_is_pushed(demo):
+def test_a_good_model_is_trained_and_pushed(demo):
     root, summary = demo
     assert summary["accuracy"] >= 0.97
     [folder] = (root / "run" / "artifacts" / "Trainer" / "model_run").iterdir()
@@ -53,7 +53,7 @@ def test_it_ends_with_a_good_model_that_is_pushed(demo):
     assert summary["reused"] == []
 
 
-def test_every_row_is_accounted_for_by_the_files(demo):
+def test_the_files_account_for_every_row(demo):
     _, summary = demo
     examples = summary["examples"]
     dataset = read_dataset(examples)
@@ -81,7 +81,7 @@ def test_the_planted_leak_and_the_planted_conflict_are_found(demo):
     assert {conflict["label"], conflict["other_label"]} == {"3", "8"}
 
 
-def test_the_pushed_model_answers_image_files(demo):
+def test_the_pushed_model_classifies_image_files(demo):
     tf = pytest.importorskip("tensorflow")
     root, summary = demo
     images = root / "images" / "digits"
@@ -99,7 +99,7 @@ def test_the_pushed_model_answers_image_files(demo):
     assert answer["score"].numpy() == pytest.approx(answer["scores"].numpy().max(axis=1))
 
 
-def test_the_confusion_matrix_says_what_the_accuracy_says(demo):
+def test_the_confusion_matrix_matches_the_accuracy(demo):
     root, summary = demo
     [folder] = (root / "run" / "artifacts" / "ModelReport" / "classification_metrics").iterdir()
     matrix = json.loads((folder / "confusion_matrix.json").read_text())
@@ -113,7 +113,7 @@ def test_the_confusion_matrix_says_what_the_accuracy_says(demo):
     assert metrics["sparse_categorical_accuracy"] == summary["accuracy"]
 
 
-def test_the_second_run_reuses_everything_and_its_summary_is_for_people(demo):
+def test_the_second_run_reuses_everything_and_its_summary_is_readable(demo):
     root, summary = demo
     done = _run_demo(root)
     out, err = done.stdout, done.stderr
@@ -145,7 +145,7 @@ def test_a_gate_that_holds_stops_before_training_and_says_so(demo, warm_python):
 def test_a_model_that_is_not_good_enough_is_not_pushed(demo):
     root, summary = demo
     config = root.parent / "run.toml"
-    # The demo's own options, so that all before the Evaluator is reused.
+    # These are the options of the demo, so everything before the Evaluator is reused.
     config.write_text(
         f"""
         data = "{root / "images" / "digits.csv"}"
@@ -202,7 +202,7 @@ def build(num_classes, image_size):
 
 # tests/training/test_resuming.py kills a training without a pipeline around it.
 @pytest.mark.long
-def test_a_killed_training_goes_on_where_it_stopped(demo, tmp_path):
+def test_a_killed_training_resumes_where_it_stopped(demo, tmp_path):
     root, _ = demo
     (tmp_path / "own_models.py").write_text(MODELS)
     command = [sys.executable, "-m", "darkroom.cli", "run", "--data"]
@@ -222,7 +222,7 @@ def test_a_killed_training_goes_on_where_it_stopped(demo, tmp_path):
     done = len(json.loads((checkpoints / "history.json").read_text()))
     assert 1 <= done < 400
 
-    # The same epochs would take long; what counts is that the next one is not the first.
+    # All epochs would take long. The next epoch must not be the first one.
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
     for line in process.stdout:
@@ -235,10 +235,10 @@ def test_a_killed_training_goes_on_where_it_stopped(demo, tmp_path):
     assert len(again) > done
 
 
-def test_what_is_wrong_with_the_model_is_told_before_the_data_goes_through(demo):
+def test_a_wrong_model_is_reported_before_the_data_is_read(demo):
     root, _ = demo
     early = root.parent / "early"
-    # A root where nothing but a log was left is taken again.
+    # A root that contains only a log is used again.
     early.mkdir()
     (early / "log.txt").touch()
     command = [sys.executable, "-m", "darkroom.cli", "run", "--json", "--data"]

@@ -96,5 +96,5 @@ def objects() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def pods(objects) -> list[Pod]:
-    """Their pods."""
+    """The pods of the base and of every component."""
     return list(make_pods(objects))

@@ -1,7 +1,7 @@
 """Compares manifests with the published models of kserve and kubeflow-trainer-api.
 
-A program for an environment of their own, which tests/kubernetes/test_models.py makes: reads YAML
-from standard input, prints the kind of each object of these two, and fails on the first wrong one.
+This program runs in an environment that tests/kubernetes/test_models.py makes. It reads YAML from
+standard input, prints the kind of each object of these two, and fails on the first wrong object.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pool of Beam workers beside each task manager, started by the manifest's own command."""
+"""The pool of Beam workers of each task manager, started by the command in the manifest."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def pool(pods, free_port: int, tmp_path: Path) -> Iterator[tuple[int, Path]]:
     with log.open("wb") as stream:
         process = subprocess.Popen(
             [sys.executable, *command],
-            # It starts its workers by the name `python`.
+            # The pool starts its workers by the name `python`.
             env={"PATH": str(Path(sys.executable).parent), "HOME": str(tmp_path)},
             cwd=tmp_path,
             stderr=stream,

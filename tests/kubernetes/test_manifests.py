@@ -1,4 +1,4 @@
-"""The manifests fit together: read as plain YAML, without kubectl."""
+"""The manifests fit together. They are read as plain YAML, without kubectl."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUM_PODS = 10
 
 
 def _list_files(folder: Path) -> set[Path]:
-    """The kustomization of a folder, and all files that it and the folders it names lead to."""
+    """The kustomization of a folder, and all files that it includes, directly or not."""
     kustomization = folder / "kustomization.yaml"
     content = yaml.safe_load(kustomization.read_text())
     names = [*content.get("resources", []), *content.get("components", [])]
@@ -88,7 +88,7 @@ def test_servers_have_probes(pods):
                 assert port in ports or port in ports.values(), (str(pod), probe)
 
 
-def test_only_submitting_has_a_token_and_none_for_kubernetes(objects, pods):
+def test_only_the_submitting_job_has_a_token_and_not_one_for_kubernetes(objects, pods):
     accounts = [each for each in objects if each["kind"] == "ServiceAccount"]
     assert [each["automountServiceAccountToken"] for each in accounts] == [False] * len(accounts)
     tokens = {
@@ -157,7 +157,7 @@ def _count_matches(selector: dict[str, str], pods) -> list:
     return [pod for pod in pods if selector.items() <= pod.labels.items()]
 
 
-def test_every_service_leads_to_ports_of_one_workload(objects, pods):
+def test_every_service_selects_ports_of_one_workload(objects, pods):
     plain = [pod for pod in pods if pod.kind != "TrainJob"]
     services = [each for each in objects if each["kind"] == "Service"]
     assert len(services) == 5
@@ -272,7 +272,7 @@ def test_the_parser_accepts_the_command_that_submits(pods):
 def test_each_training_process_finds_itself_and_the_others(
     name, host, objects, pods, monkeypatch: pytest.MonkeyPatch
 ):
-    """With the names that Kubernetes gives the pods of an indexed Job, and Trainer its nodes."""
+    """The names are those that Kubernetes gives to pods of an indexed Job, and Trainer to nodes."""
     (job,) = [
         each
         for each in objects
@@ -292,7 +292,7 @@ def test_each_training_process_finds_itself_and_the_others(
         }
 
 
-def test_batches_can_be_shared_by_the_processes(objects, pods):
+def test_the_batch_size_can_be_divided_by_the_processes(objects, pods):
     (job,) = [each for each in objects if each["metadata"]["name"] == "training"]
     for pod in pods:
         if pod.kind == "TrainJob":

@@ -1,7 +1,7 @@
 """Overlays against the models that operators publish, in an environment of their own.
 
-kserve wants packages that the TFX lines cannot have. It installs on Python 3.10 to 3.13, Trainer's
-models on 3.9 and later.
+The models get an environment of their own, because kserve needs packages that do not fit the TFX
+lines. kserve installs on Python 3.10 to 3.13, the models of Trainer on 3.9 and later.
 """
 
 from __future__ import annotations

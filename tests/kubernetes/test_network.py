@@ -71,7 +71,7 @@ def test_by_default_nothing_is_allowed(policies):
     assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
 
 
-def test_flows_among_pods(policies, pods):
+def test_which_pods_may_talk_to_each_other(policies, pods):
     peers = {pod.labels["app.kubernetes.io/name"]: pod.labels for pod in pods}
     ports = {
         (pod.labels["app.kubernetes.io/name"], port["containerPort"])
@@ -121,7 +121,7 @@ def test_flows_among_pods(policies, pods):
     }
 
 
-def test_flows_to_kubeflow_and_dns(policies, pods):
+def test_which_pods_may_reach_kubeflow_and_dns(policies, pods):
     outside = {
         "api": (Peer("api", "kubeflow", {"app": "ml-pipeline"}), (8887, 8888)),
         "metadata": (

@@ -96,7 +96,7 @@ def test_no_job_runs_before_it_is_started(rendered, overlay):
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_images_and_places_are_named_once(rendered, overlay):
+def test_images_and_locations_are_named_once(rendered, overlay):
     objects = rendered[overlay]
     text = json.dumps(objects)
     images = set(re.findall(r'"image": "([^"]+)"', text))
@@ -140,7 +140,7 @@ def test_pods_that_use_the_store_have_an_identity_and_no_key(rendered, overlay, 
         ("s3", {}),
     ],
 )
-def test_tasks_get_the_store_that_the_other_pods_use(rendered, overlay, secrets):
+def test_pipeline_tasks_use_the_same_store_as_the_other_pods(rendered, overlay, secrets):
     objects = rendered[overlay]
     settings = _find(objects, "ConfigMap", "darkroom")["data"]
     text = _find(objects, "ConfigMap", "darkroom-pipeline")["data"]["pipeline.toml"]
@@ -159,7 +159,7 @@ def test_overlays_have_no_secrets(rendered):
         assert not re.search("SECRET|ACCESS_KEY|TOKEN|PASSWORD", " ".join(settings))
 
 
-def test_trainer_is_where_kubeflow_is(rendered):
+def test_the_train_job_is_only_in_the_overlay_with_kubeflow(rendered):
     kinds = {name: {each["kind"] for each in objects} for name, objects in rendered.items()}
     assert {name for name, found in kinds.items() if "TrainJob" in found} == {"kfp-minio"}
     for name in ("gke", "s3"):

@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def environment() -> str:
-    """Which of the two is tried; tests of both are parametrized by this name."""
+    """The environment, `newest` or `bare`; tests of both are parametrized by this name."""
     return "newest"
 
 

@@ -56,7 +56,7 @@ def read_labels(folder: Path) -> dict[str, Counter[str]]:
 
 
 @BOTH
-def test_the_environments_are_what_they_are_for(notebook, environment):
+def test_the_environments_have_the_packages_that_they_are_for(notebook, environment):
     cell = notebook(
         "import importlib.util, importlib.metadata\n"
         "[importlib.util.find_spec(n) is not None for n in ('pandas', 'tensorflow', 'tfx')]"
@@ -72,9 +72,7 @@ def test_the_environments_are_what_they_are_for(notebook, environment):
 @pytest.mark.parametrize(
     ("environment", "code"), [("newest", CONVERT), ("bare", CONVERT), ("newest", FRAME)]
 )
-def test_a_conversion_gives_the_bytes_that_it_gives_elsewhere(
-    request, environment, front, code, images
-):
+def test_a_conversion_writes_the_same_bytes_as_elsewhere(request, environment, front, code, images):
     cell = request.getfixturevalue(front)(code)
     assert (cell.out, cell.err, cell.trace) == (COUNTS, "", [])
     folder = images.parent
@@ -89,7 +87,7 @@ def test_a_conversion_gives_the_bytes_that_it_gives_elsewhere(
 
 
 @BOTH
-def test_a_dataset_is_verified_and_looked_into(notebook, images):
+def test_a_dataset_is_verified_and_inspected(notebook, images):
     assert notebook(CONVERT).out == COUNTS
     cell = notebook('result = darkroom.verify("records"); print(result.findings, result.records)')
     assert (cell.out, cell.err) == ("() 23\n", "")
@@ -127,7 +125,7 @@ def test_a_dataset_is_loaded(notebook, images):
     assert Counter(labels) == Counter({0: 2, 1: 2, 2: 1})
     assert sum(shape[0] for shape in shapes) == 18
     assert {tuple(shape[1:]) for shape in shapes} == {(12, 10, 3)}
-    # The order is a seeded shuffle; the images that keep their bytes have their own pixels.
+    # Records are in random order. Images that keep their bytes also keep their pixels.
     found = [value for batch in sums for value in batch]
     expected = []
     for number in (7, 19):  # the PNGs of the eval split
@@ -138,13 +136,13 @@ def test_a_dataset_is_loaded(notebook, images):
 
 
 @pytest.mark.parametrize("environment", ["bare"])
-def test_without_tensorflow_load_ends_with_what_to_install(notebook):
+def test_without_tensorflow_load_says_what_to_install(notebook):
     cell = notebook('import darkroom\ndarkroom.load("records", image_size=(8, 8))')
     assert "needs the extra 'tf', which is not installed. In a checkout" in cell.trace[-1]
 
 
 @BOTH
-def test_an_error_ends_with_what_is_wrong_and_what_to_do(notebook, images):
+def test_an_error_says_what_is_wrong_and_what_to_do(notebook, images):
     with images.open("a", encoding="utf-8") as file:
         file.write("TRAIN,images/none.png,cat\n")
     cell = notebook('import darkroom\ndarkroom.convert("images.csv", "records", max_rejects=0)')
@@ -169,7 +167,7 @@ def test_other_threads_and_a_running_event_loop_convert_too(notebook, images):
     assert read_files(folder / "a") == read_files(folder / "b")
 
 
-def test_progress_in_a_cell_is_plain_lines(notebook, images):
+def test_progress_in_a_cell_is_plain_text(notebook, images):
     cell = notebook(
         "import sys\n"
         "from darkroom import convert\nfrom darkroom.runtime import progress\n"

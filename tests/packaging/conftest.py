@@ -1,4 +1,4 @@
-"""A checkout in the form that set-up needs, on a machine that has next to nothing."""
+"""A checkout in the form that set-up needs, on a machine with almost no programs."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = Path(os.environ.get("DARKROOM_SYSTEMS", ROOT / "build" / "systems"))
-# What set-up does there: the system's Python is 3.11 with glibc 2.36, and 3.13 with glibc 2.41.
+# The Python of these systems is 3.11 with glibc 2.36, and 3.13 with glibc 2.41.
 LINES = {"bookworm": ("3.10", "tfx-1.16"), "trixie": ("3.11", "tfx-1.21")}
 PRINT_VERSION = "import platform; print(platform.python_version())"
 PACKAGES = "ca-certificates,git,make,python3"
@@ -86,7 +86,7 @@ def suite(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def bare_system(suite: str) -> Path:
-    """The system without a checkout, made once."""
+    """The system without a checkout; it is made once."""
     root = SYSTEMS / suite
     if not root.exists():
         part = SYSTEMS / f"{suite}.part"
@@ -130,7 +130,7 @@ def system(suite: str, bare_system: Path, tmp_path: Path) -> Iterator[System]:
 
 
 def copy_checkout(target: Path) -> None:
-    """Copies what a clone would have, and what is not committed yet."""
+    """Copies the files that a clone would have, and files that are not committed yet."""
     files = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -219,12 +219,12 @@ def test_one_command_does_everything(system: System, suite: str) -> None:
     assert system.run(imports)[:2] == (0, f"{version}\n")
     made = {path.name for path in (system.checkout / ".venv").iterdir()}
     assert made == {name, f"{name}.lock", "python", "uv"}
-    # Nothing is left to do, so nothing is said, and no network is needed.
+    # There is nothing left to do, so it prints nothing and needs no network.
     ready = f"Ready: source .venv/{name}/bin/activate\n"
     assert system.run("make setup", online=False) == (0, ready, "")
 
 
-def test_the_core_gets_a_python_too(system: System) -> None:
+def test_the_core_gets_a_python(system: System) -> None:
     code, out, error = system.run("sh tools/setup_env.sh core 3.12")
     assert (code, out) == (3, "")  # the list has one version, and it is another
     assert read_sentences(error)[-1].startswith(
@@ -232,7 +232,7 @@ def test_the_core_gets_a_python_too(system: System) -> None:
     )
 
 
-def test_without_downloads_one_sentence_names_the_ways_out(system: System, suite: str) -> None:
+def test_without_downloads_one_sentence_says_what_to_do(system: System, suite: str) -> None:
     code, out, error = system.run("make demo", UV_PYTHON_DOWNLOADS="never")
     assert (code, out) == (2, "")
     assert "] Error 3" in error.splitlines()[-1]
@@ -242,7 +242,7 @@ def test_without_downloads_one_sentence_names_the_ways_out(system: System, suite
     check_ways_out(said[1], LINES[suite][0])
 
 
-def test_without_a_network_one_sentence_names_the_ways_out(system: System, suite: str) -> None:
+def test_without_a_network_one_sentence_says_what_to_do(system: System, suite: str) -> None:
     code, out, error = system.run("make demo", online=False)
     assert (code, out) == (2, "")
     assert "] Error 3" in error.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""What set-up fetches where a machine lacks it: uv, a Python, a compiler."""
+"""What set-up fetches if a machine does not have it: uv, a Python, a compiler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-# Answers as uv does, and notes what it was told.
+# Answers as uv does, and records its calls and settings.
 UV = """
 [ "$1" != --version ] || { echo "uv ${FAKE_VERSION:-0.13.9}"; exit; }
 echo "$* index:${UV_DEFAULT_INDEX:-none} compiler:${CXX:-none}" >>calls.txt
@@ -93,7 +93,7 @@ def read_calls(machine: Path) -> list[str]:
     return path.read_text().replace(str(machine), ".").splitlines() if path.exists() else []
 
 
-def test_the_machines_own_uv_fetches_the_python_that_is_missing(bare_machine: Path) -> None:
+def test_an_installed_uv_fetches_a_missing_python(bare_machine: Path) -> None:
     add_program(bare_machine, "uv", UV)
     code, out, said = set_up(bare_machine, "core", "3.12")
     assert (code, out) == (0, "./.venv/core-3.12\n")
@@ -104,13 +104,13 @@ def test_the_machines_own_uv_fetches_the_python_that_is_missing(bare_machine: Pa
         "constraints/core.txt, ./bin/uv): this takes minutes, once\n",
     ]
     assert not (bare_machine / ".venv" / "uv").exists()
-    # Next time all is there.
+    # The second time, nothing is missing.
     calls = read_calls(bare_machine)
     assert set_up(bare_machine, "core", "3.12") == (0, "./.venv/core-3.12\n", [])
     assert [call for call in read_calls(bare_machine)[len(calls) :] if "find" not in call] == []
 
 
-def test_the_newest_python_is_fetched_for_the_core_when_none_is_asked_for(
+def test_the_newest_python_is_fetched_for_the_core_by_default(
     bare_machine: Path,
 ) -> None:
     add_program(bare_machine, "uv", UV)
@@ -122,7 +122,7 @@ def test_the_newest_python_is_fetched_for_the_core_when_none_is_asked_for(
     ("glibc", "version", "line"),
     [("2.36", "3.10", "1.16"), ("2.38", "3.10", "1.16"), ("2.39", "3.11", "1.21")],
 )
-def test_the_python_of_the_line_that_the_machine_can_install_is_fetched(
+def test_the_python_of_the_tfx_line_that_fits_the_machine_is_fetched(
     bare_machine: Path, glibc: str, version: str, line: str
 ) -> None:
     (bare_machine / "bin" / "getconf").unlink()
@@ -136,7 +136,7 @@ def test_the_python_of_the_line_that_the_machine_can_install_is_fetched(
     )
 
 
-def test_a_place_of_the_users_own_for_pythons_is_used(bare_machine: Path) -> None:
+def test_the_folder_that_the_user_chose_for_pythons_is_used(bare_machine: Path) -> None:
     add_program(
         bare_machine,
         "uv",
@@ -148,7 +148,7 @@ def test_a_place_of_the_users_own_for_pythons_is_used(bare_machine: Path) -> Non
     assert not (bare_machine / ".venv" / "python").exists()
 
 
-def test_when_uv_may_not_fetch_a_python_one_sentence_names_the_ways_out(
+def test_if_uv_may_not_fetch_a_python_one_sentence_says_what_to_do(
     bare_machine: Path,
 ) -> None:
     add_program(bare_machine, "uv", UV)
@@ -161,7 +161,7 @@ def test_when_uv_may_not_fetch_a_python_one_sentence_names_the_ways_out(
     assert WAYS_OUT.fullmatch(said[0])
 
 
-def test_without_a_network_the_last_sentence_names_cause_and_ways_out(bare_machine: Path) -> None:
+def test_without_a_network_the_last_sentence_says_why_and_what_to_do(bare_machine: Path) -> None:
     add_program(bare_machine, "uv", UV)
     code, out, said = set_up(bare_machine, "core", "3.12", UV_OFFLINE="1")
     assert (code, out, len(said)) == (3, "", 2)
@@ -169,7 +169,7 @@ def test_without_a_network_the_last_sentence_names_cause_and_ways_out(bare_machi
     assert WAYS_OUT.fullmatch(said[1])
 
 
-def test_a_missing_uv_is_fetched_and_told_what_pip_was_told(bare_machine: Path) -> None:
+def test_a_missing_uv_is_fetched_and_gets_the_settings_of_pip(bare_machine: Path) -> None:
     add_program(bare_machine, "python3", OLD_PYTHON)
     code, out, said = set_up(bare_machine, "core", "3.12")
     assert (code, out) == (0, "./.venv/core-3.12\n")
@@ -180,7 +180,7 @@ def test_a_missing_uv_is_fetched_and_told_what_pip_was_told(bare_machine: Path) 
         "pip install -q --python ./.venv/core-3.12/bin/python --require-hashes --compile-bytecode"
     )
     assert {call.split()[-2] for call in installs} == {"index:https://mirror.example/simple"}
-    # The next environment finds the uv that is there, and tells it the same.
+    # The next environment finds this uv, and gives it the same settings.
     (bare_machine / "calls.txt").unlink()
     code, _, said = set_up(bare_machine, "core", "3.13")
     assert (code, said[0][:20]) == (0, "Found no Python 3.13")
@@ -188,7 +188,7 @@ def test_a_missing_uv_is_fetched_and_told_what_pip_was_told(bare_machine: Path) 
     assert {call.split()[-2] for call in installs} == {"index:https://mirror.example/simple"}
 
 
-def test_uv_is_fetched_though_the_right_python_is_there(bare_machine: Path) -> None:
+def test_uv_is_fetched_even_if_the_right_python_is_installed(bare_machine: Path) -> None:
     add_program(bare_machine, "python3", OLD_PYTHON)
     add_program(bare_machine, "python3.12", PYTHON)
     code, _, said = set_up(bare_machine, "core", "3.12", NO_ENSUREPIP="1")
@@ -219,7 +219,7 @@ def test_pip_is_used_when_uv_cannot_be_fetched(bare_machine: Path) -> None:
     )  # fmt: skip
 
 
-def test_without_uv_and_ensurepip_one_sentence_names_the_ways_out(bare_machine: Path) -> None:
+def test_without_uv_and_ensurepip_one_sentence_says_what_to_do(bare_machine: Path) -> None:
     add_program(bare_machine, "python3", OLD_PYTHON)
     add_program(bare_machine, "python3.12", PYTHON)
     code, out, said = set_up(bare_machine, "core", "3.12", INDEX_IS_DOWN="1", NO_ENSUREPIP="1")
@@ -233,7 +233,7 @@ def test_without_uv_and_ensurepip_one_sentence_names_the_ways_out(bare_machine: 
 
 @needs_tfx_machine
 @pytest.mark.parametrize("has_compiler", [True, False])
-def test_a_compiler_is_fetched_where_none_is_and_goes_again(
+def test_a_missing_compiler_is_fetched_and_removed_after_the_build(
     bare_machine: Path, has_compiler: bool
 ) -> None:
     add_program(bare_machine, "uv", UV)
@@ -254,7 +254,7 @@ def test_a_compiler_is_fetched_where_none_is_and_goes_again(
     assert not (bare_machine / ".venv" / f"{name}.zig").exists()
 
 
-def test_packages_that_cannot_be_fetched_end_with_one_sentence(bare_machine: Path) -> None:
+def test_packages_that_cannot_be_fetched_fail_with_one_sentence(bare_machine: Path) -> None:
     add_program(bare_machine, "uv", '[ "$1" != pip ] || { echo "error: DNS" >&2; exit 2; }' + UV)
     code, out, said = set_up(bare_machine, "core", "3.12")
     assert (code, out) == (3, "")

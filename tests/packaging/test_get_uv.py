@@ -1,4 +1,4 @@
-"""uv from a package index, by whichever pip there is; and pip's settings, which uv is told."""
+"""uv is fetched from a package index by any pip, and gets the settings of pip."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ pytestmark = [
     ),
 ]
 
-# What stands for Debian's tools: a package that holds the pip of this environment.
+# Replaces the tools of Debian: a package with the pip of this environment.
 APT_GET = """
 case "$*" in
   *" update")
@@ -53,7 +53,7 @@ cp "$PIP_WHEEL_OF_THE_TEST" "$3/usr/share/python-wheels/pip-1-py3-none-any.whl"
 
 
 def make_wheel() -> bytes:
-    """A wheel as uv's is: a program, and what pip asks for."""
+    """A wheel like that of uv: a program, and the metadata that pip needs."""
     content = io.BytesIO()
     info = "uv-9.9.9.dist-info"
     with zipfile.ZipFile(content, "w") as files:
@@ -112,7 +112,7 @@ def index() -> Iterator[Index]:
 
 @pytest.fixture(scope="module")
 def pip_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """pip as Debian packs it."""
+    """The package of pip as Debian builds it."""
     # Whoever looks for pip as a module makes setuptools stay away from distutils, in all tests.
     folder = str(importlib.metadata.distribution("pip").locate_file(""))
     base = str(tmp_path_factory.mktemp("pip") / "pip")
@@ -166,7 +166,7 @@ every_python = pytest.mark.parametrize("lack", ["nothing", "pip and ensurepip"])
 
 
 @pytest.mark.parametrize("lack", HOW_PYTHONS_LACK_PIP)
-def test_uv_comes_from_the_index_that_pip_is_told(checkout: Path, index: Index, lack: str) -> None:
+def test_uv_comes_from_the_index_that_pip_uses(checkout: Path, index: Index, lack: str) -> None:
     assert get_uv(checkout, lack, PIP_INDEX_URL=index.name()) == (0, "", "")
     program = checkout / ".venv" / "uv" / "bin" / "uv"
     assert subprocess.check_output([program], text=True) == "uv 9.9.9\n"
@@ -175,7 +175,7 @@ def test_uv_comes_from_the_index_that_pip_is_told(checkout: Path, index: Index, 
 
 
 @every_python
-def test_user_and_password_of_the_index_are_given(checkout: Path, index: Index, lack: str) -> None:
+def test_user_and_password_are_sent_to_the_index(checkout: Path, index: Index, lack: str) -> None:
     index.user = "me:p@ss"
     config = checkout / ".config" / "pip" / "pip.conf"
     config.parent.mkdir(parents=True)
@@ -195,7 +195,7 @@ def test_a_wheel_with_another_hash_is_not_installed(
 
 
 @every_python
-def test_an_index_that_cannot_be_reached_ends_in_one_sentence(
+def test_an_unreachable_index_fails_with_one_sentence(
     checkout: Path, index: Index, lack: str
 ) -> None:
     address = index.name()
@@ -207,7 +207,7 @@ def test_an_index_that_cannot_be_reached_ends_in_one_sentence(
     assert os.listdir(checkout / ".venv") == []
 
 
-def test_an_apt_that_reaches_nothing_ends_in_one_sentence(checkout: Path, index: Index) -> None:
+def test_an_apt_without_a_network_fails_with_one_sentence(checkout: Path, index: Index) -> None:
     code, out, error = get_uv(checkout, "pip and ensurepip", APT_IS_DOWN="1")
     assert (code, out, error) == (1, "", "apt-get: Some files failed\n")
     assert index.asked == []
@@ -219,9 +219,7 @@ def test_a_python_without_any_pip_says_so(checkout: Path) -> None:
     assert (code, out, error) == (1, "", "this Python has neither pip nor ensurepip\n")
 
 
-def test_a_uv_that_does_not_run_is_replaced_and_one_that_runs_stays(
-    checkout: Path, index: Index
-) -> None:
+def test_a_broken_uv_is_replaced_and_a_working_one_is_kept(checkout: Path, index: Index) -> None:
     folder = checkout / ".venv" / "uv"
     (folder / "bin").mkdir(parents=True)
     assert get_uv(checkout, "pip and ensurepip", PIP_INDEX_URL=index.name())[0] == 0
@@ -242,7 +240,7 @@ def read_settings(tmp_path: Path, **env: str) -> list[str]:
     return out.splitlines()
 
 
-def test_uv_is_told_what_pip_is_told_the_stronger_over_the_weaker(tmp_path: Path) -> None:
+def test_uv_gets_the_settings_of_pip_in_the_same_precedence(tmp_path: Path) -> None:
     (tmp_path / ".pip").mkdir()
     (tmp_path / ".pip" / "pip.conf").write_text("[global]\nindex-url = weak\nproxy = http://p:1\n")
     (tmp_path / "own.conf").write_text(
@@ -257,7 +255,7 @@ def test_uv_is_told_what_pip_is_told_the_stronger_over_the_weaker(tmp_path: Path
     assert strong[0] == """export UV_DEFAULT_INDEX='it'"'"'s strong'"""
 
 
-def test_what_uv_was_told_already_stays(tmp_path: Path) -> None:
+def test_existing_settings_of_uv_are_kept(tmp_path: Path) -> None:
     told = {"UV_INDEX_URL": "mine", "HTTPS_PROXY": "mine", "UV_SYSTEM_CERTS": "false"}
     (tmp_path / "own.conf").write_text("[global]\nindex-url = i\nproxy = p\ncert = c\n")
     assert read_settings(tmp_path, **told) == []
@@ -270,6 +268,6 @@ def test_uv_trusts_the_certificates_of_the_system_as_this_python_does(tmp_path: 
     assert told == ["export UV_SYSTEM_CERTS=true"]
 
 
-def test_a_file_that_is_damaged_is_passed_over(tmp_path: Path) -> None:
+def test_a_damaged_file_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "own.conf").write_text("index-url = no section\n")
     assert read_settings(tmp_path, PIP_PROXY="http://p:1") == ["export ALL_PROXY=http://p:1"]

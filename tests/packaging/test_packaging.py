@@ -65,13 +65,13 @@ def test_each_folder_with_code_is_a_package(folder: str) -> None:
     assert [str(path) for path in sorted(with_code) if not (path / "__init__.py").exists()] == []
 
 
-def test_package_list_belongs_to_setup_py() -> None:
+def test_packages_are_listed_in_setup_py_only() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert not re.search(r"^\[tool\.setuptools\.packages|^packages\s*=", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("lock", sorted((ROOT / "constraints").glob("*.txt")), ids=lambda p: p.stem)
-def test_locks_hold_pins_and_hashes_only(lock: Path) -> None:
+def test_locks_contain_pins_and_hashes_only(lock: Path) -> None:
     lines = lock.read_text(encoding="utf-8").splitlines()
     pin = re.compile(
         r"[a-z0-9._-]+(\[[a-z0-9,._-]+\])?==\S+( ; [^/]+)? \\"  # name==1.2.3 ; markers
@@ -158,7 +158,7 @@ def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_wheel_holds_every_module_once(wheel: Path, export: Path) -> None:
+def test_wheel_contains_every_module_once(wheel: Path, export: Path) -> None:
     expected = {"darkroom/py.typed"}
     for folder, package in FOLDERS.items():
         base = export / folder

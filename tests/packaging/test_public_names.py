@@ -24,7 +24,7 @@ COMPONENTS = {
     *("Pusher", "ValidationGate"),
 }
 HAS_TFX = importlib.util.find_spec("tfx") is not None
-# As on a machine without the extras, whatever is installed here.
+# As on a machine without the extras, even if they are installed here.
 WITHOUT_EXTRAS = """
 import sys
 class NoExtras:
@@ -36,7 +36,7 @@ sys.meta_path.insert(0, NoExtras())
 
 
 def run(script: str) -> str:
-    """Runs a script without the extras in an interpreter of its own; returns what it prints."""
+    """Runs a script without the extras in a new interpreter; returns what it prints."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", WITHOUT_EXTRAS + script],
         capture_output=True,
@@ -80,7 +80,7 @@ print(dir(darkroom.components), inspect.getmembers(darkroom.components))
     assert components == "[] []"
 
 
-def test_without_extras_a_star_imports_what_is_there():
+def test_without_extras_a_star_imports_what_is_installed():
     script = """
 import json
 before = set(globals())
@@ -153,7 +153,7 @@ for package, name in ((darkroom, "ImageManifest"), (darkroom.components, "Manife
     "statement",
     ["from darkroom import ImageManifest", "from darkroom.components import ManifestGen"],
 )
-def test_without_extras_an_import_of_such_a_name_says_which_extra_is_missing(statement):
+def test_without_extras_the_import_of_such_a_name_says_which_extra_is_missing(statement):
     script = f"""
 from darkroom.errors import MissingExtraError
 try:
@@ -178,14 +178,14 @@ except darkroom.DarkroomError as error:
     )
 
 
-def test_a_name_that_is_nowhere_is_an_ordinary_error():
+def test_an_unknown_name_is_an_ordinary_attribute_error():
     for package in (darkroom, darkroom.components):
         with pytest.raises(AttributeError, match="has no attribute 'convrt'") as caught:
             _ = package.convrt
         assert type(caught.value) is AttributeError
 
 
-def test_a_missing_name_is_an_error_of_ours():
+def test_a_missing_public_name_raises_our_error():
     error = MissingNameError("The module tfx needs the extra 'tfx'.", "Install it.")
     assert isinstance(error, DarkroomError)
     assert convert_error(error) is error

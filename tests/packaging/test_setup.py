@@ -1,4 +1,4 @@
-"""The front door: make's targets, and the search for an interpreter."""
+"""The targets of make, and the search for an interpreter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_program(path: Path, script: str) -> None:
 
 
 def run_setup(home: Path, *args: str) -> str:
-    """Runs the set-up, which must fail as a matter of the environment, and returns its message."""
+    """Runs the set-up, which must fail with the code for the environment; returns its message."""
     done = subprocess.run(
         ["sh", str(home / "tools" / "setup_env.sh"), *args],
         env={"HOME": str(home), "PATH": str(home / "bin")},
@@ -50,7 +50,7 @@ def test_help_lists_every_target() -> None:
 
 
 @needs_tfx_machine
-def test_no_python_says_in_one_line_what_to_install(bare_machine: Path) -> None:
+def test_without_python_one_line_says_what_to_install(bare_machine: Path) -> None:
     message = run_setup(bare_machine, "tfx")
     assert re.fullmatch(
         r"error: found no Python 3\.1\d, which TFX 1\.\d\d needs, and no uv that could fetch it "
@@ -60,13 +60,13 @@ def test_no_python_says_in_one_line_what_to_install(bare_machine: Path) -> None:
 
 
 @needs_tfx_machine
-def test_python_that_does_not_run_is_passed_over(bare_machine: Path) -> None:
+def test_a_python_that_does_not_run_is_skipped(bare_machine: Path) -> None:
     for name in ("python3", "python3.10", "python3.11"):
         add_program(bare_machine / "bin" / name, "echo 'command not found' >&2; exit 127")
     assert re.fullmatch(r"error: found no .*\n", run_setup(bare_machine, "tfx"))
 
 
-def test_asked_python_must_run(bare_machine: Path) -> None:
+def test_the_requested_python_must_run(bare_machine: Path) -> None:
     message = run_setup(bare_machine, "core", "3.12")
     assert message.startswith(
         "error: found no Python 3.12, which this environment needs, and no uv"
@@ -75,20 +75,20 @@ def test_asked_python_must_run(bare_machine: Path) -> None:
     assert message.startswith("error: PYTHON=no-such-python does not run")
 
 
-def test_asked_python_must_suit(bare_machine: Path) -> None:
+def test_the_requested_python_must_have_a_supported_version(bare_machine: Path) -> None:
     add_program(bare_machine / "bin" / "python3.9", "echo 3.9")
     message = run_setup(bare_machine, "core", "3.9")
     assert message == "error: the core needs Python 3.10 to 3.13, and PYTHON=3.9 is 3.9\n"
 
 
 @needs_tfx_machine
-def test_asked_python_must_suit_tfx(bare_machine: Path) -> None:
+def test_the_requested_python_must_have_a_version_that_tfx_supports(bare_machine: Path) -> None:
     add_program(bare_machine / ".pyenv" / "versions" / "3.12.1" / "bin" / "python3", "echo 3.12")
     message = run_setup(bare_machine, "tfx", "3.12")
     assert message.startswith("error: TFX needs Python 3.11 (with glibc 2.39) or 3.10")
 
 
-def test_other_machines_get_one_line(bare_machine: Path) -> None:
+def test_an_unsupported_machine_gets_one_line(bare_machine: Path) -> None:
     (bare_machine / "bin" / "uname").unlink()
     add_program(bare_machine / "bin" / "uname", "echo Darwin")
     message = run_setup(bare_machine, "tfx")
@@ -97,7 +97,7 @@ def test_other_machines_get_one_line(bare_machine: Path) -> None:
 
 @pytest.fixture
 def checkout() -> Iterator[Path]:
-    """A checkout in the form that set-up needs, with a Python and a uv that only take notes."""
+    """A checkout in the form that set-up needs, with a Python and a uv that record calls."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         scripts = ("tools/setup_env.sh", "tools/find_uv.sh", "tools/find_python.sh")
@@ -138,7 +138,7 @@ def set_up(checkout: Path, user: int | None = None, **env: str) -> tuple[int, st
 
 
 def set_up_without_rights(checkout: Path) -> tuple[int, str, str]:
-    """Sets the core up as somebody who may read the checkout only."""
+    """Sets the core up as a user who may only read the checkout."""
     if os.geteuid() == 0:
         return set_up(checkout, NOBODY, HOME="/nonexistent")
     folders = [checkout, *(path for path in checkout.rglob("*") if path.is_dir())]
@@ -151,7 +151,7 @@ def set_up_without_rights(checkout: Path) -> tuple[int, str, str]:
             folder.chmod(0o755)
 
 
-def test_no_home_is_needed_and_no_cache_is_kept_without_one(checkout: Path) -> None:
+def test_without_a_home_folder_no_cache_is_kept(checkout: Path) -> None:
     environment = f"{checkout}/.venv/core-3.12\n"
     assert set_up(checkout)[:2] == (0, environment)
     assert set(re.findall(r"cache:.*", (checkout / "uv.txt").read_text())) == {"cache:1"}
@@ -162,7 +162,7 @@ def test_no_home_is_needed_and_no_cache_is_kept_without_one(checkout: Path) -> N
     assert set(re.findall(r"cache:.*", (checkout / "uv.txt").read_text())) == {"cache:kept"}
 
 
-def test_a_complete_environment_needs_no_right_to_write(checkout: Path) -> None:
+def test_a_complete_environment_may_be_read_only(checkout: Path) -> None:
     assert set_up(checkout)[0] == 0
     (checkout / ".venv" / "core-3.12.lock").unlink(missing_ok=True)
     _let_others_read(checkout)
@@ -170,7 +170,7 @@ def test_a_complete_environment_needs_no_right_to_write(checkout: Path) -> None:
     assert os.listdir(checkout / ".venv") == ["core-3.12"]
 
 
-def test_an_incomplete_environment_says_that_it_must_be_written(checkout: Path) -> None:
+def test_an_incomplete_environment_must_be_writable(checkout: Path) -> None:
     for _ in range(2):  # before there is any, and when the lock file has changed since
         code, out, error = set_up_without_rights(checkout)
         assert (code, out) == (3, "")
@@ -181,7 +181,7 @@ def test_an_incomplete_environment_says_that_it_must_be_written(checkout: Path) 
 
 
 @pytest.mark.parametrize("kind", ["newest", "bare"])
-def test_the_newest_packages_need_a_new_python(bare_machine: Path, kind: str) -> None:
+def test_the_newest_packages_need_a_recent_python(bare_machine: Path, kind: str) -> None:
     message = run_setup(bare_machine, kind)
     assert message.startswith(
         "error: found no Python 3.13, which this environment needs, and no uv"
@@ -192,7 +192,7 @@ def test_the_newest_packages_need_a_new_python(bare_machine: Path, kind: str) ->
 
 
 def set_newest_up(checkout: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Sets the bare environment up, with a uv that fails to install where OFFLINE is set."""
+    """Sets the bare environment up, with a uv that fails to install if OFFLINE is set."""
     add_program(
         checkout / "bin" / "uv",
         f"""[ "$1" != --version ] || {{ echo "uv 0.13.9"; exit; }}
@@ -225,7 +225,7 @@ def test_the_newest_packages_are_installed_again_when_the_project_changes(checko
         assert "constraint" not in _read_calls(checkout)
 
 
-def test_without_an_index_the_newest_packages_end_in_one_sentence(checkout: Path) -> None:
+def test_without_an_index_the_newest_packages_fail_with_one_sentence(checkout: Path) -> None:
     done = set_newest_up(checkout, OFFLINE="1")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.splitlines()[-1] == (

@@ -1,4 +1,4 @@
-"""What is computed for TFDV before TFDV is needed."""
+"""The parts of the statistics that do not need TFDV."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_clean_dataset_passes(judge):
     assert list(report.policies) == list(DEFAULT_POLICIES)
 
 
-def test_leakage_names_both_sides(judge):
+def test_leakage_names_both_records(judge):
     twins = [record(5, "train", "cat", "same"), record(6, "eval", "cat", "same")]
     report = judge([*CLEAN, *twins])
     assert report.findings == (
@@ -164,7 +164,7 @@ def test_leakage_names_both_sides(judge):
     assert report.verdict == "stopped"
 
 
-def test_label_conflict_in_one_split_is_nothing_else(judge):
+def test_a_label_conflict_in_one_split_is_reported_once(judge):
     twins = [record(5, "train", "cat", "same"), record(6, "train", "dog", "same")]
     finding = found(judge([*CLEAN, *twins]))["label_conflicts"]
     assert finding.count == 1
@@ -173,7 +173,7 @@ def test_label_conflict_in_one_split_is_nothing_else(judge):
     assert set(found(judge([*CLEAN, *twins], folder="again"))) == {"label_conflicts"}
 
 
-def test_conflict_across_splits_is_leakage_too_and_says_so(judge):
+def test_a_label_conflict_across_splits_is_leakage_too(judge):
     twins = [record(5, "train", "cat", "same"), record(6, "eval", "dog", "same")]
     findings = found(judge([*CLEAN, *twins]))
     assert set(findings) == {"leakage", "label_conflicts"}
@@ -182,7 +182,7 @@ def test_conflict_across_splits_is_leakage_too_and_says_so(judge):
     )
 
 
-def test_duplicates_warn_and_count_the_surplus(judge):
+def test_duplicates_are_a_warning_that_counts_the_surplus(judge):
     twins = [record(row, "train", "cat", "same") for row in (5, 6, 7)]
     report = judge([*CLEAN, *twins])
     (finding,) = report.findings
@@ -193,7 +193,7 @@ def test_duplicates_warn_and_count_the_surplus(judge):
     assert report.verdict == "passed with warnings"
 
 
-def test_bytes_decide_where_pixels_are_unknown(judge):
+def test_bytes_are_compared_where_pixels_are_unknown(judge):
     unknown = {"pixel_hash": None, "sha256": "same bytes"}
     twins = [record(5, "train", "cat", **unknown), record(6, "eval", "cat", **unknown)]
     report = judge([*CLEAN, *twins])
@@ -201,7 +201,7 @@ def test_bytes_decide_where_pixels_are_unknown(judge):
     assert report.num_header_only == 2
 
 
-def test_records_without_image_are_no_twins(judge):
+def test_records_without_image_are_not_compared(judge):
     none = {"pixel_hash": None, "sha256": None, "height": None, "width": None, "luminance": None}
     report = judge([{**each, **none} for each in CLEAN])
     assert report.findings == ()
@@ -209,12 +209,12 @@ def test_records_without_image_are_no_twins(judge):
     assert report.histograms == {}
 
 
-def test_a_record_without_label_contradicts_nobody(judge):
+def test_a_record_without_label_conflicts_with_no_other(judge):
     twins = [record(5, "train", None, "same"), record(6, "train", "dog", "same")]
     assert found(judge([*CLEAN, *twins])) == {}
 
 
-def test_only_ten_are_listed(judge):
+def test_only_ten_rows_are_listed(judge):
     twins = [
         record(10 + 2 * number + side, split, "cat", f"same {number}")
         for number in range(12)
@@ -225,7 +225,7 @@ def test_only_ten_are_listed(judge):
     assert [row["row"] for row in finding.rows] == list(range(10, 30, 2))
 
 
-def test_rejects_over_the_budget(judge):
+def test_too_many_rejects_are_a_finding(judge):
     rejects = [reject(5, "truncated"), reject(6), reject(7)]
     finding = found(judge(CLEAN, rejects, max_reject_fraction=0.4))["rejects"]
     assert (finding.policy, finding.count) == ("fail", 3)
@@ -242,7 +242,7 @@ def test_rejects_over_the_budget(judge):
     }
 
 
-def test_rejects_within_the_budget_are_counted_only(judge):
+def test_rejects_within_the_limit_are_only_counted(judge):
     report = judge(
         CLEAN, [reject(5), reject(6, "ragged_row", stage="manifest")], max_reject_fraction=0.5
     )
@@ -251,7 +251,7 @@ def test_rejects_within_the_budget_are_counted_only(judge):
     assert [row["row"] for row in report.rejects] == [5, 6]
 
 
-def test_accounting_names_lost_and_doubled_rows(judge):
+def test_accounting_names_lost_and_repeated_rows(judge):
     report = judge(
         CLEAN, [reject(4)], lost=[record(9, "test", "cat")], rows=5, max_reject_fraction=1
     )
@@ -263,7 +263,7 @@ def test_accounting_names_lost_and_doubled_rows(judge):
     ]
 
 
-def test_accounting_by_the_sum_alone(judge):
+def test_accounting_compares_the_sums(judge):
     (finding,) = judge(CLEAN, rows=9, deduplicated=2).findings
     assert finding.count == 3
     assert (
@@ -307,7 +307,7 @@ def test_anomalies_keep_tfdvs_severity(judge):
     assert judge(CLEAN, anomalies=anomalies, policies={"anomalies": "off"}, folder="off").blessed
 
 
-def test_policies_decide(judge):
+def test_policies_decide_what_stops_a_run(judge):
     twins = [record(5, "train", "cat", "same"), record(6, "eval", "cat", "same")]
     report = judge([*CLEAN, *twins], policies={"leakage": "warn"})
     assert report.blessed
@@ -315,7 +315,7 @@ def test_policies_decide(judge):
     assert judge([*CLEAN, *twins], policies={"leakage": "off"}, folder="off").findings == ()
 
 
-def test_hostile_text_is_only_data(judge):
+def test_hostile_text_is_never_run_or_interpreted(judge):
     evil = "'; DROP TABLE records; --\u202e\x1b[2J"
     twins = [
         record(5, "train", evil, "same", uri=evil),
@@ -340,18 +340,18 @@ def test_json_round_trip(judge):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format_version": 2}'])
-def test_json_that_is_no_report(text):
+def test_json_that_is_not_a_report_is_an_error(text):
     with pytest.raises(DataError, match="not a validation report"):
         DatasetReport.from_json(text)
 
 
-def test_json_of_another_version(judge):
+def test_json_of_another_version_is_an_error(judge):
     text = judge(CLEAN).to_json().replace('"format_version": 1', '"format_version": 7')
     with pytest.raises(DataError, match="version 7, expected 1"):
         DatasetReport.from_json(text)
 
 
-def test_table(judge):
+def test_the_table_lists_ten_rows_of_each_finding(judge):
     rejects = [reject(row) for row in range(10, 22)]
     assert format_table(judge(CLEAN, rejects, policies={"missing_classes": "off"})) == "\n".join(
         [
@@ -373,7 +373,7 @@ def test_table(judge):
     )
 
 
-def test_table_of_pairs(judge):
+def test_the_table_shows_both_records_of_a_pair(judge):
     twins = [
         record(row, split, "cat", "same") for row, split in ((5, "train"), (6, "eval"), (7, "test"))
     ]
@@ -398,12 +398,12 @@ def test_table_of_pairs(judge):
         ({"policies": ["leakage"]}, "expected a policy by check"),
     ],
 )
-def test_options_check_themselves(options, message):
+def test_options_reject_wrong_values(options, message):
     with pytest.raises(UsageError, match=message):
         ValidationOptions(**options)
 
 
-def test_missing_inputs(tmp_path):
+def test_missing_inputs_are_named(tmp_path):
     index, rejects, manifest = write_inputs(tmp_path / "a", CLEAN, [], None, 0, ["cat", "dog"])
     with pytest.raises(DataError, match="There is no manifest in"):
         validate(ValidationInputs(index, rejects, str(tmp_path / "none")))
@@ -471,7 +471,7 @@ def test_300_000_records_are_validated_within_the_memory_of_the_database(tmp_pat
     }
 
 
-def test_a_damaged_index_is_told_not_traced(tmp_path):
+def test_a_damaged_index_is_reported_as_an_error_of_the_data(tmp_path):
     inputs = write_inputs(tmp_path / "a", CLEAN, [], None, 0, ["cat", "dog"])
     index = tmp_path / "a/index/index-00001-of-00002.parquet"
     data = index.read_bytes()

@@ -66,7 +66,7 @@ def make_report(text="plain", **changes):
                 "fail",
                 12,
                 f"found {text}",
-                f"mend {text}",
+                f"fix {text}",
                 (pair(side(1, "/a.png", label=text), side(2, text, "eval")),),
             ),
             Finding("anomalies", "warn", 1, "odd", "", ({"feature": text, "long": text},)),
@@ -98,7 +98,7 @@ def read_fake(uri):
     return encode(np.full((8, 8), 200, np.uint8))
 
 
-def test_three_files_that_are_the_same_every_time(tmp_path):
+def test_a_report_is_three_files_with_the_same_bytes_each_time(tmp_path):
     for name in ("a", "b"):
         write_report(make_report(), str(tmp_path / name), read_fake)
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
@@ -114,7 +114,7 @@ def test_three_files_that_are_the_same_every_time(tmp_path):
     assert DatasetReport.from_json((tmp_path / "a/report.json").read_text()) == make_report()
 
 
-def test_html_shows_what_matters_first():
+def test_html_shows_the_most_important_first():
     text = encode_html(make_report(), {})
     page = Page(text)
     order = ["Stopped by 1 finding, with 1 warning.", "1,803", "Same image in more than one split"]
@@ -125,7 +125,7 @@ def test_html_shows_what_matters_first():
     assert "not checked" in page.text
 
 
-def test_html_is_self_contained_and_foreign_text_is_text():
+def test_html_is_self_contained_and_text_of_the_user_is_never_markup():
     page = Page(encode_html(make_report(EVIL), {"/b.png": make_thumbnail(read_fake("/b.png"))}))
     allowed = "html head meta title style body main header section article div figure figcaption "
     allowed += "h1 h2 h3 p b i span code table thead tbody tr th td img svg rect"
@@ -191,14 +191,14 @@ def test_passed_report_has_no_findings():
     assert "## Findings" not in encode_markdown(report)
 
 
-def test_header_only_is_said():
+def test_the_report_says_that_records_were_checked_by_header_only():
     said = "5 records were checked by header only and may have damaged images."
     report = make_report(num_header_only=5)
     assert said in encode_html(report, {})
     assert said in encode_markdown(report)
 
 
-def test_many_classes_are_cut():
+def test_only_the_first_classes_are_shown():
     labels = tuple(f"class {number}" for number in range(250))
     classes = {"train": dict.fromkeys(labels, 1), "eval": {}}
     report = make_report(labels=labels, classes=classes)
@@ -264,6 +264,6 @@ def test_thumbnail_of_transparency_is_on_white():
 
 
 @pytest.mark.parametrize("data", [b"", b"<html>", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0junk"])
-def test_no_thumbnail_of_what_is_no_image(data):
+def test_a_file_that_is_not_an_image_has_no_thumbnail(data):
     with pytest.raises(ValueError, match="No thumbnail"):
         make_thumbnail(data)
