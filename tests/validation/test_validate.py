@@ -421,9 +421,8 @@ def test_the_database_has_112_mb_and_two_threads(judge, monkeypatch):
 
     def check(context):
         for name in ("memory_limit", "threads", "autoinstall_known_extensions", "temp_directory"):
-            seen[name] = context.connection.sql(f"SELECT current_setting('{name}')").fetchall()[0][
-                0
-            ]
+            query = f"SELECT current_setting('{name}')"
+            seen[name] = context.connection.execute(query).fetchall()[0][0]
         return ()
 
     monkeypatch.setitem(CHECK_FUNCTIONS, "leakage", check)
