@@ -126,7 +126,7 @@ def run_convert(source: Path, target: Path, row: str) -> ConversionResult:
     return convert(
         source,
         target,
-        checks="header" if row == "header" else "full",
+        image_check="header" if row == "header" else "full",
         resize_short_side=_SHORT_SIDE if row == "resize" else None,
     )
 

@@ -31,8 +31,8 @@ from tfx.utils import import_utils
 
 from darkroom import storage
 from darkroom.components import executor_io, input_files
-from darkroom.conversion.beam.runners import LOCAL_BEAM_ARGS
 from darkroom.errors import UsageError, convert_error
+from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.options.targets import TARGETS
 
 

@@ -1,23 +1,28 @@
-"""Run-time parameters: fields of `PipelineConfig` that may change without compiling anew.
+"""Run-time parameters: options of a pipeline that may change without compiling it again.
 
 A compiled pipeline carries its options as execution properties, most of them JSON text. A parameter
-is one value inside one of them. A compiled task gets the parameters that concern it beside its
-properties, and the entrypoint lays them over those before the executor runs.
+is one value inside one of them; the field of the option says that it is one. A compiled task gets
+its parameters beside its properties, and the entrypoint replaces the values in the properties by
+them before the executor runs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import ConversionFields, ConversionOptions
+from darkroom.options.fields import OptionField, list_options
+from darkroom.options.image import ImageFields
 from darkroom.options.manifest import ManifestOptions
+from darkroom.options.pipeline import PipelineFields
+from darkroom.options.source import SourceFields
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOptions
-from darkroom.options.validation import ValidationOptions
+from darkroom.options.validation import ValidationFields, ValidationOptions
 
 MODEL_FINGERPRINT_KEY = "model_fingerprint"
 _LOWER_BOUND = ("metrics_specs", 0, "metrics", 1, "threshold", "value_threshold", "lower_bound")
@@ -46,83 +51,67 @@ class Parameter:
     optional: bool = False
 
 
-def _of(component: str, property_: str, *parameters: tuple[Any, ...]) -> list[Parameter]:
-    return [Parameter(name, kind, component, property_, *rest) for name, kind, *rest in parameters]
-
-
 def _parse_ratios(text: str) -> list[float]:
     return list(SplitRatios.parse(text).as_tuple())
 
 
-def _of_training(name: str, kind: type, key: str = "", **options: Any) -> Parameter:
-    path = (CONFIG_KEY, key or name)
-    return Parameter(name, kind, "Trainer", "custom_config", path, **options)
-
-
-PARAMETERS: tuple[Parameter, ...] = (
-    *_of("ManifestGen", "source", ("data", str)),
-    *_of("ManifestGen", "source_fingerprint", ("source_fingerprint", str)),
-    *_of(
-        "ManifestGen",
-        "options",
-        ("split_ratios", str, ("split_ratios",), _parse_ratios),
-        ("seed", int, ("seed",)),
-    ),
-    *_of(
-        "ImageToTFRecord",
-        "options",
-        ("checks", str, ("image", "checks")),
-        ("resize_short_side", int, ("image", "resize_short_side"), None, True),
-        ("encoding", str, ("image", "encoding")),
-        ("jpeg_quality", int, ("image", "jpeg_quality")),
-        ("compression", str, ("compression",)),
-    ),
-    *_of(
-        "ImageValidator",
-        "options",
-        ("policies", str, ("policies",), json.loads),
-        ("max_rejects", float, ("max_reject_fraction",)),
-        ("min_class_images", int, ("min_class_images",)),
-    ),
-    _of_training("model", str),
-    _of_training("weights", str, optional=True),
-    _of_training("image_size", str, parse=json.loads),
-    _of_training("resize", str),
-    _of_training("batch_size", int),
-    _of_training("epochs", int),
-    _of_training("learning_rate", float),
-    _of_training("augment", str),
-    _of_training("early_stopping_patience", int),
-    _of_training("checkpoint_steps", int),
-    _of_training("strategy", str),
-    _of_training("loop", str),
-    _of_training("precision", str),
-    _of_training("steps_per_execution", int),
-    _of_training("record_cache", str, "cache"),
-    _of_training("ram_budget_bytes", int),
-    _of_training("seed", int),
-    *_of(
-        "Trainer",
-        "custom_config",
-        ("model_fingerprint", str, (MODEL_FINGERPRINT_KEY,)),
-        ("checkpoint_dir", str, (CHECKPOINT_DIR_KEY,), None, True),
-    ),
-    *_of("Evaluator", "eval_config", ("min_accuracy", float, _LOWER_BOUND)),
-    *_of("Pusher", "push_destination", ("push_to", str, ("filesystem", "base_directory"))),
+# Where the options of a stage go: classes of fields, node, property, and keys inside its JSON.
+_PLACES: tuple[tuple[type, str, str, tuple[str, ...]], ...] = (
+    (SourceFields, "ManifestGen", "options", ()),
+    (ImageFields, "ImageToTFRecord", "options", ("image",)),
+    (ConversionFields, "ImageToTFRecord", "options", ()),
+    (ValidationFields, "ImageValidator", "options", ()),
+    (TrainingOptions, "Trainer", "custom_config", (CONFIG_KEY,)),
 )
+# Where those of the pipeline itself go.
+_OWN_PLACES: Mapping[str, tuple[str, str, tuple[str | int, ...]]] = {
+    "data": ("ManifestGen", "source", ()),
+    "source_fingerprint": ("ManifestGen", "source_fingerprint", ()),
+    "model_fingerprint": ("Trainer", "custom_config", (MODEL_FINGERPRINT_KEY,)),
+    "checkpoint_dir": ("Trainer", "custom_config", (CHECKPOINT_DIR_KEY,)),
+    "min_accuracy": ("Evaluator", "eval_config", _LOWER_BOUND),
+    "push_to": ("Pusher", "push_destination", ("filesystem", "base_directory")),
+}
+_PARSERS: Mapping[str, Callable[[str], Any]] = {"split_ratios": _parse_ratios}
+
+
+def _list_parameters() -> Iterator[Parameter]:
+    seen: set[tuple[str, str]] = set()
+    for fields, component, property_, path in _PLACES:
+        for each in list_options(fields):
+            if each.option.runtime and (component, each.name) not in seen:
+                seen.add((component, each.name))
+                yield _make_parameter(each, component, property_, (*path, each.name))
+    for each in list_options(PipelineFields):
+        if each.option.runtime:
+            yield _make_parameter(each, *_OWN_PLACES[each.name])
+
+
+def _make_parameter(
+    field: OptionField, component: str, property_: str, path: tuple[str | int, ...]
+) -> Parameter:
+    kind, parse = {"str": str, "int": int, "float": float}.get(field.kind), _PARSERS.get(field.name)
+    if kind is None:
+        kind, parse = str, json.loads  # a structure travels as JSON text
+    # A property that is the parameter itself, or always a text, has no place for None.
+    optional = field.type != field.kind and bool(path) and component != "Pusher"
+    return Parameter(field.name, kind, component, property_, path, parse, optional)
+
+
+PARAMETERS: tuple[Parameter, ...] = tuple(_list_parameters())
 
 NAMES = frozenset(parameter.name for parameter in PARAMETERS)
 
 
 def apply_parameters(properties: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Lays run-time parameters over the execution properties of a node.
+    """Replaces values in the execution properties of a node by run-time parameters.
 
     Args:
         properties: Execution properties as compiled; structures as JSON text, or as values.
         values: Parameters of the same node by name.
 
     Returns:
-        The properties with the parameters in them; structures that were touched as JSON text.
+        The properties with the parameters in them; changed structures are JSON text.
 
     Raises:
         UsageError: A name is not a parameter of this node, or a value is wrong.
@@ -160,7 +149,7 @@ def parse_value(parameter: Parameter, value: Any) -> Any:
         return parameter.parse(plain)
     except (json.JSONDecodeError, RecursionError) as error:
         raise UsageError(
-            f"The parameter {parameter.name} is no JSON: {error}.",
+            f"The parameter {parameter.name} is not JSON: {error}.",
             'Give JSON text, as in {"leakage": "warn"} or [128, 128].',
         ) from error
 
@@ -183,7 +172,7 @@ def encode_value(parameter: Parameter, value: Any) -> str | int | float:
 
 def _find_parameter(name: str, properties: Mapping[str, Any]) -> Parameter:
     for parameter in PARAMETERS:
-        # A property that is a parameter itself need not be there a second time.
+        # A property that is a parameter itself may be missing among the properties.
         if parameter.name == name and parameter.property in (*properties, name):
             return parameter
     known = sorted(p.name for p in PARAMETERS if p.property in properties)
@@ -233,10 +222,10 @@ def _check_accuracy(text: str) -> None:
     for key in _LOWER_BOUND:
         tree = tree[key]
     if not 0 <= tree <= 1:
-        raise UsageError(f"min_accuracy is {tree!r}, expected 0 to 1.")
+        raise UsageError(f"min_accuracy is {tree!r}, expected a number from 0 to 1.")
 
 
-# What a property goes into checks its values.
+# Each property is validated by the options class it belongs to.
 _CHECKS: Mapping[tuple[str, str], Callable[[str], Any]] = {
     ("ManifestGen", "options"): ManifestOptions.from_json,
     ("ImageToTFRecord", "options"): ConversionOptions.from_json,

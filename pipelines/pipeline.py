@@ -23,6 +23,9 @@ from darkroom.components import (
 from darkroom.components.parameters import MODEL_FINGERPRINT_KEY
 from darkroom.dataset import example
 from darkroom.dataset.splits import EVAL, TEST
+from darkroom.options.checks import pick_fields
+from darkroom.options.conversion import ConversionFields
+from darkroom.options.source import SourceFields
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local.lineage import make_connection_config
@@ -49,27 +52,16 @@ def create_pipeline(
         push_dir: Folder of the pushed models, "" for the artifact alone; `config.push_dir` when
             None.
     """
-    manifest = config.manifest
+    source = pick_fields(config, SourceFields)
     manifest_gen = ManifestGen(
         config.data,
-        schema=manifest.schema,
-        labels=config.label_map if labels is None else labels,
-        split_ratios=manifest.split_ratios,
-        seed=config.seed,
-        encoding=config.source_encoding,
-        allowed_roots=config.allowed_roots,
-        exclude=manifest.exclude,
+        **{**source, "label_map": config.label_map if labels is None else labels},
         source_fingerprint=config.source_fingerprint,
     )
     image_to_tfrecord = ImageToTFRecord(
         manifest_gen.outputs["manifest"],
         manifest_gen.outputs["rejects"],
-        checks=config.checks,
-        resize_short_side=config.resize_short_side,
-        encoding=config.encoding,
-        jpeg_quality=config.jpeg_quality,
-        compression=config.compression,
-        num_shards=config.num_shards,
+        **pick_fields(config, ConversionFields),
     )
     *checks, image_validator, gate = _create_checks(config, manifest_gen, image_to_tfrecord)
     trainer = Trainer(

@@ -49,7 +49,7 @@ VARIATIONS = (
     ("prefetch", 8),
     ("batch_size", 256),
     ("num_threads", 1),
-    ("cache", "memory"),
+    ("record_cache", "memory"),
     ("dtype", "float32"),
     ("augment", "crop_flip"),
     ("augment", "flip"),

@@ -24,7 +24,7 @@ class ImageStatisticsGenSpec(ComponentSpec):
 class ImageStatisticsGen(base_beam_component.BaseBeamComponent):
     """Computes statistics of every split without reading an image.
 
-    TFX's StatisticsGen works on the same Examples too, but has to read all image bytes, and counts
+    TFX's StatisticsGen also works on the same Examples, but it reads all image bytes, and counts
     them as text.
 
     Component `outputs` contains:

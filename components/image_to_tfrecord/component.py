@@ -1,4 +1,4 @@
-"""ImageToTFRecord: from a manifest to Examples; plays the part of an ExampleGen."""
+"""ImageToTFRecord: from a manifest to Examples, in the place of an ExampleGen."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
 from darkroom.components.image_to_tfrecord import executor
-from darkroom.options.conversion import ConversionOptions, parse_shard_counts
-from darkroom.options.image import CHECKS_FULL, DEFAULT_JPEG_QUALITY, KEEP_ENCODING, ImageOptions
+from darkroom.options.conversion import ConversionOptions
+from darkroom.options.image import CHECK_FULL, DEFAULT_JPEG_QUALITY, KEEP_ENCODING
 
 MANIFEST_KEY = executor.MANIFEST_KEY
 MANIFEST_REJECTS_KEY = executor.MANIFEST_REJECTS_KEY
@@ -39,12 +39,12 @@ class ImageToTFRecordSpec(ComponentSpec):
 class ImageToTFRecord(base_beam_component.BaseBeamComponent):
     """Reads, checks and writes the images of a manifest.
 
-    A damaged image costs its own row, which is listed in `rejects`; whether too many were refused
-    is for ImageValidator to judge.
+    A damaged image rejects its own row, which `rejects` lists. ImageValidator judges whether too
+    many rows were rejected.
 
     Component `outputs` contains:
       - `examples`: `standard_artifacts.Examples`, uncompressed TFRecords unless asked otherwise.
-      - `index`: `RecordIndex`, one row a record.
+      - `index`: `RecordIndex`, one row per record.
       - `rejects`: `Rejects` of the manifest and of the conversion.
     """
 
@@ -56,7 +56,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         manifest: channel.BaseChannel,
         manifest_rejects: channel.BaseChannel,
         *,
-        checks: str = CHECKS_FULL,
+        image_check: str = CHECK_FULL,
         resize_short_side: int | None = None,
         encoding: str = KEEP_ENCODING,
         jpeg_quality: int = DEFAULT_JPEG_QUALITY,
@@ -68,20 +68,25 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         Args:
             manifest: `ImageManifest` of ManifestGen.
             manifest_rejects: `Rejects` of ManifestGen.
-            checks: `full` decodes every image before it is written, `header` looks at its start.
-            resize_short_side: Short side in pixels to which larger images are reduced.
-            encoding: Images are stored as their files (`keep`) or as pixels (`raw`).
-            jpeg_quality: Quality, 1 to 100, of JPEGs that were reduced; below 95 with 4:2:0.
-            compression: `none` or `gzip`.
-            num_shards: Shards of each split, or by split; from the bytes when None.
+            image_check: Decode every image completely before it is written, or read its header
+                only. `full` or `header`.
+            resize_short_side: Reduce larger images to this length of their short side, in pixels.
+            encoding: Store images as files (keep) or as decoded pixels (raw).
+            jpeg_quality: Quality of JPEGs that were reduced. Below 95 with 4:2:0.
+            compression: Compression of the record files. `none` or `gzip`.
+            num_shards: Number of shards per split. A number for each split, or numbers by split;
+                None chooses from the size of the data.
 
         Raises:
             UsageError: An option is wrong.
         """
         options = ConversionOptions(
-            image=ImageOptions(checks, resize_short_side, encoding, jpeg_quality),
+            image_check=image_check,
+            resize_short_side=resize_short_side,
+            encoding=encoding,
+            jpeg_quality=jpeg_quality,
             compression=compression,
-            num_shards=parse_shard_counts(num_shards),
+            num_shards=num_shards,
         )
         super().__init__(
             ImageToTFRecordSpec(

@@ -41,8 +41,8 @@ class ImageValidatorSpec(ComponentSpec):
 class ImageValidator(base_component.BaseComponent):
     """Judges rejects, leakage, labels, duplicates, classes and TFDV's anomalies; never fails.
 
-    TFX deletes the outputs of a component that raises, so the one that writes the report is not
-    the one that stops the run: that is ValidationGate.
+    TFX deletes the outputs of a component that raises. So this component writes the report, and
+    another one, ValidationGate, stops the run.
 
     Component `outputs` contains:
       - `report`: `ValidationReport`, with the custom property `blessed`.
@@ -68,7 +68,7 @@ class ImageValidator(base_component.BaseComponent):
             rejects: `Rejects` of ImageToTFRecord.
             manifest: `ImageManifest` of ManifestGen.
             anomalies: `ExampleAnomalies` of ExampleValidator.
-            options: Policies and limits.
+            options: Policies and limits; `ValidationOptions()` when None.
         """
         super().__init__(
             ImageValidatorSpec(

@@ -10,12 +10,12 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import channel_utils
 from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionParameter
 
-from darkroom import storage
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.manifest_gen import driver, executor
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
-from darkroom.options.manifest import DEFAULT_ENCODING, ManifestOptions, parse_encoding
+from darkroom.options.manifest import ManifestOptions
+from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIOS
 
 SOURCE_KEY = executor.SOURCE_KEY
 OPTIONS_KEY = executor.OPTIONS_KEY
@@ -40,12 +40,11 @@ class ManifestGenSpec(ComponentSpec):
 
 
 class ManifestGen(base_component.BaseComponent):
-    """Reads a list of images, assigns splits, orders the rows, and lists what it refused.
+    """Reads a list of images, assigns splits, orders the rows, and lists the rejected ones.
 
-    TFX's cache compares properties, which do not change when a file behind a path does. So each
-    run takes the fingerprint of the source, its images, the list of exclusions and the label map
-    before it looks into the cache. Where they cannot be seen, the node does its work, and the log
-    says why.
+    TFX's cache compares properties, which do not change when the file at a path does. So each run
+    takes the fingerprint of the source, its images, the list of exclusions and the label map
+    before it looks into the cache. If they cannot be read, the node runs, and the log says why.
 
     Component `outputs` contains:
       - `manifest`: `ImageManifest`, with the label map.
@@ -60,13 +59,13 @@ class ManifestGen(base_component.BaseComponent):
         self,
         source: str,
         *,
-        schema: Schema | Mapping[str, Any] | None = None,
-        labels: Sequence[str] | str | os.PathLike[str] | None = None,
-        split_ratios: SplitRatios | None = None,
+        columns: Schema | Mapping[str, Any] | str | None = None,
+        label_map: Sequence[str] | str | os.PathLike[str] | None = None,
+        split_ratios: SplitRatios | str = DEFAULT_SPLIT_RATIOS,
         seed: int = 0,
-        encoding: str = DEFAULT_ENCODING,
-        allowed_roots: Sequence[str] = (),
-        exclude: str | None = None,
+        source_encoding: str = DEFAULT_SOURCE_ENCODING,
+        allowed_roots: Sequence[str | os.PathLike[str]] = (),
+        exclude: str | os.PathLike[str] | None = None,
         source_fingerprint: str | None = None,
     ) -> None:
         """Makes the component.
@@ -74,35 +73,31 @@ class ManifestGen(base_component.BaseComponent):
         Args:
             source: Path of a CSV, JSONL or Parquet file, a pattern of such files, or a folder of
                 images.
-            schema: Kind of each column by name; told from their names when None.
-            labels: The label map in order, or the path of a file with one label a line, which each
-                run reads; the labels sorted as text when None.
-            split_ratios: Shares of rows that declare no split.
-            seed: Seed of order and splits.
-            encoding: How a CSV or JSONL file is encoded.
-            allowed_roots: Folders below which all images must lie, wherever links lead; looked
-                up where the component runs.
-            exclude: Path of a list of images to leave out; see `darkroom.manifest.exclusions`.
-            source_fingerprint: What the cache compares instead of the source. When None each run
-                takes it, which reads the list and asks for the size and version of each image.
-                A text is used as it is, and nothing is looked at: with "" a changed file at the
-                same path goes unnoticed.
+            columns: Kind of each column by name, as in {"path": "image", "age": "integer"}. None
+                infers them from the names.
+            label_map: Labels in the order of their numbers: a file with one label per line.
+                Each run reads the file. Or the labels themselves; None sorts them as text.
+            split_ratios: Percentages of train, eval and test for rows that do not name a split.
+            seed: Seed for everything random: splits, order, weights, augmentation.
+            source_encoding: Text encoding of a CSV or JSONL file.
+            allowed_roots: Folders that may contain images; images elsewhere are rejected. They are
+                looked up where the component runs.
+            exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
+            source_fingerprint: State of the source, which caches compare. With None each run takes
+                it: it reads the list and asks for the size and version of each image. A text is
+                used as it is: with "" the cache does not notice a changed file at the same path.
 
         Raises:
             UsageError: An option is wrong.
         """
-        label_map: str | None = None
-        if isinstance(labels, str | os.PathLike):
-            labels, label_map = None, str(labels)
-        options = ManifestOptions(
-            schema=None if schema is None else Schema.parse(schema),
-            labels=None if labels is None else tuple(labels),
-            split_ratios=split_ratios or SplitRatios(),
-            seed=seed,
-            encoding=parse_encoding(encoding),
-            allowed_roots=tuple(map(storage.absolute, allowed_roots)),
-            exclude=exclude,
+        options = ManifestOptions.parse(
+            columns=columns,
             label_map=label_map,
+            split_ratios=split_ratios,
+            seed=seed,
+            source_encoding=source_encoding,
+            allowed_roots=allowed_roots,
+            exclude=exclude,
         )
         super().__init__(
             ManifestGenSpec(

@@ -34,7 +34,7 @@ class ModelReport(base_component.BaseComponent):
     """Hands the metrics of an evaluation to the UI.
 
     Component `outputs` contains:
-      - `metrics`: `system.Metrics`, what TFMA measured over all of the split, and the numbers of
+      - `metrics`: `system.Metrics`, what TFMA measured over the whole split, and the numbers of
         records.
       - `classification_metrics`: `system.ClassificationMetrics`, the confusion matrix.
     """

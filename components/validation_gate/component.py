@@ -23,8 +23,7 @@ class ValidationGateSpec(ComponentSpec):
 class ValidationGate(base_component.BaseComponent):
     """Passes or stops the run.
 
-    It has no output: what must wait for it does so by `add_upstream_node`, as in
-    `trainer.add_upstream_node(gate)`.
+    It has no output. Call `trainer.add_upstream_node(gate)` to make another component wait for it.
     """
 
     SPEC_CLASS = ValidationGateSpec

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from darkroom.conversion.beam.runners import (
-    DATAFLOW_RUNNER,
-    LOCAL_BEAM_ARGS,
-    LOCAL_RUNNER,
-    parse_runner,
-)
+from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
 from darkroom.errors import UsageError
+from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.pipelines.config import PipelineConfig
 
 _DATAFLOW_NEEDS = ("project", "region", "temp_location")

@@ -46,9 +46,9 @@ def check_config(config: PipelineConfig, target: str) -> None:
         UsageError: A value cannot work on the target, or contains a credential.
     """
     # First of all, because the message of another check may show a value.
-    check_credentials(
-        {each.name: getattr(config, each.name) for each in dataclasses.fields(config)}
-    )
+    values = {each.name: getattr(config, each.name) for each in dataclasses.fields(config)}
+    values["resources"] = {k: dataclasses.asdict(v) for k, v in config.resources.items()}
+    check_credentials(values)
     check_for_target(config, target)
 
 
@@ -58,7 +58,7 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
     Raises:
         UsageError: A value cannot work on the target, or the label map contains a credential.
     """
-    labels = config.manifest.labels or ()
+    labels = config.manifest.resolve_labels().labels or ()
     check_credentials({f"label_map, line {n}": label for n, label in enumerate(labels, start=1)})
     check_environment("env", config.env)
     if target not in TARGETS:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom.errors import UsageError
+from darkroom.options.checks import is_number, is_table_of_texts
 from darkroom.options.targets import VERTEX
-from darkroom.pipelines.field_types import is_number, is_table_of_texts
 
 # Kubernetes asks for a kind of device, and chooses the model by the node; Vertex names the model.
 _NVIDIA_ON_KUBERNETES = "nvidia.com/gpu"

@@ -71,7 +71,10 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     """
     beam_args = make_beam_args(config)
     pipeline = create_pipeline(
-        config, config.manifest.labels, beam_args=beam_args, push_dir=config.push_to or ""
+        config,
+        config.manifest.resolve_labels().labels,
+        beam_args=beam_args,
+        push_dir=config.push_to or "",
     )
     check_components(config.resources, [node.id for node in pipeline.components])
     runner_config = kubeflow_v2_dag_runner.KubeflowV2DagRunnerConfig(

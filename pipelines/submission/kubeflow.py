@@ -27,6 +27,8 @@ from darkroom.errors import (
     TransientStorageError,
     UsageError,
 )
+from darkroom.options.fields import document
+from darkroom.options.targets import KubeflowFields
 from darkroom.pipelines.submission.prepared_run import PreparedRun
 from darkroom.pipelines.submission.submitted_run import RunStatus
 from darkroom.runtime.text import make_visible
@@ -44,25 +46,10 @@ _OBJECT = re.compile(r"<\S+ object at 0x[0-9a-f]+>: ")
 _NO_NAMESPACE = "kubeflow"
 
 
+@document
 @dataclass(frozen=True, kw_only=True)
-class KubeflowOptions:
-    """Where and as what a pipeline is to run.
-
-    Attributes:
-        host: URL of Kubeflow Pipelines.
-        namespace: Of the user, where Kubeflow has several; kfp's own setting when None.
-        experiment: Name of the experiment; made when there is none.
-        run_name: Name of the run; pipeline and time when None.
-        service_account: Of Kubernetes, as which the tasks run.
-        ca_file: PEM file of the authority that signed the server's certificate.
-    """
-
-    host: str
-    namespace: str | None = None
-    experiment: str = "Default"
-    run_name: str | None = None
-    service_account: str | None = None
-    ca_file: str | None = None
+class KubeflowOptions(KubeflowFields):
+    """Where and as what Kubeflow Pipelines runs a pipeline; checked when created."""
 
     def __post_init__(self) -> None:
         """Checks the URL.

@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from darkroom.errors import DataError, UsageError, build_missing_extra_error
-from darkroom.options.targets import VERTEX
+from darkroom.options.fields import list_options
+from darkroom.options.targets import VERTEX, KubeflowFields, VertexOptions
 from darkroom.pipelines.compilation.checks import check_for_target, merge_checked_options
 from darkroom.pipelines.compilation.places import check_paths
 from darkroom.pipelines.config import PipelineConfig, make_config
@@ -31,10 +32,7 @@ _Options = TypeVar("_Options", bound="DataclassInstance")
 
 _SUBMITTED = "SUBMITTED"
 # Options of the services' clients; the rest are fields of `PipelineConfig`.
-_SERVICE_OPTIONS = (
-    *("host", "namespace", "experiment", "run_name", "service_account", "ca_file"),
-    *("project", "region", "network", "labels"),
-)
+_SERVICE_OPTIONS = tuple(each.name for each in list_options(KubeflowFields, VertexOptions))
 
 
 def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
@@ -131,9 +129,7 @@ def _find_service(target: str, given: Mapping[str, Any]) -> Callable[[PreparedRu
         if target == VERTEX:
             from darkroom.pipelines.submission import vertex
 
-            return partial(
-                vertex.submit, options=_make_options(vertex.VertexOptions, target, given)
-            )
+            return partial(vertex.submit, options=_make_options(VertexOptions, target, given))
         from darkroom.pipelines.submission import kubeflow
 
         return partial(

@@ -6,46 +6,21 @@ import contextlib
 import logging
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 import google.auth
 import google.auth.exceptions
-import google.cloud.aiplatform as aiplatform
 from google.api_core import exceptions
+from google.cloud import aiplatform
 
 from darkroom.errors import AccessError, TransientStorageError, UsageError
+from darkroom.options.targets import VertexOptions
 from darkroom.pipelines.submission.prepared_run import PreparedRun
 from darkroom.pipelines.submission.submitted_run import RunStatus
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _LOGIN_HINT = "Run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS."
-
-
-@dataclass(frozen=True, kw_only=True)
-class VertexOptions:
-    """Where and as what a pipeline is to run.
-
-    Attributes:
-        project: Google Cloud project.
-        region: Region, as in `europe-west4`.
-        run_name: Shown in the console; the pipeline's name when None.
-        service_account: As which the tasks run; the project's default when None.
-        network: Full name of a network to be peered with.
-        labels: Of the run, for bills and filters.
-    """
-
-    project: str
-    region: str
-    run_name: str | None = None
-    service_account: str | None = None
-    network: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Takes labels as pairs, too."""
-        object.__setattr__(self, "labels", dict(self.labels))
 
 
 def submit(run: PreparedRun, options: VertexOptions) -> VertexRun:

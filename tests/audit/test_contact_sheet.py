@@ -62,7 +62,7 @@ def test_a_cell_that_a_spreadsheet_would_run_is_quoted(cell):
 def test_records_without_images_have_a_table_only(tmp_path):
     (tmp_path / "rows.csv").write_text("split,height\nTRAIN,3\n")
     schema = {"split": "split", "height": "integer"}
-    convert(tmp_path / "rows.csv", tmp_path / "out", schema=schema)
+    convert(tmp_path / "rows.csv", tmp_path / "out", columns=schema)
     found = inspect(tmp_path / "out", output_dir=tmp_path / "look")
     assert found.sheet is None
     with open(found.csv, newline="") as file:

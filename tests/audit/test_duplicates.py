@@ -176,7 +176,7 @@ def test_a_dataset_in_a_folder_with_wildcards_in_its_name(source, tmp_path):
 
 
 def test_without_pixels_only_bytes_are_compared(source, tmp_path):
-    convert(source, tmp_path / "out", checks="header")
+    convert(source, tmp_path / "out", image_check="header")
     found = find_duplicates(tmp_path / "out")
     assert (found.bytes_groups, found.pixels_groups, found.has_pixels) == (2, 0, False)
 
@@ -191,7 +191,7 @@ def test_a_dataset_without_duplicates_has_an_empty_list(source, tmp_path):
 
 def test_rows_without_label_conflict_with_no_other(source, tmp_path):
     schema = {"image_uri": "image", "split": "split"}
-    convert(source, tmp_path / "out", schema=schema)
+    convert(source, tmp_path / "out", columns=schema)
     found = find_duplicates(tmp_path / "out")
     assert (found.bytes_groups, found.labels_differ) == (2, 0)
     assert {row["labels_differ"] for row in read(found.path)} == {False}

@@ -549,7 +549,9 @@ def test_a_compressed_dataset_is_verified(runs, tmp_path):
 
 def test_records_without_images_are_verified(tmp_path):
     (tmp_path / "rows.csv").write_text("split,height\n" + "TRAIN,3\n" * 5)
-    convert(tmp_path / "rows.csv", tmp_path / "out", schema={"split": "split", "height": "integer"})
+    convert(
+        tmp_path / "rows.csv", tmp_path / "out", columns={"split": "split", "height": "integer"}
+    )
     assert verify(tmp_path / "out").is_sound
 
 

@@ -272,7 +272,7 @@ def test_another_encoding_is_guessed_and_can_be_set(refuse, plan, tmp_path, name
     assert f"byte {content.index(0xF6)}: " in error.message
     assert "Br\\xf6tchen" in error.message
     assert "--source-encoding windows-1252" in error.hint
-    planned = plan(tmp_path / name, encoding="windows-1252")
+    planned = plan(tmp_path / name, source_encoding="windows-1252")
     assert planned.labels == ["Brötchen", "Käse"]
 
 
@@ -293,7 +293,8 @@ def test_the_command_line_takes_an_encoding(image_set, tmp_path, capsys):
 )
 def test_an_unknown_encoding_is_an_error(refuse):
     assert (
-        "no encoding 'utf-9'" in refuse(HEADER + ROWS, exit_code=2, source_encoding="utf-9").message
+        "no text encoding 'utf-9'"
+        in refuse(HEADER + ROWS, exit_code=2, source_encoding="utf-9").message
     )
 
 
@@ -310,7 +311,7 @@ def test_utf16_is_known_and_can_be_named(refuse, plan, tmp_path, encoding):
     assert "is UTF-16" in error.message
     assert f"--source-encoding {encoding})" in error.hint
     assert "iconv -f UTF-16 -t UTF-8" in error.hint
-    assert plan(tmp_path / "images.csv", encoding=encoding).labels == ["cat", "dog"]
+    assert plan(tmp_path / "images.csv", source_encoding=encoding).labels == ["cat", "dog"]
 
 
 @pytest.mark.fault(

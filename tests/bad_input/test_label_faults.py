@@ -29,7 +29,7 @@ def _judge(images, tmp_path, **options):
     out = tmp_path / "out"
     convert(images.csv, out, max_rejects=1, overwrite=True)
     inputs = ValidationInputs(str(out / "index"), str(out / "rejects.parquet"), folder)
-    options = {"min_class_images": 2, "max_reject_fraction": 1, **options}
+    options = {"min_class_images": 2, "max_rejects": 1, **options}
     return {each.check: each for each in validate(inputs, ValidationOptions(**options)).findings}
 
 

@@ -245,7 +245,7 @@ def test_the_command_line_takes_several_allowed_folders(strays, tmp_path, capsys
 )
 def test_an_allowed_folder_must_be_there(image_set, refuse, tmp_path):
     error = refuse(image_set.csv, exit_code=2, allowed_roots=[tmp_path / "typo"])
-    assert "typo is no folder" in error.message
+    assert "typo is not a folder" in error.message
 
 
 def test_stores_are_roots_by_their_prefix():

@@ -267,29 +267,29 @@ def test_run_time_parameters_go_into_the_properties_that_they_concern():
         {
             "options": json.dumps(
                 {
-                    "image": {"checks": "full", "resize_short_side": None, "encoding": "keep"},
+                    "image": {"image_check": "full", "resize_short_side": None, "encoding": "keep"},
                     "compression": "none",
                     "num_shards": None,
                 }
             ),
-            "checks": "header",
+            "image_check": "header",
             "resize_short_side": 64.0,
         },
         {"options": "STRING"},
     )
     assert sorted(options) == ["options"]
     assert json.loads(options["options"])["image"] == {
-        "checks": "header",
+        "image_check": "header",
         "resize_short_side": 64,
         "encoding": "keep",
     }
-    policies = '{"policies": {"leakage": "fail"}, "max_reject_fraction": 0.01, '
+    policies = '{"policies": {"leakage": "fail"}, "max_rejects": 0.01, '
     policies += '"required_splits": ["train"], "min_class_images": 1, "expected_labels": null}'
     found = executor_io.parse_properties(
         {"options": policies, "policies": {"leakage": "warn"}, "max_rejects": 0.5}, {}
     )
     assert json.loads(found["options"])["policies"] == {"leakage": "warn"}
-    assert json.loads(found["options"])["max_reject_fraction"] == 0.5
+    assert json.loads(found["options"])["max_rejects"] == 0.5
     with pytest.raises(UsageError, match="leakage"):
         executor_io.parse_properties({"options": policies, "policies": {"leakage": "of"}}, {})
 

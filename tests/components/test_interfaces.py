@@ -29,7 +29,11 @@ from darkroom.components.system_artifacts import (
 )
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
+from darkroom.options.conversion import ConversionFields
+from darkroom.options.source import SourceFields
 from darkroom.options.validation import ValidationOptions
+
+from ..signatures import find_differences
 
 pytestmark = pytest.mark.tfx
 
@@ -38,15 +42,18 @@ pytestmark = pytest.mark.tfx
 def components():
     manifest = ManifestGen(
         "images.csv",
-        schema={"path": "image", "age": "integer"},
+        columns={"path": "image", "age": "integer"},
         split_ratios=SplitRatios(0.5, 0.25, 0.25),
         seed=3,
-        encoding="UTF8",
+        source_encoding="UTF8",
         allowed_roots=["gs://bucket/images"],
         source_fingerprint="abc",
     )
     convert = ImageToTFRecord(
-        manifest.outputs["manifest"], manifest.outputs["rejects"], checks="header", num_shards=4
+        manifest.outputs["manifest"],
+        manifest.outputs["rejects"],
+        image_check="header",
+        num_shards=4,
     )
     statistics = ImageStatisticsGen(convert.outputs["index"])
     validator = ImageValidator(
@@ -61,6 +68,11 @@ def components():
         make_channel(standard_artifacts.ModelEvaluation), validator.outputs["report"]
     )
     return {c.id: c for c in (manifest, convert, statistics, validator, gate, report)}
+
+
+def test_the_signatures_of_components_have_the_fields_of_the_options():
+    assert find_differences(ManifestGen.__init__, SourceFields) == []
+    assert find_differences(ImageToTFRecord.__init__, ConversionFields) == []
 
 
 def make_channel(artifact):
@@ -122,13 +134,13 @@ def test_properties_are_text_that_holds_the_options(components):
         "labels": None,
         "split_ratios": [0.5, 0.25, 0.25],
         "seed": 3,
-        "encoding": "utf-8",
+        "source_encoding": "utf-8",
         "allowed_roots": ["gs://bucket/images"],
         "exclude": None,
     }
     assert json.loads(properties["ImageToTFRecord"].pop("options")) == {
         "image": {
-            "checks": "header",
+            "image_check": "header",
             "resize_short_side": None,
             "encoding": "keep",
             "jpeg_quality": 90,
@@ -167,5 +179,5 @@ def test_what_a_ui_shows_has_the_names_by_which_it_knows_it():
 
 def test_a_wrong_option_is_refused_when_the_component_is_made(components):
     outputs = components["ManifestGen"].outputs
-    with pytest.raises(UsageError, match="checks must be one of"):
-        ImageToTFRecord(outputs["manifest"], outputs["rejects"], checks="some")
+    with pytest.raises(UsageError, match="image_check is 'some', expected one of full, header"):
+        ImageToTFRecord(outputs["manifest"], outputs["rejects"], image_check="some")

@@ -37,7 +37,7 @@ CHANGED: dict[str, Any] = {
     "source_fingerprint": "1234",
     "split_ratios": "70/20/10",
     "seed": 5,
-    "checks": "header",
+    "image_check": "header",
     "resize_short_side": 64,
     "encoding": "raw",
     "jpeg_quality": 80,
@@ -128,7 +128,7 @@ def test_a_structure_may_come_as_values():
     properties = {"options": json.loads(VALIDATION["options"])}
     found = apply_parameters(properties, {"policies": {"leakage": "off"}, "max_rejects": "0.5"})
     options = ValidationOptions.from_json(found["options"])
-    assert (options.policies["leakage"], options.max_reject_fraction) == ("off", 0.5)
+    assert (options.policies["leakage"], options.max_rejects) == ("off", 0.5)
     assert options.policies["label_conflicts"] == "fail"
 
 
@@ -139,14 +139,18 @@ def test_a_structure_may_come_as_values():
         (MANIFEST, {"seed": 1.5}, "seed is 1.5, expected a whole number"),
         (MANIFEST, {"epochs": 3}, "takes no parameter 'epochs'"),
         (MANIFEST, {"data": 3}, "data is 3, expected text"),
-        (CONVERSION, {"checks": "some"}, "checks must be one of"),
-        (VALIDATION, {"policies": "leakage=warn"}, "policies is no JSON"),
+        (
+            CONVERSION,
+            {"image_check": "some"},
+            "image_check is 'some', expected one of full, header",
+        ),
+        (VALIDATION, {"policies": "leakage=warn"}, "policies is not JSON"),
         (VALIDATION, {"policies": '{"leak": "warn"}'}, "Unknown check 'leak'"),
-        (VALIDATION, {"policies": '["leakage"]'}, "expected a policy by check"),
-        (VALIDATION, {"policies": "[" * 100_000}, "policies is no JSON"),
+        (VALIDATION, {"policies": '["leakage"]'}, "policies is not a table of texts"),
+        (VALIDATION, {"policies": "[" * 100_000}, "policies is not JSON"),
         (VALIDATION, {"max_rejects": 10**400}, "expected a number"),
         (TRAINING, {"image_size": "5"}, "image_size is 5, expected (height, width)"),
-        (VALIDATION, {"max_rejects": 2}, "max_reject_fraction is 2"),
+        (VALIDATION, {"max_rejects": 2}, "max_rejects is 2"),
         (VALIDATION, {"max_rejects": True}, "max_rejects is True, expected a number"),
         (TRAINING, {"epochs": 0}, "epochs is 0"),
         (TRAINING, {"epochs": "many"}, "epochs is 'many', expected a whole number"),

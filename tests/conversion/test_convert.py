@@ -378,7 +378,7 @@ def test_rows_without_images_become_records(tmp_path):
         "name": "string",
         "kind": "integer_label",
     }
-    result = convert(tmp_path / "rows.csv", tmp_path / "out", schema=schema, max_rejects=1)
+    result = convert(tmp_path / "rows.csv", tmp_path / "out", columns=schema, max_rejects=1)
     assert result.rejected == {"bad_value": 1}
     records = _read(result)
     first = {
@@ -409,16 +409,19 @@ def test_a_label_map_gives_the_numbers(image_set, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"checks": "some"}, "checks must be one of"),
-        ({"compression": "zip"}, "compression must be one of"),
+        ({"image_check": "some"}, "image_check is 'some', expected one of full, header"),
+        ({"compression": "zip"}, "compression is 'zip', expected one of none, gzip"),
         ({"num_shards": 0.5}, "num_shards"),
         ({"max_rejects": 7}, "share from 0 to 1"),
         ({"max_rejects": "few"}, "share from 0 to 1, got 'few'"),
         ({"seed": "x"}, "seed must be a whole number, got 'x'"),
-        ({"resize_short_side": "x"}, "positive, got 'x'"),
+        ({"resize_short_side": "x"}, "resize_short_side is 'x', expected a whole number"),
         ({"jpeg_quality": 80}, "80, but no image is stored as a reduced JPEG"),
         ({"jpeg_quality": 80, "resize_short_side": 8, "encoding": "raw"}, "as a reduced JPEG"),
-        ({"jpeg_quality": 0, "resize_short_side": 8}, "1 to 100, got 0"),
+        (
+            {"jpeg_quality": 0, "resize_short_side": 8},
+            "jpeg_quality is 0, expected",
+        ),
         ({"split_ratios": (8, 1, 1)}, "split_ratios must be text"),
         ({"label_map": [1, 2]}, "label_map must be a list of labels"),
         ({"label_map": 5}, "label_map must be a list of labels"),
@@ -427,7 +430,7 @@ def test_a_label_map_gives_the_numbers(image_set, tmp_path):
         ({"project": "p"}, "DataflowRunner"),
         ({"beam_options": {"direct_num_worker": 2}}, "option 'direct_num_worker'.*_num_workers'"),
         ({"beam_options": ["direct_num_workers=2"]}, "beam_options must map names to values"),
-        ({"schema": "{"}, "cannot be read"),
+        ({"columns": "{"}, "cannot be read"),
         ({"label_map": []}, "is empty"),
     ],
 )

@@ -126,7 +126,7 @@ def test_the_call_of_tensorflow_recorder_works(called):
             "frame",
             "gs://b/out",
             {
-                "schema": {"i": "image"},
+                "columns": {"i": "image"},
                 "runner": "DirectRunner",
                 "project": None,
                 "region": None,

@@ -18,9 +18,9 @@ memory.MAX_PIXELS = 1 << 18
 
 _FULL = images.ImageOptions()
 _OTHERS = (
-    images.ImageOptions(checks=images.CHECKS_HEADER),
+    images.ImageOptions(image_check=images.CHECK_HEADER),
     images.ImageOptions(resize_short_side=5),
-    images.ImageOptions(checks=images.CHECKS_HEADER, resize_short_side=5),
+    images.ImageOptions(image_check=images.CHECK_HEADER, resize_short_side=5),
 )
 
 _Answer = images.PreparedImage | tuple[str, str] | None
@@ -50,7 +50,7 @@ def prepare(data: bytes, options: images.ImageOptions) -> images.PreparedImage |
         return None
     assert image.format in ("jpeg", "png")
     assert image.encoded == data or image.changes
-    if options.checks == images.CHECKS_FULL:
+    if options.image_check == images.CHECK_FULL:
         assert min(image.height, image.width) > 0
         assert image.channels in (1, 3)
     return image

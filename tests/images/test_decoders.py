@@ -112,7 +112,7 @@ def test_bytes_that_stay_are_not_sent_back(photo, preparer):
 
 
 def test_options_apply_in_the_other_process(photo):
-    options = ImageOptions("header", 12)
+    options = ImageOptions(image_check="header", resize_short_side=12)
     preparer = ImagePreparer(options)
     data = encode(photo, "BMP")
     assert preparer.prepare(data) == prepare_image(data, options)
@@ -123,7 +123,7 @@ def test_options_apply_in_the_other_process(photo):
 def test_plain_images_need_no_other_process(photo):
     exif = Image.Exif()
     exif[0x0112] = 6
-    full, header = ImagePreparer(OPTIONS), ImagePreparer(ImageOptions("header"))
+    full, header = ImagePreparer(OPTIONS), ImagePreparer(ImageOptions(image_check="header"))
     for data in (
         encode(photo, "JPEG", progressive=True),
         encode(photo.convert("L"), "JPEG"),

@@ -20,7 +20,7 @@ from darkroom.options.image import ImageOptions
 
 from ..pictures import encode
 
-FULL, HEADER = ImageOptions(), ImageOptions("header")
+FULL, HEADER = ImageOptions(), ImageOptions(image_check="header")
 
 
 @pytest.fixture
@@ -426,7 +426,9 @@ def test_smaller_images_are_never_enlarged(photo):
 
 
 def test_header_checks_reduce_too(photo):
-    image = prepare_image(encode(photo, "JPEG"), ImageOptions("header", 12))
+    image = prepare_image(
+        encode(photo, "JPEG"), ImageOptions(image_check="header", resize_short_side=12)
+    )
     assert (image.height, image.width, image.format) == (12, 20, "jpeg")
 
 
@@ -467,12 +469,24 @@ def test_a_gray_jpeg_that_is_reduced_stays_gray(photo):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"checks": "some"}, "'some'"),
-        ({"resize_short_side": 8, "jpeg_quality": 0}, "1 to 100, got 0"),
-        ({"resize_short_side": 8, "jpeg_quality": 101}, "1 to 100, got 101"),
-        ({"resize_short_side": 8, "jpeg_quality": 89.5}, "1 to 100, got 89.5"),
-        ({"resize_short_side": 0}, "positive, got 0"),
-        ({"resize_short_side": "big"}, "positive, got 'big'"),
+        ({"image_check": "some"}, "'some'"),
+        (
+            {"resize_short_side": 8, "jpeg_quality": 0},
+            "jpeg_quality is 0, expected",
+        ),
+        (
+            {"resize_short_side": 8, "jpeg_quality": 101},
+            "jpeg_quality is 101, expected",
+        ),
+        (
+            {"resize_short_side": 8, "jpeg_quality": 89.5},
+            "jpeg_quality is 89.5, expected",
+        ),
+        ({"resize_short_side": 0}, "resize_short_side is 0, expected a whole number of at least 1"),
+        (
+            {"resize_short_side": "big"},
+            "resize_short_side is 'big', expected",
+        ),
     ],
 )
 def test_a_wrong_option_is_named(options, message):

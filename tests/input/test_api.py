@@ -207,7 +207,7 @@ def test_records_without_image_or_label_are_an_immediate_error(
         ("num_threads", 1.5),
         ("ram_budget_bytes", 1000),
         ("resize", "pad"),
-        ("cache", ""),
+        ("record_cache", ""),
         ("dtype", "float16"),
         ("shard", (2, 2)),
         ("shard", (0, 0)),
@@ -275,7 +275,7 @@ def test_load_takes_every_option_of_input(helpers, write_dataset, tmp_path):
     root = str(write_dataset({"train": rows[:13], "eval": rows[13:]}))
     options = {"image_size": SIZE, "batch_size": 4, "training": True, "augment": "none"}
     splits = load(
-        root, **options, drop_remainder=True, dtype="float32", cache=str(tmp_path / "new")
+        root, **options, drop_remainder=True, dtype="float32", record_cache=str(tmp_path / "new")
     )
     assert [int(split.cardinality()) for split in splits.values()] == [3, 2]
     assert splits["train"].element_spec[0] == tf.TensorSpec((4, *SIZE, 3), tf.float32)
@@ -522,10 +522,10 @@ def test_evaluation_is_shared_without_loss(files, shard_by):
 def test_a_cache_keeps_records_and_not_views(files, tmp_path, cache):
     path = cache if cache == "memory" else str(tmp_path / "new" / "cache")
     source = RecordSource(files)
-    first = _epoch(source, 0, cache=path, augment="crop")
+    first = _epoch(source, 0, record_cache=path, augment="crop")
     for file in files:
         open(file, "wb").close()
-    second = _epoch(source, 1, cache=path, augment="crop")
+    second = _epoch(source, 1, record_cache=path, augment="crop")
     assert Counter(labels.tolist()[0] for _, labels in second).total() == len(first)
     assert sorted(label for _, labels in second for label in labels) == [0] * 15 + [1] * 15
     assert not _same(first, second)
@@ -534,7 +534,7 @@ def test_a_cache_keeps_records_and_not_views(files, tmp_path, cache):
 def test_files_of_a_cache_are_found_again_and_only_for_the_same_records(
     helpers, write_dataset, tmp_path, monkeypatch
 ):
-    rows, options = helpers.make_rows(20), _options(cache=str(tmp_path / "cache"))
+    rows, options = helpers.make_rows(20), _options(record_cache=str(tmp_path / "cache"))
     root = write_dataset({"train": rows[:12], "eval": rows[12:]})
     other = tf.data.Dataset.from_tensors("read again")
     for split, numbers in (("train", range(12)), ("eval", range(12, 20))):
@@ -548,7 +548,7 @@ def test_files_of_a_cache_are_found_again_and_only_for_the_same_records(
 def test_the_error_names_a_folder_that_cannot_be_a_cache(files, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match=f"{tmp_path}/file/cache: Not a directory"):
-        make_train_dataset(files, _options(cache=str(tmp_path / "file" / "cache")))
+        make_train_dataset(files, _options(record_cache=str(tmp_path / "file" / "cache")))
 
 
 def test_records_that_do_not_fit_the_budget_are_not_cached(helpers, tmp_path):
@@ -559,7 +559,7 @@ def test_records_that_do_not_fit_the_budget_are_not_cached(helpers, tmp_path):
     source = RecordSource(helpers.write_split(tmp_path, "train", records))
     assert 12 * source.element_bytes > 1 << 21
     for budget, cached in ((1 << 22, False), (1 << 23, True)):
-        options = _options(cache="memory", ram_budget_bytes=budget)
+        options = _options(record_cache="memory", ram_budget_bytes=budget)
         make_train_dataset(source, options)
         assert (source._cached is not None) == cached
 

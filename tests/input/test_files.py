@@ -359,7 +359,7 @@ def test_a_store_that_tensorflow_cannot_read_is_named():
 def test_a_cache_and_options_that_do_not_apply_are_errors(listed, tmp_path):
     source = open_images(listed).splits["train"]
     with pytest.raises(UsageError, match="cache is 'memory'"):
-        make_train_dataset(source, InputOptions((8, 8), cache="memory"))
+        make_train_dataset(source, InputOptions((8, 8), record_cache="memory"))
     with pytest.raises(UsageError, match="verify"):
         load(listed, image_size=(8, 8), verify=True)
     darkroom.convert(listed, tmp_path / "records")

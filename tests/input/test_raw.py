@@ -83,14 +83,14 @@ def test_a_photo_is_stored_upright_with_the_pixels_that_tensorflow_decodes():
     for checks in ("full", "header"):
         exif[0x0112] = 1
         data = encode(pixels, "JPEG", exif=exif)
-        stored = prepare_image(data, ImageOptions(checks, encoding="raw"))
+        stored = prepare_image(data, ImageOptions(image_check=checks, encoding="raw"))
         decoded = tf.io.decode_jpeg(data).numpy()
         assert stored.format == "RAW"
         assert stored.changes == ("raw",)
         assert stored.encoded == decoded.tobytes()
         exif[0x0112] = 6
         turned = prepare_image(
-            encode(pixels, "JPEG", exif=exif), ImageOptions(checks, encoding="raw")
+            encode(pixels, "JPEG", exif=exif), ImageOptions(image_check=checks, encoding="raw")
         )
         assert turned.changes == ("orientation", "raw")
         assert (turned.height, turned.width) == (12, 8)
@@ -113,7 +113,7 @@ def test_raw_and_encoded_datasets_are_not_read_together(folders):
 
 
 def test_an_unknown_encoding_is_an_error(folders):
-    with pytest.raises(UsageError, match="encoding must be one of"):
+    with pytest.raises(UsageError, match="encoding is 'utf-8', expected one of keep, raw"):
         darkroom.convert(folders / "images.csv", folders / "other", encoding="utf-8")
 
 

@@ -161,7 +161,7 @@ def test_the_guides_pipeline_writes_what_a_changed_label_and_image_say(folder: P
 def test_a_changed_label_map_numbers_the_records_again(folder: Path):
     labels = folder / "labels.txt"
     labels.write_text("dog\ncat\n")
-    manifest = ManifestGen(source="images.csv", labels="labels.txt")
+    manifest = ManifestGen(source="images.csv", label_map="labels.txt")
     convert = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
     pipeline = _make_pipeline(folder, manifest, convert)
     numbers = {
@@ -200,7 +200,7 @@ def _add_to_folder(folder: Path) -> None:
             {"1.png"},
         ),
         (
-            {"source": "images.csv", "schema": {"split": "split", "image_uri": "image"}},
+            {"source": "images.csv", "columns": {"split": "split", "image_uri": "image"}},
             lambda folder: _replace(folder / "images.csv", "train,7.png,dog\n", ""),
             {},
             {"7.png"},
@@ -324,7 +324,7 @@ def test_what_is_wrong_with_a_source_is_told_once_by_the_node(
 
 def test_making_a_component_reads_nothing(monkeypatch):
     monkeypatch.setattr("builtins.open", None)
-    component = ManifestGen(source="absent.csv", labels="absent.txt", exclude="absent.txt")
+    component = ManifestGen(source="absent.csv", label_map="absent.txt", exclude="absent.txt")
     assert component.exec_properties["source"] == "absent.csv"
 
 

@@ -91,7 +91,9 @@ def test_images_that_were_not_converted_have_the_same_forms(folder):
 
 
 def test_a_part_of_many_processes_and_a_cache_are_not_taken_over(folder, tmp_path):
-    options = dataclasses.replace(OPTIONS, shard=(1, 2), repeat=None, cache=str(tmp_path / "cache"))
+    options = dataclasses.replace(
+        OPTIONS, shard=(1, 2), repeat=None, record_cache=str(tmp_path / "cache")
+    )
     source = _read(folder, tmp_path)
     assert len(measure_forms(source, options, _run_once(3.0, 2.0, 1.0))) == 2
     assert not (tmp_path / "cache").exists()

@@ -184,7 +184,7 @@ def test_a_cache_that_cannot_be_written_says_how_to_choose_another(dataset, tmp_
 def test_load_reads_a_remote_dataset(s3, tmp_path, monkeypatch):
     pytest.importorskip("tensorflow")
     source = write_source("s3://photos")
-    darkroom.convert(source, "s3://photos/data", num_shards=SHARDS, checks="header")
+    darkroom.convert(source, "s3://photos/data", num_shards=SHARDS, image_check="header")
     monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "cache"))
     for _ in range(2):
         s3.requests.clear()

@@ -94,8 +94,8 @@ def test_a_second_run_on_local_images_is_already_complete(s3, tmp_path):
     assert {line.split()[0] for line in s3.requests} <= {"GET", "HEAD"}
     # Other options mean other data, which only overwriting replaces.
     with pytest.raises(OutputError, match="holds another dataset"):
-        darkroom.convert(source, "s3://photos/data", checks="header")
-    other = darkroom.convert(source, "s3://photos/data", checks="header", overwrite=True)
+        darkroom.convert(source, "s3://photos/data", image_check="header")
+    other = darkroom.convert(source, "s3://photos/data", image_check="header", overwrite=True)
     assert other.fingerprint != first.fingerprint
 
 

@@ -161,12 +161,12 @@ def test_a_cache_serves_both_splits_and_every_epoch(dataset, tmp_path, monkeypat
     read = []
 
     def interleave(source, options, order):
-        read.append(options.cache)
+        read.append(options.record_cache)
         return inner(source, options, order)
 
     monkeypatch.setattr(RecordSource, "_interleave", interleave)
     where = cache if cache == "memory" else str(tmp_path / "new" / "cache")
-    cached = _train(dataset, tmp_path / "run", epochs=3, batch_size=22, cache=where)
+    cached = _train(dataset, tmp_path / "run", epochs=3, batch_size=22, record_cache=where)
     # One batch an epoch, so the order of the records does not matter.
     for one, two in zip(plain.history, cached.history, strict=True):
         assert one == pytest.approx(two, rel=1e-4)
@@ -438,7 +438,7 @@ def test_labels_come_from_the_root_of_the_examples(helpers, write_dataset, datas
     ("values", "message"),
     [
         ({"image_size": [8, 8], "epoch": 3}, "no option 'epoch'. Did you mean epochs?"),
-        ({"image_size": [8, 8], "zzz": 3}, "no option 'zzz'. Options: image_size, model,"),
+        ({"image_size": [8, 8], "zzz": 3}, "no option 'zzz'. Options: batch_size, resize,"),
         ({"epochs": 3}, "needs the option image_size"),
         ({"image_size": [8, 8], "epochs": 0}, "epochs is 0, expected a whole number"),
         ({"image_size": [8, 8], "epochs": True}, "epochs is True, expected a whole number"),

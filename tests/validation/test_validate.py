@@ -227,7 +227,7 @@ def test_only_ten_rows_are_listed(judge):
 
 def test_too_many_rejects_are_a_finding(judge):
     rejects = [reject(5, "truncated"), reject(6), reject(7)]
-    finding = found(judge(CLEAN, rejects, max_reject_fraction=0.4))["rejects"]
+    finding = found(judge(CLEAN, rejects, max_rejects=0.4))["rejects"]
     assert (finding.policy, finding.count) == ("fail", 3)
     assert finding.message == (
         "3 of 7 rows were rejected (42.86%, allowed 40.00%): missing 2, truncated 1."
@@ -243,18 +243,14 @@ def test_too_many_rejects_are_a_finding(judge):
 
 
 def test_rejects_within_the_limit_are_only_counted(judge):
-    report = judge(
-        CLEAN, [reject(5), reject(6, "ragged_row", stage="manifest")], max_reject_fraction=0.5
-    )
+    report = judge(CLEAN, [reject(5), reject(6, "ragged_row", stage="manifest")], max_rejects=0.5)
     assert report.findings == ()
     assert report.rejected == {"missing": 1, "ragged_row": 1}
     assert [row["row"] for row in report.rejects] == [5, 6]
 
 
 def test_accounting_names_lost_and_repeated_rows(judge):
-    report = judge(
-        CLEAN, [reject(4)], lost=[record(9, "test", "cat")], rows=5, max_reject_fraction=1
-    )
+    report = judge(CLEAN, [reject(4)], lost=[record(9, "test", "cat")], rows=5, max_rejects=1)
     (finding,) = report.findings
     assert (finding.check, finding.policy, finding.count) == ("accounting", "fail", 2)
     assert [(row["row"], row["problem"]) for row in finding.rows] == [
@@ -331,11 +327,11 @@ def test_hostile_text_is_never_run_or_interpreted(judge):
 
 def test_json_round_trip(judge):
     twins = [record(5, "train", "cat", "same"), record(6, "eval", "dog", "same")]
-    report = judge([*CLEAN, *twins], [reject(7)], max_reject_fraction=1)
+    report = judge([*CLEAN, *twins], [reject(7)], max_rejects=1)
     assert DatasetReport.from_json(report.to_json()) == report
     assert (
         report.to_json()
-        == judge([*CLEAN, *twins], [reject(7)], max_reject_fraction=1, folder="b").to_json()
+        == judge([*CLEAN, *twins], [reject(7)], max_rejects=1, folder="b").to_json()
     )
 
 
@@ -391,11 +387,11 @@ def test_the_table_shows_both_records_of_a_pair(judge):
         ({"policies": {"leakage": "stop"}}, "Unknown policy of leakage 'stop'.*fail, warn, off"),
         ({"policies": {"accounting": "off"}}, "always stop a run"),
         ({"required_splits": ("validation",)}, "Unknown required split 'validation'"),
-        ({"max_reject_fraction": 1.5}, "max_reject_fraction is 1.5, expected 0 to 1"),
-        ({"max_reject_fraction": float("nan")}, "expected 0 to 1"),
+        ({"max_rejects": 1.5}, "max_rejects is 1.5, expected a number from 0 to 1"),
+        ({"max_rejects": float("nan")}, "max_rejects is nan, expected a number from 0 to 1"),
         ({"min_class_images": -1}, "min_class_images is -1"),
         ({"min_class_images": 2.5}, "min_class_images is 2.5, expected a whole number"),
-        ({"policies": ["leakage"]}, "expected a policy by check"),
+        ({"policies": ["leakage"]}, "policies is not a table of texts"),
     ],
 )
 def test_options_reject_wrong_values(options, message):

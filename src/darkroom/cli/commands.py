@@ -1,10 +1,10 @@
 """The command `darkroom`: convert, verify, inspect, train, run, compile, submit and others.
 
-Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, 4 the output is held or
-holds other data, 70 a defect of darkroom, 128 + n ended by signal n.
+Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, 4 another process uses
+the output or it contains other data, 70 a defect of darkroom, 128 + n ended by signal n.
 
-The top layer: it may import everything, and does so inside its functions, so that `--help` answers
-at once.
+The top layer: it may import everything. It does so inside its functions, so that `--help` starts
+fast.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, _end_by_signal)
     arguments = argparse.Namespace(command=None)
     try:
-        arguments = build_parser().parse_args(argv)
+        parser = build_parser()
+        if "_ARGCOMPLETE" in os.environ:
+            _complete(parser)
+        arguments = parser.parse_args(argv)
         code = _run_command(arguments)
     except UsageError as error:
         as_json = "--json" in (sys.argv[1:] if argv is None else argv)
@@ -50,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else _EXIT_USAGE
         if code > 128:
-            # A service runs until somebody ends it.
+            # A service runs until a signal ends it.
             again = "" if arguments.command == "dataservice" else "; run it again"
             print(f"Ended by {signal.Signals(code - 128).name}{again}.", file=sys.stderr)
     if argv is None and "tfx" in sys.modules:
@@ -61,8 +64,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Answers a shell that asks how the words of a command may go on, and ends the process."""
+    try:
+        import argcomplete
+    except ModuleNotFoundError:
+        # The shell asks at every Tab: a message would appear amid the words.
+        raise SystemExit(1) from None
+    argcomplete.autocomplete(parser)
+
+
 def _hide_credential(error: UsageError) -> UsageError:
-    """Returns what is wrong with the arguments without the token that somebody may have given."""
+    """Returns the error without a token that the arguments may contain."""
     from darkroom.pipelines.credentials import find_credential
 
     kind = find_credential(error.message)
@@ -74,8 +87,8 @@ def _hide_credential(error: UsageError) -> UsageError:
 class _Signal:
     """The signal that ends the process, once there is one.
 
-    What is raised in the midst of other code may arrive as another exception (Beam wraps what a
-    worker raises), so the exception alone would not tell.
+    An exception that a signal handler raises may arrive as another one: Beam wraps what a worker
+    raises. So the exception alone is not enough.
     """
 
     number: int | None = None
@@ -116,17 +129,16 @@ def _quiet_libraries(command: str) -> None:
     import logging
     import warnings
 
-    # What a worker raises reaches us as an exception, too.
+    # Errors of workers also reach us as exceptions.
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    # It tells of each try; what fails for good arrives as an exception, too. Its parent's level is
-    # set anew by kfp's client.
+    # urllib3 logs every retry; a final failure raises anyway. kfp resets the parent logger's level.
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-    # Beam says so on every import where Google's libraries are absent, as they are without [gcp].
+    # Without the extra [gcp], Beam logs on every import that Google's libraries are absent.
     logging.getLogger().addFilter(lambda record: "apitools not found" not in record.getMessage())
     # Google's client libraries announce the end of Python 3.10 on every import.
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"google\..*")
-    # TensorFlow calls the end of a dataset, and the lack of a GPU, warnings and errors. What is one
-    # arrives as an exception, too.
+    # TensorFlow logs the end of a dataset, and the lack of a GPU, as warnings and errors. Real
+    # errors raise.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3" if command in _QUIET else "1")
 
 
@@ -149,14 +161,12 @@ def _convert(arguments: argparse.Namespace) -> int:
     options = {
         name: value
         for name, value in vars(arguments).items()
-        if name not in ("command", "json", "source", "output_dir", "columns", "beam_option")
+        if name not in ("command", "json", "source", "output_dir", "beam_option")
     }
     options["beam_options"] = dict(arguments.beam_option or ())
     try:
         with progress.use(progress.make_sink(sys.stderr)):
-            result = convert(
-                arguments.source, arguments.output_dir, schema=arguments.columns, **options
-            )
+            result = convert(arguments.source, arguments.output_dir, **options)
     except TooManyRejectsError as error:
         if not arguments.json:
             raise
@@ -248,23 +258,20 @@ def _submit(arguments: argparse.Namespace) -> int:
 
 def _read_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the options of a pipeline that were given, by name."""
-    values = {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
-    if policies := values.pop("policy", None):
-        values["policies"] = dict(policies)
-    return values
+    return {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
 
 
 def _demo(arguments: argparse.Namespace) -> int:
     from darkroom.pipelines.local.run import run_demo
 
-    policies = dict(getattr(arguments, "policy", None) or ())
+    policies = getattr(arguments, "policies", {})
     return run_demo(arguments.root, policies, as_json=arguments.json)
 
 
 def _dataservice(arguments: argparse.Namespace) -> NoReturn:
     from darkroom.runtime import logs
 
-    # Of a server nothing else tells what it meets later, so only TensorFlow's start is silent.
+    # Only the start of TensorFlow is silent: later, the output of a server is all that there is.
     with logs.redirect_output(os.devnull):
         from darkroom.input.service import run_dispatcher, run_worker
 
@@ -280,7 +287,7 @@ def _dataservice(arguments: argparse.Namespace) -> NoReturn:
     with server as address:
         print(json.dumps({"address": address}) if arguments.json else address, flush=True)
         while True:
-            # For a signal that comes just before it, signal.pause() would wait for ever.
+            # signal.pause() would wait forever if the signal came just before it.
             time.sleep(_SIGNAL_SECONDS)
 
 

@@ -7,17 +7,14 @@ import difflib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from darkroom.cli.flags import (
-    add_pipeline_options,
-    add_record_options,
-    add_source_options,
-    add_submission_options,
-    add_target_options,
-    add_training_options,
-    parse_pair,
-    parse_size,
-)
+from darkroom.cli.flags import FlagGroups, escape, format_epilog, parse_pair, parse_size
 from darkroom.errors import UsageError
+from darkroom.options.conversion import ConversionFields
+from darkroom.options.pipeline import PipelineFields
+from darkroom.options.source import DATA_HELP, SourceFields
+from darkroom.options.targets import TARGETS, KubeflowFields, VertexOptions
+from darkroom.options.training import TrainingFields
+from darkroom.options.validation import ValidationFields
 from darkroom.version import __version__
 
 # What is not given stays absent, so that a configuration file or a default can fill it in.
@@ -30,7 +27,7 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # the namespace is always argparse's
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Refuses what is unknown here, where the options are known, and not a parser above."""
+        """Rejects unknown arguments here, where the options are known, not in a parser above."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             name = unknown[0].partition("=")[0]
@@ -52,7 +49,8 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Develops image datasets into verified TFRecords and trained models.",
         epilog="Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, "
-        "4 the output is held or holds other data, 70 a defect, 128+n ended by signal n.",
+        "4 another process uses the output, or it contains other data, 70 a defect, "
+        "128+n ended by signal n.",
     )
     parser.add_argument("--version", action="version", version=f"darkroom {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -70,159 +68,279 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_command(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
+def _add_command(
+    commands: Any,
+    name: str,
+    summary: str,
+    usage: str | None = None,
+    examples: Sequence[str] = (),
+    epilog: str = "",
+) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=summary, argument_default=_ABSENT, allow_abbrev=False
+        name,
+        help=summary,
+        description=summary,
+        usage=usage,
+        epilog=format_epilog(examples, epilog) if examples else escape(epilog),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=_ABSENT,
+        allow_abbrev=False,
     )
     parser.add_argument(
-        "--json", action="store_true", default=False, help="print the result as one JSON object"
+        "--json", action="store_true", default=False, help="Print the result as one JSON object"
     )
     return parser
 
 
 def _add_convert(commands: Any) -> None:
-    parser = _add_command(commands, "convert", "Convert images and labels into TFRecords.")
-    parser.add_argument(
-        "source", help="CSV, JSONL or Parquet file, pattern of files, or folder of images"
+    parser = _add_command(
+        commands,
+        "convert",
+        "Convert images and labels into TFRecords.",
+        usage="darkroom convert SOURCE --output-dir DIR [options]",
+        examples=(
+            "darkroom convert images.csv --output-dir records",
+            "darkroom convert photos/ --output-dir gs://bucket/records --resize-short-side 256",
+        ),
     )
-    parser.add_argument(
-        "--output-dir", required=True, help="folder for the dataset; gs:// and s3:// work"
+    flags = FlagGroups(parser)
+    flags.add("data", "source", metavar="SOURCE", help=DATA_HELP)
+    flags.add(
+        "data",
+        "--output-dir",
+        metavar="DIR",
+        required=True,
+        help="Folder for the dataset; gs:// and s3:// work",
     )
-    add_source_options(parser)
-    parser.add_argument("--label-map", metavar="FILE", help="labels in order, one a line")
-    add_record_options(parser)
-    parser.add_argument(
+    flags.add(
+        "data",
         "--overwrite",
         action="store_true",
-        help="replace another dataset; files that darkroom did not write are never deleted",
+        help="Replace another dataset; files that darkroom did not write are never deleted",
     )
-    parser.add_argument("--runner", help="Beam runner (default: in this process)")
-    parser.add_argument("--project", help="Google Cloud project, for Dataflow")
-    parser.add_argument("--region", help="Google Cloud region, for Dataflow")
-    parser.add_argument(
-        "--no-wait", dest="wait", action="store_false", help="do not wait for a Dataflow job"
+    flags.add_options(SourceFields, ConversionFields)
+    flags.add_options(ValidationFields, names=("max_rejects",))
+    flags.add("cluster", "--runner", metavar="NAME", help="Beam runner (default: in this process)")
+    flags.add("cluster", "--project", metavar="NAME", help="Google Cloud project, for Dataflow")
+    flags.add("cluster", "--region", metavar="NAME", help="Google Cloud region, for Dataflow")
+    flags.add(
+        "cluster",
+        "--no-wait",
+        dest="wait",
+        action="store_false",
+        help="Do not wait for a Dataflow job",
     )
-    parser.add_argument(
+    flags.add(
+        "cluster",
         "--beam-option",
         metavar="NAME=VALUE",
         type=parse_pair,
         action="append",
         default=None,
-        help="further option of Beam; may be repeated",
+        help="Another option of Beam; may be repeated",
     )
-    parser.set_defaults(columns=None)
 
 
 def _add_verify(commands: Any) -> None:
     parser = _add_command(
-        commands, "verify", "Read a whole dataset and hold every byte against its commit."
+        commands,
+        "verify",
+        "Read a whole dataset and compare every byte with its commit.",
+        epilog="Exit codes: 0 sound, 1 damaged or not a dataset, 3 something cannot be read.",
     )
-    parser.add_argument("directory", metavar="DIR", help="a dataset; gs:// and s3:// work")
-    parser.epilog = "Exit codes: 0 sound, 1 damaged or no dataset, 3 something cannot be read."
+    parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
 
 
 def _add_duplicates(commands: Any) -> None:
     parser = _add_command(
-        commands, "duplicates", "List images that a dataset holds twice, by bytes and by pixels."
+        commands,
+        "duplicates",
+        "List images that a dataset contains twice, by bytes and by pixels.",
     )
-    parser.add_argument("directory", metavar="DIR", help="a dataset; gs:// and s3:// work")
+    parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
     parser.add_argument(
-        "--output", metavar="FILE", default=None, help="default: DIR/duplicates.parquet"
+        "--output",
+        metavar="FILE",
+        default=None,
+        help="File for the list (default: DIR/duplicates.parquet)",
     )
 
 
 def _add_inspect(commands: Any) -> None:
     parser = _add_command(commands, "inspect", "Show records as a contact sheet and a CSV.")
-    parser.add_argument("directory", metavar="DIR", help="a dataset")
+    parser.add_argument("directory", metavar="DIR", help="A dataset")
     parser.add_argument("--split", default="train", help="train, eval or test (default: train)")
-    parser.add_argument("-n", "--num-records", type=int, default=32, help="how many (default: 32)")
     parser.add_argument(
-        "--output-dir", default="inspection", help="folder to write to (default: inspection)"
+        "-n",
+        "--num-records",
+        metavar="N",
+        type=int,
+        default=32,
+        help="Number of records to show (default: 32)",
+    )
+    parser.add_argument(
+        "--output-dir",
+        metavar="DIR",
+        default="inspection",
+        help="Folder to write to (default: inspection)",
     )
 
 
 def _add_train(commands: Any) -> None:
     parser = _add_command(
-        commands, "train", "Train a model on converted datasets, going on where a run stopped."
+        commands,
+        "train",
+        "Train a model on converted datasets; a run that was stopped resumes.",
+        usage="darkroom train --data PATH [PATH ...] --checkpoint-dir DIR [options]",
+        examples=(
+            "darkroom train --data records --checkpoint-dir runs/first --epochs 20",
+            "darkroom train --data records --checkpoint-dir runs/second "
+            "--model keras.applications:MobileNetV2 --image-size 224",
+        ),
     )
-    parser.add_argument(
+    flags = FlagGroups(parser)
+    flags.add(
+        "data",
         "--data",
         metavar="PATH",
         nargs="+",
         required=True,
-        help="datasets, or patterns of such; or one list or folder of images",
+        help="Datasets, or patterns of datasets; or one list or folder of images",
     )
-    parser.add_argument(
+    flags.add(
+        "data",
         "--eval-data",
         metavar="PATH",
         nargs="+",
         default=(),
-        help="datasets whose eval split counts (default: those of --data)",
+        help="Datasets for the eval split (default: those of --data)",
     )
-    parser.add_argument(
+    flags.add(
+        "training",
         "--checkpoint-dir",
         metavar="DIR",
         required=True,
-        help="folder for checkpoints, history and the model",
+        help="Folder for checkpoints, history and the model",
     )
-    add_training_options(parser, cache="cache")
-    parser.set_defaults(image_size=(128, 128))
-    parser.add_argument("--shuffle-records", type=int, help="held in memory (default: 2048)")
-    parser.add_argument("--seed", type=int, help="of weights, order and augmentation (default: 0)")
+    flags.add_options(TrainingFields)
+    parser.set_defaults(image_size=TrainingFields.image_size)
+
+
+def _add_pipeline_flags(parser: argparse.ArgumentParser) -> FlagGroups:
+    """Adds what a pipeline is told, wherever it runs: options of `PipelineConfig`."""
+    flags = FlagGroups(parser)
+    flags.add("run", "--config", metavar="FILE", help="TOML file with these options; flags win")
+    flags.add_options(
+        PipelineFields, SourceFields, ConversionFields, ValidationFields, TrainingFields
+    )
+    return flags
+
+
+def _add_target_flags(flags: FlagGroups) -> None:
+    flags.add(
+        "run", "--target", choices=TARGETS, required=True, help="Service that runs the pipeline"
+    )
 
 
 def _add_run(commands: Any) -> None:
     parser = _add_command(
-        commands, "run", "Run the whole pipeline here: from a list of images to a pushed model."
+        commands,
+        "run",
+        "Run the whole pipeline on this machine: from a list of images to a pushed model.",
+        usage="darkroom run --data PATH --root DIR [options]",
+        examples=(
+            "darkroom run --data images.csv --root runs/first",
+            "darkroom run --config pipeline.toml --epochs 20 --policy leakage=warn",
+        ),
     )
-    add_pipeline_options(parser)
-    parser.add_argument(
+    flags = _add_pipeline_flags(parser)
+    flags.add(
+        "run",
         "--overwrite",
         action="store_true",
         default=False,
-        help="use DIR although it holds other data",
+        help="Use the root even if it contains other data",
     )
 
 
 def _add_compile(commands: Any) -> None:
     parser = _add_command(
-        commands, "compile", "Compile the pipeline for Kubeflow Pipelines or Vertex AI Pipelines."
+        commands,
+        "compile",
+        "Compile the pipeline for Kubeflow Pipelines or Vertex AI Pipelines.",
+        usage="darkroom compile --target {kubeflow,vertex} -o FILE --config FILE [options]",
+        examples=(
+            "darkroom compile --target kubeflow --config kubeflow.toml -o pipeline.yaml",
+            "darkroom compile --target vertex --config vertex.toml -o pipeline.json",
+        ),
     )
-    add_target_options(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", required=True, help=".yaml for kubeflow, .json for vertex"
+    flags = _add_pipeline_flags(parser)
+    _add_target_flags(flags)
+    flags.add(
+        "run",
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="File to write: .yaml for kubeflow, .json for vertex",
     )
-    add_pipeline_options(parser)
 
 
 def _add_submit(commands: Any) -> None:
     parser = _add_command(
-        commands, "submit", "Submit the pipeline to Kubeflow Pipelines or Vertex AI Pipelines."
+        commands,
+        "submit",
+        "Submit the pipeline to Kubeflow Pipelines or Vertex AI Pipelines.",
+        usage="darkroom submit --target {kubeflow,vertex} [--pipeline FILE] [options]",
+        examples=(
+            "darkroom submit --target kubeflow --host https://kubeflow.example.com/pipeline "
+            "--pipeline pipeline.yaml --epochs 20",
+            "darkroom submit --target vertex --project my-project --region europe-west4 "
+            "--config vertex.toml --wait",
+        ),
+        epilog="Exit codes: 0 submitted, and with --wait succeeded; 1 the run that was waited for "
+        "did not succeed, or the source cannot be used; 2 wrong usage, or the service refuses the "
+        "run; 3 the service or a file cannot be reached or read; 70 a defect; 128+n ended by "
+        "signal n.",
     )
-    parser.epilog = (
-        "Exit codes: 0 submitted, and with --wait succeeded; 1 the run that was waited for did not "
-        "succeed, or the source cannot be used; 2 wrong usage, or the service refuses the run; "
-        "3 the service or a file cannot be reached or read; 70 a defect; 128+n ended by signal n."
+    flags = _add_pipeline_flags(parser)
+    _add_target_flags(flags)
+    flags.add(
+        "run",
+        "--pipeline",
+        metavar="FILE",
+        help="File that compile wrote; other options are then its run-time parameters "
+        "(default: the pipeline is compiled from the options)",
     )
-    add_target_options(parser)
-    add_submission_options(parser)
-    add_pipeline_options(parser)
+    flags.add(
+        "run",
+        "--wait",
+        action="store_true",
+        default=False,
+        help="Wait for the end of the run; exit with 1 if it fails",
+    )
+    flags.add_options(KubeflowFields, VertexOptions)
+    flags.add(
+        "cluster",
+        "--shared-paths",
+        action="store_true",
+        help="Local paths lead to the same files here and in the containers, so look at them",
+    )
 
 
 def _add_demo(commands: Any) -> None:
     parser = _add_command(
-        commands, "demo", "Run the whole pipeline on 1,797 real digits, with a few planted faults."
+        commands,
+        "demo",
+        "Run the whole pipeline on 1,797 real digits, with a few planted faults.",
     )
     parser.add_argument(
-        "--root", metavar="DIR", default="darkroom-demo", help="default: darkroom-demo"
+        "--root",
+        metavar="DIR",
+        default="darkroom-demo",
+        help="Folder for everything (default: darkroom-demo)",
     )
-    parser.add_argument(
-        "--policy",
-        metavar="CHECK=POLICY",
-        type=parse_pair,
-        action="append",
-        help="as for run; here leakage and label_conflicts are set to warn",
-    )
+    FlagGroups(parser).add_options(ValidationFields, names=("policies",))
 
 
 def _add_dataservice(commands: Any) -> None:
@@ -233,7 +351,10 @@ def _add_dataservice(commands: Any) -> None:
     roles = parser.add_subparsers(dest="role", required=True, metavar="ROLE")
     dispatcher = _add_command(roles, "dispatcher", "Run the dispatcher, which hands out files.")
     dispatcher.add_argument(
-        "--work-dir", metavar="DIR", default=None, help="journal, to go on after a restart"
+        "--work-dir",
+        metavar="DIR",
+        default=None,
+        help="Folder for a journal, to resume after a restart",
     )
     dispatcher.add_argument(
         "--worker",
@@ -241,16 +362,19 @@ def _add_dataservice(commands: Any) -> None:
         metavar="HOST:PORT",
         action="append",
         default=None,
-        help="address of each worker, for sharding by file only; repeated",
+        help="Address of each worker, for sharding by file only; may be repeated",
     )
     worker = _add_command(roles, "worker", "Run a worker, which prepares batches.")
-    worker.add_argument("--dispatcher", metavar="ADDRESS", required=True, help="grpc://host:port")
+    worker.add_argument(
+        "--dispatcher", metavar="ADDRESS", required=True, help="Address as in grpc://host:port"
+    )
     for each in (dispatcher, worker):
-        each.add_argument("--port", type=int, required=True, help="port to listen on")
+        each.add_argument("--port", metavar="N", type=int, required=True, help="Port to listen on")
         each.add_argument(
             "--host",
+            metavar="NAME",
             default="localhost",
-            help="name under which other machines reach this one, which is all that it sets: "
+            help="Name under which other machines reach this one. It sets nothing else: "
             "TensorFlow listens on all interfaces (default: localhost)",
         )
 
@@ -260,22 +384,31 @@ def _add_benchmark(commands: Any) -> None:
     parser = commands.add_parser("benchmark", help=summary, description=summary, allow_abbrev=False)
     subjects = parser.add_subparsers(dest="subject", required=True, metavar="SUBJECT")
     reading = _add_command(subjects, "input", "Compare ways to read a dataset for training.")
-    reading.add_argument("directory", metavar="DIR", help="a dataset; gs:// works")
+    reading.add_argument("directory", metavar="DIR", help="A dataset; gs:// works")
     reading.add_argument(
-        "--image-size", metavar="HEIGHTxWIDTH", type=parse_size, help="default: 224x224"
+        "--image-size",
+        metavar="HEIGHTxWIDTH",
+        type=parse_size,
+        help="Size of the images in batches (default: 224x224)",
     )
-    reading.add_argument("--batch-size", type=int, help="images in a batch (default: 64)")
     reading.add_argument(
-        "--images", type=int, help="size of the sample, at least eight batches (default: 1024)"
+        "--batch-size", metavar="N", type=int, help="Images per batch (default: 64)"
+    )
+    reading.add_argument(
+        "--images",
+        metavar="N",
+        type=int,
+        help="Size of the sample, at least eight batches (default: 1024)",
     )
     reading.add_argument(
         "--step-seconds",
+        metavar="SECONDS",
         type=float,
-        help="length of the emulated accelerator's step (default: nine tenths of the fastest way)",
+        help="Length of the emulated accelerator's step (default: nine tenths of the fastest way)",
     )
     reading.add_argument(
         "--output-dir",
         metavar="DIR",
         default="input-benchmark",
-        help="folder for picture and tables (default: input-benchmark)",
+        help="Folder for picture and tables (default: input-benchmark)",
     )

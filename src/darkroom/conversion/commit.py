@@ -87,7 +87,7 @@ def _make_dataset(
         format_version=FORMAT_VERSION,
         fingerprint="",
         options=describe_options(manifest, options),
-        checks=options.image.checks,
+        checks=options.image_check,
         features=_describe_features(manifest),
         labels=tuple(manifest.labels),
         rows=manifest.rows,
@@ -100,10 +100,12 @@ def _make_dataset(
 
 def describe_options(manifest: Manifest, options: ConversionOptions) -> dict[str, Any]:
     """Returns what the bytes depend on; re-encoded images also on the codecs' versions."""
+    image = asdict(options.image)
     return {
-        **asdict(options.image),
+        "checks": image.pop("image_check"),
+        **image,
         "compression": options.compression,
-        "num_shards": dict(options.num_shards),
+        "num_shards": options.shard_counts,
         "seed": manifest.seed,
         "codecs": {"pillow": PIL.__version__, "simplejpeg": simplejpeg.__version__},
     }

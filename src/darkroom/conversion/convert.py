@@ -14,31 +14,29 @@ from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
 from darkroom.manifest.sources import AnySource
-from darkroom.options.conversion import (
-    DEFAULT_MAX_REJECTS,
-    ConversionOptions,
-    parse_shard_counts,
-)
-from darkroom.options.image import CHECKS_FULL, DEFAULT_JPEG_QUALITY, KEEP_ENCODING, ImageOptions
-from darkroom.options.manifest import DEFAULT_ENCODING, ManifestOptions
+from darkroom.options.conversion import ConversionOptions
+from darkroom.options.image import CHECK_FULL, DEFAULT_JPEG_QUALITY, KEEP_ENCODING
+from darkroom.options.manifest import ManifestOptions
+from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIOS
+from darkroom.options.validation import DEFAULT_MAX_REJECTS
 
 
 def convert(
     source: AnySource,
     output_dir: str | os.PathLike[str],
     *,
-    schema: Schema | Mapping[str, Any] | str | None = None,
+    columns: Schema | Mapping[str, Any] | str | None = None,
     label_map: Sequence[str] | str | os.PathLike[str] | None = None,
-    split_ratios: SplitRatios | str | None = None,
+    split_ratios: SplitRatios | str = DEFAULT_SPLIT_RATIOS,
     seed: int = 0,
-    source_encoding: str = DEFAULT_ENCODING,
+    source_encoding: str = DEFAULT_SOURCE_ENCODING,
     allowed_roots: Sequence[str | os.PathLike[str]] = (),
     exclude: str | os.PathLike[str] | None = None,
-    checks: str = CHECKS_FULL,
+    image_check: str = CHECK_FULL,
     resize_short_side: int | None = None,
     encoding: str = KEEP_ENCODING,
     jpeg_quality: int = DEFAULT_JPEG_QUALITY,
-    compression: str | None = None,
+    compression: str = "none",
     num_shards: int | Mapping[str, int] | None = None,
     max_rejects: float = DEFAULT_MAX_REJECTS,
     overwrite: bool = False,
@@ -51,25 +49,34 @@ def convert(
     """Converts images and their labels into TFRecords.
 
     Args:
-        source: A CSV, JSONL or Parquet file, a pattern of such files, a DataFrame, or a folder
-            `<label>/<file>` or `<split>/<label>/<file>`.
-        output_dir: Folder for the dataset, local or `gs://`; created when absent.
-        schema: Kind of each column by name; inferred from the columns' names when None.
-        label_map: Labels in the order of their numbers, or a file, one a line; sorted when None.
-        split_ratios: Shares of train, eval and test for rows without a split; 80/10/10 when None.
-        seed: Seed of the order and of the assignment to splits.
-        source_encoding: Character encoding of a CSV or JSONL file.
-        allowed_roots: Folders that all images must be in, wherever links lead; empty for any place.
-        exclude: List of images to leave out: a file from `find_duplicates`, or keys or URIs.
-        checks: `full` decodes every image before it is written, `header` reads only its header.
-        resize_short_side: Short side in pixels to which larger images are reduced.
-        encoding: `keep`, or `raw` to store decoded pixels: faster to read, many times larger.
-        jpeg_quality: Quality, 1 to 100, of JPEGs that were reduced; below 95 with 4:2:0.
-        compression: None or `gzip`.
-        num_shards: Shards of each split, or by split; from the bytes when None or 0.
-        max_rejects: The conversion fails when more than this share of the rows is rejected.
-        overwrite: Whether to replace another dataset; files of others are never deleted.
-        runner: Beam runner, in any letter case; in this process when None.
+        source: Path of a CSV, JSONL or Parquet file, a pattern of such files, a folder
+            `<label>/<file>` or `<split>/<label>/<file>`, or a DataFrame.
+        output_dir: Folder for the dataset, local or `gs://`; made when absent.
+        columns: Kind of each column by name, as in {"path": "image", "age": "integer"}. The kinds
+            are those of `darkroom.dataset.schema.Kind`; None infers them from the names.
+        label_map: Labels in the order of their numbers: a file with one label per line. Or the
+            labels themselves; None sorts them as text.
+        split_ratios: Percentages of train, eval and test for rows that do not name a split.
+        seed: Seed for everything random: splits, order, weights, augmentation.
+        source_encoding: Text encoding of a CSV or JSONL file.
+        allowed_roots: Folders that may contain images; images elsewhere are rejected. Links are
+            followed first. The reason is `outside_root`; () allows every folder.
+        exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
+            Keys or URIs may be in a text, CSV or Parquet file. Excluded rows count as deduplicated.
+        image_check: Decode every image completely before it is written, or read its header only.
+            `full` or `header`; with `header` a damaged image may be written.
+        resize_short_side: Reduce larger images to this length of their short side, in pixels.
+        encoding: Store images as files (keep) or as decoded pixels (raw). Pixels are faster to
+            read, and many times larger.
+        jpeg_quality: Quality of JPEGs that were reduced. Below 95 their colors have half
+            the resolution (4:2:0).
+        compression: Compression of the record files. `none` or `gzip`.
+        num_shards: Number of shards per split. A number for each split, or numbers by split; None
+            or 0 chooses from the size of the data.
+        max_rejects: Share of rejected rows that is allowed. With more the conversion fails.
+        overwrite: Whether to replace what another conversion left in `output_dir`. Files that
+            darkroom cannot prove it wrote are never deleted.
+        runner: Beam runner; in this process when None. `DataflowRunner` in any letter case.
         project: Google Cloud project, for Dataflow.
         region: Google Cloud region, for Dataflow.
         wait: Whether to wait for a Dataflow job.
@@ -85,17 +92,23 @@ def convert(
         OutputError: Another run holds the output, or it has other data or files of others.
         OSError: Storage failed.
     """
-    image = ImageOptions(checks, resize_short_side, encoding, jpeg_quality)
     manifest = ManifestOptions.parse(
-        schema=schema,
+        columns=columns,
         label_map=label_map,
         split_ratios=split_ratios,
         seed=seed,
         source_encoding=source_encoding,
         allowed_roots=allowed_roots,
         exclude=exclude,
+    ).resolve()
+    records = ConversionOptions(
+        image_check=image_check,
+        resize_short_side=resize_short_side,
+        encoding=encoding,
+        jpeg_quality=jpeg_quality,
+        compression=compression,
+        num_shards=num_shards,
     )
-    records = ConversionOptions(image, compression or "none", parse_shard_counts(num_shards))
     job = ConversionJob(
         source, storage.absolute(output_dir), manifest, records, max_rejects, overwrite
     )

@@ -72,7 +72,7 @@ class TensorFlowAccessor:
 
         Args:
             output_dir: Folder for the dataset.
-            schema: Kind of each column by name; told from the names when None.
+            schema: Kind of each column by name, `columns` of `darkroom.convert`.
             runner: Beam runner; in this process when None or `DirectRunner`.
             project: Google Cloud project, for Dataflow.
             region: Google Cloud region, for Dataflow.
@@ -80,7 +80,7 @@ class TensorFlowAccessor:
             dataflow_options: Further Beam options by name.
             job_label: Name of the Dataflow job.
             compression: None or `gzip`.
-            num_shards: Shards of each split; 0 takes their number from the bytes.
+            num_shards: Number of shards per split; 0 chooses from the size of the data.
 
         Returns:
             Counts, rejects and paths.
@@ -98,11 +98,11 @@ class TensorFlowAccessor:
             raise UsageError(f"num_shards must not be negative, got {num_shards}.")
         return self.to_tfrecord(
             output_dir,
-            schema=schema,
+            columns=schema,
             runner=runner,
             project=project,
             region=region,
-            compression=compression,
+            compression=compression or "none",
             num_shards=num_shards or None,
             beam_options=beam_options,
         )

@@ -41,7 +41,7 @@ def plan_tasks(folders: Folders, options: ConversionOptions) -> list[ShardTask]:
             + list_rejects(folders.manifest_rejects),
             f"Fix the source. {format_hint(count_rejects(folders.manifest_rejects))}".rstrip(),
         )
-    shards = plan_shards(manifest, options.num_shards)
+    shards = plan_shards(manifest, options.shard_counts)
     work = storage.join(folders.work, _identify_plan(folders.manifest, manifest, options))
     return [
         ShardTask(

@@ -52,8 +52,8 @@ from darkroom.images.pixels import (
     undo_orientation,
 )
 from darkroom.options.image import (
-    CHECKS_FULL,
-    CHECKS_HEADER,
+    CHECK_FULL,
+    CHECK_HEADER,
     ImageOptions,
 )
 
@@ -171,7 +171,7 @@ def _prepare_sound_jpeg(
     check_num_pixels(height, width)
     traits = parse_jpeg_traits(data)
     stays = traits.orientation == 1 and not _must_change(height, width, options)
-    if stays and options.checks == CHECKS_HEADER:
+    if stays and options.image_check == CHECK_HEADER:
         return _keep(data, JPEG, height, width, channels)
     if plain and (traits.num_scans > _MAX_PLAIN_SCANS or (traits.has_profile and not stays)):
         return None
@@ -191,7 +191,7 @@ def _prepare_sound_jpeg(
 
 def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> PreparedImage:
     check_num_pixels(*parse_png_size(data))
-    if options.checks == CHECKS_FULL:
+    if options.image_check == CHECK_FULL:
         if damage := find_png_damage(data):
             raise RejectError("truncated" if "early" in damage else "undecodable", damage)
     elif kept := _keep_plain_png(data, options):
@@ -207,7 +207,7 @@ def _keep_plain_png(data: bytes, options: ImageOptions) -> PreparedImage | None:
     """Returns a PNG that is written as it is, without decoding; None when it must be decoded."""
     height, width = parse_png_size(data)
     check_num_pixels(height, width)
-    is_kept = options.checks == CHECKS_HEADER and not _must_change(height, width, options)
+    is_kept = options.image_check == CHECK_HEADER and not _must_change(height, width, options)
     if not is_kept or not is_plain_png(data):
         return None
     return _keep(data, PNG, height, width, 1 if data[25] == 0 else 3)

@@ -26,9 +26,9 @@ from darkroom.input.source import EpochOrder, LabeledImage
 from darkroom.manifest.sources import LIST_ENDINGS, AnySource, find_sources
 from darkroom.manifest.table import read_manifest_rows
 from darkroom.manifest.writer import write_manifest
-from darkroom.options.conversion import DEFAULT_MAX_REJECTS
 from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.manifest import ManifestOptions
+from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime.text import MAX_LISTED_ROWS
 from darkroom.storage.locks import LOCK_FILE
 
@@ -103,10 +103,10 @@ class FileSource:
         Raises:
             UsageError: The options ask for a cache.
         """
-        if options.cache != NO_CACHE:
+        if options.record_cache != NO_CACHE:
             raise UsageError(
-                f"cache is {options.cache!r}, but images that are read from their own files are "
-                "not cached.",
+                f"record_cache is {options.record_cache!r}, but images that are read from their "
+                "own files are not cached.",
                 "Set it to none (the system keeps local files in memory), or convert the images.",
             )
         numbers = tf.data.Dataset.range(len(self._uris))

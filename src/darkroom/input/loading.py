@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import UsageError, find_missing_extra
 from darkroom.manifest.sources import AnySource
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION
-from darkroom.options.input import STRETCH, InputOptions
+from darkroom.options.input import NO_CACHE, STRETCH, InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.lazy_names import LazyModule
 
@@ -28,18 +28,33 @@ def load(
     source: AnySource,
     *,
     image_size: tuple[int, int],
-    batch_size: int = 32,
     training: bool = False,
-    augment: str = DEFAULT_AUGMENTATION,
-    resize: str = STRETCH,
-    shuffle_records: int = 2048,
-    deterministic: bool = True,
-    seed: int = 0,
     verify: bool = False,
     stage: bool = True,
     cache_dir: str | os.PathLike[str] | None = None,
     manifest: ManifestOptions | None = None,
-    **options: Any,
+    batch_size: int = 32,
+    resize: str = STRETCH,
+    augment: str = DEFAULT_AUGMENTATION,
+    shuffle_records: int = 2048,
+    shuffle_bytes: int = 256 << 20,
+    record_cache: str = NO_CACHE,
+    num_threads: int = 0,
+    ram_budget_bytes: int = 1 << 30,
+    seed: int = 0,
+    cycle_length: int = 16,
+    block_length: int = 4,
+    prefetch: int = 2,
+    deterministic: bool = True,
+    scaled_decoding: bool = True,
+    repeat: int | None = 1,
+    drop_remainder: bool = False,
+    shard: tuple[int, int] = (0, 1),
+    shard_by: str = "record",
+    dtype: str = "uint8",
+    num_classes: int | None = None,
+    service: str | None = None,
+    service_sharding: str = "dynamic",
 ) -> dict[str, tf.data.Dataset]:
     """Opens a converted dataset, or the images that a list or a folder names.
 
@@ -49,21 +64,40 @@ def load(
         source: A folder that `darkroom.convert` wrote, or a source that it takes: the path of a
             CSV, JSONL or Parquet file, a pattern of such files, a folder of images, a DataFrame;
             see `darkroom.input.files`.
-        image_size: (height, width) in pixels.
-        batch_size: Images in a batch.
+        image_size: Height and width of the images that the model gets, in pixels.
         training: Shuffle the train split, and augment it as `augment` says.
-        augment: What training does to images, as "flip" or "crop,flip,color=0.4"; see
-            `darkroom.options.augmentation.parse_augmentation`.
-        resize: How a whole image becomes `image_size`: "stretch" or "center_crop".
-        shuffle_records: Records held in memory to shuffle the train split.
-        deterministic: The same training batches in every run.
-        seed: Seed of everything random.
         verify: Read every shard first and check its SHA-256, which finds any damage.
         stage: Copy a remote dataset to a local cache first; False: TensorFlow reads the store.
         cache_dir: The cache; see `darkroom.input.cache`.
         manifest: How the rows of a list or folder are read; see `ManifestOptions.parse`.
-        options: Other options of `InputOptions`, by name. `shard_by` applies to the split that is
-            trained on; other splits may have few files, and are shared by record.
+        batch_size: Images per batch.
+        resize: Stretch whole images to the image size, or cut out their center. "stretch" or
+            "center_crop".
+        augment: Random changes of training images: none, or parts such as crop,flip,color=0.4.
+            `darkroom.options.augmentation.parse_augmentation` describes the parts.
+        shuffle_records: Records held in memory to shuffle training data; 0 keeps the order of the
+            files.
+        shuffle_bytes: Bytes held in memory to shuffle training data. The smaller of this and
+            `shuffle_records` counts.
+        record_cache: Where records are kept after the first epoch: none, memory, or a local folder.
+        num_threads: Threads that decode images; 0 for one per core.
+        ram_budget_bytes: Bytes of memory that reading a split may use.
+        seed: Seed for everything random: splits, order, weights, augmentation.
+        cycle_length: Files read at the same time.
+        block_length: Records taken from a file before it is the next file's turn.
+        prefetch: Batches prepared ahead.
+        deterministic: The same batches in every run.
+        scaled_decoding: Decode a JPEG at a half, a quarter or an eighth of its size where that is
+            enough.
+        repeat: Passes over the training data; None for endless.
+        drop_remainder: Leave out the last, smaller batch of training.
+        shard: (index, count): this process takes one of `count` equal parts of every epoch.
+        shard_by: Share the data among processes by record, or by file. Splits that are not trained
+            on are always shared by record, because they may have few files.
+        dtype: Type of the pixels; the values are 0 to 255 with both. "uint8" or "float32".
+        num_classes: Number of labels; needed for mixup. None takes it from the label map.
+        service: Address of a tf.data service that prepares training batches: grpc://host:port.
+        service_sharding: How the workers of the service share files.
 
     Returns:
         A dataset for each split that has records (train, eval, test). Batches are
@@ -90,12 +124,27 @@ def load(
     input_options = InputOptions(
         image_size,
         batch_size=batch_size,
-        augment=augment,
         resize=resize,
+        augment=augment,
         shuffle_records=shuffle_records,
-        deterministic=deterministic,
+        shuffle_bytes=shuffle_bytes,
+        record_cache=record_cache,
+        num_threads=num_threads,
+        ram_budget_bytes=ram_budget_bytes,
         seed=seed,
-        **{"num_classes": len(labels), **options},
+        cycle_length=cycle_length,
+        block_length=block_length,
+        prefetch=prefetch,
+        deterministic=deterministic,
+        scaled_decoding=scaled_decoding,
+        repeat=repeat,
+        drop_remainder=drop_remainder,
+        shard=shard,
+        shard_by=shard_by,
+        dtype=dtype,
+        num_classes=len(labels) if num_classes is None else num_classes,
+        service=service,
+        service_sharding=service_sharding,
     )
     loaded = {}
     for name, images in sources.items():

@@ -120,8 +120,8 @@ class RecordSource:
 
     def make_elements(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
         """Returns the serialised records, string [] each."""
-        is_cached = options.cache != NO_CACHE
-        if options.cache == MEMORY_CACHE:
+        is_cached = options.record_cache != NO_CACHE
+        if options.record_cache == MEMORY_CACHE:
             total_bytes = self.count_images() * self.element_bytes
             is_cached = total_bytes <= options.ram_budget_bytes / 2
         if not is_cached:
@@ -130,9 +130,9 @@ class RecordSource:
             # TensorFlow puts this before the names of a cache's files; "" means in memory. It takes
             # existing files for its own, so other records need other names.
             name = ""
-            if options.cache != MEMORY_CACHE:
-                make_cache_folder(options.cache)
-                name = os.path.join(options.cache, self.identify())
+            if options.record_cache != MEMORY_CACHE:
+                make_cache_folder(options.record_cache)
+                name = os.path.join(options.record_cache, self.identify())
             # A cache gives its records in the order in which it got them.
             self._cached = self._interleave(options, None).cache(name)
         return self._cached

@@ -38,7 +38,7 @@ class Fingerprint:
         if options.exclude is not None:
             self._digest.update(hash_exclusions(options.exclude).encode())
         if options.label_map is not None:
-            self._digest.update(repr(options.with_labels().labels).encode())
+            self._digest.update(repr(options.resolve().labels).encode())
 
     def update(self, chunk: Chunk) -> None:
         """Adds rows, with their images' sizes and versions as far as they have them.
@@ -75,8 +75,8 @@ def fingerprint_source(
         OSError: It cannot be read.
     """
     options = options or ManifestOptions()
-    sources = open_sources(source, options.schema, options.encoding)
-    rows = parse_rows(sources, options.with_labels())
+    sources = open_sources(source, options.schema, options.source_encoding)
+    rows = parse_rows(sources, options.resolve())
     fingerprint = Fingerprint(options)
     with ThreadPoolExecutor(_THREADS) as pool:
         for items in read_chunks(rows):

@@ -126,8 +126,8 @@ def write_manifest(
         UsageError: The kind of the source is unknown, or an option does not fit it.
         OSError: The source cannot be read, or the output cannot be written.
     """
-    options = (options or ManifestOptions()).with_labels()
-    sources = open_sources(source, options.schema, options.encoding)
+    options = (options or ManifestOptions()).resolve()
+    sources = open_sources(source, options.schema, options.source_encoding)
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)
     schema = sources[0].schema

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from darkroom.errors import UsageError
@@ -21,10 +21,20 @@ def pick_fields(options: Any, target: type) -> dict[str, Any]:
     return {name: getattr(options, name) for name in fields if name in names}
 
 
-def _is_count(value: object, least: int, most: int | None = None) -> bool:
+def is_number(value: object) -> bool:
+    """Tells whether a value is a number; true and false are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_table_of_texts(value: object) -> bool:
+    """Tells whether a value is a table with a text under each key."""
+    return isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values())
+
+
+def _is_count(value: object, least: float | None, most: float | None = None) -> bool:
     if not isinstance(value, int) or isinstance(value, bool):
         return False
-    return value >= least and (most is None or value <= most)
+    return (least is None or value >= least) and (most is None or value <= most)
 
 
 def check_pair(name: str, value: Any, what: str, least: int) -> tuple[int, int]:
@@ -49,12 +59,14 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise UsageError(f"{name} is {value!r}, expected one of {', '.join(choices)}.")
 
 
-def check_count(name: str, value: object, least: int, most: int | None = None) -> None:
-    """Checks that an option is a whole number, and no truth value.
+def check_count(name: str, value: object, least: float | None, most: float | None = None) -> None:
+    """Checks that an option is a whole number; true and false are not.
 
     Raises:
-        UsageError: It is not, or is below the least or above the most.
+        UsageError: It is not, or it is below the least or above the most.
     """
     if not _is_count(value, least, most):
-        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise UsageError(f"{name} is {value!r}, expected a whole number {limits}.")
+        limits = "" if least is None else f" of at least {least}"
+        if least is not None and most is not None:
+            limits = f" from {least} to {most}"
+        raise UsageError(f"{name} is {value!r}, expected a whole number{limits}.")

@@ -4,35 +4,64 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from darkroom.errors import UsageError
+from darkroom.options.fields import check_fields, document, option
 
-CHECKS_FULL, CHECKS_HEADER = "full", "header"
-CHECKS = (CHECKS_FULL, CHECKS_HEADER)
-# What is reduced is to be small and quick to decode: of quality 95 and 4:4:4 a JPEG would take 1.6
-# times the bytes, and input 1.3 times as long.
+CHECK_FULL, CHECK_HEADER = IMAGE_CHECKS = ("full", "header")
+# Reduced images should be small and quick to decode. With quality 95 and 4:4:4 a JPEG would take
+# 1.6 times the bytes, and input 1.3 times as long.
 DEFAULT_JPEG_QUALITY = 90
 KEEP_ENCODING, RAW_ENCODING = ENCODINGS = ("keep", "raw")
 
 
-@dataclass(frozen=True)
-class ImageOptions:
-    """How images are checked and stored.
+@document
+@dataclass(frozen=True, kw_only=True)
+class ImageFields:
+    """How images are checked and stored."""
 
-    Attributes:
-        checks: `full` decodes every image completely before it is written; `header` reads its
-            header only, so a damaged one may be written.
-        resize_short_side: Short side in pixels to which larger images are reduced (area filter);
-            None leaves sizes alone. Images are never enlarged.
-        jpeg_quality: Quality, 1 to 100, of JPEGs that were reduced; below 95 their colours have
-            half the resolution (4:2:0).
-        encoding: `keep` stores the bytes of the file where they can stay; `raw` the pixels of every
-            image: upright, sRGB or gray, a byte a value, row by row.
-    """
+    image_check: str = option(
+        CHECK_FULL,
+        "Decode every image completely before it is written, or read its header only.",
+        group="conversion",
+        choices=IMAGE_CHECKS,
+        runtime=True,
+        more="With `header` a damaged image may be written.",
+    )
+    resize_short_side: int | None = option(
+        None,
+        "Reduce larger images to this length of their short side, in pixels.",
+        group="conversion",
+        least=1,
+        metavar="PIXELS",
+        shown="sizes stay",
+        runtime=True,
+        more="The filter is area. Images are never enlarged.",
+    )
+    encoding: str = option(
+        KEEP_ENCODING,
+        "Store images as files (keep) or as decoded pixels (raw).",
+        group="conversion",
+        choices=ENCODINGS,
+        runtime=True,
+        more="`keep` stores the user's own bytes where they can stay. `raw` stores upright "
+        "pixels in sRGB or gray, one byte per value, row by row: faster to read, many times "
+        "larger.",
+    )
+    jpeg_quality: int = option(
+        DEFAULT_JPEG_QUALITY,
+        "Quality of JPEGs that were reduced.",
+        group="conversion",
+        least=1,
+        most=100,
+        metavar="1-100",
+        runtime=True,
+        more="Below 95 their colors have half the resolution (4:2:0).",
+    )
 
-    checks: str = CHECKS_FULL
-    resize_short_side: int | None = None
-    encoding: str = KEEP_ENCODING
-    jpeg_quality: int = DEFAULT_JPEG_QUALITY
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class ImageOptions(ImageFields):
+    """How images are checked and stored; checked when created."""
 
     def __post_init__(self) -> None:
         """Checks the options.
@@ -40,16 +69,7 @@ class ImageOptions:
         Raises:
             UsageError: A value is out of its range.
         """
-        if self.checks not in CHECKS:
-            raise UsageError(f"checks must be one of {CHECKS}, got {self.checks!r}.")
-        side = self.resize_short_side
-        if side is not None and (not isinstance(side, int) or side < 1):
-            raise UsageError(f"resize_short_side must be a whole number, positive, got {side!r}.")
-        quality = self.jpeg_quality
-        if not isinstance(quality, int) or not 1 <= quality <= 100:
-            raise UsageError(f"jpeg_quality must be a whole number, 1 to 100, got {quality!r}.")
-        if self.encoding not in ENCODINGS:
-            raise UsageError(f"encoding must be one of {ENCODINGS}, got {self.encoding!r}.")
+        check_fields(self)
 
     @property
     def is_raw(self) -> bool:

@@ -2,124 +2,191 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 from darkroom.errors import UsageError
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION, Augmentation, parse_augmentation
-from darkroom.options.checks import check_choice, check_count, check_pair
+from darkroom.options.checks import check_pair
+from darkroom.options.fields import check_fields, describe, document, option
+from darkroom.options.source import SEED_HELP
 
 STRETCH, CENTER_CROP = RESIZES = ("stretch", "center_crop")
 # What a center crop leaves of the sides, as 224 of 256.
 CENTER_SHARE = (7, 8)
 NO_CACHE, MEMORY_CACHE = "none", "memory"
 SHARDINGS = ("off", "dynamic", "file")
-# Least and most; TensorFlow makes room for a batch, and threads, before it knows what there is.
-_COUNTS: dict[str, tuple[int, int | None]] = {
-    "batch_size": (1, 1 << 20),
-    "shuffle_records": (0, None),
-    "shuffle_bytes": (0, None),
-    "cycle_length": (1, 1 << 10),
-    "block_length": (1, None),
-    "num_threads": (0, 1 << 10),
-    "prefetch": (0, None),
-    "ram_budget_bytes": (1 << 20, None),
-    "seed": (0, 1 << 40),
-}
-_CHOICES = {
-    "resize": RESIZES,
-    "shard_by": ("record", "file"),
-    "dtype": ("uint8", "float32"),
-    "service_sharding": SHARDINGS,
-}
+# TensorFlow makes room for a batch, and starts threads, before it knows what there is to read.
+_MOST_IN_BATCH, _MOST_THREADS, _MOST_FILES = 1 << 20, 1 << 10, 1 << 10
+_SHARDINGS_BY = ("record", "file")
+_DTYPES = ("uint8", "float32")
+# Without a default where pixels are needed in a size of the caller's choice.
+IMAGE_SIZE = describe(
+    "Height and width of the images that the model gets, in pixels.",
+    group="model",
+    metavar="HEIGHTxWIDTH",
+    runtime=True,
+)
 
 
+@document
+@dataclass(frozen=True, kw_only=True)
+class ReadingFields:
+    """How records are read, for input alone and for training."""
+
+    batch_size: int = option(
+        32,
+        "Images per batch.",
+        group="training",
+        least=1,
+        most=_MOST_IN_BATCH,
+        runtime=True,
+        more="In training over all devices together; with `shard` in this part of it.",
+    )
+    resize: str = option(
+        STRETCH,
+        "Stretch whole images to the image size, or cut out their center.",
+        group="model",
+        choices=RESIZES,
+        runtime=True,
+        more="`center_crop` takes the middle of an image in the form of `image_size`, less an "
+        "eighth of its sides. The exported model does the same.",
+    )
+    augment: str = option(
+        DEFAULT_AUGMENTATION,
+        "Random changes of training images: none, or parts such as crop,flip,color=0.4.",
+        group="training",
+        metavar="PARTS",
+        runtime=True,
+        more="The parts are crop, flip, color, rotate, cutout and mixup; "
+        "`darkroom.options.augmentation.parse_augmentation` describes them.",
+    )
+    shuffle_records: int = option(
+        2048,
+        "Records held in memory to shuffle training data; 0 keeps the order of the files.",
+        group="training",
+        least=0,
+    )
+    shuffle_bytes: int = option(
+        256 << 20,
+        "Bytes held in memory to shuffle training data.",
+        group="training",
+        least=0,
+        shown="256 MiB",
+        more="The smaller of this and `shuffle_records` counts.",
+    )
+    record_cache: str = option(
+        NO_CACHE,
+        "Where records are kept after the first epoch: none, memory, or a local folder.",
+        group="training",
+        metavar="WHERE",
+        runtime=True,
+        more="Records are kept encoded. `memory` is not used when they are more than half of "
+        "`ram_budget_bytes`. With `darkroom.load` the files in a folder are found again by "
+        "the next run; a training deletes its own when it ends.",
+    )
+    num_threads: int = option(
+        0,
+        "Threads that decode images; 0 for one per core.",
+        group="training",
+        least=0,
+        most=_MOST_THREADS,
+    )
+    ram_budget_bytes: int = option(
+        1 << 30,
+        "Bytes of memory that reading a split may use.",
+        group="training",
+        least=1 << 20,
+        shown="1 GiB",
+        runtime=True,
+        more="For records to shuffle, the cache, and batches prepared ahead.",
+    )
+    seed: int = option(0, SEED_HELP, group="data", least=0, most=1 << 40, runtime=True)
+
+
+@document
 @dataclass(frozen=True)
-class InputOptions:
-    """How records become batches; checked when made. docs/lab/input.md has what each is worth.
+class InputOptions(ReadingFields):
+    """How records become batches; checked when created; docs/lab/input.md measures them."""
 
-    Attributes:
-        image_size: (height, width) in pixels.
-        batch_size: Images in a batch; with `shard`, in this shard's part of it.
-        resize: How a whole image becomes `image_size`: "stretch", or "center_crop": the middle of
-            it, in the form of `image_size`, less an eighth of its sides.
-        augment: What training does to images: "none", or parts like "crop,flip,color=0.4"; see
-            `darkroom.options.augmentation.parse_augmentation`.
-        shuffle_records: Records held in memory to shuffle training data; 0: order of the files.
-        shuffle_bytes: The same in bytes; the smaller of the two counts.
-        cycle_length: Files read at the same time.
-        block_length: Records taken from a file before the next one's turn.
-        cache: Where records are kept after they were read once, encoded as they are: "none",
-            "memory" (left out when they are more than half of `ram_budget_bytes`), or a folder on
-            local disk, whose files spare a slow store: the next run finds them again, and other
-            records have files of their own.
-        num_threads: Threads that decode; 0: one for each core.
-        prefetch: Batches that are made ahead.
-        ram_budget_bytes: What reading may hold in memory: records to shuffle, cache, batches made
-            ahead.
-        deterministic: The same batches in every run.
-        scaled_decoding: Decode a JPEG at a half, a quarter or an eighth of its size where that is
-            no less than needed.
-        seed: Seed of everything random in training; equal from run to run, new in every epoch.
-        repeat: Passes over the training data; None: without end.
-        drop_remainder: Leave out the last, smaller batch of training.
-        shard: (index, count): this process takes one of `count` equal parts of every epoch. Batches
-            of all parts together are those of the whole; an incomplete last one is left out.
-        shard_by: "record": every `count`-th record, in an order that does not depend on the number
-            of parts; "file": whole files, so that a process reads only its own.
-        dtype: "uint8", or "float32" with the same values, 0 to 255.
-        num_classes: Number of labels; needed where labels are mixed.
-        service: Address of a tf.data service, "grpc://host:port", whose workers make the batches
-            of training, with `num_threads` each; None: this process does. Their order is then
-            another one in every run, and each worker's last batch may be smaller.
-        service_sharding: How files are shared among its workers: "off", "dynamic" or "file"; see
-            `darkroom.input.service.distribute`.
-    """
-
-    image_size: tuple[int, int]
+    image_size: tuple[int, int] = field(metadata=IMAGE_SIZE)
     _: KW_ONLY
-    batch_size: int = 32
-    resize: str = STRETCH
-    augment: str = DEFAULT_AUGMENTATION
-    shuffle_records: int = 2048
-    shuffle_bytes: int = 256 << 20
-    cycle_length: int = 16
-    block_length: int = 4
-    cache: str = NO_CACHE
-    num_threads: int = 0
-    prefetch: int = 2
-    ram_budget_bytes: int = 1 << 30
-    deterministic: bool = True
-    scaled_decoding: bool = True
-    seed: int = 0
-    repeat: int | None = 1
-    drop_remainder: bool = False
-    shard: tuple[int, int] = (0, 1)
-    shard_by: str = "record"
-    dtype: str = "uint8"
-    num_classes: int | None = None
-    service: str | None = None
-    service_sharding: str = "dynamic"
+    cycle_length: int = option(
+        16, "Files read at the same time.", group="training", least=1, most=_MOST_FILES
+    )
+    block_length: int = option(
+        4, "Records taken from a file before it is the next file's turn.", group="training", least=1
+    )
+    prefetch: int = option(2, "Batches prepared ahead.", group="training", least=0)
+    deterministic: bool = option(True, "The same batches in every run.", group="training")
+    scaled_decoding: bool = option(
+        True,
+        "Decode a JPEG at a half, a quarter or an eighth of its size where that is enough.",
+        group="training",
+    )
+    repeat: int | None = option(
+        1, "Passes over the training data; None for endless.", group="training", least=1
+    )
+    drop_remainder: bool = option(
+        False, "Leave out the last, smaller batch of training.", group="training"
+    )
+    shard: tuple[int, int] = option(
+        (0, 1),
+        "(index, count): this process takes one of `count` equal parts of every epoch.",
+        group="training",
+        more="The batches of all parts together are those of the whole; an incomplete last "
+        "batch is left out.",
+    )
+    shard_by: str = option(
+        "record",
+        "Share the data among processes by record, or by file.",
+        group="training",
+        choices=_SHARDINGS_BY,
+        more="`record` takes every `count`-th record, in an order that does not depend on the "
+        "number of parts. With `file` each process reads only its own files.",
+    )
+    dtype: str = option(
+        "uint8",
+        "Type of the pixels; the values are 0 to 255 with both.",
+        group="training",
+        choices=_DTYPES,
+    )
+    num_classes: int | None = option(None, "Number of labels; needed for mixup.", group="training")
+    service: str | None = option(
+        None,
+        "Address of a tf.data service that prepares training batches: grpc://host:port.",
+        group="training",
+        more="Each of its workers uses `num_threads`. Their order then differs from run to "
+        "run, and each worker's last batch may be smaller.",
+    )
+    service_sharding: str = option(
+        "dynamic",
+        "How the workers of the service share files.",
+        group="training",
+        choices=SHARDINGS,
+        more="`darkroom.input.service.distribute` describes the ways.",
+    )
 
     def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+            UsageError: A value is out of its range, or two do not go together.
+        """
         size = check_pair("image_size", self.image_size, "(height, width) in pixels, each", 1)
         object.__setattr__(self, "image_size", size)
         shard = check_pair("shard", self.shard, "(index, count), each", 0)
         object.__setattr__(self, "shard", shard)
         if shard[0] >= shard[1]:
             raise UsageError(f"shard is {shard!r}, expected an index below the count.")
-        for name, (least, most) in _COUNTS.items():
-            check_count(name, getattr(self, name), least, most)
-        if self.repeat is not None:
-            check_count("repeat", self.repeat, 1)
-        for name, choices in _CHOICES.items():
-            check_choice(name, getattr(self, name), choices)
-        if not isinstance(self.cache, str) or not self.cache or "://" in self.cache:
-            raise UsageError(f"cache is {self.cache!r}, expected none, memory or a local path.")
-        if self.service is not None and (shard[1] > 1 or self.cache != NO_CACHE):
+        check_fields(self)
+        cache = self.record_cache
+        if not cache or "://" in cache:
+            raise UsageError(f"record_cache is {cache!r}, expected none, memory or a local path.")
+        if self.service is not None and (shard[1] > 1 or cache != NO_CACHE):
             raise UsageError(
-                f"service is {self.service!r}, which goes with no shard and no cache: which images "
-                "a worker of it reads is another matter in every run.",
-                "Leave out the service, or shard and cache.",
+                f"service is {self.service!r}, which does not go with shard or record_cache: its "
+                "workers read other images in every run.",
+                "Leave out the service, or shard and record_cache.",
             )
         parse_augmentation(self.augment)
 

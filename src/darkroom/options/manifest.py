@@ -10,36 +10,36 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom import storage
-from darkroom.dataset import labels, splits
+from darkroom.dataset import labels
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-
-DEFAULT_ENCODING = "utf-8"
+from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIOS
 
 
 @dataclass(frozen=True)
 class ManifestOptions:
-    """How the rows of a source become a manifest.
+    """How the rows of a source become a manifest: `SourceFields`, parsed.
 
     Attributes:
         schema: Kind of every column; inferred from the names of the columns when None.
         labels: The label map in the order of its numbers; the labels sorted as text when None.
-        split_ratios: Shares by which rows without split are spread.
+        split_ratios: Shares of train, eval and test for rows that do not name a split.
         seed: Seed of the order and of the assignment to splits.
-        encoding: How a CSV or JSONL file is encoded.
-        allowed_roots: Folders below which all images must lie, as absolute paths; links are
-            followed where the rows are read. None allows every place.
-        exclude: Path of a list of images to leave out; see `darkroom.manifest.exclusions`.
-        label_map: Path of a file with the labels, one a line, which is read together with the
-            source; instead of `labels`.
+        source_encoding: Text encoding of a CSV or JSONL file, as Python spells it.
+        allowed_roots: Folders that may contain images, as absolute paths; links are followed where
+            the rows are read. () allows every folder.
+        exclude: Absolute path of a list of images to leave out; see
+            `darkroom.manifest.exclusions`.
+        label_map: Path of a file with one label per line, which is read together with the source;
+            instead of `labels`.
     """
 
     schema: Schema | None = None
     labels: tuple[str, ...] | None = None
-    split_ratios: splits.SplitRatios = field(default_factory=splits.SplitRatios)
+    split_ratios: SplitRatios = field(default_factory=SplitRatios)
     seed: int = 0
-    encoding: str = DEFAULT_ENCODING
+    source_encoding: str = DEFAULT_SOURCE_ENCODING
     allowed_roots: tuple[str, ...] = ()
     exclude: str | None = None
     label_map: str | None = None
@@ -63,32 +63,55 @@ class ManifestOptions:
     def parse(
         cls,
         *,
-        schema: Schema | Mapping[str, Any] | str | None = None,
+        columns: Schema | Mapping[str, Any] | str | None = None,
         label_map: Sequence[str] | str | os.PathLike[str] | None = None,
-        split_ratios: SplitRatios | str | None = None,
+        split_ratios: SplitRatios | str = DEFAULT_SPLIT_RATIOS,
         seed: int = 0,
-        source_encoding: str = DEFAULT_ENCODING,
+        source_encoding: str = DEFAULT_SOURCE_ENCODING,
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         exclude: str | os.PathLike[str] | None = None,
     ) -> ManifestOptions:
-        """Makes options from what users give; see `darkroom.convert` for each.
+        """Makes options from what users give. Reads no file: see `resolve`.
+
+        Args:
+            columns: Kind of each column by name, as in {"path": "image", "age": "integer"}.
+                A mapping, its JSON text, or a `Schema`.
+            label_map: Labels in the order of their numbers: a file with one label per line. Or the
+                labels themselves.
+            split_ratios: Percentages of train, eval and test for rows that do not name a split.
+            seed: Seed for everything random: splits, order, weights, augmentation.
+            source_encoding: Text encoding of a CSV or JSONL file.
+            allowed_roots: Folders that may contain images; images elsewhere are rejected.
+            exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
 
         Raises:
             UsageError: An argument is wrong.
         """
         if not isinstance(seed, int):
             raise UsageError(f"seed must be a whole number, got {seed!r}.")
+        path = os.fspath(label_map) if isinstance(label_map, str | os.PathLike) else None
         return cls(
-            schema=None if schema is None else Schema.parse(schema),
-            labels=_parse_label_map(label_map),
+            schema=None if columns is None else Schema.parse(columns),
+            labels=_parse_labels(label_map) if path is None else None,
             split_ratios=_parse_split_ratios(split_ratios),
             seed=seed,
-            encoding=parse_encoding(source_encoding),
-            allowed_roots=resolve_roots(allowed_roots),
+            source_encoding=parse_source_encoding(source_encoding),
+            allowed_roots=tuple(map(storage.absolute, allowed_roots)),
             exclude=None if exclude is None else storage.absolute(exclude),
+            label_map=path,
         )
 
-    def with_labels(self) -> ManifestOptions:
+    def resolve(self) -> ManifestOptions:
+        """Returns the options for rows that are read here: labels read, links in roots followed.
+
+        Raises:
+            DataError: The label map is not UTF-8 text.
+            StorageError: It cannot be read.
+            UsageError: It is not a label map, or an allowed root is not a folder.
+        """
+        return replace(self.resolve_labels(), allowed_roots=resolve_roots(self.allowed_roots))
+
+    def resolve_labels(self) -> ManifestOptions:
         """Returns the options with the labels that are in the file `label_map` now.
 
         Raises:
@@ -109,7 +132,7 @@ class ManifestOptions:
             "labels": self.labels,
             "split_ratios": ratios,
             "seed": self.seed,
-            "encoding": self.encoding,
+            "source_encoding": self.source_encoding,
             "allowed_roots": self.allowed_roots,
             "exclude": self.exclude,
         }
@@ -126,18 +149,16 @@ class ManifestOptions:
         return cls(
             schema=None if columns is None else Schema.parse(dict(columns)),
             labels=None if label_map is None else tuple(label_map),
-            split_ratios=splits.SplitRatios(*values["split_ratios"]),
+            split_ratios=SplitRatios(*values["split_ratios"]),
             seed=values["seed"],
-            encoding=values.get("encoding", DEFAULT_ENCODING),
-            allowed_roots=tuple(values.get("allowed_roots", ())),
-            exclude=values.get("exclude"),
+            source_encoding=values["source_encoding"],
+            allowed_roots=tuple(values["allowed_roots"]),
+            exclude=values["exclude"],
             label_map=values.get("label_map"),
         )
 
 
-def _parse_label_map(given: Any) -> tuple[str, ...] | None:
-    if isinstance(given, str | os.PathLike):
-        given = labels.read_labels(os.fspath(given))
+def _parse_labels(given: Any) -> tuple[str, ...] | None:
     if given is None:
         return None
     if not isinstance(given, Sequence) or not all(isinstance(label, str) for label in given):
@@ -148,16 +169,16 @@ def _parse_label_map(given: Any) -> tuple[str, ...] | None:
 def _parse_split_ratios(given: Any) -> SplitRatios:
     if isinstance(given, str):
         return SplitRatios.parse(given)
-    if given is not None and not isinstance(given, SplitRatios):
+    if not isinstance(given, SplitRatios):
         raise UsageError(f"split_ratios must be text like '80/10/10', got {given!r:.80}.")
-    return given or SplitRatios()
+    return given
 
 
 def resolve_roots(roots: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
     """Returns folders as `check_inside` takes them: absolute, without links.
 
     Raises:
-        UsageError: A local one is no folder.
+        UsageError: A local one is not a folder.
     """
     resolved = []
     for root in roots:
@@ -166,22 +187,23 @@ def resolve_roots(roots: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
             path = os.path.realpath(path)
             if not os.path.isdir(path):
                 raise UsageError(
-                    f"The allowed root {path} is no folder.", "Name a folder that is there."
+                    f"allowed_roots: {path} is not a folder.", "Pass an existing folder."
                 )
         resolved.append(path)
     return tuple(resolved)
 
 
-def parse_encoding(name: str) -> str:
-    """Returns the name of an encoding as Python spells it.
+def parse_source_encoding(name: str) -> str:
+    """Returns the name of a text encoding as Python spells it.
 
     Raises:
-        UsageError: There is no such encoding of text.
+        UsageError: There is no such encoding.
     """
     try:
         "".encode(name)
         return codecs.lookup(name).name
     except (LookupError, TypeError, ValueError):
         raise UsageError(
-            f"There is no encoding {name!r}.", "Known are utf-8, utf-16, windows-1252 and the like."
+            f"There is no text encoding {name!r}.",
+            "Examples are utf-8, utf-16 and windows-1252.",
         ) from None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import UsageError
-from darkroom.options.checks import check_count
+from darkroom.options.fields import check_fields, document, option
 
 FAIL, WARN, OFF = "fail", "warn", "off"
 POLICIES = (FAIL, WARN, OFF)
@@ -29,42 +29,77 @@ DEFAULT_POLICIES: Mapping[str, str] = {
 CHECKS = tuple(DEFAULT_POLICIES)
 
 
-@dataclass(frozen=True)
-class ValidationOptions:
-    """What is judged, and how strictly.
+DEFAULT_MAX_REJECTS = 0.01
 
-    Attributes:
-        policies: Check name to "fail", "warn" or "off"; what is not named keeps its default, so
-            after construction every check is in it.
-        max_reject_fraction: Largest share of rejected rows that is no finding, 0 to 1.
-        required_splits: Splits that must have records.
-        min_class_images: Fewest training records that a class needs.
-        expected_labels: The only labels that may occur; None for those of the label map.
 
-    Raises:
-        UsageError: A value is not one of these.
+@document
+@dataclass(frozen=True, kw_only=True)
+class ValidationFields:
+    """What is judged, and how strictly."""
+
+    policies: Mapping[str, str] = option(
+        {},
+        "What a finding of a check does to the run, by check: fail, warn or off.",
+        group="checks",
+        metavar="CHECK=POLICY",
+        flag="--policy",
+        runtime=True,
+        more="A check that is not named keeps its default: "
+        "`darkroom.options.validation.DEFAULT_POLICIES`.",
+    )
+    max_rejects: float = option(
+        DEFAULT_MAX_REJECTS,
+        "Share of rejected rows that is allowed.",
+        group="checks",
+        least=0,
+        most=1,
+        metavar="0-1",
+        runtime=True,
+    )
+    required_splits: tuple[str, ...] = option(
+        ("train", "eval"),
+        "Splits that must have records.",
+        group="checks",
+        metavar="SPLIT",
+        flag="--required-split",
+    )
+    min_class_images: int = option(
+        10,
+        "Number of training images that every class needs.",
+        group="checks",
+        least=0,
+        runtime=True,
+    )
+    expected_labels: tuple[str, ...] | None = option(
+        None,
+        "The only labels that may occur.",
+        group="checks",
+        metavar="LABEL",
+        shown="those of the label map",
+        flag="--expected-label",
+    )
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class ValidationOptions(ValidationFields):
+    """What is judged, and how strictly; checked when created.
+
+    After construction `policies` has every check.
     """
 
-    policies: Mapping[str, str] = field(default_factory=dict)
-    max_reject_fraction: float = 0.01
-    required_splits: tuple[str, ...] = ("train", "eval")
-    min_class_images: int = 10
-    expected_labels: tuple[str, ...] | None = None
-
     def __post_init__(self) -> None:
-        """Checks the values and fills in the default policies."""
-        if not isinstance(self.policies, Mapping):
-            message = f"policies is {self.policies!r:.80}, expected a policy by check."
-            raise UsageError(message, 'As in {"leakage": "warn"}.')
+        """Checks the values and fills in the default policies.
+
+        Raises:
+            UsageError: A value is wrong.
+        """
+        check_fields(self)
         for check, policy in self.policies.items():
             _check_choice("check", check, CHECKS)
             _check_choice(f"policy of {check}", policy, POLICIES)
         for split in self.required_splits:
             _check_choice("required split", split, SPLITS)
-        if not 0 <= self.max_reject_fraction <= 1:
-            message = f"max_reject_fraction is {self.max_reject_fraction!r}, expected 0 to 1."
-            raise UsageError(message, "0.01 allows one rejected row in a hundred.")
-        check_count("min_class_images", self.min_class_images, 0)
         object.__setattr__(self, "policies", {**DEFAULT_POLICIES, **self.policies})
 
     def to_json(self) -> str:
@@ -74,10 +109,7 @@ class ValidationOptions:
     @classmethod
     def from_json(cls, text: str) -> ValidationOptions:
         """Returns the options that `to_json` wrote."""
-        values = json.loads(text)
-        for name in ("required_splits", "expected_labels"):
-            values[name] = None if values[name] is None else tuple(values[name])
-        return cls(**values)
+        return cls(**json.loads(text))
 
 
 def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:

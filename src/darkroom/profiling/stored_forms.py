@@ -58,7 +58,9 @@ def measure_forms(
 def _measure_forms(
     source: ImageSource, options: InputOptions, measure: Measure
 ) -> tuple[StoredForm, ...]:
-    options = dataclasses.replace(options, shard=(0, 1), repeat=1, cache=NO_CACHE, service=None)
+    options = dataclasses.replace(
+        options, shard=(0, 1), repeat=1, record_cache=NO_CACHE, service=None
+    )
     with (
         progress.step("Measure other forms of storage"),
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,

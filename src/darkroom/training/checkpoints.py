@@ -296,5 +296,5 @@ def group_options(options: TrainingOptions) -> dict[str, dict[str, Any]]:
         for part, names in (("fixed", _FIXED), ("learned", _LEARNED), ("order", _ORDER))
     }
     # A cache gives records in the order of the files. It does not matter which cache it is.
-    described["order"]["cache"] = options.cache != NO_CACHE
+    described["order"]["record_cache"] = options.record_cache != NO_CACHE
     return described

@@ -108,14 +108,14 @@ def use_cache_folder(options: InputOptions) -> Iterator[InputOptions]:
     Yields:
         Options with that folder; the same options if the cache has no files.
     """
-    if options.cache in (NO_CACHE, MEMORY_CACHE):
+    if options.record_cache in (NO_CACHE, MEMORY_CACHE):
         yield options
         return
-    make_cache_folder(options.cache)
+    make_cache_folder(options.record_cache)
     with tempfile.TemporaryDirectory(
-        prefix="darkroom-", dir=options.cache, ignore_cleanup_errors=True
+        prefix="darkroom-", dir=options.record_cache, ignore_cleanup_errors=True
     ) as folder:
-        yield replace(options, cache=folder)
+        yield replace(options, record_cache=folder)
 
 
 def make_evaluation_part(source: ImageSource, options: InputOptions) -> tf.data.Dataset:

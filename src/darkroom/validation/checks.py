@@ -38,7 +38,7 @@ def check_rejects(context: Context) -> Iterator[Finding]:
     """Finds that more rows were rejected than the limit allows."""
     counts, options = context.counts, context.options
     share = counts.num_rejected / max(counts.rows, 1)
-    if share <= options.max_reject_fraction:
+    if share <= options.max_rejects:
         return
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts.rejected.items())
     yield Finding(
@@ -46,7 +46,7 @@ def check_rejects(context: Context) -> Iterator[Finding]:
         options.policies["rejects"],
         counts.num_rejected,
         f"{counts.num_rejected:,} of {format_count(counts.rows, 'row')} were rejected "
-        f"({share:.2%}, allowed {options.max_reject_fraction:.2%}): {reasons}.",
+        f"({share:.2%}, allowed {options.max_rejects:.2%}): {reasons}.",
         "Fix the rows of rejects.jsonl, or allow a larger share of rejected rows. "
         f"{format_hint(counts.rejected)}".rstrip(),
         fetch_rejects(context.connection),

@@ -4,7 +4,7 @@ import pytest
 
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile, guess_encoding
-from darkroom.options.manifest import parse_encoding
+from darkroom.options.manifest import parse_source_encoding
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_an_encoding_is_guessed_only_where_it_shows(text, encoding, guess):
 @pytest.mark.parametrize("encoding", ["latin-1", "windows-1252", "utf-16", "utf-16-le", "cp437"])
 def test_text_is_read_in_the_encoding_that_is_given(write, encoding):
     path = write("Brötchen\nKäse\n".encode(encoding))
-    assert list(TextFile(path, parse_encoding(encoding)).lines()) == ["Brötchen\n", "Käse\n"]
+    assert list(TextFile(path, parse_source_encoding(encoding)).lines()) == ["Brötchen\n", "Käse\n"]
 
 
 def test_the_wrong_encoding_is_named(write):
@@ -71,9 +71,9 @@ def test_the_wrong_encoding_is_named(write):
 
 
 @pytest.mark.parametrize("name", ["latin-9000", "rot13", "base64", "", 5])
-def test_an_unknown_encoding_is_an_error(name):
-    with pytest.raises(UsageError, match="no encoding"):
-        parse_encoding(name)
+def test_an_unknown_text_encoding_is_rejected(name):
+    with pytest.raises(UsageError, match="no text encoding"):
+        parse_source_encoding(name)
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(write):

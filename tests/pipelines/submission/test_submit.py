@@ -242,7 +242,7 @@ def test_a_refusal_has_its_exit_code(server, compiled, status, code, capsys):
         (["--project=p"], "--project is not for --target kubeflow"),
         (["--epochs=0"], "epochs is 0, expected a whole number of at least 1"),
         (["--learning-rate=nan", "--no-cache"], "learning_rate is nan"),
-        (["--min-accuracy=90"], "min_accuracy is 90.0, expected 0 to 1"),
+        (["--min-accuracy=90"], "min_accuracy is 90.0, expected a number from 0 to 1"),
         (["--data=images.csv"], "data is 'images.csv', which no container can see"),
         (["--data="], "data is '', which no container can see"),
         (["--push-to=models", "--no-cache"], "push_to is 'models', which no container can see"),

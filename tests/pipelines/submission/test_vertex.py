@@ -18,11 +18,12 @@ from google.protobuf import json_format
 
 from darkroom.cli import commands
 from darkroom.errors import AccessError, DarkroomError, TransientStorageError, UsageError
+from darkroom.options.targets import VertexOptions
 from darkroom.pipelines.config import make_config
 from darkroom.pipelines.submission import cache_states, submitted_run
 from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
 from darkroom.pipelines.submission.submitted_run import wait_for_end
-from darkroom.pipelines.submission.vertex import VertexOptions, build_job, submit
+from darkroom.pipelines.submission.vertex import build_job, submit
 from darkroom.pipelines.vertex_runner import format_for_vertex
 
 from ..service_cache import ServiceCache

@@ -331,7 +331,7 @@ def test_a_directory_without_images_in_files_is_an_error(tmp_path: Path, capsys,
     assert "is not a dataset: it has no dataset.json" in capsys.readouterr().err
     (tmp_path / "table.csv").write_text("weight,label\n1,a\n2,b\n")
     columns = {"weight": "integer", "label": "string_label"}
-    darkroom.convert(tmp_path / "table.csv", tmp_path / "table", schema=columns)
+    darkroom.convert(tmp_path / "table.csv", tmp_path / "table", columns=columns)
     assert main(["benchmark", "input", str(tmp_path / "table")]) == DataError.exit_code
     assert "have no image/encoded" in capsys.readouterr().err
     Image.new("RGB", (8, 8)).save(tmp_path / "image.png")

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 LOCAL_RUNNER = "FnApiRunner"
 DATAFLOW_RUNNER = "DataflowRunner"
-# Arguments for TFX. Without an image named it would build a source package of itself for every
-# component that uses Beam; the in-process runner never looks at the name.
-LOCAL_BEAM_ARGS = (f"--runner={LOCAL_RUNNER}", "--sdk_container_image=local")
 
 # DirectRunner, tensorflow-recorder's name for running here, would first try to download a program.
 _RUNNERS = {

@@ -14,7 +14,8 @@ from darkroom.manifest.sources.dataframe import DataFrame, DataFrameSource, is_d
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.sources.parquet import ParquetSource
-from darkroom.options.manifest import DEFAULT_ENCODING, parse_encoding
+from darkroom.options.manifest import parse_source_encoding
+from darkroom.options.source import DEFAULT_SOURCE_ENCODING
 
 __all__ = ["LIST_ENDINGS", "AnySource", "BadRow", "Row", "Source", "find_sources", "open_sources"]
 
@@ -30,7 +31,7 @@ LIST_ENDINGS = (*_TEXT_READERS, ".parquet")
 
 
 def open_sources(
-    source: AnySource, schema: Schema | None = None, encoding: str = DEFAULT_ENCODING
+    source: AnySource, schema: Schema | None = None, encoding: str = DEFAULT_SOURCE_ENCODING
 ) -> list[Source]:
     """Returns the reader of a source; one for each file when `source` is a pattern.
 
@@ -52,7 +53,7 @@ def open_sources(
             f"The source is a {type(source).__name__}, expected a path or a DataFrame.",
             "Give the path of a CSV, JSONL or Parquet file, or of a folder of images.",
         )
-    encoding = parse_encoding(encoding)
+    encoding = parse_source_encoding(encoding)
     sources = [_open(path, schema, encoding) for path in find_sources(source)]
     _check_alike(sources)
     return sources

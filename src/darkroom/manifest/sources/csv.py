@@ -12,7 +12,7 @@ from darkroom.errors import DataError
 from darkroom.manifest.sources import headers
 from darkroom.manifest.sources.base import BadRow, Row, Value
 from darkroom.manifest.sources.text import MAX_LINE_CHARACTERS, TextFile
-from darkroom.options.manifest import DEFAULT_ENCODING
+from darkroom.options.source import DEFAULT_SOURCE_ENCODING
 
 _SAMPLE_RECORDS = 100
 # Python 3.10's csv rejects NUL, later versions accept it. A noncharacter replaces it for both.
@@ -26,7 +26,9 @@ class CsvSource:
     their content, or named in order by the schema.
     """
 
-    def __init__(self, path: str, schema: Schema | None, encoding: str = DEFAULT_ENCODING) -> None:
+    def __init__(
+        self, path: str, schema: Schema | None, encoding: str = DEFAULT_SOURCE_ENCODING
+    ) -> None:
         self.name = path
         self.base = self.identity_base = posixpath.dirname(path)
         self._file = TextFile(path, encoding)

@@ -13,7 +13,7 @@ from darkroom.errors import DataError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.text import TextFile
 from darkroom.manifest.sources.typed import as_value, check_type, find_label_fault, infer_kind
-from darkroom.options.manifest import DEFAULT_ENCODING
+from darkroom.options.source import DEFAULT_SOURCE_ENCODING
 
 _SAMPLE_LINES = 100
 
@@ -25,7 +25,9 @@ class JsonlSource:
     columns are unpacked, and the ids keep every image's key.
     """
 
-    def __init__(self, path: str, schema: Schema | None, encoding: str = DEFAULT_ENCODING) -> None:
+    def __init__(
+        self, path: str, schema: Schema | None, encoding: str = DEFAULT_SOURCE_ENCODING
+    ) -> None:
         self.name = path
         self.base = self.identity_base = posixpath.dirname(path)
         self._file = TextFile(path, encoding, newline="\n")

@@ -11,7 +11,7 @@ from functools import partial
 from darkroom import storage
 from darkroom.errors import DataError
 from darkroom.manifest.sources.state import SourceState
-from darkroom.options.manifest import DEFAULT_ENCODING
+from darkroom.options.source import DEFAULT_SOURCE_ENCODING
 
 MAX_LINE_CHARACTERS = 1 << 20
 
@@ -35,12 +35,14 @@ class TextFile:
         OSError: It cannot be read.
     """
 
-    def __init__(self, path: str, encoding: str = DEFAULT_ENCODING, newline: str = "") -> None:
+    def __init__(
+        self, path: str, encoding: str = DEFAULT_SOURCE_ENCODING, newline: str = ""
+    ) -> None:
         self._path = path
         self._encoding = encoding
         self._newline = newline
         self._state = SourceState(path)
-        if encoding == DEFAULT_ENCODING:
+        if encoding == DEFAULT_SOURCE_ENCODING:
             self._check_utf16()
 
     def lines(self) -> Iterator[str]:
@@ -50,7 +52,7 @@ class TextFile:
             DataError: A line is too long or not in the encoding, or the file changed since this
                 object was made.
         """
-        codec = "utf-8-sig" if self._encoding == DEFAULT_ENCODING else self._encoding
+        codec = "utf-8-sig" if self._encoding == DEFAULT_SOURCE_ENCODING else self._encoding
         with storage.open_read(self._path) as binary:
             text = io.TextIOWrapper(binary, encoding=codec, newline=self._newline)
             try:
@@ -103,7 +105,7 @@ class TextFile:
     def _describe(self, where: str, data: bytes, place: int) -> DataError:
         start = max(data.rfind(b"\n", 0, place) + 1, place - _SHOWN_BYTES)
         shown = data[start : place + _SHOWN_BYTES].splitlines()[0]
-        if self._encoding != DEFAULT_ENCODING:
+        if self._encoding != DEFAULT_SOURCE_ENCODING:
             hint = "Give the encoding in which the file was saved."
         elif guess := guess_encoding(shown):
             hint = f"It looks like {guess}: give --source-encoding {guess}, or save it as UTF-8."

@@ -174,7 +174,7 @@ def _convert_images(
     shared: dict[str, Any] = {
         "split_ratios": "100/0/0",
         "label_map": [_name_label(number) for number in range(num_labels)],
-        "checks": "header",
+        "image_check": "header",
         "num_shards": min(_NUM_SHARDS, num_images),
     }
     records = {}

@@ -129,7 +129,7 @@ def open_darkroom(sample: InputSample, form: str = SHARDS) -> tf.data.Dataset:
 def open_cached(sample: InputSample) -> tf.data.Dataset:
     """Does the same with records in memory, which a first pass puts there."""
     source = RecordSource(sample.records[SHARDS])
-    options = replace(sample.options, cache=MEMORY_CACHE)
+    options = replace(sample.options, record_cache=MEMORY_CACHE)
     for _ in make_train_dataset(source, options):
         pass
     return make_train_dataset(source, replace(options, repeat=sample.passes))
@@ -172,7 +172,7 @@ WAYS = (
         "--compression gzip",
         is_stored=True,
     ),
-    Way("darkroom, cached in memory", open_cached, 'InputOptions(cache="memory")'),
+    Way("darkroom, cached in memory", open_cached, 'InputOptions(record_cache="memory")'),
     Way("tf.data service, loopback", open_service),
 )
 

@@ -1,0 +1,188 @@
+"""What a field of an options class says about itself.
+
+Its metadata holds the help text, the limits, the group and the flag of the option, and whether a
+compiled pipeline takes it as a run-time parameter. Command-line flags, TOML keys, run-time
+parameters, docstrings and docs/reference/options.md are made from these fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar, cast
+
+from darkroom.errors import UsageError
+from darkroom.options.checks import check_choice, check_count, is_number, is_table_of_texts
+
+# The order in which `--help` and the reference page show them.
+GROUPS = ("run", "data", "conversion", "checks", "model", "training", "cluster")
+
+_KEY = "option"
+_NONE = " | None"
+
+_Class = TypeVar("_Class")
+_Default = TypeVar("_Default")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What an option is, apart from its name, type and default.
+
+    Attributes:
+        help: One sentence; `--help`, docstrings and the reference page show it.
+        group: One of `GROUPS`.
+        choices: The only texts that it may be; () for any.
+        least: The smallest number that it may be; None for any.
+        most: The largest one.
+        metavar: The value in `--help`, as in FILE; made from the type when empty.
+        shown: The default in words, where its value does not say it.
+        flag: Its flag, where that is not the name with dashes; None for no flag.
+        runtime: Whether it may change without compiling the pipeline again.
+        more: More sentences, for docstrings and the reference page.
+    """
+
+    help: str
+    group: str
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    metavar: str = ""
+    shown: str = ""
+    flag: str | None = ""
+    runtime: bool = False
+    more: str = ""
+
+
+class OptionField(NamedTuple):
+    """A field of an options class.
+
+    Attributes:
+        name: Its name: the keyword in Python, the key in TOML.
+        type: Its annotation, as text.
+        default: Its default; `dataclasses.MISSING` when it must be given.
+        option: What else is known of it.
+    """
+
+    name: str
+    type: str
+    default: Any
+    option: Option
+
+    @property
+    def kind(self) -> str:
+        """The annotation without None."""
+        return self.type.removesuffix(_NONE)
+
+    @property
+    def flag(self) -> str | None:
+        """The flag on the command line; None when there is none."""
+        return f"--{self.name.replace('_', '-')}" if self.option.flag == "" else self.option.flag
+
+
+def describe(help: str, *, group: str, **details: Any) -> dict[str, Option]:
+    """Returns the metadata of a field that is an option.
+
+    Args:
+        help: One sentence that says what the option does.
+        group: One of `GROUPS`.
+        details: More attributes of `Option`.
+    """
+    return {_KEY: Option(help, group, **details)}
+
+
+def option(default: _Default, help: str, *, group: str, **details: Any) -> _Default:
+    """Makes a field of an options class that has a default.
+
+    As in `epochs: int = option(10, "Passes over the training data.", group="training")`. An option
+    that must be given is a `field(metadata=describe(...))`.
+
+    Args:
+        default: Its default; each instance gets a copy of a table.
+        help: One sentence that says what the option does.
+        group: One of `GROUPS`.
+        details: More attributes of `Option`.
+    """
+    metadata = describe(help, group=group, **details)
+    # For type checkers a field is its default.
+    if isinstance(default, dict):
+        return cast(_Default, dataclasses.field(default_factory=default.copy, metadata=metadata))
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def list_options(*classes: type) -> list[OptionField]:
+    """Returns the options of dataclasses by group, each once; the first class that has it wins."""
+    found: dict[str, OptionField] = {}
+    for each in classes:
+        for field in dataclasses.fields(each):
+            if _KEY in field.metadata and field.name not in found:
+                default = field.default
+                if field.default_factory is not dataclasses.MISSING:
+                    default = field.default_factory()
+                known = field.metadata[_KEY]
+                found[field.name] = OptionField(field.name, str(field.type), default, known)
+    return sorted(found.values(), key=lambda field: GROUPS.index(field.option.group))
+
+
+def document(options: type[_Class]) -> type[_Class]:
+    """Adds the options to the docstring of their class; a decorator."""
+    lines = [
+        f"        {each.name}: {each.option.help} {each.option.more}".rstrip()
+        for each in list_options(options)
+    ]
+    options.__doc__ = "\n".join([f"{options.__doc__}".rstrip(), "", "    Attributes:", *lines])
+    return options
+
+
+class _Kind(NamedTuple):
+    name: str
+    is_one: Callable[[Any], bool]
+    hint: str
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "str": _Kind("text", lambda value: isinstance(value, str), "Write it in quotes."),
+    "bool": _Kind(
+        "true or false", lambda value: isinstance(value, bool), "Write it without quotes."
+    ),
+    "tuple[str, ...]": _Kind("a list of texts", _is_list_of_texts, 'Write it as in ["a", "b"].'),
+    "Mapping[str, str]": _Kind(
+        "a table of texts", is_table_of_texts, "Write each value in quotes."
+    ),
+}
+
+
+def check_fields(options: Any) -> None:
+    """Checks each option of a dataclass against its type, choices and limits; lists become tuples.
+
+    Raises:
+        UsageError: A value is wrong. Text of the wrong kind is not shown: it may be a credential.
+    """
+    for field in list_options(type(options)):
+        value = getattr(options, field.name)
+        if isinstance(value, list) and field.type.startswith("tuple"):
+            value = tuple(value)
+            object.__setattr__(options, field.name, value)
+        if value is not None or not field.type.endswith(_NONE):
+            _check_value(field, value)
+
+
+def _check_value(field: OptionField, value: Any) -> None:
+    known = field.option
+    if known.choices:
+        check_choice(field.name, value, known.choices)
+    elif field.kind == "int":
+        check_count(field.name, value, known.least, known.most)
+    elif field.kind == "float":
+        if not is_number(value):
+            raise UsageError(f"{field.name} is not a number.", "Write it without quotes.")
+        least, most = known.least, known.most
+        if least is not None and most is not None and not least <= value <= most:
+            limits = f"from {least:g} to {most:g}"
+            raise UsageError(f"{field.name} is {value!r}, expected a number {limits}.")
+    elif (kind := _KINDS.get(field.kind)) and not kind.is_one(value):
+        raise UsageError(f"{field.name} is not {kind.name}.", kind.hint)

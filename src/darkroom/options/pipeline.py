@@ -1,0 +1,114 @@
+"""What a pipeline is told besides the options of its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from darkroom.options.fields import describe, document, option
+from darkroom.options.source import DATA_HELP
+
+# Arguments of Beam for TFX. Without an image named it would build a source package of itself for
+# every component that uses Beam; the in-process runner never looks at the name.
+LOCAL_BEAM_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class PipelineFields:
+    """What a pipeline is told besides the options of its stages."""
+
+    data: str = field(metadata=describe(DATA_HELP, group="data", metavar="PATH", runtime=True))
+    root: str = field(
+        metadata=describe(
+            "Folder for metadata, artifacts, log and models.", group="run", metavar="DIR"
+        )
+    )
+    name: str = option(
+        "darkroom",
+        "Name of the pipeline: lower-case letters, digits and dashes.",
+        group="run",
+        metavar="NAME",
+    )
+    cache: bool = option(
+        True, "Reuse what earlier runs made, where nothing has changed.", group="run"
+    )
+    schema: str | None = option(
+        None,
+        "TFDV schema to check the data against, as .pbtxt.",
+        group="checks",
+        metavar="FILE",
+        shown="inferred from the training split",
+    )
+    min_accuracy: float = option(
+        0.0,
+        "Accuracy on the eval split that a model needs to be pushed.",
+        group="model",
+        least=0,
+        most=1,
+        metavar="0-1",
+        runtime=True,
+    )
+    push_to: str | None = option(
+        None,
+        "Folder for pushed models.",
+        group="model",
+        metavar="DIR",
+        shown="ROOT/pushed",
+        runtime=True,
+        more="A compiled pipeline pushes only into its artifact unless a folder is given.",
+    )
+    checkpoint_dir: str | None = option(
+        None,
+        "Folder for checkpoints, so that a killed training resumes.",
+        group="training",
+        flag=None,
+        shown="the model-run artifact",
+        runtime=True,
+    )
+    source_fingerprint: str | None = option(
+        None,
+        "State of the source, which caches compare.",
+        group="data",
+        flag=None,
+        shown="taken by each run",
+        runtime=True,
+        more="`darkroom.manifest.fingerprint` takes it. A given text is used as it is.",
+    )
+    model_fingerprint: str = option(
+        "",
+        "State of the files of the model, which caches compare.",
+        group="model",
+        flag=None,
+        shown="taken by each run",
+        runtime=True,
+        more="`darkroom.pipelines.local.pinning` takes it.",
+    )
+    beam_args: tuple[str, ...] = option(
+        LOCAL_BEAM_ARGS,
+        "Arguments of Beam, instead of those for a local run.",
+        group="cluster",
+        metavar="ARGUMENT",
+        flag="--beam-arg",
+    )
+    image: str = option(
+        "",
+        "Container image of the tasks, best given by its digest.",
+        group="cluster",
+        metavar="NAME",
+    )
+    env: Mapping[str, str] = option(
+        {}, "Environment variables of the containers.", group="cluster", flag=None
+    )
+    secret_env: Mapping[str, str] = option(
+        {},
+        "Environment variables from Secrets of Kubernetes, as SECRET/KEY by variable.",
+        group="cluster",
+        flag=None,
+    )
+    volumes: Mapping[str, str] = option(
+        {},
+        "Persistent volume claims of Kubernetes, by the folder where they are mounted.",
+        group="cluster",
+        flag=None,
+    )

@@ -1,0 +1,67 @@
+"""How the rows of a source are read, as users say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from darkroom.options.fields import document, option
+
+DEFAULT_SOURCE_ENCODING = "utf-8"
+DEFAULT_SPLIT_RATIOS = "80/10/10"
+# Of the splits, the order of records, and of training: one seed for all of them.
+SEED_HELP = "Seed for everything random: splits, order, weights, augmentation."
+DATA_HELP = "CSV, JSONL or Parquet file, pattern of such files, or folder of images."
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class SourceFields:
+    """How the rows of a source are read; `ManifestOptions` is the parsed form."""
+
+    columns: Mapping[str, str] | None = option(
+        None,
+        'Kind of each column by name, as in {"path": "image", "age": "integer"}.',
+        group="data",
+        metavar="JSON",
+        shown="from the names of the columns",
+        more="`darkroom.dataset.schema.Kind` lists the kinds.",
+    )
+    label_map: str | None = option(
+        None,
+        "Labels in the order of their numbers: a file with one label per line.",
+        group="data",
+        metavar="FILE",
+        shown="labels sorted as text",
+    )
+    split_ratios: str = option(
+        DEFAULT_SPLIT_RATIOS,
+        "Percentages of train, eval and test for rows that do not name a split.",
+        group="data",
+        metavar="TRAIN/EVAL/TEST",
+        runtime=True,
+    )
+    seed: int = option(0, SEED_HELP, group="data", runtime=True)
+    source_encoding: str = option(
+        DEFAULT_SOURCE_ENCODING,
+        "Text encoding of a CSV or JSONL file.",
+        group="data",
+        metavar="NAME",
+    )
+    allowed_roots: tuple[str, ...] = option(
+        (),
+        "Folders that may contain images; images elsewhere are rejected.",
+        group="data",
+        metavar="DIR",
+        shown="any folder",
+        flag="--allowed-root",
+        more="Links are followed first. The reason is `outside_root`.",
+    )
+    exclude: str | None = option(
+        None,
+        "List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.",
+        group="data",
+        metavar="FILE",
+        more="Keys or URIs may be in a text, CSV or Parquet file. "
+        "Excluded rows count as deduplicated.",
+    )

@@ -1,0 +1,129 @@
+"""A new option is one field: a copy of the package gets one, and shows it everywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FIELD = """\
+    ema_decay: float = option(
+        0.5, "Decay of the averaged weights.", group="training", least=0, most=1, runtime=True
+    )
+"""
+TOML = (
+    'data = "gs://b/images.csv"\nroot = "gs://b/run"\nimage = "r.example/d:1"\nema_decay = 0.75\n'
+)
+SCRIPT = """
+import contextlib, io, json, runpy, sys
+
+import darkroom
+from darkroom.cli.parser import build_parser
+from darkroom.components.parameters import PARAMETERS
+from darkroom.errors import UsageError
+from darkroom.pipelines.config import make_config, merge_options
+
+help = io.StringIO()
+with contextlib.redirect_stdout(help), contextlib.suppress(SystemExit):
+    build_parser().parse_args(["run", "--help"])
+flag = build_parser().parse_args(["run", "--ema-decay", "0.25"]).ema_decay
+config = make_config(merge_options({"config": sys.argv[1]}))
+try:
+    make_config({"data": "d", "root": "r", "ema_decay": 2})
+except UsageError as error:
+    message = error.message
+json.dump(
+    {
+        "package": darkroom.__file__,
+        "help": " ".join(help.getvalue().split()),
+        "flag": flag,
+        "toml": [config.ema_decay, config.training.to_dict()["ema_decay"]],
+        "train": build_parser().parse_args(
+            ["train", "--data=d", "--checkpoint-dir=c", "--ema-decay=0"]
+        ).ema_decay,
+        "error": message,
+        "parameters": [
+            [p.kind.__name__, p.component, p.property, p.path]
+            for p in PARAMETERS
+            if p.name == "ema_decay"
+        ],
+        "page": runpy.run_path(sys.argv[2])["format_page"](),
+        "doc": type(config).__doc__,
+    },
+    sys.stdout,
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with one field more; the folder for PYTHONPATH."""
+    folder = tmp_path_factory.mktemp("package")
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "src" / "darkroom", folder / "darkroom", ignore=ignore)
+    for name in ("components", "pipelines"):
+        shutil.copytree(ROOT / name, folder / "darkroom" / name, ignore=ignore)
+    path = folder / "darkroom" / "options" / "training.py"
+    before, mark, after = path.read_text().partition("    epochs: int = option(")
+    assert mark
+    path.write_text(f"{before}{FIELD}{mark}{after}")
+    (folder / "run.toml").write_text(TOML)
+    return folder
+
+
+def _run(package: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(package)},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_new_field_is_a_flag_a_toml_key_a_parameter_and_a_row_of_the_page(package: Path):
+    script = str(ROOT / "tools" / "write_options_page.py")
+    found = json.loads(_run(package, "-c", SCRIPT, str(package / "run.toml"), script))
+    assert found["package"] == str(package / "darkroom" / "__init__.py")
+    assert "--ema-decay NUMBER Decay of the averaged weights (default: 0.5)" in found["help"]
+    assert (found["flag"], found["train"], found["toml"]) == (0.25, 0.0, [0.75, 0.75])
+    assert found["error"] == "ema_decay is 2, expected a number from 0 to 1."
+    assert found["parameters"] == [
+        ["float", "Trainer", "custom_config", ["darkroom", "ema_decay"]],
+    ]
+    row = (
+        "| `ema_decay`<br>`--ema-decay` | `0.5` | Decay of the averaged weights. From 0 to 1. "
+        "*Run-time.* |"
+    )
+    assert row in found["page"].splitlines()
+    assert "        ema_decay: Decay of the averaged weights.\n" in found["doc"]
+
+
+@pytest.mark.tfx
+def test_a_new_field_is_an_input_of_the_compiled_pipeline(package: Path):
+    pytest.importorskip("tfx")
+    output = package / "pipeline.json"
+    _run(
+        package,
+        *("-m", "darkroom.cli", "compile", "--target", "vertex"),
+        *("--config", str(package / "run.toml"), "-o", str(output)),
+    )
+    spec = json.loads(output.read_text())["pipelineSpec"]
+    parameter = spec["root"]["inputDefinitions"]["parameters"]["ema_decay"]
+    assert parameter == {
+        "parameterType": "NUMBER_DOUBLE",
+        "defaultValue": 0.75,
+        "isOptional": True,
+    }
+    trainer = spec["root"]["dag"]["tasks"]["Trainer"]["inputs"]["parameters"]
+    assert trainer["ema_decay"] == {"componentInputParameter": "ema_decay"}
+    constant = trainer["custom_config"]["runtimeValue"]["constant"]
+    assert json.loads(constant)["darkroom"]["ema_decay"] == 0.75
