@@ -1,7 +1,7 @@
 """TFX components: from a list of images to verified TFRecords.
 
-Each is loaded when it is first used: what needs no TFX, as `darkroom.components.parameters`, can be
-imported without the seconds that TFX takes.
+Each component is loaded when it is first used. So a module that needs no TFX, such as
+`darkroom.components.parameters`, is imported without the seconds that TFX takes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from darkroom.components.pusher.component import Pusher
     from darkroom.components.validation_gate.component import ValidationGate
 
-# All that an installation has: `import *`, `dir` and `help` load each of them.
+# Only names that this installation can load: `import *`, `dir` and `help` load each of them.
 __all__: list[str] = []
 if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
     __all__ += [

@@ -1,8 +1,8 @@
 """Artifact types of darkroom.
 
-They declare no PROPERTIES, which Kubeflow and Vertex could not compile, and their type names are
-`darkroom.<Class>`, under which those look the class up: each is exported by the package `darkroom`.
-What they hold beyond files stands in custom properties.
+They declare no PROPERTIES, which cannot be compiled for Kubeflow and Vertex. Both find a class by
+its type name `darkroom.<Class>`, so the package `darkroom` exports each class. Values that are not
+files are custom properties.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tfx.types.system_artifacts import Dataset
 class ImageManifest(Artifact):
     """Rows of a source in the order of their shards.
 
-        {uri}/manifest.parquet   one row an example
-        {uri}/labels.txt         one label a line, in the order of their numbers
-        {uri}/manifest.json      counts, and what the columns are
+        {uri}/manifest.parquet   one row per example
+        {uri}/labels.txt         one label per line, in the order of their numbers
+        {uri}/manifest.json      counts, and the kinds of the columns
 
     Custom properties: `rows`, `rejected`, `deduplicated` (int).
     """
@@ -28,7 +28,7 @@ class ImageManifest(Artifact):
 class RecordIndex(Artifact):
     """One row for every record of an Examples artifact.
 
-    {uri}/index-00000-of-00016.parquet   one file a shard
+    {uri}/index-00000-of-00016.parquet   one file per shard
     """
 
     TYPE_NAME = "darkroom.RecordIndex"
@@ -36,10 +36,10 @@ class RecordIndex(Artifact):
 
 
 class Rejects(Artifact):
-    """One row for every row of the source that was refused, with the reason.
+    """One row for every rejected row of the source, with the reason.
 
         {uri}/rejects.parquet   for programs
-        {uri}/rejects.jsonl     a manifest, to be converted once the images are mended
+        {uri}/rejects.jsonl     a manifest, to convert once the images are fixed
 
     Custom property: `rejected` (int).
     """

@@ -1,12 +1,12 @@
-"""The command of every container: runs one executor on what Kubeflow or Vertex hands over.
+"""The command of every container: runs one executor on the input that Kubeflow or Vertex passes.
 
     python -m darkroom.components.entrypoint --target kubeflow \
         --executor_class_path PATH --json_serialized_invocation_args '{{$}}' \
         --json_serialized_inputs_spec_args JSON [BEAM ARGUMENT...]
 
-TFX's own entrypoint does the work. Current backends of Kubeflow Pipelines hand over what that one
-does not take: an output for the log, of a type that it cannot import, and minio:// URIs, which
-TensorFlow cannot open.
+TFX's own entrypoint does the work. Current backends of Kubeflow Pipelines pass it what it cannot
+handle: an output for the log, of a type that it cannot import, and minio:// URIs, which TensorFlow
+cannot open.
 
 Exit codes are those of the command `darkroom`. An error ends with one line of JSON on standard
 error: {"error": {"code", "message", "hint", "exit_code", "executor"}}.
@@ -38,7 +38,7 @@ from darkroom.options.targets import TARGETS
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}.", "Compile the pipeline anew.")
+        raise UsageError(f"{message}.", "Compile the pipeline again.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,13 +51,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     executor = ""
+    parser = _Parser(prog="darkroom.components.entrypoint", allow_abbrev=False)
+    parser.add_argument("--target", choices=TARGETS, required=True)
+    parser.add_argument("--executor_class_path", required=True)
+    parser.add_argument("--json_serialized_invocation_args", required=True)
+    parser.add_argument("--json_serialized_inputs_spec_args", default="")
     try:
-        arguments, beam_args = _parse_arguments(argv)
+        arguments, beam_args = parser.parse_known_args(argv)
         executor = arguments.executor_class_path
-        # TFX hands the process's arguments to absl, which would trip over ours.
+        # TFX passes the process's arguments to absl, which would reject ours.
         with mock.patch.object(sys, "argv", sys.argv[:1]):
             run_task(arguments, beam_args)
-    except Exception as error:  # noqa: BLE001  whatever it was, the backend gets its line
+    except Exception as error:  # noqa: BLE001  the backend gets its line of JSON for any error
         traceback.print_exc()
         found = convert_error(error)
         described = {
@@ -72,30 +77,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parse_arguments(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
-    parser = _Parser(prog="darkroom.components.entrypoint", allow_abbrev=False)
-    parser.add_argument("--target", choices=TARGETS, required=True)
-    parser.add_argument("--executor_class_path", required=True)
-    parser.add_argument("--json_serialized_invocation_args", required=True)
-    parser.add_argument("--json_serialized_inputs_spec_args", default="")
-    return parser.parse_known_args(argv)
-
-
 def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     """Runs the executor and writes its ExecutorOutput.
 
     Args:
-        arguments: Of the command line.
-        beam_args: All others, which are Beam's.
+        arguments: Arguments of the command line.
+        beam_args: The remaining arguments, which are Beam's.
 
     Raises:
-        DarkroomError: An argument is wrong, an input has no files, or the executor said so.
+        DarkroomError: An argument is wrong, an input has no files, or the executor failed.
     """
     executor = _find_executor(arguments.executor_class_path)
     given_text = arguments.json_serialized_invocation_args
     is_ours = executor.__module__.startswith("darkroom.")
     if arguments.target == "kubeflow" and not is_ours and not executor_io.is_in_gcs(given_text):
-        # TFX's executors read and write with TensorFlow, which opens no s3:// on workers elsewhere.
+        # TFX's executors use TensorFlow, which cannot open s3:// on workers elsewhere.
         beam_args = list(LOCAL_BEAM_ARGS)
     uses_beam = issubclass(executor, BaseBeamExecutor)
     locate = executor_io.choose_places(
@@ -116,7 +112,7 @@ def _find_executor(path: str) -> type[BaseExecutor]:
     try:
         found: type[BaseExecutor] = import_utils.import_class_by_path(path)
         if not issubclass(found, BaseExecutor):
-            raise TypeError(f"{path} is no executor of TFX")
+            raise TypeError(f"{path} is not an executor of TFX")
     except (ImportError, TypeError, ValueError) as error:
         raise UsageError(
             f"The image has no executor {path}: {error}.",
@@ -132,17 +128,17 @@ def _find_runner(beam_args: list[str]) -> str:
 
 
 def _end_by_signal(number: int, _: object) -> NoReturn:
-    # Not by sys.stderr, which may be in the middle of a line of its own, and would raise.
+    # Not with sys.stderr: the signal may interrupt one of its writes, and a second one would raise.
     os.write(2, f"Ended by {signal.Signals(number).name}.\n".encode())
     os._exit(128 + number)
 
 
 if __name__ == "__main__":
-    # The first process of a container is not ended by signals that it does not handle.
+    # A signal does not end the first process of a container unless the process handles it.
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, _end_by_signal)
     code = main()
-    # Taking TFX and TensorFlow down properly would take another four seconds.
+    # A normal exit would take four more seconds, to shut down TFX and TensorFlow.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,8 +1,8 @@
-"""KFP's ExecutorInput and ExecutorOutput: what a container is handed, and hands back, as JSON.
+"""KFP's ExecutorInput and ExecutorOutput: the JSON that a container gets and returns.
 
-KFP's launcher carries artifacts between the store and folders named after their URIs, and hands
-over the URIs alone, of which TensorFlow opens gs:// only. So the entrypoint puts places that TFX's
-executors can open into the input, and the URIs back into the output.
+KFP's launcher copies artifacts between the store and folders named after their URIs, but passes
+only the URIs, of which TensorFlow can open gs:// alone. So the entrypoint replaces the URIs in the
+input by places that TFX's executors can open, and restores the URIs in the output.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import yaml
 from tfx.orchestration.kubeflow.v2 import compiler_utils
@@ -26,15 +26,50 @@ from darkroom.errors import UsageError
 MOUNTS_VARIABLE = "DARKROOM_MOUNTS"
 _MOUNTS = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}
 
-Task = dict[str, Any]
 Locate = Callable[[str], str]
 
 
-def find_mount(uri: str) -> str:
-    """Returns the path at which KFP's launcher puts, or looks for, an artifact.
+class ArtifactEntry(TypedDict, total=False):
+    """RuntimeArtifact: where an artifact is, and its ArtifactTypeSchema."""
 
-    The launcher's folders are `/minio`, `/s3` and `/gcs`; `DARKROOM_MOUNTS` names another folder
-    for the three, for tests without a container.
+    name: str
+    uri: str
+    type: dict[str, str]
+    metadata: dict[str, Any]
+
+
+class ArtifactList(TypedDict):
+    """ArtifactList: the artifacts of one input or output."""
+
+    artifacts: list[ArtifactEntry]
+
+
+class TaskInputs(TypedDict, total=False):
+    """ExecutorInput.Inputs; values are numbers, texts, or structures."""
+
+    artifacts: dict[str, ArtifactList]
+    parameterValues: dict[str, Any]
+
+
+class TaskOutputs(TypedDict, total=False):
+    """ExecutorInput.Outputs; the ExecutorOutput goes to `outputFile`."""
+
+    artifacts: dict[str, ArtifactList]
+    outputFile: str
+
+
+class Task(TypedDict):
+    """ExecutorInput: the inputs and outputs of a task."""
+
+    inputs: TaskInputs
+    outputs: TaskOutputs
+
+
+def find_mount(uri: str) -> str:
+    """Returns the path where KFP's launcher puts an artifact, or looks for it.
+
+    The launcher's folders are `/minio`, `/s3` and `/gcs`; for tests without a container,
+    `DARKROOM_MOUNTS` names another folder for the three.
     """
     for scheme, folder in _MOUNTS.items():
         if uri.startswith(scheme):
@@ -50,15 +85,15 @@ def find_remote(uri: str) -> str:
 
 
 def choose_places(target: str, runner: str, *, uses_beam: bool) -> Locate:
-    """Returns how the URIs of a task become places that its executor can open.
+    """Returns the function that turns a task's URI into a place that its executor can open.
 
     Args:
-        target: `kubeflow` or `vertex`; Vertex's are all gs://, which every executor opens.
+        target: `kubeflow` or `vertex`; URIs on Vertex are gs://, which every executor can open.
         runner: Name of Beam's runner; workers elsewhere do not see this container's folders.
-        uses_beam: Whether the executor does.
+        uses_beam: Whether the executor uses Beam.
 
     Raises:
-        UsageError: There is no such runner.
+        UsageError: The runner does not exist.
     """
     if target != "kubeflow":
         return str
@@ -69,18 +104,18 @@ def choose_places(target: str, runner: str, *, uses_beam: bool) -> Locate:
 def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
     """Returns an ExecutorInput as TFX's executors need it.
 
-    Outputs of types that are no TFX artifacts are left out, URIs are places that can be opened,
-    numbers have the types of the component's interface, structures are JSON text, and run-time
-    parameters have gone into the properties that they concern.
+    Outputs whose type is not a TFX artifact are left out, URIs become places that can be opened,
+    numbers get the types of the component's interface, structures become JSON text, and run-time
+    parameters are merged into the properties that they change.
 
     Args:
         text: ExecutorInput as JSON.
         spec_text: ComponentInputsSpec as JSON; empty when there is none.
-        locate: From a URI to the place.
+        locate: Turns a URI into the place.
 
     Raises:
-        UsageError: The text is no ExecutorInput, a parameter's value is wrong, or an output is in a
-            place that must not be emptied.
+        UsageError: The text is not an ExecutorInput, a parameter has a wrong value, or an output is
+            in a place that must not be emptied.
     """
     task = _load(text)
     inputs, outputs = task["inputs"], task["outputs"]
@@ -90,10 +125,10 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
         for key, found in outputs.get("artifacts", {}).items()
         if all(find_class_path(artifact["type"]) for artifact in found.get("artifacts", ()))
     }
-    _check_outputs(task)  # while all URIs are the backend's
-    for key, found in inputs.get("artifacts", {}).items():
-        for artifact in found.get("artifacts", ()):
-            # Kubeflow knows no more of what another task made than `{"instanceSchema": ""}`.
+    _check_outputs(task)  # before URIs are replaced
+    for key, each in inputs.get("artifacts", {}).items():
+        for artifact in each.get("artifacts", ()):
+            # For an output of another task, Kubeflow passes `{"instanceSchema": ""}` and no more.
             artifact["type"] = types.get(key) or artifact.get("type", {})
             _adapt_artifact(artifact, locate)
     for artifact in list_artifacts(outputs):
@@ -106,7 +141,7 @@ def _check_outputs(task: Task) -> None:
     """Checks that emptying the outputs of a task deletes nothing else.
 
     Raises:
-        UsageError: One is too high up to be an output, or overlaps an input or another output.
+        UsageError: An output is too high up, or overlaps an input or another output.
     """
     outputs = [artifact["uri"] for artifact in list_artifacts(task["outputs"])]
     outputs.append(task["outputs"]["outputFile"])
@@ -122,8 +157,8 @@ def _check_outputs(task: Task) -> None:
         if overlaps or not is_deep:
             raise UsageError(
                 f"The output {uri!r} cannot be emptied before the task starts: it is too high up, "
-                "or shares its place with an input or another output.",
-                "Let the compiled pipeline pass what Kubeflow or Vertex made.",
+                "or overlaps an input or another output.",
+                "Let the compiled pipeline pass the URI that Kubeflow or Vertex made.",
             )
 
 
@@ -131,8 +166,8 @@ def _is_below(uri: str, folder: str) -> bool:
     return f"{uri.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
-def _parse_spec(text: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """Returns the types of a ComponentInputsSpec in JSON: of parameters, of artifacts, by name."""
+def _parse_spec(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """Returns the types in a ComponentInputsSpec by name: of parameters, and of artifacts."""
     try:
         spec = json.loads(text or "{}")
         parameters, artifacts = (spec.get(part, {}).items() for part in ("parameters", "artifacts"))
@@ -140,7 +175,7 @@ def _parse_spec(text: str) -> tuple[dict[str, str], dict[str, Any]]:
         return kinds, {name: each.get("artifactType") for name, each in artifacts}
     except (ValueError, AttributeError, RecursionError) as error:
         raise UsageError(
-            f"This is no ComponentInputsSpec: {error!r}.", "Compile the pipeline anew."
+            f"This is not a ComponentInputsSpec: {error!r}.", "Compile the pipeline again."
         ) from error
 
 
@@ -161,20 +196,20 @@ def _load(text: str) -> Task:
         _ = task["inputs"].get("parameterValues", {}).items()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(
-            f"This is no ExecutorInput of Kubeflow Pipelines: {error!r}.",
+            f"This is not an ExecutorInput of Kubeflow Pipelines: {error!r}.",
             "Let the compiled pipeline pass it: its argument is {{$}}.",
         ) from error
     return task
 
 
-def list_artifacts(part: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields the artifacts among a task's inputs or outputs."""
+def list_artifacts(part: TaskInputs | TaskOutputs) -> Iterator[ArtifactEntry]:
+    """Yields the artifacts among the inputs or the outputs of a task."""
     for found in part.get("artifacts", {}).values():
         yield from found.get("artifacts", ())
 
 
 def find_class_path(kind: Mapping[str, str]) -> str | None:
-    """Returns where the class of an artifact type is; None when no TFX artifact has that type.
+    """Returns the path of an artifact type's class; None when it is not a TFX artifact.
 
     Args:
         kind: ArtifactTypeSchema: `schemaTitle`, or `instanceSchema` with a title in YAML.
@@ -192,21 +227,21 @@ def find_class_path(kind: Mapping[str, str]) -> str | None:
     return path if isinstance(found, type) and issubclass(found, Artifact) else None
 
 
-def _adapt_artifact(artifact: dict[str, Any], locate: Locate) -> None:
+def _adapt_artifact(artifact: ArtifactEntry, locate: Locate) -> None:
     artifact["uri"] = locate(artifact["uri"])
     if path := find_class_path(artifact["type"]):
         artifact["type"] = {"schemaTitle": path}
 
 
 def parse_properties(values: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Returns execution properties, with the run-time parameters among the values laid over them.
+    """Returns execution properties, after the run-time parameters among the values changed them.
 
     Args:
-        values: From JSON: numbers come as floats, structures as such or as text.
+        values: From JSON: numbers are floats, structures are values or text.
         kinds: Types of the parameters by name, as ParameterSpec calls them.
 
     Raises:
-        UsageError: A value is not of its parameter's type.
+        UsageError: A value does not have its parameter's type.
     """
     plain = {
         name: _parse_value(name, value, kinds.get(name, ""))
@@ -237,9 +272,9 @@ def _parse_value(name: str, value: Any, kind: str) -> Any:
 
 
 def clear_outputs(task: Task) -> None:
-    """Empties the places of a task's outputs: a retry gets those of the attempt that failed.
+    """Empties the places of a task's outputs: a retry gets those of the failed attempt.
 
-    What ends in a file is left to the executor; local folders are made, as TFX does.
+    It makes local folders, as TFX does, and leaves files to the executor.
     """
     storage.delete(task["outputs"]["outputFile"])
     for artifact in list_artifacts(task["outputs"]):
@@ -251,11 +286,11 @@ def restore_output(text: str, given: Task, task: Task) -> str:
     """Returns an ExecutorOutput with the URIs that the backend knows.
 
     Args:
-        text: ExecutorOutput as JSON, as the executor left it.
-        given: The ExecutorInput as it came.
-        task: The same as `parse_input` returned it.
+        text: ExecutorOutput as JSON, from the executor.
+        given: The ExecutorInput as the backend passed it.
+        task: The same, as `parse_input` returned it.
     """
-    output = json.loads(text)
+    output: TaskOutputs = json.loads(text)
     uris = {
         here["uri"]: there["uri"]
         for key in task["outputs"]["artifacts"]

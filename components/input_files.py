@@ -1,4 +1,4 @@
-"""Whether a task's inputs are there: backends know artifacts, and hand over what has no files."""
+"""Checks that a task's inputs have files: a backend also passes artifacts without any."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from darkroom.errors import StorageError
 
 
 def check_inputs(given: Task, task: Task) -> None:
-    """Checks that each input of a task has files; all artifacts of TFX's and our components do.
+    """Checks that each input of a task has files: all artifacts of TFX's and our components have.
 
-    A store may delete files by its own rules, while the metadata store and the cache still know the
-    artifact. KFP's launcher downloads what begins with the URI, and takes nothing for success.
+    A store may delete files by its own rules, while the metadata store and the cache still list the
+    artifact. KFP's launcher downloads all files below the URI, and succeeds when there are none.
 
     Args:
-        given: ExecutorInput as it came, with the URIs that the backend knows.
-        task: The same as `parse_input` returned it, with the places of the files.
+        given: The ExecutorInput as the backend passed it, with the backend's URIs.
+        task: The same, as `parse_input` returned it, with the places of the files.
 
     Raises:
         StorageError: An input has no files.
-        OSError: A store cannot be asked.
+        OSError: A store does not answer.
     """
     inputs = list_artifacts(task["inputs"])
     uris = [artifact["uri"] for artifact in list_artifacts(given["inputs"])]
@@ -30,6 +30,6 @@ def check_inputs(given: Task, task: Task) -> None:
     ]
     if missing:
         raise StorageError(
-            f"The store no longer holds any file of the input {', '.join(sorted(missing))}.",
-            "Run again with caching off (--no-cache), which makes it again, or restore its files.",
+            f"The store no longer has any file of the input {', '.join(sorted(missing))}.",
+            "Run again with caching off (--no-cache) to make it again, or restore its files.",
         )

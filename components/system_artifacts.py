@@ -1,7 +1,7 @@
-"""Artifact types that Kubeflow's and Vertex's UI can show.
+"""Artifact types that the UIs of Kubeflow and Vertex can show.
 
-Those know them by their `system.*` names, of which there is no Python package: the entrypoint tells
-TFX where the classes are.
+The UIs know them by their `system.*` names. No Python package has these names, so the entrypoint
+tells TFX where the classes are.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from tfx.types.artifact import Artifact
 
 
 class HTML(Artifact):
-    """A page; its URI is that of the file, which is what the UI reads."""
+    """A page; its URI is that of the file, because the UI reads the URI."""
 
     TYPE_NAME = "system.HTML"
 
 
 class Markdown(Artifact):
-    """A text in Markdown; its URI is that of the file, which is what the UI reads."""
+    """A text in Markdown; its URI is that of the file, because the UI reads the URI."""
 
     TYPE_NAME = "system.Markdown"
 

@@ -1,1 +1,1 @@
-"""The pipeline: one definition, and a thin runner for each place where it runs."""
+"""The pipeline: one definition, and a thin runner for each place that runs it."""

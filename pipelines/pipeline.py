@@ -67,7 +67,7 @@ def create_pipeline(
     trainer = Trainer(
         run_fn=RUN_FN,
         examples=image_to_tfrecord.outputs["examples"],
-        # Zero steps: run_fn counts epochs, and knows from the records how long one is.
+        # Zero steps: run_fn counts epochs, and the records say how long one is.
         train_args=trainer_pb2.TrainArgs(num_steps=0),
         eval_args=trainer_pb2.EvalArgs(num_steps=0),
         custom_config={
@@ -76,7 +76,7 @@ def create_pipeline(
             MODEL_FINGERPRINT_KEY: config.model_fingerprint,
         },
     )
-    # No artifact passes from the gate to the trainer: the edge alone makes it wait.
+    # The gate has no output for the trainer, so this edge makes the trainer wait.
     trainer.add_upstream_node(gate)
     evaluator = Evaluator(
         examples=image_to_tfrecord.outputs["examples"],
@@ -117,11 +117,11 @@ def create_pipeline(
 def _create_checks(
     config: PipelineConfig, manifest_gen: ManifestGen, image_to_tfrecord: ImageToTFRecord
 ) -> list[base_node.BaseNode]:
-    """Returns the nodes between conversion and training; the last two are judge and gate."""
+    """Returns the nodes between conversion and training: ImageValidator and the gate are last."""
     statistics_gen = ImageStatisticsGen(image_to_tfrecord.outputs["index"])
     statistics = statistics_gen.outputs["statistics"]
     if config.schema is None:
-        # From the training split alone: what only the others have must show as an anomaly.
+        # From the training split alone: values that only other splits have must be anomalies.
         schema_gen = SchemaGen(
             statistics=statistics, infer_feature_shape=True, exclude_splits=[EVAL, TEST]
         )
@@ -140,14 +140,14 @@ def _create_checks(
 
 
 def make_eval_config(min_accuracy: float) -> tfma.EvalConfig:
-    """Returns how a model is judged: accuracy and confusions over all of the eval split."""
+    """Returns how a model is evaluated: accuracy and confusions on the whole eval split."""
     threshold = tfma.MetricThreshold(
         value_threshold=tfma.GenericValueThreshold(lower_bound={"value": min_accuracy})
     )
     return tfma.EvalConfig(
         model_specs=[
             tfma.ModelSpec(
-                # The signature on serialised examples, so that no other code parses them.
+                # The signature for serialised examples, so that no other code parses them.
                 signature_name="serving_examples",
                 model_type="tf_generic",
                 label_key=example.LABEL_NUMBER,
@@ -160,7 +160,7 @@ def make_eval_config(min_accuracy: float) -> tfma.EvalConfig:
                 metrics=[
                     tfma.MetricConfig(class_name="ExampleCount"),
                     tfma.MetricConfig(class_name=ACCURACY, threshold=threshold),
-                    # Threshold 0: the likeliest class counts, however unsure the model is.
+                    # Threshold 0: the likeliest class counts, even if the model is unsure.
                     tfma.MetricConfig(class_name=CONFUSIONS, config='{"thresholds": [0.0]}'),
                 ]
             )

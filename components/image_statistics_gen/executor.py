@@ -14,7 +14,7 @@ from darkroom.validation.statistics import WriteStatistics, list_splits
 
 INDEX_KEY = "index"
 STATISTICS_KEY = "statistics"
-# The name by which SchemaGen and ExampleValidator find them.
+# The name that SchemaGen and ExampleValidator look for.
 STATISTICS_FILE = "FeatureStats.pb"
 
 

@@ -49,8 +49,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
         Raises:
             DataError: Nothing could be written; the message lists the first rejects.
-            OutputError: An output folder holds files that darkroom did not write.
-            UsageError: An image of the manifest is where the conversion writes.
+            OutputError: An output folder has files that darkroom did not write.
+            UsageError: An image of the manifest is in a folder that the conversion writes.
         """
         examples = artifact_utils.get_single_instance(output_dict[EXAMPLES_KEY])
         rejects = artifact_utils.get_single_instance(output_dict[REJECTS_KEY])
@@ -72,10 +72,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
             raise DataError(
                 f"No image could be written. {list_rejects(folders.rejects)}",
-                "Mend the images, or the paths in the source.",
+                "Fix the images, or the paths in the source.",
             )
         written = commit.read_dataset(folders.examples)
-        # A split that lost all its rows is no split for those who read the artifact.
+        # Readers of the artifact expect records in each of its splits.
         splits = [name for name, split in written.splits.items() if split.records]
         examples.split_names = artifact_utils.encode_split_names(splits)
         examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)

@@ -25,7 +25,7 @@ REPORT_KEY = "report"
 HTML_KEY = "html"
 MARKDOWN_KEY = "markdown"
 BLESSED_KEY = "blessed"
-# The name under which ExampleValidator leaves the anomalies of a split.
+# The name that ExampleValidator gives to the anomalies of a split.
 ANOMALIES_FILE = "SchemaDiff.pb"
 
 
@@ -70,14 +70,10 @@ def read_anomalies(artifact: Any) -> Iterator[Anomaly]:
         folder = artifact_utils.get_split_uri([artifact], split)
         found = anomalies_pb2.Anomalies()
         found.ParseFromString(storage.read_bytes(storage.join(folder, ANOMALIES_FILE)))
-        yield from _convert_anomalies(split, found)
-
-
-def _convert_anomalies(split: str, found: Any) -> Iterator[Anomaly]:
-    if found.dataset_anomaly_info.description:
-        yield _convert_anomaly(split, "", found.dataset_anomaly_info)
-    for feature, info in sorted(found.anomaly_info.items()):
-        yield _convert_anomaly(split, feature, info)
+        if found.dataset_anomaly_info.description:
+            yield _convert_anomaly(split, "", found.dataset_anomaly_info)
+        for feature, info in sorted(found.anomaly_info.items()):
+            yield _convert_anomaly(split, feature, info)
 
 
 def _convert_anomaly(split: str, feature: str, info: Any) -> Anomaly:

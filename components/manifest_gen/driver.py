@@ -1,8 +1,8 @@
-"""Driver of ManifestGen: takes the fingerprint of the source when a run decides about the cache.
+"""Driver of ManifestGen: computes the fingerprint of the source before TFX looks into its cache.
 
 TFX's cache compares properties and input artifacts. A path stays the same when the file behind it
-changes, so the state of that file goes into a property. The component's constructor would take it
-too early, as one component may run several times; TFX asks the driver in each run, before it
+changes, so the state of that file becomes a property. The component's constructor would be too
+early, because a component may run several times. TFX calls the driver in each run, before it
 computes the key of its cache.
 """
 
@@ -33,8 +33,8 @@ from darkroom.runtime import progress
 class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
     """Puts the state of the source into the property `source_fingerprint`, unless one is given.
 
-    `run` is what LocalDagRunner and BeamDagRunner call, `resolve_exec_properties` what TFX's
-    InteractiveContext does.
+    LocalDagRunner and BeamDagRunner call `run`; TFX's InteractiveContext calls
+    `resolve_exec_properties`.
     """
 
     def __init__(self, metadata_handle: Any) -> None:
@@ -42,7 +42,7 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
         portable_driver.BaseDriver.__init__(self, metadata_handle)
 
     def run(self, execution_info: data_types.ExecutionInfo) -> driver_output_pb2.DriverOutput:
-        """Returns the properties that change."""
+        """Returns the changed properties."""
         output = driver_output_pb2.DriverOutput()
         fingerprint = _find_fingerprint(execution_info.exec_properties)
         output.exec_properties[FINGERPRINT_KEY].string_value = fingerprint
@@ -51,15 +51,15 @@ class Driver(base_driver.BaseDriver, portable_driver.BaseDriver):
     def resolve_exec_properties(
         self, exec_properties: dict[str, Any], pipeline_info: Any, component_info: Any
     ) -> dict[str, Any]:
-        """Returns all properties; those of the component stay as they are, for its next run."""
+        """Returns all properties; the component's own stay unchanged, for its next run."""
         return {**exec_properties, FINGERPRINT_KEY: _find_fingerprint(exec_properties)}
 
 
 def _find_fingerprint(properties: Mapping[str, Any]) -> str:
-    """Returns the given fingerprint, the source's, or a text that no other run has.
+    """Returns the given fingerprint, that of the source, or a text that no other run has.
 
-    Never raises because of the source: the executor says what is wrong with it, and TFX records
-    that the node failed.
+    An unusable source raises nothing here: the executor reports it, and TFX records that the node
+    failed.
     """
     given = str(properties[FINGERPRINT_KEY])
     if given != TAKEN_BY_EACH_RUN:
@@ -68,10 +68,10 @@ def _find_fingerprint(properties: Mapping[str, Any]) -> str:
         options = ManifestOptions.from_json(properties[OPTIONS_KEY])
         return read_source_state(properties[SOURCE_KEY], options)
     except (DataError, UsageError, FileNotFoundError):
-        pass  # the executor will say the same
+        pass  # the executor raises the same error
     except (DarkroomError, OSError) as error:
         said = error.message if isinstance(error, DarkroomError) else describe_os_error(error)
-        text = f"ManifestGen does not come from the cache, as its source cannot be seen: {said}"
+        text = f"ManifestGen cannot use the cache, because its source cannot be read: {said}"
         logging.warning("%s", text)
         progress.note(text)
     return f"unknown-{uuid.uuid4().hex}"

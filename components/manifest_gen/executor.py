@@ -19,9 +19,9 @@ FINGERPRINT_KEY = "source_fingerprint"
 MANIFEST_KEY = "manifest"
 REJECTS_KEY = "rejects"
 
-# What the property holds until the driver puts the source's fingerprint there. Kubeflow Pipelines
-# and Vertex AI run no drivers: they replace this text by the id of the run before they look into
-# their caches, so that there the node does its work in each run.
+# The property's value until the driver replaces it by the source's fingerprint. Kubeflow Pipelines
+# and Vertex AI do not run drivers: they replace this text by the id of the run before they look
+# into their caches, so the node runs each time.
 TAKEN_BY_EACH_RUN = "{{$.pipeline_job_uuid}}"
 
 
@@ -34,13 +34,13 @@ class Executor(base_executor.BaseExecutor):
         output_dict: dict[str, list[Any]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Writes the manifest and what was refused.
+        """Writes the manifest and the rejected rows.
 
         Args:
             input_dict: Empty.
             output_dict: `manifest`: an ImageManifest; `rejects`: a Rejects.
             exec_properties: `source`: path or pattern; `options`: `ManifestOptions` as JSON;
-                `source_fingerprint`: what the cache compared.
+                `source_fingerprint`: the value that the cache compared.
 
         Raises:
             DataError: The source as a whole cannot be used.
@@ -64,7 +64,7 @@ class Executor(base_executor.BaseExecutor):
 
 
 def warn_of_rejects(rejected: int, rows: int, folder: str) -> None:
-    """Logs that rows were rejected, as a pipeline may have no gate that looks at them."""
+    """Logs how many rows were rejected, because a pipeline may have no gate that checks it."""
     if rejected:
         logging.warning(
             "%d of %d rows were rejected; %s lists them.",

@@ -1,4 +1,4 @@
-"""What TFMA found out about a model, read from an evaluation's files."""
+"""Reads the files of a TFMA evaluation: metrics and confusion matrix."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MATRIX_KEY = "multi_class_confusion_matrix_at_thresholds"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics over all of the evaluated split.
+    """Metrics of a whole evaluated split.
 
     Attributes:
         metrics: Numbers by TFMA's name.
-        confusions: Number of examples by (true class, predicted class); empty when TFMA was not
-            asked for a confusion matrix.
+        confusions: Number of examples by (true class, predicted class); empty when the evaluation
+            has no confusion matrix.
     """
 
     metrics: Mapping[str, float]
@@ -39,19 +39,19 @@ def read_evaluation(folder: str) -> Evaluation:
             continue
         for by_class in outputs.values():
             for values in by_class.values():
-                metrics |= {k: float(v["doubleValue"]) for k, v in values.items() if _is_number(v)}
+                metrics |= {
+                    name: float(value["doubleValue"])
+                    for name, value in values.items()
+                    if isinstance(value, Mapping) and "doubleValue" in value
+                }
                 if _MATRIX_KEY in values:
                     confusions = _parse_matrix(values[_MATRIX_KEY])
     return Evaluation(metrics, confusions)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Mapping) and "doubleValue" in value
-
-
 def _parse_matrix(value: Mapping[str, Any]) -> dict[tuple[int, int], float]:
     [matrix] = value["multiClassConfusionMatrixAtThresholds"]["matrices"]
-    # Proto3's JSON leaves zeros out: of the numbers of classes, too.
+    # Proto3's JSON leaves zeros out, so class 0 has no id.
     return {
         (entry.get("actualClassId", 0), entry.get("predictedClassId", 0)): float(
             entry.get("numWeightedExamples", 0)
@@ -63,10 +63,10 @@ def _parse_matrix(value: Mapping[str, Any]) -> dict[tuple[int, int], float]:
 def encode_confusion_matrix(
     confusions: Mapping[tuple[int, int], float], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns a confusion matrix as KFP's `ClassificationMetrics` has it.
+    """Returns a confusion matrix in the form of KFP's `ClassificationMetrics`.
 
-    Beyond fifty classes, which no page could show, those with the most mistakes keep their own
-    rows and columns, and all others share the last.
+    A page cannot show more than fifty classes. Beyond that, the classes with the most mistakes keep
+    their own rows and columns, and all others share the last.
 
     Args:
         confusions: Number of examples by (true class, predicted class).

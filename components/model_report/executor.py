@@ -20,7 +20,7 @@ METRICS_KEY = "metrics"
 CLASSIFICATION_KEY = "classification_metrics"
 METRICS_FILE = "metrics.json"
 MATRIX_FILE = "confusion_matrix.json"
-# The name under which KFP's UI looks for it.
+# The name that KFP's UI looks for.
 MATRIX_PROPERTY = "confusionMatrix"
 
 
@@ -50,7 +50,7 @@ class Executor(base_executor.BaseExecutor):
         report = DatasetReport.from_json(storage.read_bytes(report_path).decode())
         records = {f"{split}_records": float(count) for split, count in report.splits.items()}
         metrics = artifact_utils.get_single_instance(output_dict[METRICS_KEY])
-        # NaN is no JSON: neither a backend's, which would have the task fail for it, nor ours.
+        # JSON has no NaN, and a backend would fail the task because of one.
         numbers = {
             name: value
             for name, value in {**evaluation.metrics, **records}.items()

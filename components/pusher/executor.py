@@ -1,9 +1,9 @@
 """Executor of Pusher: a push is done when every file of the model has been read back.
 
-TFX's own executor copies whatever is there, by TensorFlow's file systems: nothing at all when the
-model's files are gone, and never to s3://. So of that one only the decision remains. In a cluster
-there may be no other place than the artifact: a model without destination becomes a version inside
-it, and the artifact's URI is then what a server takes.
+TFX's own executor copies the files that it finds with TensorFlow's file systems: none when the
+model's files are gone, and never to s3://. So only its decision is used. In a cluster the artifact
+may be the only place: without a destination, the model becomes a version inside the artifact, and a
+server is given the artifact's URI.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Executor(tfx_executor.Executor):
                 `base_directory` the model is pushed into the artifact, as its version.
 
         Raises:
-            StorageError: The model is not complete, or the destination does not keep its files.
+            StorageError: The model is not complete, or the destination lost a file.
             OSError: The destination cannot be written.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
@@ -52,16 +52,16 @@ class Executor(tfx_executor.Executor):
             return
         model = self.GetModelPath(input_dict)
         check_model(model)
-        storage.delete(pushed.uri)  # what a failed attempt left
+        storage.delete(pushed.uri)  # the files of a failed attempt
         base = read_destination(exec_properties[PUSH_DESTINATION_KEY])
         if base:
             base = storage.absolute(base)
-            # First: what a server looks at comes when nothing else can fail.
+            # The artifact gets its copy first: a server sees the model when nothing else can fail.
             copies.copy_folder(model, pushed.uri)
             version = push_version(model, base)
             destination = storage.join(base, version)
         else:
-            # Relative to the artifact: a task of Kubeflow knows only the local copy of it.
+            # Relative to the artifact, because a task of Kubeflow knows only its local copy.
             version = destination = push_version(model, pushed.uri)
         self._MarkPushed(pushed, pushed_destination=destination, pushed_version=version)
 
@@ -74,8 +74,8 @@ def read_destination(text: str) -> str:
 def push_version(model: str, base: str) -> str:
     """Copies a model into a new folder of `base`, named by the time as servers expect it.
 
-    Where folders can be renamed, a server sees the whole version or none of it. On an object store
-    `saved_model.pb` comes last, when all other files have been read back.
+    Where folders can be renamed, a server sees the whole version or nothing. On an object store,
+    `saved_model.pb` is written last, after all other files were read back.
 
     Args:
         model: Folder of the SavedModel.
@@ -85,7 +85,7 @@ def push_version(model: str, base: str) -> str:
         The name of the version.
 
     Raises:
-        StorageError: The model changed while it was copied, or `base` does not keep its files.
+        StorageError: The model changed while it was copied, or `base` lost a file.
         OSError: A file cannot be read or written.
     """
     if not storage.is_remote(base):

@@ -1,4 +1,4 @@
-"""Which files a SavedModel consists of, as its graph and its variables say."""
+"""Checks the files of a SavedModel against its graph and its variables."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def check_model(folder: str) -> None:
         raise StorageError(f"{path} is damaged: {error}.", _HINT) from error
     missing = sorted({*_list_needed(graph, files)} - files.keys())
     if missing:
-        raise StorageError(f"The model {folder} lacks {', '.join(missing[:10])}.", _HINT)
+        raise StorageError(f"The model {folder} has no {', '.join(missing[:10])}.", _HINT)
 
 
 def _list_needed(graph: Any, files: Collection[str]) -> Iterator[str]:
-    """Yields the files that there must be, besides the graph."""
+    """Yields the required files besides the graph."""
     for meta in graph.meta_graphs:
         yield from (f"assets/{asset.filename}" for asset in meta.asset_file_def)
     data = [found[1] for name in files if (found := _DATA_FILE.fullmatch(name))]
-    # TensorFlow 2 writes variables even where there are none; before, a frozen graph has no file.
+    # TensorFlow 2 writes them even without variables; TensorFlow 1 wrote none for a frozen graph.
     if (
         data
         or _INDEX_FILE in files

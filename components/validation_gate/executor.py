@@ -16,7 +16,7 @@ REPORT_KEY = "report"
 
 
 class GateError(DataError):
-    """The data did not pass; the message is the table of findings."""
+    """The data did not pass; the message is a table of the findings."""
 
 
 class Executor(base_executor.BaseExecutor):

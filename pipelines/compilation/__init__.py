@@ -1,1 +1,1 @@
-"""From a configuration to a pipeline file for Kubeflow or Vertex."""
+"""Compiles a configuration into the file that Kubeflow or Vertex runs."""

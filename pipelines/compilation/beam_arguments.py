@@ -1,4 +1,4 @@
-"""Beam's arguments for the tasks of a compiled pipeline: in process, on Dataflow, on Flink."""
+"""Makes Beam's arguments for compiled pipelines: in process, on Dataflow, on Flink."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.pipelines.config import PipelineConfig
 
 _DATAFLOW_NEEDS = ("project", "region", "temp_location")
-# A worker pool waits beside each task manager; the default would be to start a container engine.
+# Each task manager has a worker pool beside it; by default Beam would start a container engine.
 _WORKER_POOL = {"environment_type": "EXTERNAL", "environment_config": "localhost:50000"}
 
 
@@ -16,23 +16,23 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
     """Returns the arguments of the components that use Beam.
 
     Every list names our image: without one, TFX would build a source package of itself for each
-    component. Dataflow's workers run it; the in-process runner never looks at the name.
+    component. Dataflow's workers run the image; the in-process runner ignores its name.
 
     Raises:
-        UsageError: The runner is unknown, or lacks an option that it needs.
+        UsageError: The runner is unknown, or an option that it needs is missing.
     """
     given = () if config.beam_args == LOCAL_BEAM_ARGS else config.beam_args
     options = _parse(given)
     runner = parse_runner(options.pop("runner", None))
     if any(name.startswith("s3_") for name in options):
         raise UsageError(
-            "Beam's options for s3:// stand in the spec, where everyone can read them.",
+            "Beam's options for s3:// are part of the spec, which everyone can read.",
             "Give credentials and endpoint of s3:// by secret_env and env.",
         )
     wanted = {"sdk_container_image": config.image}
     if runner == DATAFLOW_RUNNER:
         _check_dataflow(options)
-        # The image holds Beam, so no worker downloads it.
+        # The image contains Beam, so no worker downloads it.
         wanted |= {"sdk_location": "container", "experiments": "use_runner_v2"}
     elif runner == "PortableRunner":
         _check_portable(options)
@@ -53,7 +53,7 @@ def _parse(arguments: tuple[str, ...]) -> dict[str, str]:
     for argument in arguments:
         if not argument.startswith("--"):
             raise UsageError(
-                f"{argument!r} in beam_args is no option.",
+                f"{argument!r} in beam_args is not an option.",
                 "Write each option as one text: --region=europe-west1.",
             )
     pairs = [argument[2:].partition("=") for argument in arguments]

@@ -1,4 +1,4 @@
-"""Paths that the containers of a target can see."""
+"""Checks that the containers of a target can see the paths of a configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from darkroom.pipelines.config import PipelineConfig
 _ROOTS = {KUBEFLOW: ("gs", "s3", "minio"), VERTEX: ("gs",)}
 _SCHEMES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("data", "exclude", "push_to", "allowed_roots"), ("gs", "s3")),
-    # TensorFlow reads these, which knows no s3://.
+    # TensorFlow reads these, and it cannot open s3://.
     **dict.fromkeys(("schema", "weights", "checkpoint_dir"), ("gs",)),
 }
 # Vertex mounts every bucket that the service account may read.
@@ -27,7 +27,7 @@ def check_places(config: PipelineConfig, target: str) -> None:
     The label map is not among them: it is read when the pipeline is compiled.
 
     Raises:
-        UsageError: A path is relative, is a `file://` URI, or lies where no container looks.
+        UsageError: A path is relative, a `file://` URI, or in a folder that is not mounted.
     """
     check_paths({**vars(config), "allowed_roots": None}, target, config.volumes)
     for root in config.allowed_roots:
@@ -35,7 +35,7 @@ def check_places(config: PipelineConfig, target: str) -> None:
 
 
 def check_paths(paths: Mapping[str, Any], target: str, volumes: Iterable[str]) -> None:
-    """Checks paths by the name of their option; what is no path, or None, is left out.
+    """Checks paths by the name of their option; other options and None are left out.
 
     Raises:
         UsageError: See `check_places`.
@@ -55,7 +55,7 @@ def _check_root(root: str, target: str) -> None:
         schemes = " or ".join(f"{each}://BUCKET/FOLDER" for each in _ROOTS[target])
         raise UsageError(
             f"root is {root!r}, which {target} cannot keep artifacts in.",
-            f"Give {schemes}: the machine that compiles shares no folder with the tasks.",
+            f"Give {schemes}: the tasks share no folder with the machine that compiles.",
         )
 
 

@@ -1,4 +1,4 @@
-"""What a task gets in a cluster: resources, accelerators, retries, and where it may run."""
+"""What each task gets in a cluster: resources, accelerators, retries, and its nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from darkroom.errors import UsageError
 from darkroom.options.checks import is_number, is_table_of_texts
 from darkroom.options.targets import VERTEX
 
-# Kubernetes asks for a kind of device, and chooses the model by the node; Vertex names the model.
+# Kubernetes requests a kind of device, and the node decides the model; Vertex names the model.
 _NVIDIA_ON_KUBERNETES = "nvidia.com/gpu"
 _ON_VERTEX: Mapping[str, str] = {
     "T4": "NVIDIA_TESLA_T4",
@@ -28,9 +28,9 @@ _ON_VERTEX: Mapping[str, str] = {
 }
 _KUBERNETES_RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TOLERATION_KEYS = frozenset(("key", "operator", "value", "effect"))
-# What it holds it holds each time, so it is tried again only if its own table says so.
+# The gate gives the same verdict each time, so it is retried only if its own table says so.
 _GATE = "ValidationGate"
-# Key under which `resources` says what holds for every component that it does not name.
+# The key of `resources` for every component that has no table of its own.
 DEFAULT = "default"
 
 
@@ -43,10 +43,10 @@ class Resources:
         memory_gb: Memory in GB (10^9 bytes); the target's default when None.
         accelerator: Model, as in `T4` or `L4`, or the target's own name: `NVIDIA_L4` on Vertex,
             `amd.com/gpu` on Kubernetes; none when None.
-        num_accelerators: How many of them a task gets.
+        num_accelerators: Number of accelerators of a task.
         retries: How often a failed task is tried again.
-        node_selector: Labels of the nodes that may run it; Kubernetes only.
-        tolerations: Taints that it tolerates, as tables with `key`, `operator`, `value` and
+        node_selector: Labels of the nodes that may run the task; Kubernetes only.
+        tolerations: Taints that the task tolerates, as tables with `key`, `operator`, `value` and
             `effect`; Kubernetes only.
     """
 
@@ -62,12 +62,14 @@ class Resources:
         """Checks the values.
 
         Raises:
-            UsageError: A value is of another kind, or out of its range.
+            UsageError: A value has the wrong type, or is out of range.
         """
         if not isinstance(self.accelerator, str | None):
             raise UsageError(f"accelerator is {self.accelerator!r}, expected a text.")
         if not is_table_of_texts(self.node_selector):
-            raise UsageError("node_selector is no table of texts.", "Write each value in quotes.")
+            raise UsageError(
+                "node_selector is not a table of texts.", "Write each value in quotes."
+            )
         for name in ("cpu", "memory_gb"):
             value = getattr(self, name)
             if value is not None and not (is_number(value) and 0 < value < math.inf):
@@ -77,7 +79,7 @@ class Resources:
             if type(value) is not int or value < least:
                 raise UsageError(f"{name} is {value!r}, expected a whole number from {least}.")
         if not isinstance(self.tolerations, list | tuple):
-            raise UsageError("tolerations is no list.", "Write it as in [{ key = ... }].")
+            raise UsageError("tolerations is not a list.", "Write it as in [{ key = ... }].")
         object.__setattr__(self, "tolerations", tuple(self.tolerations))
         for toleration in self.tolerations:
             if not is_table_of_texts(toleration) or not _TOLERATION_KEYS.issuperset(toleration):
@@ -94,7 +96,7 @@ def parse_resources(given: Mapping[str, Any]) -> dict[str, Resources]:
         UsageError: A table has an unknown key or a wrong value.
     """
     if not isinstance(given, Mapping):
-        raise UsageError("resources is no table.", "Write [resources.COMPONENT].")
+        raise UsageError("resources is not a table.", "Write [resources.COMPONENT].")
     return {name: _parse_table(name, values) for name, values in given.items()}
 
 
@@ -112,7 +114,7 @@ def _parse_table(component: str, values: Any) -> Resources:
 
 
 def find_resources(given: Mapping[str, Resources], component: str) -> Resources:
-    """Returns what a component gets: its own table, else that of `default`, else nothing."""
+    """Returns the resources of a component: its own table, or `default`'s, or none."""
     if component in given:
         return given[component]
     shared = given.get(DEFAULT, Resources())
@@ -120,23 +122,23 @@ def find_resources(given: Mapping[str, Resources], component: str) -> Resources:
 
 
 def check_components(given: Mapping[str, Resources], components: list[str]) -> None:
-    """Checks that only components of the pipeline are given resources.
+    """Checks that resources are given only to components of the pipeline.
 
     Raises:
-        UsageError: One is unknown.
+        UsageError: The pipeline has no component of a name.
     """
     if unknown := sorted(set(given) - {DEFAULT, *components}):
         raise UsageError(
-            f"resources names {unknown[0]!r}, which is no component of the pipeline.",
+            f"resources names {unknown[0]!r}, which is not a component of the pipeline.",
             f"Components: {', '.join(sorted(components))}; or {DEFAULT!r} for all others.",
         )
 
 
 def spell_accelerator(name: str, target: str) -> str:
-    """Returns a model of accelerator as a target spells it.
+    """Returns the target's name of an accelerator.
 
     Raises:
-        UsageError: The target does not know it.
+        UsageError: The target has no such accelerator.
     """
     if target == VERTEX:
         if name in _ON_VERTEX or name in _ON_VERTEX.values():
@@ -147,6 +149,6 @@ def spell_accelerator(name: str, target: str) -> str:
         return name
     own = "NVIDIA_L4" if target == VERTEX else "amd.com/gpu"
     raise UsageError(
-        f"{target} knows no accelerator {name!r}.",
-        f"Give one of {', '.join(_ON_VERTEX)}, or a name of the target's own, as in {own}.",
+        f"{target} has no accelerator {name!r}.",
+        f"Give one of {', '.join(_ON_VERTEX)}, or the target's own name, as in {own}.",
     )

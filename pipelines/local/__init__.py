@@ -1,1 +1,1 @@
-"""Runs on this machine."""
+"""Runs the pipeline on this machine: pinned inputs, cached outputs, lineage, summary, demo."""

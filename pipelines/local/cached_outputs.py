@@ -1,8 +1,8 @@
-"""Whether a node's outputs of an earlier run are still there, files and all.
+"""Checks that the outputs of an earlier run still have all their files.
 
-TFX takes them from its cache when their folders exist. A cleaner of temporary files leaves folders
-and takes files, and a pushed model is not in its artifact alone. Where a list says which files
-belong together, as a model's graph and a dataset's commit do, one that is missing is found.
+TFX takes them from its cache when their folders exist. But a cleaner of temporary files removes
+files and leaves folders, and a pushed model is also outside its artifact. A model's graph and a
+dataset's commit list their files, so a single missing file is found.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tfx.utils import path_utils
 
 from darkroom import storage
 from darkroom.components.pusher.saved_model import check_model
-from darkroom.dataset import commit as datasets
+from darkroom.dataset import commit
 from darkroom.errors import DataError, StorageError
 
 
 def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
-    """Checks outputs that may be used again; in place of TFX's `verify_artifacts`.
+    """Checks outputs before they are reused; replaces TFX's `verify_artifacts`.
 
     Args:
         outputs: Artifacts by output.
 
     Raises:
-        RuntimeError: One lacks files, so the node has to run again.
+        RuntimeError: An artifact lost files, so the node has to run again.
         OSError: A place cannot be read.
     """
     for artifact in itertools.chain(*outputs.values()):
@@ -35,26 +35,26 @@ def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
             if not storage.has_files(place):
                 raise RuntimeError(f"{place} has no files")
             try:
-                _check_files(artifact.type_name, place)
+                _check_listed_files(artifact.type_name, place)
             except (DataError, StorageError) as error:
                 raise RuntimeError(str(error)) from error
 
 
-def _check_files(kind: str, place: str) -> None:
-    """Checks what is there against what says which files there must be."""
+def _check_listed_files(kind: str, place: str) -> None:
+    """Checks the files of a model or a dataset against its list."""
     if kind == standard_artifacts.PushedModel.TYPE_NAME:
         check_model(place)
     elif kind == standard_artifacts.Model.TYPE_NAME:
         check_model(path_utils.serving_model_dir(place))
-    elif kind == standard_artifacts.Examples.TYPE_NAME and (found := datasets.find_dataset(place)):
-        datasets.check_files(place, found)
+    elif kind == standard_artifacts.Examples.TYPE_NAME and (found := commit.find_dataset(place)):
+        commit.check_files(place, found)
 
 
 def _list_places(artifact: Artifact) -> Iterator[str]:
     if artifact.type_name != standard_artifacts.PushedModel.TYPE_NAME:
         yield artifact.uri
     elif artifact.get_int_custom_property("pushed"):
-        # Relative when it is in the artifact alone; else the artifact has a copy of its own.
+        # Relative if the model is only in the artifact; otherwise the artifact has its own copy.
         destination = artifact.get_string_custom_property("pushed_destination")
         place = storage.join(artifact.uri, destination)
         yield place

@@ -1,7 +1,7 @@
-"""The demo's data: real handwritten digits as image files, with a few honest faults among them.
+"""Writes the demo's data: real handwritten digits as image files, with a few faults among them.
 
 The digits are the 1,797 of scikit-learn (UCI's "Optical Recognition of Handwritten Digits", 8 x 8
-pixels), written as PNG and JPEG files with a CSV in the form of AutoML Vision.
+pixels), written as PNG and JPEG files with a CSV in AutoML Vision's format.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ MANIFEST_FILE = "digits.csv"
 NUM_DIGITS = 1797
 _JPEG_QUALITY = 95
 _MAX_VALUE = 16.0  # of scikit-learn's pixels
-_EVAL_EVERY = 5  # each fifth image of a class: 20 %
-_TURN_CLOCKWISE = 6  # EXIF: turn by 90 degrees clockwise to see it upright
+_EVAL_EVERY = 5  # every fifth image of a class: 20 %
+_TURN_CLOCKWISE = 6  # EXIF: turn 90 degrees clockwise to see the image upright
 _HTML = b"<!doctype html>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A planted fault, and what darkroom should make of it.
+    """A deliberate fault, and the outcome that darkroom should report.
 
     Attributes:
         path: The image, relative to the CSV.
-        fault: What is wrong with it.
-        outcome: "rejected", "written" (mended on the way) or "finding" (written and reported).
+        fault: Description of the fault.
+        outcome: "rejected", "written" (after a fix) or "finding" (written and reported).
         code: Reason of the reject, change in the index, or name of the check.
     """
 
@@ -55,9 +55,9 @@ class Fault:
 TRUNCATED = Fault("faults/truncated.jpg", "a JPEG cut in half", "rejected", "truncated")
 EMPTY = Fault("faults/empty.png", "a file of no bytes", "rejected", "empty")
 PAGE = Fault("faults/not-found.jpg", "an HTML page named .jpg", "rejected", "not_an_image")
-MISSING = Fault("faults/missing.png", "a file that is not there", "rejected", "missing")
+MISSING = Fault("faults/missing.png", "a file that does not exist", "rejected", "missing")
 TURNED = Fault(
-    "digits/7/0021.jpg", "lies on its side, an EXIF flag says so", "written", "orientation"
+    "digits/7/0021.jpg", "turned on its side, with an EXIF flag", "written", "orientation"
 )
 LEAKED = Fault(
     "digits/3/copy-of-0010.png", "a training image in VALIDATION too", "finding", "leakage"
@@ -80,12 +80,12 @@ class _Row(NamedTuple):
 
 
 def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
-    """Writes the digits, the faults and the CSV; files that are right already are not touched.
+    """Writes the digits, the faults and the CSV; leaves files alone that are already right.
 
     About 80 % of each class are TRAIN, the others VALIDATION; each class is half PNG, half JPEG.
 
     Args:
-        directory: Where to; it is made when it does not exist.
+        directory: Folder for the files; created if it does not exist.
 
     Returns:
         The CSV: rows of split, path relative to the CSV, and label, without a header.
@@ -117,13 +117,16 @@ def _load_digits() -> tuple[Pixels, list[str]]:
 def _write_digits(root: Path) -> Iterator[_Row]:
     seen: Counter[str] = Counter()
     for pixels, label in zip(*_load_digits(), strict=True):
-        # Counted within the class, so that neither split nor format tells anything of the label.
+        # Counted within the class, so that split and format say nothing about the label.
         number = seen[label]
         seen[label] += 1
         suffix = "jpg" if number % 2 else "png"
         path = f"digits/{label}/{number:04}.{suffix}"
-        encode = _encode_turned if path == TURNED.path else _encode
-        _write_file(root / path, encode(pixels, suffix))
+        exif = Image.Exif()
+        if path == TURNED.path:
+            exif[ORIENTATION_TAG] = _TURN_CLOCKWISE
+            pixels = np.ascontiguousarray(np.rot90(pixels))  # np.rot90 turns counterclockwise
+        _write_file(root / path, _encode(pixels, suffix, exif))
         is_eval = number % _EVAL_EVERY == _EVAL_EVERY - 1
         yield _Row("VALIDATION" if is_eval else "TRAIN", path, label)
 
@@ -133,7 +136,7 @@ def _write_faults(root: Path) -> Iterator[_Row]:
     with Image.open(io.BytesIO(whole), formats=["PNG"]) as image:
         # Large enough that half a file is half a picture.
         large = np.asarray(image.resize((128, 128), Image.Resampling.BICUBIC))
-    jpeg = _encode(large, "jpg")
+    jpeg = _encode(large, "jpg", Image.Exif())
     _write_file(root / TRUNCATED.path, jpeg[: len(jpeg) // 2])
     yield _Row("TRAIN", TRUNCATED.path, "3")
     _write_file(root / EMPTY.path, b"")
@@ -147,20 +150,8 @@ def _write_faults(root: Path) -> Iterator[_Row]:
     yield _Row("TRAIN", RELABELLED.path, "8")
 
 
-def _encode(pixels: Pixels, suffix: str) -> bytes:
-    return _encode_image(Image.fromarray(pixels), suffix, Image.Exif())
-
-
-def _encode_turned(pixels: Pixels, suffix: str) -> bytes:
-    """Encodes the image lying on its side, with the flag that turns it upright."""
-    exif = Image.Exif()
-    exif[ORIENTATION_TAG] = _TURN_CLOCKWISE
-    lying = np.ascontiguousarray(np.rot90(pixels))  # np.rot90 turns counterclockwise.
-    return _encode_image(Image.fromarray(lying), suffix, exif)
-
-
-def _encode_image(image: Image.Image, suffix: str, exif: Image.Exif) -> bytes:
-    buffer = io.BytesIO()
+def _encode(pixels: Pixels, suffix: str, exif: Image.Exif) -> bytes:
+    image, buffer = Image.fromarray(pixels), io.BytesIO()
     if suffix == "png":
         image.save(buffer, "PNG")
     else:
@@ -169,7 +160,7 @@ def _encode_image(image: Image.Image, suffix: str, exif: Image.Exif) -> bytes:
 
 
 def _write_file(path: Path, data: bytes) -> None:
-    # A file that is right keeps its modification time, so that a second run finds nothing changed.
+    # A file that is right keeps its modification time, so a second run finds nothing changed.
     if path.is_file() and path.read_bytes() == data:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the latest run of a pipeline made, from ML Metadata."""
+"""Reads the outputs of a pipeline's latest run from ML Metadata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from darkroom.pipelines.config import METADATA_FILE
 
 
 def make_connection_config(root: str) -> Any:
-    """Returns how to reach the ML Metadata of a root: a file of sqlite in it; makes nothing."""
+    """Returns the connection to the ML Metadata of a root, an sqlite file in it; writes nothing."""
     sqlite = metadata_store_pb2.SqliteMetadataSourceConfig(
         filename_uri=storage.join(root, METADATA_FILE),
         connection_mode=metadata_store_pb2.SqliteMetadataSourceConfig.READWRITE_OPENCREATE,
@@ -24,7 +24,7 @@ def make_connection_config(root: str) -> Any:
 
 @dataclass(frozen=True)
 class NodeRun:
-    """What became of a node in a run.
+    """The outcome of a node in a run.
 
     Attributes:
         state: Name of its state: `COMPLETE`, `CACHED`, `FAILED`, ...
@@ -38,7 +38,7 @@ class NodeRun:
 
 
 def read_latest_run(root: str, pipeline_name: str) -> dict[str, NodeRun]:
-    """Returns the nodes of a pipeline's latest run, by node id; empty when it never ran."""
+    """Returns the nodes of a pipeline's latest run by id; empty if it never ran."""
     store = metadata_store.MetadataStore(make_connection_config(root))
     runs = [
         context
@@ -49,7 +49,7 @@ def read_latest_run(root: str, pipeline_name: str) -> dict[str, NodeRun]:
         return {}
     latest = max(runs, key=lambda context: context.id)
     executions = store.get_executions_by_context(latest.id)
-    # Executions come newest first or last depending on the line; the newest of a node counts.
+    # The order of executions depends on the TFX line; the newest execution of a node counts.
     return {
         _find_node(store, execution, pipeline_name): _describe(store, execution)
         for execution in sorted(executions, key=lambda execution: execution.id)

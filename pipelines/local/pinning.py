@@ -1,7 +1,7 @@
-"""What a run reads besides artifacts, pinned so that TFX's cache notices a change.
+"""Pins the files that a local run reads, so that TFX's cache notices when one changes.
 
 The cache compares properties and input artifacts. A path stays the same when the file behind it
-changes, so each file's state goes into a property, or the file into a path that names its state.
+changes, so a file's state becomes a property, or the file is copied to a path that names its state.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CHECKPOINTS_FOLDER = "checkpoints"
 
 
 def pin_inputs(config: PipelineConfig) -> PipelineConfig:
-    """Returns the configuration of a local run with the state of what its nodes read by path.
+    """Returns the configuration of a local run with the state of the files that its nodes read.
 
-    The source and the label map are not among it: ManifestGen's driver takes their state.
+    The source and the label map are left out, because ManifestGen's driver reads their state.
 
     Raises:
-        UsageError: The schema is no schema.
-        OSError: Something cannot be read.
+        UsageError: The schema is not a schema.
+        OSError: A file cannot be read.
     """
     return dataclasses.replace(
         config,
@@ -41,7 +41,7 @@ def pin_inputs(config: PipelineConfig) -> PipelineConfig:
 
 
 def _copy_schema(path: str, root: str) -> str:
-    """Copies a schema into the root, under a name made of what it says."""
+    """Copies a schema into the root, into a folder named after its contents."""
     try:
         data = storage.read_bytes(path)
         text_format.Parse(data.decode(), schema_pb2.Schema())
@@ -59,7 +59,7 @@ def _copy_schema(path: str, root: str) -> str:
 
 
 def fingerprint_model(model: str, weights: str | None) -> str:
-    """Returns the state of a model's own files: its weights, and the module that builds it."""
+    """Returns the state of a model's files: its weights, and the module that builds it."""
     states = []
     if weights is not None and storage.exists(weights):
         states.append(repr(storage.stat_file(weights)))
@@ -75,5 +75,5 @@ def _fingerprint_module(name: str) -> str:
     except (ImportError, ValueError):
         spec = None
     if spec is None or spec.origin is None or not storage.exists(spec.origin):
-        return ""  # building the model will say what is wrong with it
+        return ""  # the error comes when the model is built
     return hashlib.sha256(storage.read_bytes(spec.origin)).hexdigest()

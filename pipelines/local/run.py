@@ -1,4 +1,4 @@
-"""`darkroom run` and `darkroom demo`: a run on this machine, from options to summary."""
+"""`darkroom run` and `darkroom demo`: from options to a run on this machine and its summary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEMO_IMAGES = "images"
 _DEMO_RUN = "run"
 _DEMO_OPTIONS: Mapping[str, Any] = {
     "image_size": (16, 16),
-    "augment": "none",  # a mirrored 2 is no 2
+    "augment": "none",  # a mirrored 2 is not a 2
     "epochs": 8,
     "min_accuracy": 0.97,
 }
@@ -38,7 +38,7 @@ def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -
     Args:
         values: Fields of `PipelineConfig`, and `config`: path of a TOML file with more of them.
         as_json: Whether standard output gets one JSON object and nothing else.
-        overwrite: Whether a root that holds other data may be used.
+        overwrite: Whether a root with other data may be used.
 
     Returns:
         The exit code.
@@ -58,7 +58,7 @@ def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
     from darkroom.pipelines.local.demo import write_demo_dataset
 
     root = storage.absolute(root)
-    hint = "Move them elsewhere, or choose another folder: darkroom demo --root DIR."
+    hint = "Move them, or choose another folder: darkroom demo --root DIR."
     _check_root(root, {_DEMO_IMAGES, _DEMO_RUN}, hint)
     source = write_demo_dataset(storage.join(root, _DEMO_IMAGES))
     config = PipelineConfig(
@@ -76,7 +76,7 @@ def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
 def _run(config: PipelineConfig, *, as_json: bool, overwrite: bool) -> int:
     if not overwrite:
         _check_root(config.root, _RUN_NAMES, "Choose another --root, or use it with --overwrite.")
-    find_sources(config.data)  # before TFX is loaded, which takes seconds
+    find_sources(config.data)  # fails before TFX is loaded, which takes seconds
     storage.make_folder(config.root)
     log_path = storage.join(config.root, LOG_FILE)
     with FolderLock(config.root), logs.redirect_output(log_path) as out:
@@ -93,7 +93,7 @@ def _run_reported(config: PipelineConfig, log_path: str, out: TextIO, *, as_json
             from darkroom.pipelines.local.pinning import pin_inputs
             from darkroom.pipelines.local_runner import run_locally
             from darkroom.training.models import check_model
-        # What is wrong with the model should not show only after the data has been through.
+        # A wrong model fails now, not after the data has been converted.
         check_model(config.model, config.weights)
         config = pin_inputs(config)
         try:
@@ -109,9 +109,9 @@ def _run_reported(config: PipelineConfig, log_path: str, out: TextIO, *, as_json
 
 
 def _check_root(root: str, own_names: Set[str], hint: str) -> None:
-    """Checks that a folder is empty, or holds only what an earlier run leaves in it."""
+    """Checks that a folder is empty, or has only the files of an earlier run."""
     if storage.exists(root) and not storage.is_folder(root):
         raise OutputError(f"{root} is a file.", "Choose a folder for --root.")
     foreign = [name for name in storage.list_folder(root) if name not in own_names]
     if foreign:
-        raise OutputError(f"{root} holds other data: {foreign[:5]}.", hint)
+        raise OutputError(f"{root} has other data: {foreign[:5]}.", hint)

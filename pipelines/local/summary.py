@@ -1,4 +1,4 @@
-"""What a run came to, for a person and for a program."""
+"""The result of a local run, as text for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _SHOWN_ROWS = 2
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         root: Folder of the run.
         report: The verdict on the data; None when the run ended before it.
         report_path: Path of the report for people.
-        epochs: The epoch whose weights the model has, from 1, and how many were done; None when the
+        epochs: The epoch of the model's weights, from 1, and the number of epochs; None when the
             run ended before the training, or an older version of darkroom trained.
         accuracy: Accuracy on the eval split; None when the run ended before it.
         min_accuracy: Accuracy below which a model is not pushed.
-        pushed: Folder of the pushed model; None when none was.
+        pushed: Folder of the pushed model; None when no model was pushed.
         examples: Folder of the dataset.
-        changed: Number of images encoded again, by what was changed.
-        reused: Nodes whose outputs came from an earlier run.
-        log_path: File with what TFX and TensorFlow said.
+        changed: Number of images that were encoded again, by kind of change.
+        reused: Nodes with outputs from an earlier run.
+        log_path: File with the output of TFX and TensorFlow.
         seconds: Wall time of the run.
     """
 
@@ -63,7 +63,7 @@ class RunSummary:
 
     @property
     def mild_findings(self) -> list[Finding]:
-        """Findings that were set to warn, and would stop a run by default."""
+        """Findings that are set to warn, but stop a run by default."""
         findings = self.report.findings if self.report else ()
         return [f for f in findings if f.policy == WARN and DEFAULT_POLICIES.get(f.check) == FAIL]
 
@@ -92,7 +92,7 @@ class RunSummary:
 
 
 def read_summary(config: PipelineConfig, log_path: str, seconds: float) -> RunSummary:
-    """Reads what the latest run of a configuration came to."""
+    """Reads the result of a configuration's latest run."""
     nodes = read_latest_run(config.root, config.name)
     report_folder = _output(nodes, "ImageValidator", "report")
     model_run = _output(nodes, "Trainer", "model_run")
@@ -143,7 +143,7 @@ def format_summary(summary: RunSummary) -> str:
         lines += _format_rows(summary.report)
         if summary.changed:
             changes = ", ".join(f"{code} {count:,}" for code, count in summary.changed.items())
-            lines.append(f"Mended     {sum(summary.changed.values()):,}  ({changes})")
+            lines.append(f"Fixed      {sum(summary.changed.values()):,}  ({changes})")
         lines += ["", *_format_findings(summary.report)]
         lines += _format_mild(summary)
     lines += ["", *_format_model(summary)]
@@ -162,7 +162,7 @@ def _format_rows(report: DatasetReport) -> list[str]:
         f"Rows in    {report.rows:,}",
         f"Written    {report.written:,}  ({splits})",
         f"Rejected   {report.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
-        f"Repeated   {report.deduplicated:,}",
+        f"Duplicates {report.deduplicated:,}",
     ]
 
 
@@ -174,7 +174,7 @@ def _format_findings(report: DatasetReport) -> list[str]:
         )
         shown = finding.rows[:_SHOWN_ROWS]
         for row in shown:
-            # Both sides of a pair, each on its own line: together they are wider than a terminal.
+            # Each side of a pair gets its own line: together they are wider than a terminal.
             lines += [f"       {side}" for side in format_row(row).split("  =  ")]
         if finding.count > len(shown) > 0:
             lines.append(f"       and {finding.count - len(shown):,} more")
@@ -187,8 +187,8 @@ def _format_mild(summary: RunSummary) -> list[str]:
         return []
     flags = " ".join(f"--policy {check}=fail" for check in mild)
     return [
-        f"  {' and '.join(mild)} would have stopped this run: here they are set to warn.",
-        f"  Elsewhere they stop a run by default; to have it so here: {flags}",
+        f"  {' and '.join(mild)} would have stopped this run, but they are set to warn.",
+        f"  They stop a run by default; to stop this one, add {flags}",
     ]
 
 

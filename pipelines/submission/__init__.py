@@ -1,1 +1,1 @@
-"""From a configuration to a run on a cluster."""
+"""Submits a run to Kubeflow or Vertex: what is sent, its cache, the two clients, its outcome."""

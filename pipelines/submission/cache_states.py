@@ -1,8 +1,8 @@
-"""What a run elsewhere reads besides artifacts, as seen from here, so that its cache is right.
+"""Reads the state of the files that a submitted run will read, so that its cache notices changes.
 
-Kubeflow and Vertex look a task's outputs up by its parameters, input artifacts, command and image;
-what lies behind a path is not among them. So its state travels as a parameter, and a task whose
-files cannot be seen from here does its work anew.
+Kubeflow and Vertex find a task's cached outputs by its parameters, input artifacts, command and
+image. They ignore the files behind a path, so the state of those files is passed as a parameter. A
+task runs again when its files cannot be read on this machine.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 class _UnseenError(Exception):
-    """Something that the run will read cannot be seen from here."""
+    """A file that the run will read cannot be read on this machine."""
 
 
 def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
-    """Returns a run with the state of what it reads, and with its cache on where that is right.
+    """Returns a run with the state of the files that it reads, and its cache on where possible.
 
     Args:
-        run: What is to be submitted.
+        run: The run to submit.
         shared_paths: Whether a local path names the same file here and in the run's containers.
 
     Raises:
@@ -53,20 +53,20 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
             switches[task] = True
         except _UnseenError as unseen:
             switches[task] = False
-            notes.append(f"{task} does its work anew: {unseen}")
+            notes.append(f"{task} runs again: {unseen}")
     return dataclasses.replace(
         run, documents=run.cache_tasks(switches), parameters=parameters, notes=tuple(notes)
     )
 
 
 def switch_cache_off(run: PreparedRun) -> PreparedRun:
-    """Returns a run that takes nothing from earlier ones."""
+    """Returns a run that does not use the cache."""
     documents = run.cache_tasks(dict.fromkeys(run.tasks, False))
-    return dataclasses.replace(run, documents=documents, notes=("All tasks do their work anew.",))
+    return dataclasses.replace(run, documents=documents, notes=("All tasks run again.",))
 
 
 def read_properties(run: PreparedRun, task: str) -> dict[str, Any]:
-    """Returns the execution properties of a task, as its entrypoint will have them.
+    """Returns the execution properties of a task, as its entrypoint will compute them.
 
     Raises:
         UsageError: A parameter is wrong.
@@ -101,22 +101,22 @@ def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_p
 
 
 def _check_stores(run: PreparedRun) -> None:
-    """Checks that a server of S3 other than Amazon's is known here, too, if it is to the tasks."""
+    """Checks that the S3 endpoint is set here, too, if the tasks have one."""
     executor = run.spec["deploymentSpec"]["executors"][f"{_SOURCE_TASK}_executor"]
     names = {each["name"] for each in executor["container"].get("env", ())}
     known_here = any(os.environ.get(name) for name in _ENDPOINT_VARIABLES)
     if names.intersection(_ENDPOINT_VARIABLES) and not known_here:
         raise _UnseenError(
-            f"its {_ENDPOINT_VARIABLES[1]} is not set here; set it to where that server is "
-            "reached from here."
+            f"its {_ENDPOINT_VARIABLES[1]} is not set here; set it to the address of that server "
+            "as seen from this machine."
         )
 
 
 def _check_path(path: str, shared_paths: bool) -> None:
     if not storage.is_remote(path) and not shared_paths:
         raise _UnseenError(
-            f"{path} is a path in its container, which may name another file here; "
-            "if both are on one volume, say so with --shared-paths."
+            f"{path} is a path in its container, which may be another file here; "
+            "if both are on one volume, add --shared-paths."
         )
 
 

@@ -1,4 +1,4 @@
-"""Submits a compiled pipeline to Kubeflow Pipelines, by kfp's own client."""
+"""Submits a run to Kubeflow Pipelines with kfp's own client."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from darkroom.pipelines.submission.prepared_run import PreparedRun
 from darkroom.pipelines.submission.submitted_run import RunStatus
 from darkroom.runtime.text import make_visible
 
-# Environment variables: a token as such, and kfp's own for a file that Kubernetes keeps fresh.
+# Environment variables: the token itself, and kfp's own for a token file that Kubernetes renews.
 TOKEN_VARIABLE = "KF_PIPELINES_TOKEN"
 TOKEN_FILE_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 
 _MAX_MESSAGE = 500
-# To connect, and until the next bytes of an answer; a backend may be busy with a large pipeline.
+# For the connection, and for the next bytes of an answer: a large pipeline keeps a backend busy.
 _TIMEOUT_SECONDS = (20.0, 60.0)
-# How urllib3 begins to say which of its objects failed.
+# The start of urllib3's messages.
 _OBJECT = re.compile(r"<\S+ object at 0x[0-9a-f]+>: ")
-# What kfp's client takes for none given: where Kubeflow itself lives, not a user.
+# kfp's client treats Kubeflow's own namespace as none given.
 _NO_NAMESPACE = "kubeflow"
 
 
@@ -55,7 +55,7 @@ class KubeflowOptions(KubeflowFields):
         """Checks the URL.
 
         Raises:
-            UsageError: It is none, or holds more than a place.
+            UsageError: It is not a URL, or contains a user, a password or a query.
         """
         try:
             parts = urllib.parse.urlsplit(self.host)
@@ -63,29 +63,29 @@ class KubeflowOptions(KubeflowFields):
         except ValueError:
             parts = urllib.parse.urlsplit("")
         if "@" in parts.netloc:
-            # Not repeated here: what is in it would stand in a log.
+            # The message does not show it, because messages are logged.
             raise UsageError(
-                "--host holds a user or a password.",
+                "--host contains a user or a password.",
                 f"Give the URL alone, and a token in {TOKEN_VARIABLE}.",
             )
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
             raise UsageError(
                 f"--host is {self.host!r}, expected a URL.",
-                "Give where Kubeflow Pipelines answers, as in https://kubeflow.example.com/pipeline.",
+                "Give the URL of Kubeflow Pipelines, as in https://kubeflow.example.com/pipeline.",
             )
         if self.ca_file is not None and not os.path.isfile(self.ca_file):
-            raise UsageError(f"--ca-file {self.ca_file} is no file.", "Give a PEM file.")
+            raise UsageError(f"--ca-file {self.ca_file} is not a file.", "Give a PEM file.")
 
 
 def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun:
-    """Submits a run, with the pipeline spec in it, to an experiment of the name.
+    """Submits a run, with its pipeline spec, to the experiment.
 
-    The token comes from the environment, see `TOKEN_VARIABLE` and `TOKEN_FILE_VARIABLE`.
+    The token comes from the environment; see `TOKEN_VARIABLE` and `TOKEN_FILE_VARIABLE`.
 
     Raises:
-        UsageError: The server does not take the run, or is not Kubeflow Pipelines.
-        AccessError: It does not know who asks, or does not let them.
-        TransientStorageError: It does not answer.
+        UsageError: The server rejects the run, or is not Kubeflow Pipelines.
+        AccessError: The token is missing, wrong, or not allowed to submit runs.
+        TransientStorageError: The server does not answer.
     """
     connection = _Connection(options)
     name = options.run_name or f"{run.name} {datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S}"
@@ -95,15 +95,15 @@ def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun:
         experiment = client.create_experiment(options.experiment, namespace=options.namespace)
         if not experiment.experiment_id:
             raise AccessError(
-                f"{connection.host} does not answer as Kubeflow Pipelines does.",
-                f"It may be a page to log in: put a token into {TOKEN_VARIABLE}.",
+                f"{connection.host} does not answer like Kubeflow Pipelines.",
+                f"It may be a login page: put a token into {TOKEN_VARIABLE}.",
             )
         created = client.run_pipeline(
             experiment.experiment_id,
             name,
             path,
             params=dict(run.parameters),
-            # Kubeflow's pages read the root in the file; its API server and driver do not.
+            # Only Kubeflow's pages read the root in the file; its API server and driver do not.
             pipeline_root=run.root or run.spec.get("defaultPipelineRoot"),
             service_account=options.service_account,
         )
@@ -111,7 +111,7 @@ def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun:
 
 
 class KubeflowRun:
-    """A run that Kubeflow Pipelines has taken; see `SubmittedRun`."""
+    """A run that Kubeflow Pipelines accepted; see `SubmittedRun`."""
 
     def __init__(self, connection: _Connection, run_id: str) -> None:
         self.id = run_id
@@ -119,11 +119,11 @@ class KubeflowRun:
 
     @property
     def url(self) -> str:
-        """Page that shows it."""
+        """Page that shows the run."""
         return f"{self._connection.host}/#/runs/details/{self.id}"
 
     def read_status(self) -> RunStatus:
-        """Asks how it goes; see `SubmittedRun`."""
+        """Asks for the state of the run; see `SubmittedRun`."""
         with self._connection.talk() as client:
             found = client.get_run(self.id)
         details = found.run_details.task_details if found.run_details else None
@@ -136,14 +136,14 @@ class KubeflowRun:
 
 
 class _Client(kfp.client.Client):
-    """A client that does not ask first, five times over, whether the server is well."""
+    """A client without kfp's health check, which asks the server five times first."""
 
     def get_kfp_healthz(self, sleep_duration: int = 5) -> Any:
         return kfp_server_api.V2beta1GetHealthzResponse(multi_user=False)
 
 
 def _limit_time(api: kfp_server_api.ApiClient) -> None:
-    """Makes a client give up on a server that takes requests and never answers."""
+    """Adds a time limit to each request, for a server that never answers."""
     request = api.request
 
     def request_in_time(*arguments: Any, **options: Any) -> Any:
@@ -154,13 +154,13 @@ def _limit_time(api: kfp_server_api.ApiClient) -> None:
 
 def _check_token(token: str, place: str) -> str:
     if not (token.isascii() and token.isprintable()) or " " in token:
-        # The HTTP client would refuse it, too, with all its characters in the message.
-        raise UsageError(f"{place} holds no token.", "Put the token there alone, in one line.")
+        # The HTTP client would reject it, too, and show it in its message.
+        raise UsageError(f"{place} is not a token.", "Put only the token there, in one line.")
     return token
 
 
 class _TokenFile(TokenCredentialsBase):
-    """A token in a file that Kubernetes keeps fresh."""
+    """A token in a file that Kubernetes renews."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -174,7 +174,7 @@ class _TokenFile(TokenCredentialsBase):
 
 
 class _Connection:
-    """A client, and what its errors mean."""
+    """A client that raises our errors."""
 
     def __init__(self, options: KubeflowOptions) -> None:
         self.host = options.host.partition("#")[0].rstrip("/")
@@ -194,7 +194,7 @@ class _Connection:
 
     @contextlib.contextmanager
     def talk(self) -> Iterator[kfp.client.Client]:
-        """Lends the client for calls whose errors become ours.
+        """Gives the client for calls, and turns their errors into ours.
 
         Raises:
             DarkroomError: A call failed.
@@ -203,17 +203,17 @@ class _Connection:
             with contextlib.redirect_stdout(io.StringIO()):  # the client prints links
                 yield self._client
         except kfp_server_api.ApiException as error:
-            # Not as its cause: what it holds could be printed with a traceback.
+            # Not as its cause: a traceback could show the token.
             raise self._explain(error) from None
         except urllib3.exceptions.HTTPError as error:
             raise self._explain_silence(str(getattr(error, "reason", error))) from None
         except UnicodeError:
-            raise self._explain_silence("its answer is no text in UTF-8") from None
+            raise self._explain_silence("its answer is not UTF-8 text") from None
         except ValueError as error:
-            raise UsageError(self.clean(f"kfp's client refuses this: {error}.")) from None
+            raise UsageError(self.clean(f"kfp's client rejects this: {error}.")) from None
 
     def clean(self, text: str) -> str:
-        """Returns what a server said: in short, safe to show, and without the token."""
+        """Returns a server's message: short, safe to show, and without the token."""
         tokens = [self._token]
         if self._token_file is not None:
             tokens.append(self._token_file.read())
@@ -226,7 +226,7 @@ class _Connection:
         if not error.status:
             return self._explain_silence(said)
         message = f"Kubeflow Pipelines at {self.host} answers {error.status}: {said}"
-        kind, hint = _MEANINGS.get(error.status, (UsageError, "The server does not take this run."))
+        kind, hint = _MEANINGS.get(error.status, (UsageError, "The server rejects this run."))
         return (
             TransientStorageError(message, "Try again.")
             if error.status >= 500
@@ -236,21 +236,21 @@ class _Connection:
     def _explain_silence(self, reason: str) -> StorageError:
         message = f"Kubeflow Pipelines at {self.host} cannot be reached: {self.clean(reason)}"
         if "certificate" in reason.lower():
-            return AccessError(message, "Name its authority's certificate with --ca-file.")
-        hint = "Check --host; from outside of the cluster: kubectl port-forward, then its address."
+            return AccessError(message, "Give the certificate of its authority with --ca-file.")
+        hint = "Check --host; outside the cluster, run kubectl port-forward and give its address."
         return TransientStorageError(message, hint)
 
 
 _MEANINGS: Mapping[int, tuple[type[DarkroomError], str]] = {
-    401: (AccessError, f"Put a token that is still good into {TOKEN_VARIABLE}."),
-    403: (AccessError, "Ask for the right to run pipelines in this namespace, see --namespace."),
-    404: (UsageError, "Check --host: is this Kubeflow Pipelines, with its whole path?"),
+    401: (AccessError, f"Put a valid token into {TOKEN_VARIABLE}."),
+    403: (AccessError, "Ask for permission to run pipelines in this namespace; see --namespace."),
+    404: (UsageError, "Check --host: is this the whole URL of Kubeflow Pipelines?"),
     429: (TransientStorageError, "Try again later."),
 }
 
 
 def _read_message(error: kfp_server_api.ApiException) -> str:
-    """Returns what the server said: its JSON's message, or its answer as it is."""
+    """Returns the server's message: from its JSON, or the whole answer."""
     body = error.body or error.reason or ""
     text = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
     try:

@@ -1,4 +1,4 @@
-"""Submits a compiled pipeline to Vertex AI Pipelines, by Google's own client."""
+"""Submits a run to Vertex AI Pipelines with Google's own client."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def submit(run: PreparedRun, options: VertexOptions) -> VertexRun:
     """Submits a run, with Google's application default credentials.
 
     Raises:
-        UsageError: Vertex does not take the run.
-        AccessError: There are no credentials, or they do not suffice.
+        UsageError: Vertex rejects the run.
+        AccessError: There are no credentials, or they do not allow it.
         TransientStorageError: Vertex does not answer.
     """
     with explain_errors():
@@ -40,7 +40,7 @@ def submit(run: PreparedRun, options: VertexOptions) -> VertexRun:
 
 
 def build_job(run: PreparedRun, options: VertexOptions, credentials: Any) -> Any:
-    """Returns the `aiplatform.PipelineJob` of a run; asks nobody."""
+    """Returns the `aiplatform.PipelineJob` of a run; sends no request."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "pipeline.yaml")
         run.write(path)
@@ -57,7 +57,7 @@ def build_job(run: PreparedRun, options: VertexOptions, credentials: Any) -> Any
 
 
 class VertexRun:
-    """A run that Vertex has taken; see `SubmittedRun`."""
+    """A run that Vertex accepted; see `SubmittedRun`."""
 
     def __init__(self, job: Any) -> None:
         self._job = job
@@ -65,13 +65,13 @@ class VertexRun:
 
     @property
     def url(self) -> str:
-        """Page that shows it."""
+        """Page that shows the run."""
         _, project, _, region, _, name = self.id.split("/")
         where = f"vertex-ai/locations/{region}/pipelines/runs/{name}"
         return f"https://console.cloud.google.com/{where}?project={project}"
 
     def read_status(self) -> RunStatus:
-        """Asks how it goes; see `SubmittedRun`."""
+        """Asks for the state of the run; see `SubmittedRun`."""
         with explain_errors():
             state = self._job.state.name.removeprefix("PIPELINE_STATE_")
             details = self._job.gca_resource.job_detail.task_details
@@ -81,7 +81,7 @@ class VertexRun:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Keeps Google's client, which logs to standard output, from it."""
+    """Stops Google's client from logging, because it logs to standard output."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -92,7 +92,7 @@ def _silence() -> Iterator[None]:
 
 @contextlib.contextmanager
 def explain_errors() -> Iterator[None]:
-    """Makes errors of Google's client ours.
+    """Turns errors of Google's client into ours.
 
     Raises:
         DarkroomError: A call failed.
@@ -106,15 +106,15 @@ def explain_errors() -> Iterator[None]:
             f"There are no credentials for Google Cloud: {error}", _LOGIN_HINT
         ) from error
     except exceptions.TooManyRequests as error:
-        raise TransientStorageError(f"Vertex asks for patience: {error.message}") from error
+        raise TransientStorageError(f"Vertex has too many requests: {error.message}") from error
     except (exceptions.Unauthenticated, exceptions.Forbidden) as error:
         hint = "Ask for roles/aiplatform.user, and for iam.serviceAccountUser on --service-account."
-        raise AccessError(f"Vertex refuses: {error.message}", hint) from error
+        raise AccessError(f"Vertex denies access: {error.message}", hint) from error
     except exceptions.ClientError as error:
-        raise UsageError(f"Vertex does not take this run: {error.message}") from error
+        raise UsageError(f"Vertex rejects this run: {error.message}") from error
     except exceptions.GoogleAPICallError as error:
         raise TransientStorageError(
             f"Vertex does not answer: {error.message}", "Try again."
         ) from error
     except ValueError as error:
-        raise UsageError(f"Google's client refuses this: {error}") from error
+        raise UsageError(f"Google's client rejects this: {error}") from error

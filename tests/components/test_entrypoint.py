@@ -95,7 +95,7 @@ def read_error(capfd) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("scheme", "folder"), [("minio", "minio"), ("s3", "s3"), ("gs", "gcs")])
-def test_the_executor_writes_where_the_launcher_looks_and_the_uri_comes_back(
+def test_the_executor_writes_to_the_launchers_folder_and_returns_the_uri(
     mounts: Path, scheme: str, folder: str
 ):
     code, output = run(make_input(mounts, scheme, html=HTML))
@@ -111,7 +111,7 @@ def test_the_executor_writes_where_the_launcher_looks_and_the_uri_comes_back(
     assert page["uri"] == f"{scheme}://bucket/root/Task/html/report.html"
 
 
-def test_an_input_is_found_where_the_launcher_put_it_with_its_type_and_properties(mounts: Path):
+def test_an_input_is_read_from_the_launchers_folder_with_its_type_and_properties(mounts: Path):
     given = make_input(mounts)
     given["inputs"]["artifacts"]["examples"] = {
         "artifacts": [
@@ -156,16 +156,16 @@ def test_an_input_without_files_stops_the_task_before_anything_is_deleted(
     error = read_error(capfd)
     assert (error["code"], error["exit_code"]) == ("environment", 3)
     assert error["message"] == (
-        "The store no longer holds any file of the input minio://other/run/page.html."
+        "The store no longer has any file of the input minio://other/run/page.html."
     )
     assert error["hint"] == (
-        "Run again with caching off (--no-cache), which makes it again, or restore its files."
+        "Run again with caching off (--no-cache) to make it again, or restore its files."
     )
     assert kept.exists()
     assert CALLS == []
 
 
-def test_a_retry_finds_nothing_of_the_attempt_before(mounts: Path):
+def test_a_retry_finds_no_files_of_the_failed_attempt(mounts: Path):
     given = make_input(mounts)
     task = mounts / "minio/bucket/root/Task"
     for name in ("rejects/Split-train/old", "rejects/old", "executor-logs"):
@@ -196,7 +196,7 @@ def test_a_retry_finds_nothing_of_the_attempt_before(mounts: Path):
         "/minio/bucket",
     ],
 )
-def test_what_is_more_than_an_output_is_not_emptied(mounts: Path, capfd, uri: str):
+def test_only_the_place_of_an_output_is_emptied(mounts: Path, capfd, uri: str):
     given = make_input(mounts, html=HTML)
     given["outputs"]["artifacts"]["rejects"]["artifacts"][0]["uri"] = uri
     before = {"name": "7", "uri": "minio://bucket/root/Before/rejects", "type": REJECTS}
@@ -210,7 +210,7 @@ def test_what_is_more_than_an_output_is_not_emptied(mounts: Path, capfd, uri: st
     assert CALLS == []
 
 
-def test_values_arrive_as_the_types_of_the_interface(mounts: Path):
+def test_values_have_the_types_of_the_interface(mounts: Path):
     given = make_input(mounts)
     given["inputs"]["parameterValues"] = {
         "whole": 3.0,
@@ -251,7 +251,7 @@ def test_values_arrive_as_the_types_of_the_interface(mounts: Path):
 
 
 @pytest.mark.parametrize("value", ["many", 3.5, "nan", "inf", [3]])
-def test_what_is_no_whole_number_is_named(mounts: Path, capfd, value: Any):
+def test_a_value_that_is_not_a_whole_number_is_named(mounts: Path, capfd, value: Any):
     given = make_input(mounts)
     given["inputs"]["parameterValues"] = {"whole": value}
     spec = {"parameters": {"whole": {"parameterType": "NUMBER_INTEGER"}}}
@@ -262,7 +262,7 @@ def test_what_is_no_whole_number_is_named(mounts: Path, capfd, value: Any):
     assert CALLS == []
 
 
-def test_run_time_parameters_go_into_the_properties_that_they_concern():
+def test_run_time_parameters_change_their_properties():
     options = executor_io.parse_properties(
         {
             "options": json.dumps(
@@ -329,7 +329,7 @@ def test_an_error_ends_with_its_exit_code_and_one_line_of_json(
         ("DataLossError", 70),
     ],
 )
-def test_a_file_that_tensorflow_cannot_read_is_no_defect(
+def test_a_file_that_tensorflow_cannot_read_is_not_a_defect(
     mounts: Path, capfd, monkeypatch, kind: str, code: int
 ):
     error = getattr(tf.errors, kind)(None, None, "/data/schema.pbtxt; No such file or directory")
@@ -359,11 +359,11 @@ def test_a_file_that_tensorflow_cannot_read_is_no_defect(
                 *("--executor_class_path", "executors_of_the_test.Writer"),
                 *("--json_serialized_invocation_args", "{{$}}"),
             ],
-            "no ExecutorInput",
+            "not an ExecutorInput",
         ),
     ],
 )
-def test_wrong_arguments_say_so(mounts: Path, capfd, argv: list[str], expected: str):
+def test_wrong_arguments_are_errors(mounts: Path, capfd, argv: list[str], expected: str):
     assert entrypoint.main(argv) == 2
     error = read_error(capfd)
     assert error["code"] == "usage"
@@ -388,14 +388,14 @@ def test_only_executors_are_run(mounts: Path, capfd, path: str):
         '{"inputs": {"parameterValues": []}, "outputs": {"outputFile": "a"}}',
     ],
 )
-def test_what_is_no_input_is_told(given: str):
-    with pytest.raises(UsageError, match="no ExecutorInput"):
+def test_text_that_is_not_an_executor_input_is_an_error(given: str):
+    with pytest.raises(UsageError, match="not an ExecutorInput"):
         executor_io.parse_input(given, "", str)
 
 
 @pytest.mark.parametrize("spec", ["{", "[1]", '{"parameters": {"epochs": 3}}', "[" * 100_000])
-def test_what_is_no_specification_of_inputs_is_told(mounts: Path, spec: str):
-    with pytest.raises(UsageError, match="no ComponentInputsSpec"):
+def test_text_that_is_not_an_inputs_spec_is_an_error(mounts: Path, spec: str):
+    with pytest.raises(UsageError, match="not a ComponentInputsSpec"):
         executor_io.parse_input(json.dumps(make_input(mounts)), spec, str)
 
 
@@ -418,7 +418,9 @@ def test_what_is_no_specification_of_inputs_is_told(mounts: Path, spec: str):
         ({}, None),
     ],
 )
-def test_types_are_those_that_tfx_can_import(kind: dict[str, str], expected: str | None):
+def test_artifact_types_become_classes_that_tfx_can_import(
+    kind: dict[str, str], expected: str | None
+):
     assert executor_io.find_class_path(kind) == expected
 
 
@@ -441,9 +443,7 @@ def test_uris_stay_remote_where_workers_are(target: str, runner: str):
         ("FlinkRunner", False),
     ],
 )
-def test_uris_become_paths_where_this_process_does_the_work(
-    runner: str, uses_beam: bool, monkeypatch
-):
+def test_uris_become_paths_where_this_process_reads_them(runner: str, uses_beam: bool, monkeypatch):
     monkeypatch.delenv("DARKROOM_MOUNTS", raising=False)
     locate = executor_io.choose_places("kubeflow", runner, uses_beam=uses_beam)
     assert [locate(f"{scheme}://b/k") for scheme in ("gs", "s3", "minio")] == [
@@ -455,7 +455,7 @@ def test_uris_become_paths_where_this_process_does_the_work(
     assert stays("gs://b/k") == "gs://b/k"
 
 
-def test_the_arguments_for_beam_decide(mounts: Path, monkeypatch):
+def test_the_runner_of_beam_decides_about_the_places(mounts: Path, monkeypatch):
     places = []
     monkeypatch.setattr(
         executor_io,
@@ -481,7 +481,7 @@ def test_the_arguments_for_beam_decide(mounts: Path, monkeypatch):
     ]
 
 
-def test_a_signal_ends_it_with_its_number(monkeypatch, capfd):
+def test_a_signal_ends_the_task_with_its_exit_code(monkeypatch, capfd):
     codes = []
     monkeypatch.setattr(entrypoint.os, "_exit", codes.append)
     entrypoint._end_by_signal(15, None)

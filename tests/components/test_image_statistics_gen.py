@@ -63,7 +63,7 @@ def test_input_columns_are_described_and_missing_cells_are_counted(
     assert (camera.common_stats.num_non_missing, camera.common_stats.num_missing) == (22, 2)
 
 
-def test_tfx_own_statistics_gen_works_on_our_examples(converted, new_artifact, beam_context):
+def test_statistics_gen_of_tfx_works_on_our_examples(converted, new_artifact, beam_context):
     artifact = new_artifact(standard_artifacts.ExampleStatistics)
     StockExecutor(beam_context).Do(
         {"examples": [converted["examples"]]},

@@ -53,7 +53,7 @@ def test_writes_examples_with_the_users_own_bytes(images: Path, converted):
     assert written == {path.name: path.read_bytes() for path in sorted(images.parent.glob("*.png"))}
 
 
-def test_nothing_but_shards_lies_in_a_split(converted):
+def test_a_split_folder_has_only_shards(converted):
     root = Path(converted["examples"].uri)
     assert sorted(path.name for path in root.iterdir()) == [
         "Split-eval",
@@ -126,7 +126,9 @@ def _convert_again(folders: dict[str, Any], given: dict[str, Any], beam_context:
         ("rejects", "rejects.jsonl"),
     ],
 )
-def test_what_is_not_ours_in_an_output_stops_it(images, new_artifact, beam_context, part, name):
+def test_foreign_files_in_an_output_stop_the_conversion(
+    images, new_artifact, beam_context, part, name
+):
     made = convert_source(str(images), new_artifact, beam_context)
     path = Path(made[part].uri, name)
     path.parent.mkdir(exist_ok=True)
@@ -139,7 +141,7 @@ def test_what_is_not_ours_in_an_output_stops_it(images, new_artifact, beam_conte
     assert [_read_files(made[output].uri) for output in OUTPUTS] == before
 
 
-def test_what_an_earlier_attempt_committed_is_replaced(images, new_artifact, beam_context):
+def test_the_dataset_of_an_earlier_attempt_is_replaced(images, new_artifact, beam_context):
     made = convert_source(str(images), new_artifact, beam_context)
     Path(made["rejects"].uri, "README").write_text("mine")
     _convert_again(made, made, beam_context)
@@ -155,7 +157,7 @@ def test_what_an_earlier_attempt_committed_is_replaced(images, new_artifact, bea
     ]
 
 
-def test_images_in_an_output_are_refused(images, new_artifact, beam_context, tmp_path):
+def test_source_images_in_an_output_are_an_error(images, new_artifact, beam_context, tmp_path):
     made = convert_source(str(images), new_artifact, beam_context)
     inside = Path(made["index"].uri, "gone.png")
     rows = f"{images.parent}/00.png,a\n{inside},b\n"

@@ -127,7 +127,7 @@ def test_executors_are_named_by_the_installed_package(components):
     }
 
 
-def test_properties_are_text_that_holds_the_options(components):
+def test_properties_are_json_text_of_the_options(components):
     properties = {name: dict(c.exec_properties) for name, c in components.items()}
     assert json.loads(properties["ManifestGen"].pop("options")) == {
         "schema": [["path", "image"], ["age", "integer"]],
@@ -167,7 +167,7 @@ def test_artifact_types_are_found_by_their_names_and_declare_no_properties(artif
     assert not artifact.PROPERTIES
 
 
-def test_what_a_ui_shows_has_the_names_by_which_it_knows_it():
+def test_artifacts_for_a_ui_have_system_type_names():
     assert sorted(SYSTEM_ARTIFACTS) == [
         "system.ClassificationMetrics",
         "system.HTML",
@@ -177,7 +177,7 @@ def test_what_a_ui_shows_has_the_names_by_which_it_knows_it():
     assert not any(artifact.PROPERTIES for artifact in SYSTEM_ARTIFACTS.values())
 
 
-def test_a_wrong_option_is_refused_when_the_component_is_made(components):
+def test_a_wrong_option_is_rejected_when_the_component_is_created(components):
     outputs = components["ManifestGen"].outputs
     with pytest.raises(UsageError, match="image_check is 'some', expected one of full, header"):
         ImageToTFRecord(outputs["manifest"], outputs["rejects"], image_check="some")

@@ -67,7 +67,7 @@ def test_leaves_out_what_a_list_excludes(images: Path, new_artifact, tmp_path: P
     assert manifest.get_int_custom_property("deduplicated") == 2
 
 
-def test_fails_when_the_source_as_a_whole_is_unusable(tmp_path: Path, new_artifact):
+def test_fails_when_the_whole_source_is_unusable(tmp_path: Path, new_artifact):
     source = tmp_path / "bad.csv"
     source.write_text("split,image_uri,label\ntran,a.png,cat\n")
     with pytest.raises(DataError, match=r"row 1: unknown split 'tran'. Did you mean TRAIN"):

@@ -29,7 +29,7 @@ def test_rows_are_the_true_classes_in_the_order_of_the_labels():
     }
 
 
-def test_of_many_classes_those_with_mistakes_are_shown_and_no_example_is_lost():
+def test_many_classes_are_cut_to_those_with_mistakes_without_losing_examples():
     confusions = {(number, number): 3.0 for number in range(80)} | {(70, 75): 2.0, (79, 70): 1.0}
     matrix = encode_confusion_matrix(confusions, [str(number) for number in range(80)])
     names = [each["displayName"] for each in matrix["annotationSpecs"]]
@@ -44,7 +44,7 @@ def test_of_many_classes_those_with_mistakes_are_shown_and_no_example_is_lost():
     assert sum(map(sum, rows)) == 80 * 3.0 + 3.0
 
 
-def test_a_class_without_label_is_refused():
+def test_a_class_without_a_label_is_an_error():
     with pytest.raises(DataError, match=r"has classes \[2\], the data only 2 labels"):
         encode_confusion_matrix(CONFUSIONS, ["cat", "dog"])
 
@@ -67,7 +67,7 @@ def _report(new_artifact, monkeypatch, evaluation: Evaluation):
     return metrics, matrix
 
 
-def test_numbers_and_matrix_stand_in_properties_and_in_files(new_artifact, monkeypatch):
+def test_numbers_and_matrix_are_in_properties_and_files(new_artifact, monkeypatch):
     # What is no number would be no JSON either, and no backend could record the metrics.
     found = {"accuracy": 0.75, "example_count": 12.0, "loss": float("nan"), "worst": float("inf")}
     evaluation = Evaluation(found, CONFUSIONS)
@@ -86,7 +86,7 @@ def test_numbers_and_matrix_stand_in_properties_and_in_files(new_artifact, monke
     assert json.loads(Path(matrix.uri, "confusion_matrix.json").read_text()) == shown
 
 
-def test_an_evaluation_without_matrix_leaves_none(new_artifact, monkeypatch):
+def test_an_evaluation_without_a_matrix_writes_none(new_artifact, monkeypatch):
     _, matrix = _report(new_artifact, monkeypatch, Evaluation({"accuracy": 0.75}, {}))
     assert not matrix.has_custom_property("confusionMatrix")
     assert list(Path(matrix.uri).iterdir()) == []

@@ -68,7 +68,7 @@ def _read(folder: Path) -> dict[str, bytes]:
     return {n: (folder / n).read_bytes() for n in storage.look_up_files(str(folder))}
 
 
-def test_without_destination_the_model_is_a_version_in_its_artifact(inputs, new_artifact):
+def test_without_a_destination_the_model_is_a_version_in_its_artifact(inputs, new_artifact):
     pushed = new_artifact(standard_artifacts.PushedModel)
     (Path(pushed.uri) / "left").write_text("by a failed attempt")
     _push(inputs, pushed, "")
@@ -80,7 +80,7 @@ def test_without_destination_the_model_is_a_version_in_its_artifact(inputs, new_
     assert pushed.get_string_custom_property("pushed_destination") == version
 
 
-def test_a_folder_gets_the_model_as_from_tfx(inputs, new_artifact, tmp_path):
+def test_a_folder_gets_the_same_files_as_from_tfx(inputs, new_artifact, tmp_path):
     pushed = new_artifact(standard_artifacts.PushedModel)
     _push(inputs, pushed, str(tmp_path / "models"))
     [version] = (tmp_path / "models").iterdir()
@@ -98,7 +98,7 @@ def _umask() -> int:
     return mask
 
 
-def test_a_model_that_is_not_blessed_is_pushed_nowhere(inputs, new_artifact):
+def test_a_model_that_is_not_blessed_is_not_pushed(inputs, new_artifact):
     inputs["model_blessing"][0].set_int_custom_property("blessed", 0)
     pushed = new_artifact(standard_artifacts.PushedModel)
     _push(inputs, pushed, "")
@@ -138,7 +138,7 @@ def test_a_model_that_is_not_complete_is_not_pushed(
 @pytest.mark.parametrize("name", [*FILES[:1], *FILES[2:], "saved_model.pb"])
 def test_a_model_that_lost_one_file_is_not_pushed(inputs, new_artifact, tmp_path, name: str):
     folder = Path(inputs["model"][0].uri) / "Format-Serving"
-    expected = f"The model {folder} lacks {name}."
+    expected = f"The model {folder} has no {name}."
     if name == "saved_model.pb":
         (folder / name).write_bytes(CONTENT[name][:-1])
         expected = f"{folder}/{name} is damaged"
@@ -153,7 +153,7 @@ def test_a_model_that_lost_one_file_is_not_pushed(inputs, new_artifact, tmp_path
 
 
 @pytest.mark.slow
-def test_models_of_tensorflow_are_whole(tmp_path):
+def test_models_saved_by_tensorflow_are_complete(tmp_path):
     module = tf.Module()
     module.add = tf.function(lambda x: x + 1.0, input_signature=[tf.TensorSpec([None])])
     tf.saved_model.save(module, str(tmp_path / "without variables"))
@@ -186,7 +186,7 @@ def _after_copy(monkeypatch: pytest.MonkeyPatch, text: str, act: Callable[[str],
 
 
 @pytest.mark.parametrize("text", ["/models/", "/PushedModel-"])
-def test_a_place_that_loses_a_file_gets_no_version(
+def test_a_destination_that_loses_a_file_gets_no_version(
     inputs, new_artifact, tmp_path, monkeypatch, text: str
 ):
     old = tmp_path / "models/1"
@@ -222,7 +222,9 @@ def test_a_push_that_is_killed_leaves_no_version(inputs, tmp_path, monkeypatch):
     assert _read(base / version) == CONTENT
 
 
-def test_versions_of_the_same_second_do_not_meet(inputs, new_artifact, tmp_path, monkeypatch):
+def test_versions_of_the_same_second_get_different_names(
+    inputs, new_artifact, tmp_path, monkeypatch
+):
     monkeypatch.setattr(executor.time, "time", lambda: 1_700_000_000.5)
     (tmp_path / "models/1700000000").mkdir(parents=True)  # even when it is empty
     for number in (1, 2):

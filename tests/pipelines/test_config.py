@@ -23,7 +23,7 @@ columns = { path = "image", age = "integer" }
 """
 
 
-def test_a_file_gives_the_values_and_its_folder_the_paths(tmp_path: Path):
+def test_values_come_from_the_file_and_paths_start_at_its_folder(tmp_path: Path):
     path = tmp_path / "run.toml"
     path.write_text(TOML)
     config = make_config(read_config_file(str(path)))
@@ -38,7 +38,7 @@ def test_a_file_gives_the_values_and_its_folder_the_paths(tmp_path: Path):
     assert config.push_dir == "/elsewhere/run/pushed"
 
 
-def test_a_pipeline_trains_as_the_command_train_does_unless_told():
+def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
     config = PipelineConfig(data="images.csv", root="/run")
     assert config.training == TrainingOptions(image_size=config.image_size)
     assert config.training.augment == "flip"
@@ -92,12 +92,15 @@ def test_a_pipeline_trains_as_the_command_train_does_unless_told():
         ({"beam_args": [1]}, "beam_args is not a list of texts"),
         ({"policies": ["leakage"]}, "policies is not a table of texts"),
         ({"columns": "[" * 100_000}, "cannot be read"),
-        ({"resources": 2}, "resources is no table"),
+        ({"resources": 2}, "resources is not a table"),
         ({"resources": {"Trainer": {"cpu": math.inf}}}, "cpu is inf, expected a number above 0"),
         ({"resources": {"Trainer": {"accelerator": 5}}}, "accelerator is 5, expected a text"),
-        ({"resources": {"Trainer": {"node_selector": "a"}}}, "node_selector is no table of texts"),
-        ({"resources": {"Trainer": {"node_selector": {"a": 1}}}}, "node_selector is no table"),
-        ({"resources": {"Trainer": {"tolerations": {"key": "a"}}}}, "tolerations is no list"),
+        (
+            {"resources": {"Trainer": {"node_selector": "a"}}},
+            "node_selector is not a table",
+        ),
+        ({"resources": {"Trainer": {"node_selector": {"a": 1}}}}, "node_selector is not a table"),
+        ({"resources": {"Trainer": {"tolerations": {"key": "a"}}}}, "tolerations is not a list"),
         ({"resources": {"Trainer": {"tolerations": [{"key": 1}]}}}, "A toleration is {'key': 1}"),
         ({"model": "small_cn"}, "model is 'small_cn', expected small_cnn, keras.applications:NAME"),
         ({"model": ""}, "model is '', expected small_cnn"),
@@ -111,7 +114,7 @@ def test_a_wrong_value_is_named(values: dict[str, object], message: str):
     assert message in str(error.value)
 
 
-def test_places_of_images_and_the_encoding_reach_the_manifest(tmp_path: Path):
+def test_allowed_roots_and_source_encoding_reach_the_manifest(tmp_path: Path):
     path = tmp_path / "run.toml"
     path.write_text(
         TOML + 'source_encoding = "Latin-1"\nallowed_roots = ["images"]\nverify = true\n'
@@ -122,7 +125,7 @@ def test_places_of_images_and_the_encoding_reach_the_manifest(tmp_path: Path):
     assert config.training.verify is True
 
 
-def test_how_to_train_reaches_the_trainer():
+def test_training_options_reach_the_trainer():
     values = {
         "resize": "center_crop",
         "strategy": "mirrored",
@@ -145,7 +148,7 @@ def test_how_to_train_reaches_the_trainer():
     assert training.input_options.resize == "center_crop"
 
 
-def test_a_path_with_a_scheme_or_none_at_all_is_left_alone(tmp_path: Path):
+def test_a_remote_or_empty_path_is_left_alone(tmp_path: Path):
     path = tmp_path / "run.toml"
     path.write_text(
         'data = "file:///photos/a.csv"\nroot = "gs://b/r"\nweights = ""\nexclude = "/x.csv"\n'
@@ -159,27 +162,27 @@ def test_a_path_with_a_scheme_or_none_at_all_is_left_alone(tmp_path: Path):
 
 
 @pytest.mark.parametrize("cache", ["memory", "none", "cache"])
-def test_a_folder_for_the_cache_starts_at_that_of_the_file(tmp_path: Path, cache: str):
+def test_a_relative_cache_folder_starts_at_the_folder_of_the_file(tmp_path: Path, cache: str):
     path = tmp_path / "run.toml"
     path.write_text(f'{TOML}record_cache = "{cache}"\n')
     expected = f"{tmp_path}/cache" if cache == "cache" else cache
     assert make_config(read_config_file(str(path))).training.record_cache == expected
 
 
-def test_a_label_map_that_is_missing_is_an_error_of_the_environment(tmp_path: Path):
+def test_a_missing_label_map_is_an_environment_error(tmp_path: Path):
     with pytest.raises((DarkroomError, OSError), match="labels"):
         make_config({"data": "d", "root": "r", "label_map": str(tmp_path / "labels.txt")})
 
 
 @pytest.mark.parametrize("text", ["epochs: 3", "epochs = " + "[" * 100_000])
-def test_a_file_that_is_no_toml_is_named(tmp_path: Path, text: str):
+def test_a_file_that_is_not_toml_is_named(tmp_path: Path, text: str):
     path = tmp_path / "run.toml"
     path.write_text(text)
     with pytest.raises(UsageError, match=r"run\.toml is not a TOML"):
         read_config_file(str(path))
 
 
-def test_every_field_has_a_flag_except_tables_and_what_a_run_sets_itself():
+def test_every_field_has_a_flag_except_tables_and_fields_that_a_run_sets():
     [commands] = [
         action
         for action in build_parser()._actions

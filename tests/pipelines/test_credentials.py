@@ -134,7 +134,7 @@ def test_every_kind_is_found_alone_and_in_other_text(kind: str):
 
 
 @pytest.mark.parametrize("text", LOOK_ALIKES)
-def test_look_alikes_raise_no_alarm(text: str):
+def test_text_that_only_looks_like_a_credential_is_accepted(text: str):
     assert find_credential(text) is None
 
 
@@ -143,7 +143,7 @@ def test_there_is_a_sample_of_every_kind():
     assert len(LOOK_ALIKES) >= 30
 
 
-def test_the_message_names_the_parameter_and_never_the_value():
+def test_the_message_names_the_option_and_never_the_value():
     secret = SAMPLES["GitHub token"]
     for values, place in [
         ({"data": f"https://x/{secret}"}, "data contains"),
@@ -170,7 +170,7 @@ def test_the_message_names_the_parameter_and_never_the_value():
         {"image": "user:SAMPLE@registry/image"},
     ],
 )
-def test_compiling_fails_wherever_the_credential_stands(options: dict[str, Any]):
+def test_compiling_fails_for_a_credential_in_any_option(options: dict[str, Any]):
     secret = SAMPLES["GitHub token"]
     text = json.dumps(options).replace("SAMPLE", secret)
     values = {"data": "gs://b/a.csv", "root": "gs://b/r", "image": "a/b", **json.loads(text)}
@@ -196,7 +196,9 @@ def test_compiling_fails_wherever_the_credential_stands(options: dict[str, Any])
         {"SAMPLE": "x"},
     ],
 )
-def test_no_other_message_shows_the_credential_first(options: dict[str, Any], tmp_path: Path):
+def test_credentials_are_found_before_another_message_shows_them(
+    options: dict[str, Any], tmp_path: Path
+):
     secret = SAMPLES["GitHub token"]
     values = {"data": "gs://b/a", "root": "gs://b/r", "image": "a", "target": "kubeflow"}
     given = json.loads(json.dumps(options).replace("SAMPLE", secret))
@@ -242,14 +244,14 @@ def test_no_command_shows_a_signed_url(
         assert "X-Amz" not in out + err
 
 
-def test_encoding_for_a_url_hides_nothing():
+def test_percent_encoding_does_not_hide_a_credential():
     for secret in (SAMPLES["GitHub token"], SAMPLES["password in a URL"]):
         encoded = "".join(f"%{ord(character):02X}" for character in secret)
         assert find_credential(f"gs://b/{encoded}") == find_credential(secret)
     assert find_credential("gs://b/100%25%20wool%3A%20yes.csv") is None
 
 
-def test_a_label_map_is_looked_through_too(tmp_path: Path):
+def test_a_label_map_is_searched_too(tmp_path: Path):
     path = tmp_path / "labels.txt"
     path.write_text("cat\n" + SAMPLES["AWS access key id"] + "\n")
     config = PipelineConfig(data="gs://b/a", root="gs://b/r", image="a", label_map=str(path))
@@ -260,17 +262,17 @@ def test_a_label_map_is_looked_through_too(tmp_path: Path):
 @pytest.mark.parametrize(
     "name", ["AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "HF_TOKEN", "API_KEY", "aws_access_key_id"]
 )
-def test_a_variable_that_carries_a_credential_is_known_by_its_name(name: str):
+def test_an_environment_variable_named_like_a_credential_is_rejected(name: str):
     with pytest.raises(UsageError, match=f"env.{name} is the name of a credential"):
         check_environment("env", {name: "short"})
 
 
-def test_other_variables_are_taken():
+def test_other_environment_variables_are_accepted():
     names = ("AWS_REGION", "AWS_ENDPOINT_URL", "GOOGLE_APPLICATION_CREDENTIALS_FILE", "KEYS")
     check_environment("env", dict.fromkeys(names, "value"))
 
 
-def test_the_published_list_is_the_one_that_is_used():
+def test_the_documented_patterns_are_the_used_ones():
     page = (Path(__file__).parents[2] / "docs" / "reference" / "credentials.md").read_text()
     rows = re.findall(r"^\| ([^|]+) \| `([^|`]+)` \|$", page.replace("\\|", "\x00"), re.M)
     published = {kind: text.replace("\x00", "|") for kind, text in rows}

@@ -63,7 +63,7 @@ def _stop(**options) -> dict[str, object]:
     return {"policies": {"small_classes": "fail"}, "min_class_images": 10_000_000, **options}
 
 
-def test_a_value_that_only_eval_has_stops_the_run_and_leaves_the_report(tmp_path: Path):
+def test_a_value_only_in_eval_stops_the_run_and_the_report_stays(tmp_path: Path):
     source = _write_images(tmp_path / "images", eval_camera="two")
     config = _config(source, tmp_path / "run")
     message, states = _run_to_gate(config)
@@ -80,7 +80,7 @@ def test_a_value_that_only_eval_has_stops_the_run_and_leaves_the_report(tmp_path
 
 
 @pytest.mark.long
-def test_a_range_that_only_eval_leaves_stops_the_run_with_a_given_schema(tmp_path: Path):
+def test_a_value_of_eval_outside_the_given_schema_stops_the_run(tmp_path: Path):
     schema = tmp_path / "schema.pbtxt"
     schema.write_text(SCHEMA)
     source = _write_images(tmp_path / "images", eval_height=20)
@@ -92,7 +92,7 @@ def test_a_range_that_only_eval_leaves_stops_the_run_with_a_given_schema(tmp_pat
 
 # The demo's tests run it again unchanged, and with a changed image.
 @pytest.mark.long
-def test_what_has_not_changed_is_reused_and_what_has_is_not(tmp_path: Path):
+def test_unchanged_nodes_are_reused_and_changed_nodes_run_again(tmp_path: Path):
     source, root = _write_images(tmp_path / "images"), tmp_path / "run"
     _, first = _run_to_gate(_config(source, root, **_stop()))
     assert set(first.values()) == {"COMPLETE", "FAILED"}
@@ -118,7 +118,7 @@ def test_what_has_not_changed_is_reused_and_what_has_is_not(tmp_path: Path):
     assert "CACHED" not in relabelled.values()
 
 
-def test_what_lost_its_files_is_made_again(tmp_path: Path):
+def test_outputs_that_lost_their_files_are_made_again(tmp_path: Path):
     source, root = _write_images(tmp_path / "images"), tmp_path / "run"
     _run_to_gate(_config(source, root, **_stop()))
     # As a cleaner of temporary files does: folders stay.
@@ -132,7 +132,7 @@ def test_what_lost_its_files_is_made_again(tmp_path: Path):
     assert json.loads(Path(manifest, "manifest.json").read_text())["rows"] == 60
 
 
-def test_the_processs_arguments_do_not_reach_absl(tmp_path: Path, monkeypatch):
+def test_absl_does_not_see_the_arguments_of_the_process(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["darkroom", "--verbosity", "debug"])
     source = _write_images(tmp_path / "images")
     message, _ = _run_to_gate(_config(source, tmp_path / "run", **_stop()))

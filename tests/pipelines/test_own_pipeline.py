@@ -133,7 +133,7 @@ def test_the_guides_checks_make_a_pipeline(folder: Path):
     assert list(components[-1].upstream_nodes) == [components[-2]]
 
 
-def test_the_guides_pipeline_writes_what_a_changed_label_and_image_say(folder: Path):
+def test_the_pipeline_of_the_docs_notices_a_changed_label_and_image(folder: Path):
     names = _exec_guide()
     pipeline = _make_pipeline(folder, names["manifest"], names["examples"])
     first = _read_examples(_run(pipeline, folder))
@@ -208,7 +208,7 @@ def _add_to_folder(folder: Path) -> None:
     ],
     ids=["pattern", "folder", "exclusions", "rows"],
 )
-def test_whatever_manifest_gen_reads_is_read_again(
+def test_every_file_that_manifest_gen_reads_is_read_again(
     folder: Path,
     options: dict[str, Any],
     change: Callable[[Path], object],
@@ -240,7 +240,7 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_a_source_that_cannot_be_seen_is_read_in_each_run(folder, warnings, monkeypatch):
+def test_an_unreadable_source_is_read_in_each_run(folder, warnings, monkeypatch):
     def fail(*_: Any) -> str:
         raise StorageError("s3://photos/images.csv: nobody answers.")
 
@@ -249,7 +249,7 @@ def test_a_source_that_cannot_be_seen_is_read_in_each_run(folder, warnings, monk
         patch.setattr(driver, "read_source_state", fail)
         assert [_states(_run(pipeline, folder)) for _ in range(2)] == [{"COMPLETE"}] * 2
     assert len(warnings) == 2
-    assert warnings[0].startswith("ManifestGen does not come from the cache, as ")
+    assert warnings[0].startswith("ManifestGen cannot use the cache, because ")
     assert warnings[0].endswith("s3://photos/images.csv: nobody answers.")
     # Nor does a run that sees it take what those made: it may have been another list.
     assert _states(_run(pipeline, folder)) == {"COMPLETE"}
@@ -257,7 +257,7 @@ def test_a_source_that_cannot_be_seen_is_read_in_each_run(folder, warnings, monk
     assert len(warnings) == 2
 
 
-def test_an_image_that_is_hidden_is_no_known_state(folder, warnings, monkeypatch):
+def test_an_image_without_permission_has_an_unknown_state(folder, warnings, monkeypatch):
     from darkroom import storage
 
     hidden, stat_file = str(folder / "4.png"), storage.stat_file
@@ -276,7 +276,7 @@ def test_an_image_that_is_hidden_is_no_known_state(folder, warnings, monkeypatch
     assert f"{hidden} cannot be read or written: Permission denied." in warnings[0]
 
 
-def test_an_image_that_is_missing_is_a_known_state(folder, warnings):
+def test_a_missing_image_has_a_known_state(folder, warnings):
     (folder / "4.png").unlink()
     pipeline = _make_pipeline(folder, ManifestGen(source="images.csv"))
     assert _states(_run(pipeline, folder)) == {"COMPLETE"}
@@ -287,7 +287,7 @@ def test_an_image_that_is_missing_is_a_known_state(folder, warnings):
 
 
 @pytest.mark.parametrize("make", [lambda: "", lambda: fingerprint_source("images.csv")])
-def test_a_given_fingerprint_is_used_as_it_is(folder, make, monkeypatch):
+def test_a_given_fingerprint_is_used_unchanged(folder, make, monkeypatch):
     monkeypatch.setattr(driver, "read_source_state", None)  # not called
     component = ManifestGen(source="images.csv", source_fingerprint=make())
     pipeline = _make_pipeline(folder, component)
@@ -311,7 +311,7 @@ def test_a_given_fingerprint_is_used_as_it_is(folder, make, monkeypatch):
         ("bad.csv", DataError, r"row 1: unknown split 'tran'"),
     ],
 )
-def test_what_is_wrong_with_a_source_is_told_once_by_the_node(
+def test_an_error_of_the_source_is_reported_once_by_the_node(
     folder, warnings, source, error, message
 ):
     (folder / "bad.csv").write_text("split,image_uri,label\ntran,0.png,cat\n")
@@ -328,7 +328,7 @@ def test_making_a_component_reads_nothing(monkeypatch):
     assert component.exec_properties["source"] == "absent.csv"
 
 
-def test_a_cell_of_a_notebook_that_is_run_again_reads_again(folder: Path, monkeypatch):
+def test_a_notebook_cell_that_runs_again_reads_the_source_again(folder: Path, monkeypatch):
     pytest.importorskip("nbformat")  # of Jupyter; TFX 1.21 does without
     from tfx.orchestration.experimental.interactive.interactive_context import InteractiveContext
 
@@ -355,7 +355,7 @@ def test_a_cell_of_a_notebook_that_is_run_again_reads_again(folder: Path, monkey
     assert changed == {**rows, "3.png": ("cat", 0)}
 
 
-def test_a_backend_without_drivers_reads_in_each_run():
+def test_a_backend_without_drivers_reads_the_source_in_each_run():
     """Compiled by TFX alone, for Kubeflow Pipelines or Vertex AI."""
     from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 
@@ -375,7 +375,7 @@ def test_a_backend_without_drivers_reads_in_each_run():
     assert cache.run(spec, {}, run_id="2") == set()
 
 
-def test_a_runner_that_does_neither_is_told_of(folder, warnings):
+def test_a_runner_without_drivers_or_run_ids_gets_a_warning(folder, warnings):
     artifacts = {"manifest": [ImageManifest()], "rejects": [Rejects()]}
     for name, [artifact] in artifacts.items():
         artifact.uri = str(folder / name)

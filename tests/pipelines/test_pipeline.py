@@ -17,7 +17,7 @@ def _ids(pipeline) -> list[str]:
     return [component.id for component in pipeline.components]
 
 
-def test_the_nodes_stand_in_order(config):
+def test_the_pipeline_has_all_nodes(config):
     assert sorted(_ids(create_pipeline(config))) == sorted(
         [
             "ManifestGen",
@@ -35,7 +35,7 @@ def test_the_nodes_stand_in_order(config):
     )
 
 
-def test_making_it_touches_nothing(config, tmp_path):
+def test_creating_the_pipeline_writes_nothing(config, tmp_path):
     create_pipeline(config)
     assert list(tmp_path.iterdir()) == []
 
@@ -48,7 +48,7 @@ def test_the_trainer_waits_for_the_gate(config):
     }
 
 
-def test_the_schema_comes_from_the_training_split_alone(config):
+def test_the_schema_comes_from_the_training_split_only(config):
     nodes = {component.id: component for component in create_pipeline(config).components}
     assert nodes["SchemaGen"].exec_properties["exclude_splits"] == '["eval", "test"]'
 
@@ -60,7 +60,7 @@ def test_a_given_schema_is_imported(tmp_path):
     assert nodes["ImportSchemaGen"].exec_properties["schema_file"] == "/schema.pbtxt"
 
 
-def test_the_gates_policies_are_properties_of_the_validator_alone(tmp_path):
+def test_policies_are_properties_of_image_validator_only(tmp_path):
     def properties(**options) -> dict[str, dict[str, object]]:
         config = PipelineConfig(data="images.csv", root=str(tmp_path), **options)
         return {c.id: dict(c.exec_properties) for c in create_pipeline(config).components}

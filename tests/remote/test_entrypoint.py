@@ -118,7 +118,7 @@ def test_on_vertex_an_input_is_looked_up_in_the_bucket(gs: Proxy, tmp_path: Path
     launcher.runs["ImageValidator"] = TaskRun("SUCCEEDED", outputs={"report": report})
     assert launcher.run({"ValidationGate"})["ValidationGate"].codes == [3]
     error = json.loads(capfd.readouterr().err.strip().splitlines()[-1])["error"]
-    assert error["message"] == f"The store no longer holds any file of the input {uri}."
+    assert error["message"] == f"The store no longer has any file of the input {uri}."
     storage.write_bytes(f"{uri}/report.json", b'{"blessed": true}')
     launcher.run({"ValidationGate"})
-    assert "no longer holds" not in capfd.readouterr().err
+    assert "no longer has" not in capfd.readouterr().err

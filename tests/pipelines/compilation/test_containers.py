@@ -84,7 +84,7 @@ def run_in_container(image: str, source: Path, pushed: Path) -> RunCommand:
     return run
 
 
-def test_each_task_runs_in_a_container_of_its_own(
+def test_each_task_runs_in_its_own_container(
     tmp_path: Path, source: Path, pushed: Path, run_in_container: RunCommand
 ):
     root = ROOTS[0]

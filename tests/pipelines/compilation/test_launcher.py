@@ -135,7 +135,7 @@ def check_shown(launcher: Launcher, runs: dict[str, TaskRun]) -> None:
 
 
 @pytest.mark.slow
-def test_all_tasks_end_green_and_write_the_local_runners_bytes(
+def test_all_tasks_succeed_and_write_the_same_bytes_as_the_local_runner(
     make_launcher, tmp_path: Path, local_examples: Path, warm_python: WarmPython
 ):
     def run(command: list[str], environment: dict[str, str], log: Path) -> int:
@@ -161,7 +161,7 @@ def test_all_tasks_end_green_and_write_the_local_runners_bytes(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("root", [ROOTS[1], pytest.param(ROOTS[2], marks=pytest.mark.long)])
-def test_a_gate_that_holds_leaves_its_report_and_a_retry_no_leftovers(
+def test_a_stopped_run_keeps_its_report_and_a_retry_starts_clean(
     root: str, make_launcher, local_examples: Path, capfd
 ):
     def run(command: list[str], environment: dict[str, str], log: Path) -> int:
@@ -203,7 +203,7 @@ def test_a_gate_that_holds_leaves_its_report_and_a_retry_no_leftovers(
 
 @pytest.mark.long
 @pytest.mark.parametrize("root", [*ROOTS, "a folder for a bucket"])
-def test_all_tasks_end_green_each_in_a_process_of_its_own(
+def test_all_tasks_succeed_each_in_its_own_process(
     root: str, make_launcher, tmp_path: Path, local_examples: Path, capsys
 ):
     # TensorFlow's client of gs:// cannot be pointed at an emulator, so on Vertex, where tasks open

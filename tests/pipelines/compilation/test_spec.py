@@ -85,7 +85,7 @@ def test_the_file_is_the_golden_one(target: str, texts: dict[str, str]):
 
 
 @pytest.mark.parametrize("target", FILES)
-def test_the_spec_is_one_that_the_schema_takes(target: str, specs: dict[str, dict[str, Any]]):
+def test_the_spec_matches_the_published_schema(target: str, specs: dict[str, dict[str, Any]]):
     spec = specs[target]
     parsed = json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
     assert parsed.schema_version == "2.1.0"
@@ -96,7 +96,7 @@ def test_the_spec_is_one_that_the_schema_takes(target: str, specs: dict[str, dic
     assert find_violations(spec) == []
 
 
-def test_the_rules_find_what_breaks_them(specs: dict[str, dict[str, Any]]):
+def test_the_rules_find_violations(specs: dict[str, dict[str, Any]]):
     def broken(change: Any) -> list[str]:
         spec = copy.deepcopy(specs["kubeflow"])
         change(spec, spec["root"]["dag"]["tasks"])
@@ -132,7 +132,7 @@ def test_vertex_clients_build_a_job_from_both_files(target: str, tmp_path: Path)
     assert runtime.gcs_output_directory == "gs://artifacts/run"
 
 
-def test_every_parameter_is_an_input_with_the_configurations_value(specs):
+def test_every_parameter_is_an_input_with_the_value_of_the_configuration(specs):
     inputs = specs["kubeflow"]["root"]["inputDefinitions"]["parameters"]
     assert set(inputs) == {parameter.name for parameter in PARAMETERS}
     assert {name: inputs[name]["defaultValue"] for name in ("epochs", "data", "min_accuracy")} == {
@@ -146,7 +146,7 @@ def test_every_parameter_is_an_input_with_the_configurations_value(specs):
     assert json.loads(inputs["image_size"]["defaultValue"]) == [224, 224]
 
 
-def test_each_parameter_goes_to_the_tasks_that_use_it_alone(specs):
+def test_each_parameter_goes_only_to_the_tasks_that_use_it(specs):
     tasks = specs["kubeflow"]["root"]["dag"]["tasks"]
     users: dict[str, set[str]] = {}
     for task, body in tasks.items():
@@ -183,7 +183,7 @@ def _is_cached(config: PipelineConfig, node: str) -> bool:
     return bool(tasks[node]["cachingOptions"].get("enableCache", False))
 
 
-def test_what_reads_a_path_is_cached_only_when_its_state_is_known():
+def test_tasks_that_read_a_path_are_cached_only_with_its_state():
     config = _config(schema="gs://photos/schema.pbtxt")
     assert not _is_cached(config, "ManifestGen")
     assert not _is_cached(config, "ImportSchemaGen")
@@ -195,7 +195,7 @@ def test_what_reads_a_path_is_cached_only_when_its_state_is_known():
     assert _is_cached(dataclasses.replace(config, model_fingerprint="5678"), "Trainer")
 
 
-def test_resources_and_retries_are_spelled_as_the_target_wants_them(specs):
+def test_resources_and_retries_have_the_form_of_the_target(specs):
     kubeflow, vertex = (_containers(specs[target])["Trainer"]["resources"] for target in FILES)
     assert kubeflow["accelerator"] == {"type": "nvidia.com/gpu", "count": "1"}
     assert vertex["accelerator"] == {"type": "NVIDIA_TESLA_T4", "count": "1"}
@@ -218,7 +218,7 @@ def test_vertex_knows_every_accelerator_that_we_name():
     assert set(resources._ON_VERTEX.values()) <= known
 
 
-def test_what_only_kubernetes_knows_is_the_second_document(texts: dict[str, str]):
+def test_options_of_kubernetes_are_the_second_document(texts: dict[str, str]):
     _, platform = yaml.safe_load_all(texts["kubeflow"])
     executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     assert len(executors) == 11
@@ -243,13 +243,13 @@ def test_what_only_kubernetes_knows_is_the_second_document(texts: dict[str, str]
     ]
 
 
-def test_without_such_options_there_is_one_document():
+def test_without_options_of_kubernetes_there_is_one_document():
     assert len(list(yaml.safe_load_all(format_for_kubeflow(_config())))) == 1
     spec = compile_pipeline(_config(), "kubeflow")
     assert make_platform_spec(_config(), spec) is None
 
 
-def test_only_tasks_with_beam_get_its_arguments_and_none_is_of_this_machine(specs):
+def test_only_tasks_with_beam_get_its_arguments(specs):
     vertex = _containers(specs["vertex"])
     with_beam = {n for n, c in vertex.items() if any("--runner" in a for a in c["args"])}
     assert with_beam == {"ImageToTFRecord", "ImageStatisticsGen", "Evaluator"}
@@ -308,18 +308,20 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
         ("kubeflow", {"volumes": {"": "photos"}, "data": "/a"}, "volumes mounts ''"),
         ("kubeflow", {"volumes": {"//.": "photos"}, "data": "/a"}, "expected an absolute path"),
         ("kubeflow", {"volumes": {"/data": "My Claim"}}, "volumes./data is 'My Claim'"),
-        ("kubeflow", {"resources": {"Trainr": {"cpu": 1}}}, "no component of the pipeline"),
+        ("kubeflow", {"resources": {"Trainr": {"cpu": 1}}}, "not a component of the pipeline"),
         ("kubeflow", {"resources": {"Trainer": {"accelerator": "NVIDIA"}}}, "no accelerator"),
         ("vertex", {"resources": {"Trainer": {"accelerator": "amd.com/gpu"}}}, "no accelerator"),
         ("kubeflow", {"beam_args": ("--runner=DataflowRunner",)}, "needs project and region and"),
         ("kubeflow", {"beam_args": ("--runner=FlinkRunner",)}, "the image has no Java"),
         ("kubeflow", {"beam_args": ("--runner=PortableRunner",)}, "address of a job server"),
         ("kubeflow", {"beam_args": ("--s3_region_name=x",)}, "Beam's options for s3://"),
-        ("kubeflow", {"beam_args": ("runner",)}, "is no option"),
+        ("kubeflow", {"beam_args": ("runner",)}, "is not an option"),
         ("sparkle", {}, "no target 'sparkle'"),
     ],
 )
-def test_what_cannot_work_there_is_refused(target: str, options: dict[str, Any], message: str):
+def test_options_that_cannot_work_on_the_target_are_rejected(
+    target: str, options: dict[str, Any], message: str
+):
     with pytest.raises(UsageError) as error:
         compile_pipeline(_config(**options), target)
     assert message in str(error.value)
@@ -338,7 +340,7 @@ def test_what_cannot_work_there_is_refused(target: str, options: dict[str, Any],
         ("kubeflow", {"env": {"AWS_SHARED_CREDENTIALS_FILE": "/mnt/aws", "TOKEN_PATH": "/a"}}),
     ],
 )
-def test_what_a_container_can_see_is_taken(target: str, options: dict[str, Any]):
+def test_options_that_work_on_the_target_are_accepted(target: str, options: dict[str, Any]):
     compile_pipeline(_config(**options), target)
 
 
@@ -363,7 +365,7 @@ def test_a_label_map_is_compiled_in(tmp_path: Path):
     assert options["labels"] == ["owl", "cat"]
 
 
-def test_a_label_map_that_no_command_line_holds_is_told(tmp_path: Path):
+def test_a_label_map_too_long_for_a_command_line_is_an_error(tmp_path: Path):
     path = tmp_path / "labels.txt"
     path.write_text("".join(f"label number {number}\n" for number in range(7000)))
     with pytest.raises(UsageError, match="The options of ManifestGen have"):
@@ -379,7 +381,7 @@ def test_a_label_map_that_no_command_line_holds_is_told(tmp_path: Path):
         ("p.yaml", UsageError, r"must end in \.json"),
     ],
 )
-def test_a_place_where_nothing_can_be_written_is_told_at_once(
+def test_an_output_that_cannot_be_written_is_an_error_before_compiling(
     tmp_path: Path, monkeypatch, output: str, kind: type[Exception], message: str
 ):
     monkeypatch.chdir(tmp_path)

@@ -68,11 +68,11 @@ def check_stopped(launcher: Launcher, task: str, missing: list[str], capfd: Any)
     error = read_error(capfd)
     assert (error["code"], error["exit_code"]) == ("environment", 3)
     listed = ", ".join(missing)
-    assert error["message"] == f"The store no longer holds any file of the input {listed}."
+    assert error["message"] == f"The store no longer has any file of the input {listed}."
     assert "Run again with caching off (--no-cache)" in error["hint"]
 
 
-def test_these_are_all_tasks_that_read_an_artifact(spec: dict[str, Any], tmp_path: Path):
+def test_the_list_of_tasks_that_read_an_artifact_is_complete(spec: dict[str, Any], tmp_path: Path):
     launcher = make_launcher(spec, ROOTS[0], tmp_path)
     assert sorted(TASKS) == sorted(launcher.list_tasks())
     assert [task for task in TASKS if list_inputs(launcher, task)] == READERS

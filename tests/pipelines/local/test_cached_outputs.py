@@ -35,14 +35,14 @@ def make(folder: Path, kind: type[Any], *names: str, **properties: Any) -> Any:
     return artifact
 
 
-def test_outputs_with_files_are_used_again(tmp_path: Path):
+def test_outputs_with_files_are_reused(tmp_path: Path):
     blessing = make(tmp_path / "a", standard_artifacts.ModelBlessing, "BLESSED")
     examples = make(tmp_path / "b", standard_artifacts.Examples, "Split-train/data")
     check_outputs({"a": [blessing], "b": [examples], "c": []})
 
 
 @pytest.mark.parametrize("kind", ["folder", "files"])
-def test_outputs_without_files_are_not(tmp_path: Path, kind: str):
+def test_outputs_without_files_are_not_reused(tmp_path: Path, kind: str):
     examples = make(tmp_path / "b", standard_artifacts.Examples, "Split-train/data")
     if kind == "folder":
         shutil.rmtree(tmp_path / "b")
@@ -52,7 +52,7 @@ def test_outputs_without_files_are_not(tmp_path: Path, kind: str):
         check_outputs({"b": [examples]})
 
 
-def test_a_pushed_model_is_where_it_was_pushed_and_in_its_artifact(tmp_path: Path):
+def test_a_pushed_model_is_at_its_destination_and_in_its_artifact(tmp_path: Path):
     graph = "saved_model.pb"
     place = make(tmp_path / "models/17", standard_artifacts.Model, graph).uri
     kind = standard_artifacts.PushedModel
@@ -68,7 +68,7 @@ def test_a_pushed_model_is_where_it_was_pushed_and_in_its_artifact(tmp_path: Pat
 
 
 @pytest.mark.parametrize("place", ["models/17", "a"])
-def test_a_pushed_model_that_lacks_a_file_is_pushed_again(tmp_path: Path, place: str):
+def test_a_pushed_model_that_lost_a_file_is_pushed_again(tmp_path: Path, place: str):
     graph, data = "saved_model.pb", "variables/variables.data-00000-of-00001"
     files = (graph, "variables/variables.index", data)
     make(tmp_path / "models/17", standard_artifacts.Model, *files)
@@ -77,7 +77,7 @@ def test_a_pushed_model_that_lacks_a_file_is_pushed_again(tmp_path: Path, place:
     pushed = make(tmp_path / "a", kind, *files, pushed=1, pushed_destination=destination)
     check_outputs({"a": [pushed]})
     os.unlink(tmp_path / place / data)
-    with pytest.raises(RuntimeError, match=f"{place} lacks variables/variables.data"):
+    with pytest.raises(RuntimeError, match=f"{place} has no variables/variables.data"):
         check_outputs({"a": [pushed]})
     os.unlink(tmp_path / place / graph)
     with pytest.raises(RuntimeError, match=f"{place}/{graph} does not exist"):

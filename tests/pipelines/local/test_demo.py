@@ -57,7 +57,7 @@ def test_rows(demo):
     assert all(abs(formats[digit, "png"] - formats[digit, "jpg"]) <= 2 for digit in "0123456789")
 
 
-def test_every_fault_comes_out_as_its_table_says(demo):
+def test_every_fault_has_its_expected_outcome(demo):
     path, rows = demo
     named = {row[1]: row for row in rows}
     for fault in FAULTS:
@@ -75,7 +75,7 @@ def test_every_fault_comes_out_as_its_table_says(demo):
     assert 0 < rejected / len(rows) < 0.01
 
 
-def test_only_the_planted_images_are_alike(demo):
+def test_only_the_images_of_the_faults_are_equal(demo):
     path, rows = demo
     alike = {}
     for _, name, _ in rows:
@@ -104,7 +104,7 @@ def test_pixels_are_the_digits(demo):
         assert np.abs(upright - turned).mean() < 3 < np.abs(np.asarray(image) - turned).mean()
 
 
-def test_a_second_time_touches_nothing(demo):
+def test_a_second_call_changes_no_file(demo):
     path, _ = demo
     files = [file for file in path.parent.rglob("*") if file.is_file()]
     before = {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
@@ -123,7 +123,7 @@ def test_without_scikit_learn(monkeypatch, tmp_path):
         write_demo_dataset(tmp_path)
 
 
-def test_faults_are_files_of_their_kind(demo):
+def test_the_faulty_files_have_their_faults(demo):
     path, _ = demo
     assert (path.parent / "faults/empty.png").read_bytes() == b""
     assert b"<html" not in (path.parent / "faults/truncated.jpg").read_bytes()

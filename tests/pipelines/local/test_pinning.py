@@ -48,12 +48,12 @@ def test_a_changed_image_changes_the_manifests_properties(config):
     assert [name for name in before if before[name] != after[name]] == ["ManifestGen"]
 
 
-def test_a_fingerprint_of_the_configuration_is_not_taken_for_the_present_state(config):
+def test_a_run_ignores_a_fingerprint_in_the_configuration(config):
     pinned = _properties(dataclasses.replace(config, source_fingerprint="of last week"))
     assert pinned == _properties(config)
 
 
-def test_a_pipeline_sees_a_label_map_that_changed_after_it_was_made(config, tmp_path):
+def test_a_pipeline_notices_a_label_map_that_changed_after_it_was_created(config, tmp_path):
     labels = tmp_path / "labels.txt"
     labels.write_text("cat\ndog\n")
     [node, *_] = create_pipeline(dataclasses.replace(config, label_map=str(labels))).components
@@ -80,7 +80,7 @@ def test_an_allowed_folder_may_be_a_link(config, tmp_path):
     assert _properties(allowed)["ManifestGen"] != everywhere["ManifestGen"]
 
 
-def test_a_changed_schema_at_the_same_path_is_another_one(config, tmp_path):
+def test_a_changed_schema_gets_another_path(config, tmp_path):
     path = tmp_path / "schema.pbtxt"
     path.write_text(SCHEMA % 200)
     config = dataclasses.replace(config, schema=str(path))
@@ -92,7 +92,7 @@ def test_a_changed_schema_at_the_same_path_is_another_one(config, tmp_path):
 
 
 @pytest.mark.parametrize("text", [None, "feature: many", "\0\1\2"])
-def test_a_schema_that_is_none_is_told_before_the_run(config, tmp_path, text):
+def test_a_file_that_is_not_a_schema_is_an_error_before_the_run(config, tmp_path, text):
     path = tmp_path / "schema.pbtxt"
     if text is not None:
         path.write_text(text)
@@ -100,7 +100,7 @@ def test_a_schema_that_is_none_is_told_before_the_run(config, tmp_path, text):
         pin_inputs(dataclasses.replace(config, schema=str(path)))
 
 
-def test_changed_weights_or_model_code_change_the_trainers_properties(
+def test_changed_weights_or_model_code_change_the_properties_of_the_trainer(
     config, tmp_path, monkeypatch
 ):
     monkeypatch.syspath_prepend(tmp_path)
@@ -118,5 +118,5 @@ def test_changed_weights_or_model_code_change_the_trainers_properties(
 
 
 @pytest.mark.parametrize("model", ["small_cnn", "keras.applications:MobileNetV3Small", "no.such:x"])
-def test_a_model_without_files_of_its_own_has_no_state(model):
+def test_a_model_without_own_files_has_no_state(model):
     assert fingerprint_model(model, None) == ""

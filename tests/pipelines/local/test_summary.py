@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tfx
 
 
 @pytest.mark.parametrize(("count", "more"), [(2, []), (3, ["       and 1 more"])])
-def test_what_is_not_shown_of_a_finding_is_counted(count: int, more: list[str]):
+def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list[str]):
     rows = tuple(
         {"row": n, "uri": f"{n}.png", "split": None, "label": None, "reason": "empty"}
         for n in range(1, count + 1)

@@ -92,7 +92,7 @@ def _run(**changes: Any) -> PreparedRun:
     return dataclasses.replace(run, **changes)
 
 
-def test_a_run_arrives_as_it_was_asked_for(server):
+def test_the_server_gets_the_run_with_all_options(server):
     options = KubeflowOptions(
         host=server.url,
         namespace="ann",
@@ -126,7 +126,7 @@ def test_a_run_arrives_as_it_was_asked_for(server):
     ]
 
 
-def test_an_experiment_is_made_once_and_a_namespace_is_not_made_up(server):
+def test_an_experiment_is_created_once_and_without_a_namespace(server):
     for _ in range(2):
         submit(_run(), KubeflowOptions(host=f"{server.url}/"))
     assert list(server.experiments) == ["Default"]
@@ -136,13 +136,15 @@ def test_an_experiment_is_made_once_and_a_namespace_is_not_made_up(server):
     assert all(name.startswith("darkroom 20") for name in names)
 
 
-def test_what_kubernetes_is_to_know_goes_along(server):
+def test_the_platform_spec_is_sent_with_the_pipeline_spec(server):
     submit(_run(documents=[SPEC, PLATFORM]), KubeflowOptions(host=server.url))
     sent = server.runs["run-1"]["pipeline_spec"]
     assert sent == {"pipeline_spec": SPEC, "platform_spec": PLATFORM}
 
 
-def test_the_token_of_the_environment_is_sent_and_nowhere_kept(server, monkeypatch, capsys, caplog):
+def test_the_token_from_the_environment_is_sent_and_never_stored_or_printed(
+    server, monkeypatch, capsys, caplog
+):
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv(TOKEN_VARIABLE, f"{TOKEN}\n")
     server.token = TOKEN
@@ -170,13 +172,15 @@ def test_a_token_in_a_file_is_read_again_for_each_request(server, monkeypatch, t
         ((401, '{"message": "who is {authorization}?"}'), AccessError, "401: who is", "token"),
         ((403, '{"error": "not yours"}'), AccessError, "403: not yours", "--namespace"),
         ((404, "<html>nothing here</html>"), UsageError, "404: <html>nothing", "--host"),
-        ((400, '{"message": "bad spec"}'), UsageError, "400: bad spec", "does not take"),
+        ((400, '{"message": "bad spec"}'), UsageError, "400: bad spec", "rejects"),
         ((500, '{"message": "down {authorization}"}'), TransientStorageError, "500: down", "again"),
         ((503, ""), TransientStorageError, "503", "again"),
-        ((200, "<html>Log in, {authorization}</html>"), AccessError, "does not answer", "log in"),
+        ((200, "<html>Log in, {authorization}</html>"), AccessError, "does not answer", "login"),
     ],
 )
-def test_a_refusal_is_told_without_the_token(server, monkeypatch, failure, kind, message, hint):
+def test_an_error_of_the_server_is_reported_without_the_token(
+    server, monkeypatch, failure, kind, message, hint
+):
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     server.failure = failure
     with pytest.raises(DarkroomError) as error:
@@ -195,7 +199,9 @@ def _check_nothing_holds(error: BaseException, token: str) -> None:
     assert error.__suppress_context__ or error.__context__ is None
 
 
-def test_a_token_of_a_file_is_not_told_either(server, monkeypatch, tmp_path):
+def test_an_error_of_the_server_is_reported_without_the_token_of_a_file(
+    server, monkeypatch, tmp_path
+):
     (tmp_path / "token").write_text(TOKEN)
     monkeypatch.setenv(TOKEN_FILE_VARIABLE, str(tmp_path / "token"))
     server.failure = (401, "no {authorization}")
@@ -205,17 +211,19 @@ def test_a_token_of_a_file_is_not_told_either(server, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("variable", [TOKEN_VARIABLE, TOKEN_FILE_VARIABLE])
 @pytest.mark.parametrize("token", ["geheim\nX-Header: a", "geheim geheim", "geheim\u2019"])
-def test_what_is_no_token_is_told_and_not_shown(server, monkeypatch, tmp_path, variable, token):
+def test_a_malformed_token_is_an_error_that_does_not_show_it(
+    server, monkeypatch, tmp_path, variable, token
+):
     (tmp_path / "token").write_text(token)
     given = token if variable == TOKEN_VARIABLE else str(tmp_path / "token")
     monkeypatch.setenv(variable, given)
-    with pytest.raises(UsageError, match="holds no token") as error:
+    with pytest.raises(UsageError, match="is not a token") as error:
         submit(_run(), KubeflowOptions(host=server.url))
     assert "geheim" not in str(error.value)
     assert server.requests == []
 
 
-def test_a_server_that_is_not_there_is_told(server):
+def test_a_server_that_cannot_be_reached_is_an_error(server):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -224,7 +232,7 @@ def test_a_server_that_is_not_there_is_told(server):
     assert " object at 0x" not in str(error.value)
 
 
-def test_a_server_that_takes_requests_and_never_answers_is_given_up(server, monkeypatch):
+def test_a_server_that_never_answers_is_an_error(server, monkeypatch):
     monkeypatch.setattr("darkroom.pipelines.submission.kubeflow._TIMEOUT_SECONDS", (0.1, 0.1))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -232,13 +240,13 @@ def test_a_server_that_takes_requests_and_never_answers_is_given_up(server, monk
             submit(_run(), KubeflowOptions(host=url))
 
 
-def test_a_page_in_another_encoding_is_a_server_that_does_not_answer(server):
+def test_an_answer_that_is_not_utf_8_is_an_error(server):
     server.failure = (502, "d\udce9sol\udce9")  # a page of a proxy in Latin-1
-    with pytest.raises(TransientStorageError, match="its answer is no text in UTF-8"):
+    with pytest.raises(TransientStorageError, match="its answer is not UTF-8 text"):
         submit(_run(), KubeflowOptions(host=server.url))
 
 
-def test_what_a_server_says_cannot_move_the_cursor(server):
+def test_control_characters_of_a_server_are_escaped(server):
     server.failure = (400, "no\x1b[2J \u202e")
     with pytest.raises(UsageError, match=r"400: no<U\+001B>\[2J <U\+202E>"):
         submit(_run(), KubeflowOptions(host=server.url))
@@ -268,7 +276,7 @@ def _make_certificate(path: Path) -> str:
     return str(path)
 
 
-def test_an_authority_of_ones_own_must_be_named(server, tmp_path):
+def test_a_private_certificate_authority_must_be_given(server, tmp_path):
     certificate = _make_certificate(tmp_path / "server.pem")
     with serve(certificate) as secure:
         with pytest.raises(AccessError, match=r"certificate.*--ca-file"):
@@ -277,7 +285,7 @@ def test_an_authority_of_ones_own_must_be_named(server, tmp_path):
         assert submit(_run(), KubeflowOptions(host=secure.url, ca_file=certificate)).id == "run-1"
 
 
-def test_a_spec_of_another_version_is_refused_by_the_server(server):
+def test_a_spec_of_another_version_is_rejected_by_the_server(server):
     spec = {**SPEC, "schemaVersion": "2.0.0"}
     with pytest.raises(UsageError, match=r"answers 400: KFP only supports schema version 2\.1\.0"):
         submit(_run(documents=[spec]), KubeflowOptions(host=server.url))
@@ -304,7 +312,7 @@ def test_a_run_that_fails_names_its_tasks(server, state, monkeypatch):
     assert set(status.errors) == {"ValidationGate", "Trainer"}
 
 
-def test_waiting_bears_a_server_that_is_away_for_a_while(server, monkeypatch):
+def test_waiting_survives_a_server_that_is_away_for_a_while(server, monkeypatch):
     submitted = submit(_run(), KubeflowOptions(host=server.url))
     answers = iter([(503, "")] * 29 + [None] * 3)
     monkeypatch.setattr(
@@ -313,7 +321,7 @@ def test_waiting_bears_a_server_that_is_away_for_a_while(server, monkeypatch):
     assert wait_for_end(submitted).state == "SUCCEEDED"
 
 
-def test_waiting_does_not_bear_a_server_that_stays_away(server, monkeypatch):
+def test_waiting_ends_when_the_server_stays_away(server, monkeypatch):
     submitted = submit(_run(), KubeflowOptions(host=server.url))
     server.failure = (502, "gone")
     server.requests.clear()
@@ -322,7 +330,7 @@ def test_waiting_does_not_bear_a_server_that_stays_away(server, monkeypatch):
     assert len(server.requests) == 30
 
 
-def test_waiting_ends_when_the_token_does(server, monkeypatch):
+def test_waiting_ends_when_the_token_is_rejected(server, monkeypatch):
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     submitted = submit(_run(), KubeflowOptions(host=server.url))
     server.token = "another"
@@ -339,21 +347,21 @@ def test_waiting_ends_when_the_token_does(server, monkeypatch):
         ("https://[1", "expected a URL"),
         ("https://kubeflow:99999", "expected a URL"),
         ("https://kubeflow/?a=1", "expected a URL"),
-        ("https://ann:geheim@kubeflow", "holds a user or a password"),
+        ("https://ann:geheim@kubeflow", "contains a user or a password"),
     ],
 )
-def test_a_wrong_host_is_told(host, message):
+def test_a_wrong_host_is_an_error(host, message):
     with pytest.raises(UsageError, match=message) as error:
         KubeflowOptions(host=host)
     assert "geheim" not in str(error.value)
 
 
-def test_a_certificate_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(UsageError, match=r"ca\.pem is no file"):
+def test_a_missing_certificate_file_is_an_error(tmp_path):
+    with pytest.raises(UsageError, match=r"ca\.pem is not a file"):
         KubeflowOptions(host="https://kubeflow", ca_file=str(tmp_path / "ca.pem"))
 
 
-def test_a_parameter_that_the_pipeline_does_not_take_is_told():
+def test_an_unknown_parameter_of_the_pipeline_is_an_error():
     with pytest.raises(UsageError, match=r"takes no 'epoch'.*data, epochs"):
         PreparedRun([SPEC], None, {"epoch": 3})
 
@@ -367,6 +375,6 @@ def test_a_parameter_that_the_pipeline_does_not_take_is_told():
         [{**SPEC, "root": {"dag": {"tasks": {"ManifestGen": None}}}}],
     ],
 )
-def test_what_is_no_pipeline_is_told(documents):
+def test_documents_that_are_not_a_pipeline_are_an_error(documents):
     with pytest.raises(UsageError, match="is not a compiled pipeline"):
         PreparedRun(documents)

@@ -122,12 +122,12 @@ def _list_tasks(path: str) -> set[str]:
     return set(read_documents(path)[0]["root"]["dag"]["tasks"])
 
 
-def test_the_cache_of_these_tests_is_kubeflows():
+def test_the_fake_cache_computes_the_keys_of_kubeflow():
     expected = "b498530c9016917298999ec0b01f364a180f8a3862bea0fa672a383ca3f22e4e"
     assert make_fingerprint(KUBEFLOWS_KEY) == expected
 
 
-def test_what_is_unchanged_is_reused_and_what_changed_is_not(server, volume, compiled, capsys):
+def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(server, volume, compiled, capsys):
     cache, everything = ServiceCache(), _list_tasks(compiled)
     submit = [f"--pipeline={compiled}", "--shared-paths"]
     assert _work(cache, _submit(server, *submit)) == everything
@@ -145,7 +145,7 @@ def test_what_is_unchanged_is_reused_and_what_changed_is_not(server, volume, com
     assert _work(cache, _submit(server, *submit)) == set()
 
 
-def test_a_parameter_concerns_only_what_it_is_for(server, compiled):
+def test_a_changed_parameter_runs_only_the_tasks_that_use_it(server, compiled):
     cache = ServiceCache()
     submit = [f"--pipeline={compiled}", "--shared-paths"]
     _work(cache, _submit(server, *submit))
@@ -157,7 +157,7 @@ def test_a_parameter_concerns_only_what_it_is_for(server, compiled):
     assert "ManifestGen" in _work(cache, _submit(server, *submit, "--split-ratios=70/20/10"))
 
 
-def test_changed_weights_train_anew(server, volume, compiled):
+def test_changed_weights_are_trained_again(server, volume, compiled):
     cache = ServiceCache()
     submit = [f"--pipeline={compiled}", "--shared-paths", f"--weights={volume}/w.weights.h5"]
     _work(cache, _submit(server, *submit))
@@ -168,26 +168,26 @@ def test_changed_weights_train_anew(server, volume, compiled):
     assert "ImageToTFRecord" not in worked
 
 
-def test_a_source_that_is_not_seen_is_read_anew(server, volume, compiled, capsys):
+def test_a_source_that_cannot_be_read_here_is_read_again(server, volume, compiled, capsys):
     cache, everything = ServiceCache(), _list_tasks(compiled)
     for _ in range(2):
         run = _submit(server, f"--pipeline={compiled}", f"--weights={volume}/w.weights.h5")
         assert _work(cache, run) == everything
     assert "source_fingerprint" not in run["runtime_config"]["parameters"]
     output = capsys.readouterr().out
-    assert "ManifestGen does its work anew" in output
-    assert "Trainer does its work anew" in output
+    assert "ManifestGen runs again" in output
+    assert "Trainer runs again" in output
     assert "--shared-paths" in output
 
 
-def test_nothing_is_reused_when_that_is_asked_for(server, compiled, values, tmp_path, capsys):
+def test_without_the_cache_all_tasks_run_again(server, compiled, values, tmp_path, capsys):
     cache, everything = ServiceCache(), _list_tasks(compiled)
     without = _compile(make_config({**values, "cache": False}), tmp_path / "without.yaml")
     for arguments in ([f"--pipeline={compiled}", "--no-cache"], [f"--pipeline={without}"]):
         for _ in range(2):
             run = _submit(server, *arguments, "--shared-paths")
             assert _work(cache, run) == everything
-        assert "All tasks do their work anew." in capsys.readouterr().out
+        assert "All tasks run again." in capsys.readouterr().out
 
 
 def test_a_pipeline_is_compiled_from_options_when_no_file_is_given(
@@ -227,7 +227,7 @@ def test_a_run_that_fails_ends_with_1_and_names_its_tasks(server, compiled, caps
 @pytest.mark.parametrize(
     ("status", "code"), [(401, 3), (403, 3), (404, 2), (500, 3)], ids=lambda value: str(value)
 )
-def test_a_refusal_has_its_exit_code(server, compiled, status, code, capsys):
+def test_an_error_of_the_server_has_its_exit_code(server, compiled, status, code, capsys):
     server.failure = (status, '{"message": "no"}')
     arguments = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
     assert commands.main(arguments) == code
@@ -258,7 +258,7 @@ def test_a_refusal_has_its_exit_code(server, compiled, status, code, capsys):
         (["--run-name=ya29.aaaaaaaaaaaaaaaaaaaaaaaaaa"], "run_name contains what looks like"),
     ],
 )
-def test_what_cannot_be_submitted_is_told_before_anyone_is_asked(
+def test_wrong_options_are_errors_before_a_request_is_sent(
     server, compiled, arguments, message, capsys
 ):
     common = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
@@ -279,7 +279,7 @@ def test_a_parameter_of_another_type_is_an_error(server, compiled, name: str, va
     assert server.requests == []
 
 
-def test_tries_that_fail_are_not_told_one_by_one(server, compiled, caplog):
+def test_retries_are_not_logged(server, compiled, caplog):
     arguments = ["submit", "--target=kubeflow", "--host=http://127.0.0.1:1", "--no-cache"]
     assert commands.main([*arguments, f"--pipeline={compiled}"]) == 3
     assert "Retrying" not in caplog.text
@@ -367,7 +367,7 @@ print(codes, sorted({"tfx", "tensorflow", "kfp"} & set(sys.modules)))
 """
 
 
-def test_what_can_be_told_without_tfx_is_told_before_it_is_loaded(compiled, tmp_path):
+def test_wrong_options_are_errors_before_tfx_is_loaded(compiled, tmp_path):
     (tmp_path / "p.toml").write_text("epochs = 3")
     submit = ["submit", "--target=kubeflow", "--host=http://x"]
     cases = {
@@ -411,7 +411,9 @@ def _is_cached(run: PreparedRun, task: str = "ManifestGen") -> bool:
     return bool(run.tasks[task]["cachingOptions"]["enableCache"])
 
 
-def test_remote_images_count_and_those_that_are_kept_from_us_are_told(run, volume, monkeypatch):
+def test_remote_images_are_part_of_the_state_and_unreadable_ones_are_noted(
+    run, volume, monkeypatch
+):
     (volume / "images.csv").write_text("TRAIN,s3://b/a.jpg,cat\nTEST,s3://b/b.jpg,dog\n")
     states: dict[str, Any] = {"s3://b/a.jpg": "1", "s3://b/b.jpg": FileNotFoundError("none")}
 
@@ -435,9 +437,7 @@ def test_remote_images_count_and_those_that_are_kept_from_us_are_told(run, volum
     assert "The state of s3://b/b.jpg is unknown: forbidden" in unseen.notes[0]
 
 
-def test_local_images_of_a_remote_list_are_not_taken_for_those_of_the_containers(
-    run, volume, monkeypatch
-):
+def test_local_images_of_a_remote_list_are_not_read_here(run, volume, monkeypatch):
     (volume / "images.csv").write_text(f"TRAIN,{volume}/a.png,cat\n")
     is_remote = storage.is_remote
     fake = SimpleNamespace(
@@ -449,7 +449,7 @@ def test_local_images_of_a_remote_list_are_not_taken_for_those_of_the_containers
     assert f"{volume}/a.png is a path in its container" in unseen.notes[0]
 
 
-def test_a_source_that_is_missing_here_is_not_seen(run, volume):
+def test_a_source_that_is_missing_here_is_noted(run, volume):
     (volume / "images.csv").unlink()
     unseen = _pin(run)
     assert not _is_cached(unseen)
@@ -462,7 +462,7 @@ def test_a_source_that_cannot_be_used_is_an_error(run, volume):
         _pin(run)
 
 
-def test_a_server_of_s3_that_is_unknown_here_is_told(values, tmp_path, monkeypatch):
+def test_an_s3_endpoint_that_is_not_set_here_is_noted(values, tmp_path, monkeypatch):
     config = make_config({**values, "env": {"AWS_ENDPOINT_URL": "http://minio:9000"}})
     run = PreparedRun(read_documents(_compile(config, tmp_path / "endpoint.yaml")), ROOT)
     assert "AWS_ENDPOINT_URL is not set here" in _pin(run).notes[0]
@@ -470,7 +470,7 @@ def test_a_server_of_s3_that_is_unknown_here_is_told(values, tmp_path, monkeypat
     assert _is_cached(_pin(run))
 
 
-def test_the_list_of_exclusions_counts(values, volume, tmp_path):
+def test_the_list_of_exclusions_is_part_of_the_state(values, volume, tmp_path):
     (volume / "exclude.txt").write_text("a.png\n")
     config = dataclasses.replace(make_config(values), exclude=f"{volume}/exclude.txt")
     run = PreparedRun(read_documents(_compile(config, tmp_path / "exclude.yaml")), ROOT)
@@ -479,7 +479,7 @@ def test_the_list_of_exclusions_counts(values, volume, tmp_path):
     assert _pin(run).parameters["source_fingerprint"] != before
 
 
-def test_a_compiled_file_that_is_run_as_it_is_reads_the_source_each_time(compiled):
+def test_a_compiled_file_without_parameters_reads_the_source_each_time(compiled):
     cache, spec = ServiceCache(), read_documents(compiled)[0]
     everything = _list_tasks(compiled)
     assert [cache.run(spec, {}, run_id=run) for run in ("1", "2")] == [everything] * 2

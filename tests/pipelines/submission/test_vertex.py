@@ -107,7 +107,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     return fake
 
 
-def test_a_job_holds_what_was_asked_for(run):
+def test_a_job_has_all_options(run):
     job = build_job(run, OPTIONS, AnonymousCredentials())
     config = job._gca_resource.runtime_config
     assert config.gcs_output_directory == ROOT
@@ -118,13 +118,13 @@ def test_a_job_holds_what_was_asked_for(run):
     assert sent["displayName"] == "first"
 
 
-def test_a_file_for_kubeflow_makes_a_job_too(compiled):
+def test_a_job_can_be_made_from_a_kubeflow_file(compiled):
     run = PreparedRun([read_documents(compiled)[0]["pipelineSpec"]], ROOT)
     job = build_job(run, OPTIONS, AnonymousCredentials())
     assert job._gca_resource.runtime_config.gcs_output_directory == ROOT
 
 
-def test_a_job_arrives_as_it_was_asked_for(run, service):
+def test_the_service_gets_the_job_with_all_options(run, service):
     submitted = submit(run, OPTIONS)
     [request] = service.requests
     assert request["parent"] == "projects/shop/locations/europe-west4"
@@ -151,17 +151,17 @@ def test_a_job_that_fails_names_its_tasks(run, service, state):
 @pytest.mark.parametrize(
     ("failure", "kind", "message"),
     [
-        (exceptions.Forbidden("no right"), AccessError, "Vertex refuses: no right"),
-        (exceptions.Unauthenticated("who"), AccessError, "Vertex refuses: who"),
-        (exceptions.NotFound("no project"), UsageError, "does not take this run: no project"),
-        (exceptions.InvalidArgument("bad"), UsageError, "does not take this run: bad"),
-        (exceptions.ResourceExhausted("quota"), TransientStorageError, "patience: quota"),
+        (exceptions.Forbidden("no right"), AccessError, "Vertex denies access: no right"),
+        (exceptions.Unauthenticated("who"), AccessError, "Vertex denies access: who"),
+        (exceptions.NotFound("no project"), UsageError, "rejects this run: no project"),
+        (exceptions.InvalidArgument("bad"), UsageError, "rejects this run: bad"),
+        (exceptions.ResourceExhausted("quota"), TransientStorageError, "too many requests: quota"),
         (exceptions.ServiceUnavailable("away"), TransientStorageError, "answer: away"),
         (google.auth.exceptions.RefreshError("old"), AccessError, "no credentials"),
         (google.auth.exceptions.TransportError("dns"), TransientStorageError, "reached: dns"),
     ],
 )
-def test_a_refusal_is_told(run, service, failure, kind, message):
+def test_an_error_of_the_service_becomes_ours(run, service, failure, kind, message):
     service.failure = failure
     with pytest.raises(DarkroomError) as error:
         submit(run, OPTIONS)
@@ -169,7 +169,7 @@ def test_a_refusal_is_told(run, service, failure, kind, message):
     assert message in error.value.message
 
 
-def test_waiting_bears_a_service_that_is_away_for_a_while(run, service, monkeypatch):
+def test_waiting_survives_a_service_that_is_away_for_a_while(run, service, monkeypatch):
     submitted = submit(run, OPTIONS)
     answers = iter([exceptions.ServiceUnavailable("away")] * 29 + [None] * 3)
     monkeypatch.setattr(
@@ -178,7 +178,7 @@ def test_waiting_bears_a_service_that_is_away_for_a_while(run, service, monkeypa
     assert wait_for_end(submitted).state == "SUCCEEDED"
 
 
-def test_a_machine_without_credentials_is_told(run, monkeypatch):
+def test_a_machine_without_credentials_is_an_error(run, monkeypatch):
     def fail(*_: Any, **__: Any) -> None:
         raise google.auth.exceptions.DefaultCredentialsError("none found")
 
@@ -187,9 +187,9 @@ def test_a_machine_without_credentials_is_told(run, monkeypatch):
         submit(run, OPTIONS)
 
 
-def test_a_name_that_google_does_not_take_is_told(run, service):
+def test_a_run_name_that_google_rejects_is_an_error(run, service):
     options = dataclasses.replace(OPTIONS, run_name="n" * 129)
-    with pytest.raises(UsageError, match="client refuses this"):
+    with pytest.raises(UsageError, match="client rejects this"):
         submit(run, options)
 
 
@@ -198,7 +198,7 @@ def _work(cache: ServiceCache, request: dict[str, Any]) -> set[str]:
     return cache.run(job["pipelineSpec"], job["runtimeConfig"]["parameterValues"])
 
 
-def test_what_is_unchanged_is_reused_and_what_changed_is_not(
+def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(
     compiled, service, monkeypatch, capsys
 ):
     state = "first"
@@ -221,7 +221,7 @@ def test_what_is_unchanged_is_reused_and_what_changed_is_not(
     assert service.requests[0]["pipeline_job"]["labels"]["team"] == "cats"
 
 
-def test_standard_output_is_one_object(compiled, service, capfd, monkeypatch):
+def test_standard_output_is_one_json_object(compiled, service, capfd, monkeypatch):
     # The client's handler has kept the stream that it found when it was imported.
     for logger in ("google.cloud.aiplatform.pipeline_jobs", "google.cloud.aiplatform.base"):
         monkeypatch.setattr(
@@ -233,10 +233,10 @@ def test_standard_output_is_one_object(compiled, service, capfd, monkeypatch):
     )
     told = json.loads(capfd.readouterr().out)
     assert (told["id"], told["state"]) == (NAME, "SUCCEEDED")
-    assert told["notes"] == ["All tasks do their work anew."]
+    assert told["notes"] == ["All tasks run again."]
 
 
-def test_a_region_is_needed(compiled, capsys):
+def test_a_missing_region_is_an_error(compiled, capsys):
     command = ["submit", "--target=vertex", "--project=shop", f"--pipeline={compiled}"]
     assert commands.main(command) == 2
     assert "--target vertex needs --region" in capsys.readouterr().err
