@@ -94,9 +94,10 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
         # TFX's executors use TensorFlow, which cannot open s3:// on workers elsewhere.
         beam_args = list(LOCAL_BEAM_ARGS)
     uses_beam = issubclass(executor, BaseBeamExecutor)
-    locate = executor_io.choose_places(
-        arguments.target, _find_runner(beam_args), uses_beam=uses_beam
-    )
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--runner", default="")
+    runner = str(parser.parse_known_args(beam_args)[0].runner)
+    locate = executor_io.choose_places(arguments.target, runner, uses_beam=uses_beam)
     task = executor_io.parse_input(given_text, arguments.json_serialized_inputs_spec_args, locate)
     given = json.loads(given_text)
     input_files.check_inputs(given, task)  # before anything is deleted
@@ -119,12 +120,6 @@ def _find_executor(path: str) -> type[BaseExecutor]:
             "Build the image from the code that the pipeline was compiled with.",
         ) from error
     return found
-
-
-def _find_runner(beam_args: list[str]) -> str:
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--runner", default="")
-    return str(parser.parse_known_args(beam_args)[0].runner)
 
 
 def _end_by_signal(number: int, _: object) -> NoReturn:

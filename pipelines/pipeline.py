@@ -94,20 +94,12 @@ def create_pipeline(
             )
         ),
     )
+    of_data = [manifest_gen, image_to_tfrecord, *checks, image_validator, gate]
+    of_model = [trainer, evaluator, model_report, pusher]
     return Pipeline(
         pipeline_name=config.name,
         pipeline_root=config.pipeline_root,
-        components=[
-            manifest_gen,
-            image_to_tfrecord,
-            *checks,
-            image_validator,
-            gate,
-            trainer,
-            evaluator,
-            model_report,
-            pusher,
-        ],
+        components=[*of_data, *of_model],
         enable_cache=config.cache,
         metadata_connection_config=make_connection_config(config.root),
         beam_pipeline_args=list(config.beam_args if beam_args is None else beam_args),

@@ -31,11 +31,23 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
         )
     wanted = {"sdk_container_image": config.image}
     if runner == DATAFLOW_RUNNER:
-        _check_dataflow(options)
+        if missing := [name for name in _DATAFLOW_NEEDS if not options.get(name)]:
+            flags = " ".join(f"--{name}=..." for name in missing)
+            raise UsageError(
+                f"Dataflow needs {' and '.join(missing)}.", f"Add {flags} to beam_args."
+            )
+        if not options["temp_location"].startswith("gs://"):
+            raise UsageError(
+                f"Dataflow's temp_location is {options['temp_location']!r}.", "Give a gs:// folder."
+            )
         # The image contains Beam, so no worker downloads it.
         wanted |= {"sdk_location": "container", "experiments": "use_runner_v2"}
     elif runner == "PortableRunner":
-        _check_portable(options)
+        if ":" not in options.get("job_endpoint", ""):
+            raise UsageError(
+                "PortableRunner needs the address of a job server.",
+                "Add --job_endpoint=HOST:8099 to beam_args.",
+            )
         wanted |= _WORKER_POOL
     elif runner != LOCAL_RUNNER:
         raise UsageError(
@@ -58,21 +70,3 @@ def _parse(arguments: tuple[str, ...]) -> dict[str, str]:
             )
     pairs = [argument[2:].partition("=") for argument in arguments]
     return {name: value for name, _, value in pairs}
-
-
-def _check_dataflow(options: dict[str, str]) -> None:
-    if missing := [name for name in _DATAFLOW_NEEDS if not options.get(name)]:
-        flags = " ".join(f"--{name}=..." for name in missing)
-        raise UsageError(f"Dataflow needs {' and '.join(missing)}.", f"Add {flags} to beam_args.")
-    if not options["temp_location"].startswith("gs://"):
-        raise UsageError(
-            f"Dataflow's temp_location is {options['temp_location']!r}.", "Give a gs:// folder."
-        )
-
-
-def _check_portable(options: dict[str, str]) -> None:
-    if ":" not in options.get("job_endpoint", ""):
-        raise UsageError(
-            "PortableRunner needs the address of a job server.",
-            "Add --job_endpoint=HOST:8099 to beam_args.",
-        )

@@ -44,7 +44,15 @@ def check_paths(paths: Mapping[str, Any], target: str, volumes: Iterable[str]) -
         _check_root(paths["root"], target)
     mounted = (_VERTEX_BUCKETS,) if target == VERTEX else tuple(volumes)
     for name, schemes in _SCHEMES.items():
-        _check_place(name, paths.get(name), schemes, mounted)
+        if (path := paths.get(name)) is None:
+            continue
+        scheme, found, rest = path.partition("://")
+        is_in_store = found and scheme in schemes and rest.partition("/")[0]
+        is_mounted = not found and any(_is_below(path, folder) for folder in mounted)
+        if not is_in_store and not is_mounted:
+            raise UsageError(
+                f"{name} is {path!r}, which no container can see.", _advise(path, schemes)
+            )
 
 
 def _check_root(root: str, target: str) -> None:
@@ -57,19 +65,6 @@ def _check_root(root: str, target: str) -> None:
             f"root is {root!r}, which {target} cannot keep artifacts in.",
             f"Give {schemes}: the tasks share no folder with the machine that compiles.",
         )
-
-
-def _check_place(
-    name: str, path: str | None, schemes: tuple[str, ...], mounted: Iterable[str]
-) -> None:
-    if path is None:
-        return
-    scheme, found, rest = path.partition("://")
-    if found and scheme in schemes and rest.partition("/")[0]:
-        return
-    if not found and any(_is_below(path, folder) for folder in mounted):
-        return
-    raise UsageError(f"{name} is {path!r}, which no container can see.", _advise(path, schemes))
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -97,20 +97,20 @@ def parse_resources(given: Mapping[str, Any]) -> dict[str, Resources]:
     """
     if not isinstance(given, Mapping):
         raise UsageError("resources is not a table.", "Write [resources.COMPONENT].")
-    return {name: _parse_table(name, values) for name, values in given.items()}
-
-
-def _parse_table(component: str, values: Any) -> Resources:
-    if isinstance(values, Resources):
-        return values
     names = [each.name for each in dataclasses.fields(Resources)]
-    if not isinstance(values, Mapping):
-        raise UsageError(f"resources.{component} is {values!r}, expected a table.")
-    if unknown := sorted(set(values) - set(names)):
-        raise UsageError(
-            f"resources.{component} has no {unknown[0]!r}.", f"It takes {', '.join(names)}."
-        )
-    return Resources(**values)
+    parsed = {}
+    for component, values in given.items():
+        if isinstance(values, Resources):
+            parsed[component] = values
+            continue
+        if not isinstance(values, Mapping):
+            raise UsageError(f"resources.{component} is {values!r}, expected a table.")
+        if unknown := sorted(set(values) - set(names)):
+            raise UsageError(
+                f"resources.{component} has no {unknown[0]!r}.", f"It takes {', '.join(names)}."
+            )
+        parsed[component] = Resources(**values)
+    return parsed
 
 
 def find_resources(given: Mapping[str, Resources], component: str) -> Resources:

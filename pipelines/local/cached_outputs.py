@@ -35,19 +35,18 @@ def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
             if not storage.has_files(place):
                 raise RuntimeError(f"{place} has no files")
             try:
-                _check_listed_files(artifact.type_name, place)
+                # The files of a model or a dataset are checked against its list.
+                kind = artifact.type_name
+                if kind == standard_artifacts.PushedModel.TYPE_NAME:
+                    check_model(place)
+                elif kind == standard_artifacts.Model.TYPE_NAME:
+                    check_model(path_utils.serving_model_dir(place))
+                elif kind == standard_artifacts.Examples.TYPE_NAME and (
+                    dataset := commit.find_dataset(place)
+                ):
+                    commit.check_files(place, dataset)
             except (DataError, StorageError) as error:
                 raise RuntimeError(str(error)) from error
-
-
-def _check_listed_files(kind: str, place: str) -> None:
-    """Checks the files of a model or a dataset against its list."""
-    if kind == standard_artifacts.PushedModel.TYPE_NAME:
-        check_model(place)
-    elif kind == standard_artifacts.Model.TYPE_NAME:
-        check_model(path_utils.serving_model_dir(place))
-    elif kind == standard_artifacts.Examples.TYPE_NAME and (found := commit.find_dataset(place)):
-        commit.check_files(place, found)
 
 
 def _list_places(artifact: Artifact) -> Iterator[str]:

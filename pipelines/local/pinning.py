@@ -65,15 +65,12 @@ def fingerprint_model(model: str, weights: str | None) -> str:
         states.append(repr(storage.stat_file(weights)))
     module, colon, _ = model.partition(":")
     if colon and not model.startswith(APPLICATIONS_PREFIX):
-        states.append(_fingerprint_module(module))
+        try:
+            spec = importlib.util.find_spec(module)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is None or spec.origin is None or not storage.exists(spec.origin):
+            states.append("")  # the error comes when the model is built
+        else:
+            states.append(hashlib.sha256(storage.read_bytes(spec.origin)).hexdigest())
     return "-".join(states)
-
-
-def _fingerprint_module(name: str) -> str:
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None or spec.origin is None or not storage.exists(spec.origin):
-        return ""  # the error comes when the model is built
-    return hashlib.sha256(storage.read_bytes(spec.origin)).hexdigest()

@@ -96,13 +96,19 @@ def read_summary(config: PipelineConfig, log_path: str, seconds: float) -> RunSu
     nodes = read_latest_run(config.root, config.name)
     report_folder = _output(nodes, "ImageValidator", "report")
     model_run = _output(nodes, "Trainer", "model_run")
+    report = accuracy = None
+    if report_folder is not None:
+        text = storage.read_bytes(storage.join(report_folder, REPORT_JSON)).decode()
+        report = DatasetReport.from_json(text)
+    if evaluation := _output(nodes, "Evaluator", "evaluation"):
+        accuracy = read_evaluation(evaluation).metrics.get(_ACCURACY_KEY)
     pushed = nodes["Pusher"].properties.get("pushed_model", {}) if "Pusher" in nodes else {}
     return RunSummary(
         root=config.root,
-        report=_read_report(report_folder),
+        report=report,
         report_path=storage.join(report_folder, REPORT_HTML) if report_folder else None,
         epochs=read_best_epoch(model_run) if model_run else None,
-        accuracy=_read_accuracy(_output(nodes, "Evaluator", "evaluation")),
+        accuracy=accuracy,
         min_accuracy=config.min_accuracy,
         pushed=pushed.get("pushed_destination"),
         examples=_output(nodes, "ImageToTFRecord", "examples"),
@@ -124,28 +130,29 @@ def _count_changes(folder: str | None) -> dict[str, int]:
     return dict(Counter(code for each in changes if each for code in each.split(",")))
 
 
-def _read_report(folder: str | None) -> DatasetReport | None:
-    if folder is None:
-        return None
-    return DatasetReport.from_json(storage.read_bytes(storage.join(folder, REPORT_JSON)).decode())
-
-
-def _read_accuracy(folder: str | None) -> float | None:
-    if folder is None:
-        return None
-    return read_evaluation(folder).metrics.get(_ACCURACY_KEY)
-
-
 def format_summary(summary: RunSummary) -> str:
     """Returns the summary as text for a terminal."""
     lines = [""]
     if summary.report:
-        lines += _format_rows(summary.report)
+        report = summary.report
+        splits = ", ".join(f"{split} {count:,}" for split, count in report.splits.items())
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in report.rejected.items())
+        lines += [
+            f"Rows in    {report.rows:,}",
+            f"Written    {report.written:,}  ({splits})",
+            f"Rejected   {report.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
+            f"Duplicates {report.deduplicated:,}",
+        ]
         if summary.changed:
             changes = ", ".join(f"{code} {count:,}" for code, count in summary.changed.items())
             lines.append(f"Fixed      {sum(summary.changed.values()):,}  ({changes})")
-        lines += ["", *_format_findings(summary.report)]
-        lines += _format_mild(summary)
+        lines += ["", *_format_findings(report)]
+        if mild := [finding.check for finding in summary.mild_findings]:
+            flags = " ".join(f"--policy {check}=fail" for check in mild)
+            lines += [
+                f"  {' and '.join(mild)} would have stopped this run, but they are set to warn.",
+                f"  They stop a run by default; to stop this one, add {flags}",
+            ]
     lines += ["", *_format_model(summary)]
     lines.append(f"Report     {summary.report_path or 'none: the run ended before it'}")
     lines.append(f"Records    {summary.examples or 'none'}")
@@ -153,17 +160,6 @@ def format_summary(summary: RunSummary) -> str:
     again = f", {format_count(len(summary.reused), 'step')} reused" if summary.reused else ""
     lines.append(f"Time       {summary.seconds:.1f} s{again}")
     return "\n".join(lines)
-
-
-def _format_rows(report: DatasetReport) -> list[str]:
-    splits = ", ".join(f"{split} {count:,}" for split, count in report.splits.items())
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in report.rejected.items())
-    return [
-        f"Rows in    {report.rows:,}",
-        f"Written    {report.written:,}  ({splits})",
-        f"Rejected   {report.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
-        f"Duplicates {report.deduplicated:,}",
-    ]
 
 
 def _format_findings(report: DatasetReport) -> list[str]:
@@ -179,17 +175,6 @@ def _format_findings(report: DatasetReport) -> list[str]:
         if finding.count > len(shown) > 0:
             lines.append(f"       and {finding.count - len(shown):,} more")
     return lines
-
-
-def _format_mild(summary: RunSummary) -> list[str]:
-    mild = [finding.check for finding in summary.mild_findings]
-    if not mild:
-        return []
-    flags = " ".join(f"--policy {check}=fail" for check in mild)
-    return [
-        f"  {' and '.join(mild)} would have stopped this run, but they are set to warn.",
-        f"  They stop a run by default; to stop this one, add {flags}",
-    ]
 
 
 def _format_model(summary: RunSummary) -> list[str]:

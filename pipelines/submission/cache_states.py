@@ -78,7 +78,15 @@ def read_properties(run: PreparedRun, task: str) -> dict[str, Any]:
 
 
 def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_paths: bool) -> str:
-    _check_stores(run)
+    # A server of S3 that the tasks know must be known here, too.
+    executor = run.spec["deploymentSpec"]["executors"][f"{_SOURCE_TASK}_executor"]
+    names = {each["name"] for each in executor["container"].get("env", ())}
+    known_here = any(os.environ.get(name) for name in _ENDPOINT_VARIABLES)
+    if names.intersection(_ENDPOINT_VARIABLES) and not known_here:
+        raise _UnseenError(
+            f"its {_ENDPOINT_VARIABLES[1]} is not set here; set it to the address of that server "
+            "as seen from this machine."
+        )
     options = ManifestOptions.from_json(properties["options"])
     for path in (
         properties["source"],
@@ -98,18 +106,6 @@ def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_p
     except (OSError, UsageError) as error:
         said = describe_os_error(error) if isinstance(error, OSError) else f"{error}"
         raise _UnseenError(f"its source cannot be read from here: {said}") from error
-
-
-def _check_stores(run: PreparedRun) -> None:
-    """Checks that the S3 endpoint is set here, too, if the tasks have one."""
-    executor = run.spec["deploymentSpec"]["executors"][f"{_SOURCE_TASK}_executor"]
-    names = {each["name"] for each in executor["container"].get("env", ())}
-    known_here = any(os.environ.get(name) for name in _ENDPOINT_VARIABLES)
-    if names.intersection(_ENDPOINT_VARIABLES) and not known_here:
-        raise _UnseenError(
-            f"its {_ENDPOINT_VARIABLES[1]} is not set here; set it to the address of that server "
-            "as seen from this machine."
-        )
 
 
 def _check_path(path: str, shared_paths: bool) -> None:

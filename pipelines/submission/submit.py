@@ -14,7 +14,7 @@ from darkroom.options.fields import list_options
 from darkroom.options.targets import VERTEX, KubeflowFields, VertexOptions
 from darkroom.pipelines.compilation.checks import check_for_target, merge_checked_options
 from darkroom.pipelines.compilation.places import check_paths
-from darkroom.pipelines.config import PipelineConfig, make_config
+from darkroom.pipelines.config import make_config
 from darkroom.pipelines.credentials import check_credentials
 from darkroom.pipelines.submission.prepared_run import PreparedRun, Scalar, read_documents
 from darkroom.pipelines.submission.submitted_run import (
@@ -65,7 +65,10 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     submit = _find_service(target, of_service)
     with progress.use(progress.make_sink(sys.stderr)):
         if not path:
-            run = _compile_run(config, target)
+            with progress.step("Compiling"):
+                from darkroom.pipelines.compilation.spec import make_documents
+
+                run = PreparedRun(make_documents(config, target), config.root)
         run = _set_cache(run, is_wanted=merged.get("cache", True), shared_paths=shared_paths)
         with progress.step("Submitting"):
             submitted = submit(run)
@@ -156,13 +159,6 @@ def _make_options(kind: type[_Options], target: str, given: Mapping[str, Any]) -
     if missing:
         raise UsageError(f"--target {target} needs {' and '.join(missing)}.")
     return kind(**given)
-
-
-def _compile_run(config: PipelineConfig, target: str) -> PreparedRun:
-    with progress.step("Compiling"):
-        from darkroom.pipelines.compilation.spec import make_documents
-
-        return PreparedRun(make_documents(config, target), config.root)
 
 
 def _set_cache(run: PreparedRun, *, is_wanted: bool, shared_paths: bool) -> PreparedRun:
