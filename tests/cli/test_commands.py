@@ -252,7 +252,7 @@ def test_images_without_folders_of_labels_are_told_how_to_lie(image_set, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["demo", "--root"], "Move them elsewhere, or choose another folder: darkroom demo --root"),
+        (["demo", "--root"], "Move them, or choose another folder: darkroom demo --root"),
         (["run", "--data=x", "--root"], "Choose another --root, or use it with --overwrite."),
     ],
 )
