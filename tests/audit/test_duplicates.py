@@ -263,10 +263,10 @@ def test_counts_of_one_are_singular(has_pixels, pixels):
 
 def test_the_number_of_excluded_rows_is_singular_or_plural(source, tmp_path, capsys):
     for names, said in (
-        ("d1.png\n", "1 row left out, because"),
-        ("d1.png\nc1.png\n", "2 rows left out, because"),
+        ("d1.png\n", "1 row left out, because {} lists it.\n"),
+        ("d1.png\nc1.png\n", "2 rows left out, because {} lists them.\n"),
     ):
         (tmp_path / "list.txt").write_text(names)
         arguments = ["convert", str(source), "--output-dir", f"{tmp_path}/out", "--overwrite"]
         assert main([*arguments, "--exclude", f"{tmp_path}/list.txt"]) == 0
-        assert f"{said} {tmp_path}/list.txt says.\n" in capsys.readouterr().err
+        assert said.format(tmp_path / "list.txt") in capsys.readouterr().err

@@ -309,7 +309,7 @@ def test_an_unknown_encoding_is_an_error(refuse):
 def test_utf16_is_known_and_can_be_named(refuse, plan, tmp_path, encoding):
     error = refuse((HEADER + ROWS).encode(encoding))
     assert "is UTF-16" in error.message
-    assert f"--source-encoding {encoding})" in error.hint
+    assert f"--source-encoding {encoding}," in error.hint
     assert "iconv -f UTF-16 -t UTF-8" in error.hint
     assert plan(tmp_path / "images.csv", source_encoding=encoding).labels == ["cat", "dog"]
 

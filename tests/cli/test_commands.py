@@ -385,7 +385,7 @@ def test_inspect_writes_a_sheet_and_a_table(image_set, tmp_path, capsys):
     assert Path(found["sheet"]).read_bytes()[:4] == b"\x89PNG"
     assert len(Path(found["csv"]).read_text().splitlines()) == 6
     assert main([*arguments[:2], "--split", "dev", "--json"]) == 2
-    assert "Splits: train, eval" in _json(capsys)["error"]["hint"]
+    assert "Its splits are train, eval." in _json(capsys)["error"]["hint"]
     assert main(["inspect", f"{tmp_path}", "--json"]) == 1
     assert "no dataset.json" in _json(capsys)["error"]["message"]
 

@@ -338,7 +338,7 @@ def test_a_file_that_tensorflow_cannot_read_is_not_a_defect(
     found = read_error(capfd)
     assert found["exit_code"] == code
     assert "/data/schema.pbtxt; No such file or directory" in found["message"]
-    assert ("defect" in found["hint"]) == (code == 70)
+    assert ("bug in darkroom" in found["hint"]) == (code == 70)
 
 
 @pytest.mark.parametrize(

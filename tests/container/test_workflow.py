@@ -84,7 +84,7 @@ def test_the_core_runs_on_every_python_that_the_package_supports() -> None:
 def test_the_workflow_runs_everything_that_a_change_must_pass() -> None:
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
     demanded = set(re.findall(r"^(?:if ! )?make ([a-z-]+)", script, re.MULTILINE))
-    assert demanded == {"lint", "typecheck", "test", "test-newest"}
+    assert demanded == {"lint", "typecheck", "docs", "test", "test-newest"}
     run = {command.split()[1] for job in JOBS for command in list_commands(job)}
     assert demanded <= run
 

@@ -187,7 +187,8 @@ class ConversionJob:
             )
         if self.manifest.exclude is not None:
             rows = format_count(manifest.excluded, "row")
-            progress.note(f"{rows} left out, because {self.manifest.exclude} lists them.")
+            them = "it" if manifest.excluded == 1 else "them"
+            progress.note(f"{rows} left out, because {self.manifest.exclude} lists {them}.")
         for line in describe_lookalikes(manifest.labels):
             progress.note(f"Warning: {line}")
         return manifest

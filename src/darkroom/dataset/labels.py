@@ -139,7 +139,7 @@ def describe_lookalikes(labels: Iterable[str]) -> list[str]:
     groups = find_lookalikes(labels)
     lines = [
         f"labels look alike: {', '.join(map(show_label, group))}; "
-        "write them alike if they mean the same"
+        "write them the same way if they mean the same"
         for group in groups[:MAX_LISTED_ROWS]
     ]
     more = len(groups) - len(lines)

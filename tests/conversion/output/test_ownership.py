@@ -349,7 +349,7 @@ def test_damaged_files_that_are_deleted_are_no_obstacle(made, source, expected, 
     path = tmp_path / "out" / name
     path.write_bytes(path.read_bytes()[:-9] + b"?" * 9)
     (finding, *_) = verify(tmp_path / "out").findings
-    assert re.search("or delete (it|that) and convert the source again", finding.hint)
+    assert re.search("or delete (it|them) and convert the source again", finding.hint)
     with pytest.raises(OutputError):
         convert(source, tmp_path / "out", num_shards=1, seed=3, overwrite=True)
     path.unlink()
