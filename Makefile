@@ -86,8 +86,9 @@ fuzz: ## Look for inputs that break the readers, for SECONDS=600 in all, into bu
 		"$$VENV/bin/python" $$target build/fuzz/$$(basename $$target .py) \
 		-max_total_time=$$(($(SECONDS) / $(words $(FUZZ_TARGETS)))) || exit; done
 
-lint: ## Check style and format
-	@$(IN_TFX) -m ruff check . && "$$VENV/bin/python" -m ruff format --check .
+lint: ## Check style, format and words
+	@$(IN_TFX) -m ruff check . && "$$VENV/bin/python" -m ruff format --check . && \
+		"$$VENV/bin/python" tools/check_words.py
 
 typecheck: ## Check types under the package's real import names
 	@rm -rf build/typecheck

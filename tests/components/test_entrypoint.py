@@ -297,7 +297,7 @@ def test_run_time_parameters_change_their_properties():
 @pytest.mark.parametrize(
     ("error", "code", "name"),
     [
-        (DataError("Nothing is left.", "Mend it."), 1, "data"),
+        (DataError("Nothing is left.", "Fix it."), 1, "data"),
         (UsageError("No.", ""), 2, "usage"),
         (PermissionError("not yours"), 3, "environment"),
         (ModuleNotFoundError("no", name="tensorflow"), 3, "missing-extra"),
@@ -317,7 +317,7 @@ def test_an_error_ends_with_its_exit_code_and_one_line_of_json(
     assert type(error).__name__ in "\n".join(traceback)
     assert "Traceback (most recent call last)" in printed
     if code == 1:
-        assert (found["message"], found["hint"]) == ("Nothing is left.", "Mend it.")
+        assert (found["message"], found["hint"]) == ("Nothing is left.", "Fix it.")
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def _report(new_artifact, monkeypatch, evaluation: Evaluation):
 
 
 def test_numbers_and_matrix_are_in_properties_and_files(new_artifact, monkeypatch):
-    # What is no number would be no JSON either, and no backend could record the metrics.
+    # NaN and infinity are not JSON, and a backend cannot record such metrics.
     found = {"accuracy": 0.75, "example_count": 12.0, "loss": float("nan"), "worst": float("inf")}
     evaluation = Evaluation(found, CONFUSIONS)
     metrics, matrix = _report(new_artifact, monkeypatch, evaluation)

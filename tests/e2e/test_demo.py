@@ -174,7 +174,7 @@ def test_a_changed_image_is_never_served_from_the_cache(demo, warm_python):
     image = root / "images" / "digits" / "0" / "0000.png"
     before = image.read_bytes()
     Image.new("L", (8, 8), 77).save(image)
-    # The demo mends its own images, so the run is started on the CSV as any user would.
+    # The demo writes its images again, so the run is started on the CSV as any user would.
     command = ["-m", "darkroom.cli", "run", "--json", "--data"]
     command += [str(root / "images" / "digits.csv"), "--root", str(root / "run")]
     command += ["--policy", "small_classes=fail", "--min-class-images", "10000000"]

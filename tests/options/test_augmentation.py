@@ -89,7 +89,7 @@ def test_a_wrong_text_is_named(text, message):
 
 
 @pytest.mark.parametrize("value", [None, 3, ["crop"], True])
-def test_what_is_no_text_is_refused(value):
+def test_only_text_is_accepted(value):
     with pytest.raises(UsageError, match="expected a text"):
         parse_augmentation(value)
 

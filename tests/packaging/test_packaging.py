@@ -52,7 +52,7 @@ def run_python(*args: str, cwd: Path = ROOT, **env: str) -> str:
 
 
 def is_within(name: str, packages: tuple[str, ...]) -> bool:
-    """Whether a dotted name is one of the packages, or lies in one."""
+    """Whether a dotted name is one of the packages, or is in one."""
     return any(name == package or name.startswith(package + ".") for package in packages)
 
 

@@ -1,6 +1,6 @@
-"""The rules that Kubeflow's API server, its compiler and its driver hold a pipeline spec to.
+"""The rules for a pipeline spec of Kubeflow's API server, its compiler and its driver.
 
-Taken from reading them in Go (`v2_template.go`, `argocompiler`, `driver`), written anew here.
+The facts come from reading their Go code (`v2_template.go`, `argocompiler`, `driver`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def find_violations(spec: dict[str, Any]) -> list[str]:
     if spec.get("schemaVersion") != "2.1.0":
         found.append(f"schemaVersion is {spec.get('schemaVersion')!r}")
     if not _NAME.fullmatch(spec.get("pipelineInfo", {}).get("name", "")):
-        found.append("pipelineInfo.name is no DNS name")
+        found.append("pipelineInfo.name is not a DNS name")
     if not spec.get("defaultPipelineRoot", "gs://").startswith(_ROOTS):
         found.append("defaultPipelineRoot is in no store")
     found += _check_parameters(spec)
@@ -105,7 +105,7 @@ def _check_input(spec: dict[str, Any], name: str, given: dict[str, Any]) -> Iter
     if set(given) - _INPUT_KINDS or len(given) != 1:
         yield f"{name} is given by {sorted(given)}"
     if "runtimeValue" in given and set(given["runtimeValue"]) != {"constant"}:
-        yield f"{name} is no constant"
+        yield f"{name} is not a constant"
     parameters = spec["root"].get("inputDefinitions", {}).get("parameters", {})
     if given.get("componentInputParameter", next(iter(parameters), None)) not in parameters:
         yield f"{name} comes from a parameter that does not exist"

@@ -342,7 +342,7 @@ def test_images_beside_the_files_of_a_dataset_do_not_matter(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["labels.txt", "rejects.jsonl", "dataset.json", "index/1"])
-def test_damaged_files_that_are_deleted_are_no_obstacle(made, source, expected, name, tmp_path):
+def test_a_damaged_file_may_be_deleted_and_written_again(made, source, expected, name, tmp_path):
     """As the hints of `darkroom verify` say."""
     shutil.copytree(made / "full", tmp_path / "out")
     name = name.replace("index/1", "index/index-00001-of-00003.parquet")

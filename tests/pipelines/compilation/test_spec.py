@@ -78,9 +78,9 @@ def _containers(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("target", FILES)
 def test_the_file_is_the_golden_one(target: str, texts: dict[str, str]):
     golden = GOLDEN / FILES[target]
-    if not golden.exists():  # to make it anew, delete it; the test then fails once
+    if not golden.exists():  # to write it again, delete it: the test then fails once
         golden.write_text(_mask(texts[target]))
-        pytest.fail(f"{golden} was made anew: look at it, then commit it")
+        pytest.fail(f"{golden} was written again: look at it, then commit it")
     assert _mask(texts[target]) == golden.read_text()
 
 
@@ -103,7 +103,7 @@ def test_the_rules_find_violations(specs: dict[str, dict[str, Any]]):
         return find_violations(spec)
 
     assert "schemaVersion" in broken(lambda spec, _: spec.update(schemaVersion="2.0.0"))[0]
-    assert "no DNS name" in broken(lambda spec, _: spec["pipelineInfo"].update(name="A b"))[0]
+    assert "not a DNS name" in broken(lambda spec, _: spec["pipelineInfo"].update(name="A b"))[0]
     assert "in no store" in broken(lambda s, _: s.update(defaultPipelineRoot="file:///tmp"))[0]
     assert "components and executors" in broken(lambda spec, _: spec["components"].pop("Pusher"))[0]
     found = broken(lambda _, tasks: tasks["Pusher"].update(dependentTasks=["Trainer"]))
