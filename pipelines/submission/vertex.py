@@ -11,8 +11,8 @@ from typing import Any
 
 import google.auth
 import google.auth.exceptions
+import google.cloud.aiplatform as aiplatform
 from google.api_core import exceptions
-from google.cloud import aiplatform
 
 from darkroom.errors import AccessError, TransientStorageError, UsageError
 from darkroom.options.targets import VertexOptions

@@ -223,7 +223,7 @@ def test_training_batches_of_a_service_hold_each_image_as_often(cluster, files, 
 
 def test_options_that_a_service_cannot_have_are_errors(files):
     for values in ({"shard": (0, 2)}, {"record_cache": "memory"}):
-        with pytest.raises(UsageError, match="which goes with no shard and no cache"):
+        with pytest.raises(UsageError, match="which does not go with shard or record_cache"):
             _service_options("grpc://localhost:1", "dynamic", **values)
     with pytest.raises(UsageError, match="service_sharding is 'auto', expected one of off, dyn"):
         _service_options("grpc://localhost:1", "auto")

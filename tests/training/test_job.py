@@ -172,7 +172,7 @@ def test_data_that_cannot_be_trained_on_is_an_error(datasets, tmp_path, capsys):
     assert main(["train", "--data", str(tmp_path / "images.txt"), *folder]) == 2
     assert "is unknown.\nKnown: .csv" in capsys.readouterr().err
     assert main(["train", "--data", first, *folder, "--loop", "while"]) == 2
-    assert "loop is 'while', expected one of fit, custom." in capsys.readouterr().err
+    assert "Argument --loop: invalid choice: 'while'" in capsys.readouterr().err
 
 
 @pytest.fixture
