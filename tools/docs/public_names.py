@@ -12,7 +12,9 @@ build fails on that.
 
 from __future__ import annotations
 
+import ast
 import functools
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -60,7 +62,44 @@ class PublicNames(SphinxDirective):
 @functools.cache
 def load_package(folder: Path) -> Any:
     """Reads the package `darkroom` below a folder, without importing it."""
-    return griffe.load("darkroom", search_paths=[str(folder)], resolve_aliases=True)
+    package = griffe.load("darkroom", search_paths=[str(folder)], resolve_aliases=True)
+    modules = [package]
+    for module in modules:
+        modules += [each for each in module.modules.values() if not each.is_alias]
+        for each in module.classes.values():
+            if each.is_alias:
+                continue
+            for member in each.attributes.values():
+                _document_option(module, member)
+            if "__init__" in each.members:
+                for parameter in each["__init__"].parameters:
+                    parameter.default = _find_default(parameter.default)
+    return package
+
+
+def _find_default(value: Any) -> Any:
+    """Returns the default of an option, or None if it must be given; others as they are."""
+    text = str(value)
+    if text.startswith("option("):
+        call = ast.parse(text, mode="eval").body
+        return ast.unparse(call.args[0]) if isinstance(call, ast.Call) else value
+    return None if text.startswith("field(metadata=") else value
+
+
+def _document_option(module: griffe.Module, member: griffe.Attribute) -> None:
+    """Gives a field that is an option the words of its `option(...)` or `describe(...)`."""
+    calls = re.findall(r"\b(?:option|describe)\(|metadata=([A-Z_]+)", text := str(member.value))
+    for name in filter(None, calls):
+        text = str(_resolve(module[name]).value) if name in module.members else ""
+    if not calls or not text:
+        return
+    for call in ast.walk(ast.parse(text, mode="eval")):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("option", "describe"):
+            words = [*call.args, *(each.value for each in call.keywords if each.arg == "more")]
+            said = [each.value for each in words if isinstance(each, ast.Constant)]
+            sentences = [each for each in said if isinstance(each, str) and each.endswith(".")]
+            if sentences:
+                member.docstring = griffe.Docstring(" ".join(sentences), parent=member)
 
 
 def list_public_names(module: griffe.Module) -> list[str]:
