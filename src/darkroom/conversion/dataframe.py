@@ -7,7 +7,6 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,14 @@ from darkroom.errors import UsageError
 from darkroom.runtime.lazy_names import LazyModule
 
 if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+
     import pandas as pd
 
     from darkroom.conversion import result
 else:
+    # Python looks for their methods only. In 3.11 importlib.abc loads tempfile, which takes long.
+    Loader = MetaPathFinder = object
     # Loading them would make `import darkroom` slow.
     pd, result = LazyModule("pandas"), LazyModule("darkroom.conversion.result")
 
