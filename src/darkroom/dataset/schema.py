@@ -89,7 +89,7 @@ class Schema:
             )
         if self.image is None and not self.inputs:
             raise UsageError(
-                f"The schema {self.to_json()} has neither an image nor an input column.",
+                f"The columns {self.to_json()} have neither an image nor an input column.",
                 "Name one, as in {'image_uri': 'image'}.",
             )
 
@@ -146,7 +146,7 @@ class Schema:
             if isinstance(error, UsageError):
                 raise
             raise UsageError(
-                f"The schema {given!r:.200} cannot be read: {error}.",
+                f"The columns {given!r:.200} cannot be read: {error}.",
                 f"Give a JSON object from column to kind; kinds: {[k.value for k in Kind]}.",
             ) from error
 
@@ -251,7 +251,8 @@ def check_columns(schema: Schema, names: Sequence[str]) -> None:
         guess = f" Did you mean {near[0]!r}?" if near else ""
         raise DataError(
             f"Columns {missing} are missing: the source has {list(names)}.{guess}",
-            "Rename the column, or name the columns of the source with --columns (schema).",
+            "Rename the column, or name the columns of the source with --columns (columns= in "
+            "Python).",
         )
 
 
