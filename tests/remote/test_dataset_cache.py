@@ -181,6 +181,7 @@ def test_a_cache_that_cannot_be_written_says_how_to_choose_another(dataset, tmp_
     assert caught.value.exit_code == 3
 
 
+@pytest.mark.tensorflow
 def test_load_reads_a_remote_dataset(s3, tmp_path, monkeypatch):
     pytest.importorskip("tensorflow")
     source = write_source("s3://photos")
