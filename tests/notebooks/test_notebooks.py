@@ -151,7 +151,7 @@ def test_an_error_says_what_is_wrong_and_what_to_do(notebook, images):
     )
     assert "max_rejects (--max-rejects)" in cell.trace[-1]
     cell = notebook('darkroom.verify("records").findings')
-    assert "Give the folder that a finished conversion wrote." in cell.value
+    assert "Give the output folder of a finished conversion." in cell.value
 
 
 @BOTH
