@@ -125,7 +125,16 @@ def test_wrong_usage_is_two(image_set, tmp_path, capsys):
     ("arguments", "message", "hint"),
     [
         (["convert"], "required: SOURCE, --output-dir", "darkroom convert --help"),
-        (["convert", "x", "--num-shards", "x"], "--num-shards: invalid int", "convert --help"),
+        (
+            ["convert", "x", "--num-shards", "four"],
+            "Argument --num-shards: expected a whole number, got 'four'.",
+            "convert --help",
+        ),
+        (
+            ["benchmark", "input", "x", "--step-seconds", "1s"],
+            "Argument --step-seconds: expected a number, got '1s'.",
+            "benchmark input --help",
+        ),
         (["convrt"], "'convrt'", "darkroom --help"),
         (
             ["submit", "--target=kubeflow", "--epocs", "4"],

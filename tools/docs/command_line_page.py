@@ -59,9 +59,17 @@ def _format_command(parser: argparse.ArgumentParser) -> str:
         if rows:
             title = "" if group.title in _PLAIN_TITLES else f"**{group.title}**\n\n"
             text += f"\n{title}{format_table(('argument', 'meaning'), rows)}"
-    if parser.epilog:
-        text += f"\n{escape(parser.epilog)}\n"
-    return text
+    return text + _format_epilog(parser.epilog or "")
+
+
+def _format_epilog(epilog: str) -> str:
+    """Returns the end of a command's help: its text, and its examples as a block of code."""
+    text, _, examples = epilog.replace("%%", "%").partition("examples:\n")
+    parts = [escape(text.strip())] if text.strip() else []
+    if examples:
+        lines = [line.strip() for line in examples.splitlines()]
+        parts += ["\n".join(["```console", *(f"$ {line}" for line in lines), "```"])]
+    return "".join(f"\n{part}\n" for part in parts)
 
 
 def _is_shown(action: argparse.Action) -> bool:
@@ -69,7 +77,9 @@ def _is_shown(action: argparse.Action) -> bool:
 
 
 def _format_usage(parser: argparse.ArgumentParser) -> str:
-    """Returns the line with all that a command needs."""
+    """Returns the first line of a command's help, with all that it needs."""
+    if parser.usage:
+        return parser.usage
     needed = [each for each in parser._actions if each.required or not each.option_strings]
     words = [parser.prog]
     for action in sorted(needed, key=lambda each: bool(each.option_strings)):
@@ -82,7 +92,8 @@ def _format_value(action: argparse.Action) -> str:
     """Returns what a user writes in place of the value; empty where there is none."""
     if action.nargs == 0:
         return ""
-    metavar = action.metavar or action.dest.upper()
+    choices = "{" + ",".join(map(str, action.choices)) + "}" if action.choices else ""
+    metavar = action.metavar or choices or action.dest.upper()
     value = metavar if isinstance(metavar, str) else " ".join(metavar)
     return f"{value} ..." if action.nargs in ("+", "*") else value
 
@@ -91,6 +102,4 @@ def _format_action(parser: argparse.ArgumentParser, action: argparse.Action) -> 
     value = _format_value(action)
     names = [f"{name} {value}".strip() for name in action.option_strings] or [value]
     meaning = parser._get_formatter()._expand_help(action) if action.help else ""
-    if action.choices and not any(str(each) in meaning for each in action.choices):
-        meaning += f"; one of {', '.join(map(str, action.choices))}"
     return ", ".join(f"`{name}`" for name in names), escape(meaning)

@@ -1,4 +1,4 @@
-"""Command-line flags, made from the fields of options classes; imports nothing that takes time."""
+"""Commands and their flags, most of them made from the fields of options classes."""
 
 from __future__ import annotations
 
@@ -40,6 +40,42 @@ class FlagGroups:
                 )
 
 
+def add_command(
+    commands: Any,
+    name: str,
+    summary: str,
+    usage: str | None = None,
+    examples: Sequence[str] = (),
+    epilog: str = "",
+) -> argparse.ArgumentParser:
+    """Adds a command that prints its result for people, or with `--json` for programs.
+
+    What a user does not give stays absent: a configuration file or a default can fill it in.
+
+    Args:
+        commands: What `add_subparsers` returned.
+        name: Its name.
+        summary: What it does, as a sentence.
+        usage: The first line of its help; made by argparse when None.
+        examples: Command lines, for the end of its help.
+        epilog: More for the end, as its exit codes.
+    """
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary,
+        usage=usage,
+        epilog=format_epilog(examples, epilog) if examples else escape(epilog),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--json", action="store_true", default=False, help="Print the result as one JSON object"
+    )
+    return parser
+
+
 def _choose_form(field: OptionField) -> dict[str, Any]:
     """Returns argparse's arguments for the type of a field; what is not given stays absent."""
     known, kind = field.option, field.kind
@@ -52,9 +88,9 @@ def _choose_form(field: OptionField) -> dict[str, Any]:
     if known.choices:
         form["choices"] = known.choices
     elif kind.startswith("int"):
-        form.update(type=int, metavar=known.metavar or "N")
+        form.update(type=parse_int, metavar=known.metavar or "N")
     elif kind == "float":
-        form.update(type=float, metavar=known.metavar or "NUMBER")
+        form.update(type=parse_number, metavar=known.metavar or "NUMBER")
     elif kind == "tuple[int, int]":
         form["type"] = parse_size
     elif kind == "tuple[str, ...]":
@@ -116,3 +152,19 @@ def parse_size(text: str) -> tuple[int, int]:
     if len(parts) not in (1, 2) or not all(part.isdigit() for part in parts):
         raise argparse.ArgumentTypeError(f"expected HEIGHTxWIDTH like 128x128, got {text!r}")
     return int(parts[0]), int(parts[-1])
+
+
+def parse_int(text: str) -> int:
+    """Parses a whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}") from None
+
+
+def parse_number(text: str) -> float:
+    """Parses a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None

@@ -1,0 +1,108 @@
+"""The arguments of the commands that make a dataset and look at one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from darkroom.cli.flags import FlagGroups, add_command, parse_int, parse_pair
+from darkroom.options.conversion import ConversionFields
+from darkroom.options.source import DATA_HELP, SourceFields
+from darkroom.options.validation import ValidationFields
+
+
+def add_convert(commands: Any) -> None:
+    """Adds `darkroom convert`."""
+    parser = add_command(
+        commands,
+        "convert",
+        "Convert images and labels into TFRecords.",
+        usage="darkroom convert SOURCE --output-dir DIR [options]",
+        examples=(
+            "darkroom convert images.csv --output-dir records",
+            "darkroom convert photos/ --output-dir gs://bucket/records --resize-short-side 256",
+        ),
+    )
+    flags = FlagGroups(parser)
+    flags.add("data", "source", metavar="SOURCE", help=DATA_HELP)
+    flags.add(
+        "data",
+        "--output-dir",
+        metavar="DIR",
+        required=True,
+        help="Folder for the dataset; gs:// and s3:// work",
+    )
+    flags.add(
+        "data",
+        "--overwrite",
+        action="store_true",
+        help="Replace another dataset; files that darkroom did not write are never deleted",
+    )
+    flags.add_options(SourceFields, ConversionFields)
+    flags.add_options(ValidationFields, names=("max_rejects",))
+    flags.add("cluster", "--runner", metavar="NAME", help="Beam runner (default: in this process)")
+    flags.add("cluster", "--project", metavar="NAME", help="Google Cloud project, for Dataflow")
+    flags.add("cluster", "--region", metavar="NAME", help="Google Cloud region, for Dataflow")
+    flags.add(
+        "cluster",
+        "--no-wait",
+        dest="wait",
+        action="store_false",
+        help="Do not wait for a Dataflow job",
+    )
+    flags.add(
+        "cluster",
+        "--beam-option",
+        metavar="NAME=VALUE",
+        type=parse_pair,
+        action="append",
+        default=None,
+        help="Another option of Beam; may be repeated",
+    )
+
+
+def add_verify(commands: Any) -> None:
+    """Adds `darkroom verify`."""
+    parser = add_command(
+        commands,
+        "verify",
+        "Read a whole dataset and compare every byte with its commit.",
+        epilog="Exit codes: 0 sound, 1 damaged or not a dataset, 3 something cannot be read.",
+    )
+    parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
+
+
+def add_duplicates(commands: Any) -> None:
+    """Adds `darkroom duplicates`."""
+    parser = add_command(
+        commands,
+        "duplicates",
+        "List images that a dataset contains twice, by bytes and by pixels.",
+    )
+    parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        default=None,
+        help="File for the list (default: DIR/duplicates.parquet)",
+    )
+
+
+def add_inspect(commands: Any) -> None:
+    """Adds `darkroom inspect`."""
+    parser = add_command(commands, "inspect", "Show records as a contact sheet and a CSV.")
+    parser.add_argument("directory", metavar="DIR", help="A dataset")
+    parser.add_argument("--split", default="train", help="train, eval or test (default: train)")
+    parser.add_argument(
+        "-n",
+        "--num-records",
+        metavar="N",
+        type=parse_int,
+        default=32,
+        help="Number of records to show (default: 32)",
+    )
+    parser.add_argument(
+        "--output-dir",
+        metavar="DIR",
+        default="inspection",
+        help="Folder to write to (default: inspection)",
+    )

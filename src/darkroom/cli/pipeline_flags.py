@@ -1,0 +1,135 @@
+"""The arguments of the commands that run a pipeline, here or elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from darkroom.cli.flags import FlagGroups, add_command
+from darkroom.options.conversion import ConversionFields
+from darkroom.options.pipeline import PipelineFields
+from darkroom.options.source import SourceFields
+from darkroom.options.targets import TARGETS, KubeflowFields, VertexOptions
+from darkroom.options.training import TrainingFields
+from darkroom.options.validation import ValidationFields
+
+
+def add_run(commands: Any) -> None:
+    """Adds `darkroom run`."""
+    parser = add_command(
+        commands,
+        "run",
+        "Run the whole pipeline on this machine: from a list of images to a pushed model.",
+        usage="darkroom run --data PATH --root DIR [options]",
+        examples=(
+            "darkroom run --data images.csv --root runs/first",
+            "darkroom run --config pipeline.toml --epochs 20 --policy leakage=warn",
+        ),
+    )
+    flags = _add_pipeline_flags(parser)
+    flags.add(
+        "run",
+        "--overwrite",
+        action="store_true",
+        default=False,
+        help="Use the root even if it contains other data",
+    )
+
+
+def add_compile(commands: Any) -> None:
+    """Adds `darkroom compile`."""
+    parser = add_command(
+        commands,
+        "compile",
+        "Compile the pipeline for Kubeflow Pipelines or Vertex AI Pipelines.",
+        usage="darkroom compile --target {kubeflow,vertex} -o FILE [--config FILE] [options]",
+        examples=(
+            "darkroom compile --target kubeflow --config kubeflow.toml -o pipeline.yaml",
+            "darkroom compile --target vertex --config vertex.toml -o pipeline.json",
+        ),
+    )
+    flags = _add_pipeline_flags(parser)
+    _add_target_flags(flags)
+    flags.add(
+        "run",
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="File to write: .yaml for kubeflow, .json for vertex",
+    )
+
+
+def add_submit(commands: Any) -> None:
+    """Adds `darkroom submit`."""
+    parser = add_command(
+        commands,
+        "submit",
+        "Submit the pipeline to Kubeflow Pipelines or Vertex AI Pipelines.",
+        usage="darkroom submit --target {kubeflow,vertex} [--pipeline FILE] [options]",
+        examples=(
+            "darkroom submit --target kubeflow --host https://kubeflow.example.com/pipeline "
+            "--pipeline pipeline.yaml --epochs 20",
+            "darkroom submit --target vertex --project my-project --region europe-west4 "
+            "--config vertex.toml --wait",
+        ),
+        epilog="Exit codes: 0 submitted, and with --wait succeeded; 1 the run that was waited for "
+        "did not succeed, or the source cannot be used; 2 wrong usage, or the service refuses the "
+        "run; 3 the service or a file cannot be reached or read; 70 a defect; 128+n ended by "
+        "signal n.",
+    )
+    flags = _add_pipeline_flags(parser)
+    _add_target_flags(flags)
+    flags.add(
+        "run",
+        "--pipeline",
+        metavar="FILE",
+        help="File that compile wrote; other options are then its run-time parameters "
+        "(default: the pipeline is compiled from the options)",
+    )
+    flags.add(
+        "run",
+        "--wait",
+        action="store_true",
+        default=False,
+        help="Wait for the end of the run; exit with 1 if it fails",
+    )
+    flags.add_options(KubeflowFields, VertexOptions)
+    flags.add(
+        "cluster",
+        "--shared-paths",
+        action="store_true",
+        help="Local paths lead to the same files here and in the containers, so look at them",
+    )
+
+
+def add_demo(commands: Any) -> None:
+    """Adds `darkroom demo`."""
+    parser = add_command(
+        commands,
+        "demo",
+        "Run the whole pipeline on 1,797 real digits, with a few planted faults.",
+    )
+    parser.add_argument(
+        "--root",
+        metavar="DIR",
+        default="darkroom-demo",
+        help="Folder for everything (default: darkroom-demo)",
+    )
+    FlagGroups(parser).add_options(ValidationFields, names=("policies",))
+
+
+def _add_pipeline_flags(parser: argparse.ArgumentParser) -> FlagGroups:
+    """Adds what a pipeline is told, wherever it runs: options of `PipelineConfig`."""
+    flags = FlagGroups(parser)
+    flags.add("run", "--config", metavar="FILE", help="TOML file with these options; flags win")
+    flags.add_options(
+        PipelineFields, SourceFields, ConversionFields, ValidationFields, TrainingFields
+    )
+    return flags
+
+
+def _add_target_flags(flags: FlagGroups) -> None:
+    flags.add(
+        "run", "--target", choices=TARGETS, required=True, help="Service that runs the pipeline"
+    )

@@ -1,0 +1,124 @@
+"""The arguments of the commands that train, and that feed a training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from darkroom.cli.flags import FlagGroups, add_command, parse_int, parse_number, parse_size
+from darkroom.options.training import TrainingFields
+
+
+def add_train(commands: Any) -> None:
+    """Adds `darkroom train`."""
+    parser = add_command(
+        commands,
+        "train",
+        "Train a model on converted datasets; a run that was stopped resumes.",
+        usage="darkroom train --data PATH [PATH ...] --checkpoint-dir DIR [options]",
+        examples=(
+            "darkroom train --data records --checkpoint-dir runs/first --epochs 20",
+            "darkroom train --data records --checkpoint-dir runs/second "
+            "--model keras.applications:MobileNetV2 --image-size 224",
+        ),
+    )
+    flags = FlagGroups(parser)
+    flags.add(
+        "data",
+        "--data",
+        metavar="PATH",
+        nargs="+",
+        required=True,
+        help="Datasets, or patterns of datasets; or one list or folder of images",
+    )
+    flags.add(
+        "data",
+        "--eval-data",
+        metavar="PATH",
+        nargs="+",
+        default=(),
+        help="Datasets for the eval split (default: those of --data)",
+    )
+    flags.add(
+        "training",
+        "--checkpoint-dir",
+        metavar="DIR",
+        required=True,
+        help="Folder for checkpoints, history and the model",
+    )
+    flags.add_options(TrainingFields)
+    parser.set_defaults(image_size=TrainingFields.image_size)
+
+
+def add_dataservice(commands: Any) -> None:
+    """Adds `darkroom dataservice`."""
+    summary = "Run a part of a tf.data service, until a signal ends it."
+    parser = commands.add_parser(
+        "dataservice", help=summary, description=summary, allow_abbrev=False
+    )
+    roles = parser.add_subparsers(dest="role", required=True, metavar="ROLE")
+    dispatcher = add_command(roles, "dispatcher", "Run the dispatcher, which hands out files.")
+    dispatcher.add_argument(
+        "--work-dir",
+        metavar="DIR",
+        default=None,
+        help="Folder for a journal, to resume after a restart",
+    )
+    dispatcher.add_argument(
+        "--worker",
+        dest="workers",
+        metavar="HOST:PORT",
+        action="append",
+        default=None,
+        help="Address of each worker, for sharding by file only; may be repeated",
+    )
+    worker = add_command(roles, "worker", "Run a worker, which prepares batches.")
+    worker.add_argument(
+        "--dispatcher", metavar="ADDRESS", required=True, help="Address as in grpc://host:port"
+    )
+    for each in (dispatcher, worker):
+        each.add_argument(
+            "--port", metavar="N", type=parse_int, required=True, help="Port to listen on"
+        )
+        each.add_argument(
+            "--host",
+            metavar="NAME",
+            default="localhost",
+            help="Name under which other machines reach this one. It sets nothing else: "
+            "TensorFlow listens on all interfaces (default: localhost)",
+        )
+
+
+def add_benchmark(commands: Any) -> None:
+    """Adds `darkroom benchmark`."""
+    summary = "Measure on this machine, with your data."
+    parser = commands.add_parser("benchmark", help=summary, description=summary, allow_abbrev=False)
+    subjects = parser.add_subparsers(dest="subject", required=True, metavar="SUBJECT")
+    reading = add_command(subjects, "input", "Compare ways to read a dataset for training.")
+    reading.add_argument("directory", metavar="DIR", help="A dataset; gs:// works")
+    reading.add_argument(
+        "--image-size",
+        metavar="HEIGHTxWIDTH",
+        type=parse_size,
+        help="Size of the images in batches (default: 224x224)",
+    )
+    reading.add_argument(
+        "--batch-size", metavar="N", type=parse_int, help="Images per batch (default: 64)"
+    )
+    reading.add_argument(
+        "--images",
+        metavar="N",
+        type=parse_int,
+        help="Size of the sample, at least eight batches (default: 1024)",
+    )
+    reading.add_argument(
+        "--step-seconds",
+        metavar="SECONDS",
+        type=parse_number,
+        help="Length of the emulated accelerator's step (default: nine tenths of the fastest way)",
+    )
+    reading.add_argument(
+        "--output-dir",
+        metavar="DIR",
+        default="input-benchmark",
+        help="Folder for picture and tables (default: input-benchmark)",
+    )
