@@ -35,7 +35,9 @@ compiling again.
 _INPUT = """
 ## Input
 
-Further options of `InputOptions`, which `darkroom.load` takes by name. They have no flag.
+`darkroom.load` and `InputOptions` take these by name; they have no flag. Both also take some
+options of the tables above: {shared}.
+A call of `input_fn` with the number of an epoch makes that epoch alone: `repeat` is then 1.
 """
 _SUBMISSION = """
 ## Submission
@@ -55,9 +57,10 @@ def format_page() -> str:
         own = [each for each in fields if each.option.group == group]
         title = _TITLES.get(group, group.capitalize())
         parts.append("\n".join([f"\n## {title}\n", *_TABLE, *map(_format_row, own), ""]))
-    known = {each.name for each in list_options(ReadingFields)} | {"image_size"}
-    more = [each for each in list_options(InputOptions) if each.name not in known]
-    parts += [_INPUT, "\n".join(["", *_TABLE, *map(_format_row_without_flag, more), ""])]
+    shared = ["image_size", *(each.name for each in list_options(ReadingFields))]
+    more = [each for each in list_options(InputOptions) if each.name not in shared]
+    parts.append(_INPUT.format(shared=", ".join(f"`{name}`" for name in shared)))
+    parts.append("\n".join(["", *_TABLE, *map(_format_row_without_flag, more), ""]))
     service = list_options(KubeflowFields, VertexOptions)
     parts += [_SUBMISSION, "\n".join(["", *_TABLE, *map(_format_row, service), ""])]
     return "".join(parts)

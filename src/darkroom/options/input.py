@@ -111,12 +111,23 @@ class InputOptions(ReadingFields):
     image_size: tuple[int, int] = field(metadata=IMAGE_SIZE)
     _: KW_ONLY
     cycle_length: int = option(
-        16, "Files read at the same time.", group="training", least=1, most=_MOST_FILES
+        16,
+        "Files read at the same time.",
+        group="training",
+        least=1,
+        most=_MOST_FILES,
+        more="More helps with a slow disk or store.",
     )
     block_length: int = option(
         4, "Records taken from a file before it is the next file's turn.", group="training", least=1
     )
-    prefetch: int = option(2, "Batches prepared ahead.", group="training", least=0)
+    prefetch: int = option(
+        2,
+        "Batches prepared ahead.",
+        group="training",
+        least=0,
+        more="More helps when steps differ in length.",
+    )
     deterministic: bool = option(True, "The same batches in every run.", group="training")
     scaled_decoding: bool = option(
         True,
