@@ -182,7 +182,6 @@ def _decode_jpeg(
 ) -> tf.Tensor:
     """Decodes the window of an upright JPEG, at the scale that `sides` need."""
     place = window(shape) if window else None
-    needed = shape if place is None else place[2:]
 
     def decode(scale: int) -> tf.Tensor:
         if place is None:
@@ -191,7 +190,7 @@ def _decode_jpeg(
             encoded, _scale_window(place, scale), channels=3, ratio=scale
         )
 
-    return _decode_at_scale(decode, needed, sides)
+    return _decode_at_scale(decode, shape if place is None else place[2:], sides)[0]
 
 
 def _decode_turned_jpeg(
@@ -204,28 +203,32 @@ def _decode_turned_jpeg(
     """Does the same for a JPEG that must be turned first, so all of it is decoded."""
     shape = tf.where(orientation >= 5, stored[::-1], stored)
     place = window(shape) if window else None
-
-    def decode(scale: int) -> tf.Tensor:
-        pixels = tf.io.decode_jpeg(encoded, channels=3, ratio=scale)
-        upright = undo_orientation(pixels, orientation)
-        return upright if place is None else _cut(upright, _scale_window(place, scale))
-
-    return _decode_at_scale(decode, shape if place is None else place[2:], sides)
+    pixels, scale = _decode_at_scale(
+        lambda scale: tf.io.decode_jpeg(encoded, channels=3, ratio=scale),
+        shape if place is None else place[2:],
+        sides,
+    )
+    upright = undo_orientation(pixels, orientation)
+    return upright if place is None else _cut(upright, _scale_window(place, scale))
 
 
 def _decode_at_scale(
     decode: Callable[[int], tf.Tensor], needed: tf.Tensor, sides: tuple[int, int] | None
-) -> tf.Tensor:
-    """Calls `decode` with the largest divisor for which the needed part still covers `sides`."""
+) -> tuple[tf.Tensor, tf.Tensor | int]:
+    """Calls `decode` with the largest divisor for which the needed part still covers `sides`.
+
+    Returns:
+        What it returned, and the divisor.
+    """
     if sides is None:
-        return decode(1)
+        return decode(1), 1
     fits = tf.reduce_min(needed // tf.constant(sides))
     branches: list[Any] = [functools.partial(decode, scale) for scale in _SCALES]
     index = tf.reduce_sum(tf.cast(fits >= tf.constant(_SCALES[1:]), tf.int32))
-    return tf.switch_case(index, branches)
+    return tf.switch_case(index, branches), tf.constant(_SCALES)[index]
 
 
-def _scale_window(window: tf.Tensor, scale: int) -> tf.Tensor:
+def _scale_window(window: tf.Tensor, scale: tf.Tensor | int) -> tf.Tensor:
     return tf.maximum(window // scale, (0, 0, 1, 1))
 
 
