@@ -427,3 +427,18 @@ def test_a_missing_extra_is_one_line(image_set, tmp_path):
     assert error["code"] == "missing-extra"
     assert "pip install '.[tfx]'" in error["hint"]
     assert "make setup" in error["hint"]
+
+
+def test_what_libraries_want_to_do_at_the_end_is_done_where_tfx_is_loaded(tmp_path):
+    # TensorFlow removes the files then that it has written for its tracing.
+    program = """
+import atexit, sys, types
+sys.modules["tfx"] = types.ModuleType("tfx")
+atexit.register(print, "cleaned up")
+from darkroom.cli import main
+sys.exit(main())
+"""
+    command = [sys.executable, "-c", program, "verify", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1:] == ["cleaned up"]
