@@ -63,7 +63,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         )
         options = ConversionOptions.from_json(exec_properties[OPTIONS_KEY])
         ownership.survey(folders).check()
-        overlap.check_images(folders)
+        overlap.check_images_outside(folders)
         tasks = plan_tasks(folders, options)
         prepare_output(folders, tasks)
         with self._make_beam_pipeline() as pipeline:

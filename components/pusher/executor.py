@@ -17,7 +17,7 @@ from tfx.components.pusher import executor as tfx_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.components.pusher.saved_model import GRAPH_FILE, check_model
+from darkroom.components.pusher.saved_model import GRAPH_FILE, check_saved_model
 from darkroom.storage import copies
 
 PUSH_DESTINATION_KEY = "push_destination"
@@ -51,7 +51,7 @@ class Executor(tfx_executor.Executor):
             self._MarkNotPushed(pushed)
             return
         model = self.GetModelPath(input_dict)
-        check_model(model)
+        check_saved_model(model)
         storage.delete(pushed.uri)  # the files of a failed attempt
         base = read_destination(exec_properties[PUSH_DESTINATION_KEY])
         if base:

@@ -18,7 +18,7 @@ _DATA_FILE = re.compile(r"variables/variables\.data-\d{5}-of-(\d{5})")
 _HINT = "Train again with caching off (--no-cache), or restore the model's files."
 
 
-def check_model(folder: str) -> None:
+def check_saved_model(folder: str) -> None:
     """Checks that all files of a SavedModel are there.
 
     Raises:

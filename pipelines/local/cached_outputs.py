@@ -15,7 +15,7 @@ from tfx.types.artifact import Artifact
 from tfx.utils import path_utils
 
 from darkroom import storage
-from darkroom.components.pusher.saved_model import check_model
+from darkroom.components.pusher.saved_model import check_saved_model
 from darkroom.dataset import commit
 from darkroom.errors import DataError, StorageError
 
@@ -38,9 +38,9 @@ def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
                 # The files of a model or a dataset are checked against its list.
                 kind = artifact.type_name
                 if kind == standard_artifacts.PushedModel.TYPE_NAME:
-                    check_model(place)
+                    check_saved_model(place)
                 elif kind == standard_artifacts.Model.TYPE_NAME:
-                    check_model(path_utils.serving_model_dir(place))
+                    check_saved_model(path_utils.serving_model_dir(place))
                 elif kind == standard_artifacts.Examples.TYPE_NAME and (
                     dataset := commit.find_dataset(place)
                 ):

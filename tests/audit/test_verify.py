@@ -19,7 +19,7 @@ from PIL import Image
 
 from darkroom.audit import shards
 from darkroom.audit.contact_sheet import inspect
-from darkroom.audit.verify import VerificationResult, format_result, verify
+from darkroom.audit.verify import VerificationResult, format_verification, verify
 from darkroom.cli.commands import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.checksums import write_sums
@@ -608,7 +608,7 @@ def test_the_exit_code_is_0_for_a_sound_dataset(root, capsys):
 )
 def test_a_speed_is_shown_only_after_a_second(seconds, said):
     result = VerificationResult("data", (), "f" * 64, 40, 1, 2_500_000, seconds)
-    assert format_result(result).splitlines()[0] == f"Read       1 shard, {said}"
+    assert format_verification(result).splitlines()[0] == f"Read       1 shard, {said}"
 
 
 def test_the_exit_code_is_1_for_a_damaged_dataset_with_all_findings(root, capsys):

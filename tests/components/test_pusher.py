@@ -157,14 +157,14 @@ def test_models_saved_by_tensorflow_are_complete(tmp_path):
     module = tf.Module()
     module.add = tf.function(lambda x: x + 1.0, input_signature=[tf.TensorSpec([None])])
     tf.saved_model.save(module, str(tmp_path / "without variables"))
-    saved_model.check_model(str(tmp_path / "without variables"))
+    saved_model.check_saved_model(str(tmp_path / "without variables"))
     shutil.rmtree(tmp_path / "without variables/variables")
     with pytest.raises(StorageError, match=r"variables.data-00000-of-00001, variables/variables.i"):
-        saved_model.check_model(str(tmp_path / "without variables"))
+        saved_model.check_saved_model(str(tmp_path / "without variables"))
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         x = tf.compat.v1.placeholder(tf.float32, [None])
         tf.compat.v1.saved_model.simple_save(session, str(tmp_path / "1"), {"x": x}, {"y": x + 1})
-    saved_model.check_model(str(tmp_path / "1"))
+    saved_model.check_saved_model(str(tmp_path / "1"))
 
 
 def _check_not_pushed(pushed: Any) -> None:

@@ -96,6 +96,12 @@ def test_labels_are_sorted_as_text_or_kept_as_given():
     assert build_label_map(["b"], ["z", " b "]) == ["z", "b"]
 
 
+def test_integer_labels_number_themselves():
+    numbers = [str(i) for i in range(11)]
+    assert build_label_map(["3", "1", "10"], are_numbers=True) == numbers
+    assert build_label_map([], are_numbers=True) == []
+
+
 @pytest.mark.parametrize(
     ("labels", "problem"),
     [

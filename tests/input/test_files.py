@@ -20,7 +20,7 @@ from PIL import Image, ImageCms
 import darkroom
 from darkroom.errors import DataError, UsageError
 from darkroom.images.prepare import prepare_image
-from darkroom.input.files import FileSource, check_images, open_images
+from darkroom.input.files import FileSource, check_all_decodable, open_images
 from darkroom.input.graph.file_forms import describe_form
 from darkroom.input.loading import load
 from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
@@ -282,13 +282,13 @@ def test_reading_a_rejected_form_names_file_and_form(form, tmp_path):
 
 def test_every_image_that_cannot_be_decoded_is_named(listed):
     source = open_images(listed).splits["train"]
-    check_images([source])
+    check_all_decodable([source])
     folder = listed.parent
     (folder / "0.png").write_bytes((folder / "0.png").read_bytes()[:-30])
     (folder / "3.jpg").write_bytes(b"\xff\xd8\xff rubbish")
     (folder / "15.jpg").unlink()
     with pytest.raises(DataError) as caught:
-        check_images([source])
+        check_all_decodable([source])
     assert caught.value.message.startswith("3 of 6 images cannot be decoded: ")
     found = caught.value.message.partition(": ")[2].rstrip(".").split("; ")
     assert sorted(found) == [

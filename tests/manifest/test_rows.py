@@ -9,7 +9,7 @@ from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.entries import Entry
-from darkroom.manifest.rows import build_label_map, parse_rows
+from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources import open_sources
 from darkroom.options.manifest import ManifestOptions
 
@@ -256,12 +256,6 @@ def test_integer_labels_are_numbers(parse, label, number):
         assert item.reason == "bad_value"
     else:
         assert item.label == number
-
-
-def test_integer_labels_number_themselves():
-    schema = Schema.parse({"i": "image", "label": "integer_label"})
-    assert build_label_map(["3", "1", "10"], schema, None) == [str(i) for i in range(11)]
-    assert build_label_map([], schema, None) == []
 
 
 def test_inputs_have_the_types_of_the_schema(parse):

@@ -14,7 +14,7 @@ from darkroom.cli.commands import main
 from darkroom.profiling.meter import InputTiming
 from darkroom.profiling.stages import measure_stages
 from darkroom.profiling.verdict import STAGES, StoredForm
-from darkroom.training.job import TrainingResult, format_result
+from darkroom.training.job import TrainingResult, format_training
 
 pytestmark = pytest.mark.tensorflow
 
@@ -146,7 +146,7 @@ def test_the_last_epoch_of_an_earlier_version_gives_way_to_the_best(worsening, t
 
 def test_a_result_names_where_the_cost_of_the_input_is():
     done = TrainingResult(3, 2, {"loss": 0.5}, "/runs/cnn", "/runs/cnn/model", "Not input-bound.")
-    assert format_result(done).splitlines() == [
+    assert format_training(done).splitlines() == [
         "Epoch      2 of 3 (lowest val_loss)",
         "Metrics    loss 0.5000",
         "Input      Not input-bound.",

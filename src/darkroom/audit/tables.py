@@ -45,7 +45,7 @@ def has_rejects(root: str) -> bool:
     return not _REJECTS_FILES.isdisjoint(storage.list_folder(root))
 
 
-def check_rejects(root: str, expected: int) -> Iterator[FileFinding]:
+def check_reject_files(root: str, expected: int) -> Iterator[FileFinding]:
     """Yields what is wrong with the rejects: their number, or that the two files differ."""
     if not has_rejects(root):
         return

@@ -26,7 +26,7 @@ from darkroom.audit.findings import (
 )
 from darkroom.audit.index import IndexCheck
 from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
-from darkroom.audit.tables import check_labels, check_rejects, has_rejects
+from darkroom.audit.tables import check_labels, check_reject_files, has_rejects
 from darkroom.dataset.commit import (
     Dataset,
     Shard,
@@ -122,7 +122,7 @@ def verify(
         beside = [
             *check_labels(root, dataset.labels),
             *index.find_all(digests, {finding.path for finding in shards}),
-            *check_rejects(root, dataset.rejected),
+            *check_reject_files(root, dataset.rejected),
         ]
     read = [digest for digest in digests.values() if isinstance(digest, ShardDigest)]
     return VerificationResult(
@@ -138,7 +138,7 @@ def verify(
     )
 
 
-def format_result(result: VerificationResult) -> str:
+def format_verification(result: VerificationResult) -> str:
     """Returns a result as text: all findings, then what was read."""
     lines = []
     for finding in result.findings:

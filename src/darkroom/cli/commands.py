@@ -157,7 +157,7 @@ def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
 
 def _convert(arguments: argparse.Namespace) -> int:
     from darkroom.conversion.convert import convert
-    from darkroom.conversion.result import TooManyRejectsError, format_result
+    from darkroom.conversion.result import TooManyRejectsError, format_conversion
     from darkroom.runtime import progress
 
     options = {
@@ -177,13 +177,13 @@ def _convert(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(result.to_dict()))
     else:
-        print(format_result(result))
+        print(format_conversion(result))
     return 0
 
 
 def _verify(arguments: argparse.Namespace) -> int:
     from darkroom.audit.findings import HINTS, UNREADABLE, format_findings
-    from darkroom.audit.verify import format_result, verify
+    from darkroom.audit.verify import format_verification, verify
     from darkroom.errors import DataError, StorageError
     from darkroom.runtime import progress
 
@@ -192,7 +192,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     if result.findings and not result.is_damaged:
         lines = format_findings(result.findings)
         raise StorageError(f"Not all could be verified:{lines}", HINTS[UNREADABLE])
-    print(json.dumps(result.to_dict()) if arguments.json else format_result(result))
+    print(json.dumps(result.to_dict()) if arguments.json else format_verification(result))
     return DataError.exit_code if result.is_damaged else 0
 
 
@@ -225,7 +225,7 @@ def _train(arguments: argparse.Namespace) -> int:
     from darkroom.options.training import TrainingOptions
     from darkroom.runtime import progress
     from darkroom.training.cluster import read_cluster
-    from darkroom.training.job import format_result, train_datasets
+    from darkroom.training.job import format_training, train_datasets
 
     values = {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
     data, folder = values.pop("data"), values.pop("checkpoint_dir")
@@ -234,7 +234,7 @@ def _train(arguments: argparse.Namespace) -> int:
     with progress.use(progress.make_sink(sys.stderr)) if is_chief else nullcontext():
         result = train_datasets(data, TrainingOptions(**values), folder, eval_data)
     if result is not None:
-        print(json.dumps(result.to_dict()) if arguments.json else format_result(result))
+        print(json.dumps(result.to_dict()) if arguments.json else format_training(result))
     return 0
 
 

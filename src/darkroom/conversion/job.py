@@ -238,7 +238,7 @@ class ConversionJob:
         # Even when overwriting was asked for: files that are not ours are never deleted.
         ownership.survey(folders).check()
         exchange.check_beside(self.output_dir)
-        overlap.check_images(folders)
+        overlap.check_images_outside(folders)
         if self.overwrite:
             return
         names = [name for name in storage.list_folder(self.output_dir) if name != LOCK_FILE]

@@ -69,7 +69,7 @@ class ConversionResult:
         return values
 
 
-def format_result(result: ConversionResult) -> str:
+def format_conversion(result: ConversionResult) -> str:
     """Returns the result as text for a terminal."""
     if result.job_id:
         rows = format_count(result.rows, "row")

@@ -74,13 +74,23 @@ def _fold(label: str) -> str:
     return _SEPARATORS.sub(" ", text).strip()
 
 
-def build_label_map(labels: Iterable[str], given: Sequence[str] | None = None) -> list[str]:
+def build_label_map(
+    labels: Iterable[str], given: Sequence[str] | None = None, *, are_numbers: bool = False
+) -> list[str]:
     """Returns the label map: the given order, else the labels sorted as text.
+
+    Args:
+        labels: The labels that were found.
+        given: The label map that the user gives.
+        are_numbers: Whether the labels are whole numbers. They number themselves, so their map runs
+            from 0 to the largest.
 
     Raises:
         DataError: There are too many labels for classes.
         UsageError: The given map is empty, repeats a label, or has an unusable one.
     """
+    if are_numbers:
+        return [str(number) for number in range(max(map(int, labels), default=-1) + 1)]
     if given is None:
         found = sorted(set(labels))
         if len(found) > MAX_CLASSES:

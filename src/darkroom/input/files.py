@@ -164,7 +164,7 @@ class FileSource:
         return digest.hexdigest()
 
 
-def check_images(sources: Sequence[FileSource]) -> None:
+def check_all_decodable(sources: Sequence[FileSource]) -> None:
     """Decodes all images of some sources, to name the ones that cannot be decoded.
 
     Raises:

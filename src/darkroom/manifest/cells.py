@@ -71,7 +71,7 @@ def parse_integer_label(label: str) -> str:
     return str(int(label))
 
 
-def parse_value(name: str, value: Any, kind: Kind) -> int | float | str | None:
+def parse_cell(name: str, value: Any, kind: Kind) -> int | float | str | None:
     """Returns the value of an input column.
 
     Raises:

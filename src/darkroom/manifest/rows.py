@@ -10,14 +10,13 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset import keys, labels, splits
 from darkroom.dataset.rejects import MANIFEST_STAGE, Reject
-from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError, RejectError
 from darkroom.manifest.cells import (
     as_text,
     check_unicode,
+    parse_cell,
     parse_integer_label,
     parse_label,
-    parse_value,
 )
 from darkroom.manifest.entries import Entry
 from darkroom.manifest.locations import check_form, check_inside
@@ -208,7 +207,7 @@ class _RowParser:
         return keys.make_key(keys.row_identity(cells, self._occurrences[content]))
 
     def _parse_inputs(self, values: list[Any]) -> dict[str, Any]:
-        return {name: parse_value(name, values[place], kind) for name, kind, place in self._inputs}
+        return {name: parse_cell(name, values[place], kind) for name, kind, place in self._inputs}
 
     def _parse_label(self, values: list[Any]) -> str | None:
         if self._label is None:
@@ -238,13 +237,3 @@ def _find_plain_prefix(source: Source) -> str | None:
     schema, base = source.schema, source.base
     is_plain = base.startswith("/") and base != "/" and uris.resolve_uri(base) == base
     return f"{base}/" if is_plain and schema.image and not schema.id else None
-
-
-def build_label_map(found: Iterable[str], schema: Schema, given: Sequence[str] | None) -> list[str]:
-    """Returns the label map of the labels found in a source.
-
-    Integer labels number themselves, so their map runs from 0 to the largest.
-    """
-    if schema.has_integer_labels:
-        return [str(number) for number in range(max(map(int, found), default=-1) + 1)]
-    return labels.build_label_map(found, given)

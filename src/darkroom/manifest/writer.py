@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
+from darkroom.dataset.labels import build_label_map
 from darkroom.dataset.rejects import MANIFEST_STAGE, Reject, RejectsWriter, write_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS
 from darkroom.manifest.entries import stat_image
 from darkroom.manifest.exclusions import write_names
-from darkroom.manifest.rows import build_label_map
 from darkroom.manifest.sources import AnySource, open_sources
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.staging import stage_rows
@@ -214,7 +214,9 @@ def _make_label_table(
             "SELECT DISTINCT label FROM kept WHERE label IS NOT NULL"
         ).fetchall()
     ]
-    label_map = build_label_map(found, schema, options.labels) if schema.label else []
+    label_map = []
+    if schema.label:
+        label_map = build_label_map(found, options.labels, are_numbers=schema.has_integer_labels)
     numbers = pa.array(range(len(label_map)), pa.int64())
     table = pa.table({"label": pa.array(label_map, pa.string()), "label_id": numbers})
     # By a file, because DuckDB cannot scan the tables of the pyarrow that TFX 1.16 needs.

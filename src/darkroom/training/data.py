@@ -10,11 +10,11 @@ from dataclasses import replace
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.dataset.labels import read_labels as read_label_map
+from darkroom.dataset.labels import read_labels
 from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE
 from darkroom.errors import DataError
 from darkroom.input.commits import Commits
-from darkroom.input.files import FileSource, check_images
+from darkroom.input.files import FileSource, check_all_decodable
 from darkroom.input.pipeline import count_batches, make_eval_dataset
 from darkroom.input.records import RecordSource, make_cache_folder, open_records
 from darkroom.input.source import ImageSource
@@ -42,7 +42,7 @@ def open_split(
         raise DataError(f"The {split} split cannot be used: {error.message}", error.hint) from error
 
 
-def read_labels(commits: Commits) -> list[str]:
+def read_shared_labels(commits: Commits) -> list[str]:
     """Reads the label map that datasets share, from the file beside their records.
 
     Args:
@@ -61,7 +61,7 @@ def read_labels(commits: Commits) -> list[str]:
                 "with darkroom.input.input_fn.",
             )
         path = storage.join(folder, LABELS_FILE)
-        maps[folder] = read_label_map(path)
+        maps[folder] = read_labels(path)
         if maps[folder] != list(dataset.labels):
             raise DataError(
                 f"{path} is damaged: it differs from the label map of {DATASET_FILE}.",
@@ -95,7 +95,7 @@ def explain_damage(**splits: ImageSource) -> Iterator[None]:
         lists = {k: source for k, source in splits.items() if isinstance(source, FileSource)}
         if lists:
             with progress.step(f"Check the images of {' and '.join(lists)}"):
-                check_images([*lists.values()])
+                check_all_decodable([*lists.values()])
         raise
 
 

@@ -99,7 +99,7 @@ def train_datasets(
     return result
 
 
-def format_result(result: TrainingResult) -> str:
+def format_training(result: TrainingResult) -> str:
     """Returns the result as lines for a person."""
     metrics = ", ".join(f"{name} {value:.4f}" for name, value in result.metrics.items())
     head = "Already complete: nothing was done.\n" if result.already_complete else ""
@@ -220,9 +220,9 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
 
     def open_data(verify: bool) -> tuple[ImageSource, ImageSource, Sequence[str]]:
         from darkroom.input.records import open_splits
-        from darkroom.training.data import read_labels
+        from darkroom.training.data import read_shared_labels
 
-        labels = read_labels(commits)
+        labels = read_shared_labels(commits)
         opened = {split: open_splits(part, verify, (split,)) for split, part in parts.items()}
         return opened["train"]["train"], opened["eval"]["eval"], labels
 

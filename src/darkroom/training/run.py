@@ -30,7 +30,7 @@ from darkroom.training.data import (
     explain_damage,
     make_evaluation_part,
     open_split,
-    read_labels,
+    read_shared_labels,
     use_cache_folder,
 )
 from darkroom.training.export import export_model
@@ -74,7 +74,7 @@ def run_fn(fn_args: Any) -> None:
     config = _parse_custom_config(fn_args.custom_config)
     options = TrainingOptions.from_dict(config[CONFIG_KEY])
     commits = check_commits(list_files([*fn_args.train_files, *fn_args.eval_files]))
-    labels = read_labels(commits)
+    labels = read_shared_labels(commits)
     run_dir = fn_args.model_run_dir
     if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
         # TFX gives every execution a new folder. A run that resumes must find the old one.
@@ -175,7 +175,7 @@ def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
         DataError: No file matches, a root is not a finished dataset of darkroom's, two label maps
             differ, or the label map or shards are damaged.
     """
-    return read_labels(check_commits(list_files(file_patterns)))
+    return read_shared_labels(check_commits(list_files(file_patterns)))
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def check_source(source: AnySource, output_dir: str) -> None:
         )
 
 
-def check_images(folders: Folders) -> None:
+def check_images_outside(folders: Folders) -> None:
     """Checks that no image of a manifest is where the conversion writes.
 
     An image that is there under another path, through a link, is not found here: it is a file in

@@ -86,13 +86,9 @@ def survey(folders: Folders, *, whole: bool = False) -> Survey:
 
 
 def delete_ours(found: Survey, kept: Collection[str] = ()) -> None:
-    """Deletes the files that are proven to be darkroom's, then the empty folders."""
+    """Deletes the files that are proven to be darkroom's, then the empty folders of its names."""
     storage.delete_files(path for path in found.ours if path not in kept)
-    remove_empty_folders(found.folders)
-
-
-def remove_empty_folders(folders: Folders) -> None:
-    """Removes the folders that have a conversion's names and no files."""
+    folders = found.folders
     for name in storage.list_folder(folders.examples):
         if is_reserved(name) and storage.is_folder(path := storage.join(folders.examples, name)):
             storage.remove_empty_folders(path)
