@@ -138,7 +138,7 @@ def spell_accelerator(name: str, target: str) -> str:
     """Returns the target's name of an accelerator.
 
     Raises:
-        UsageError: The target has no such accelerator.
+        UsageError: The target does not offer that accelerator.
     """
     if target == VERTEX:
         if name in _ON_VERTEX or name in _ON_VERTEX.values():

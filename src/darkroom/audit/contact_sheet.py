@@ -71,7 +71,7 @@ def inspect(
     Raises:
         DataError: The folder is not a dataset, the names or sizes of its shards differ from its
             commit, or a record is damaged.
-        UsageError: The dataset has no such split, or `n` is not a positive whole number.
+        UsageError: The dataset does not have that split, or `n` is not a positive whole number.
         OSError: A file cannot be read or written.
     """
     source, target = storage.absolute(directory), storage.absolute(output_dir)

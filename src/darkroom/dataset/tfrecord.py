@@ -157,7 +157,7 @@ def _write_vector(descriptor: int, pieces: Sequence[bytes]) -> None:
 def _start_write_out(descriptor: int) -> None:
     """Makes the disk begin to write a local file, so that the final sync takes less time.
 
-    Does nothing where the system has no such call.
+    Does nothing where the system does not offer the call.
     """
     with suppress(AttributeError):
         whole = ctypes.c_int64(0)

@@ -21,7 +21,7 @@ def load_name(package: str, name: str, homes: Mapping[str, str]) -> Any:
         homes: The module of each name.
 
     Raises:
-        AttributeError: The package has no such name.
+        AttributeError: The package does not have that name.
         MissingNameError: The name needs an extra that is not installed.
         MissingExtraError: The same, in `from package import name`.
     """

@@ -90,7 +90,7 @@ def write_bytes(path: str, data: bytes, *, known_part: bool = False) -> None:
 
 
 def sync_file(file: BinaryIO) -> None:
-    """Forces the written bytes of a local file to disk; remote files have no such step."""
+    """Forces the written bytes of a local file to disk; remote files do not need it."""
     file.flush()
     try:
         os.fsync(file.fileno())
@@ -141,7 +141,7 @@ def is_folder(path: str) -> bool:
 
 
 def list_folder(path: str) -> list[str]:
-    """Returns the sorted names directly in a folder; none when there is no such folder."""
+    """Returns the sorted names directly in a folder; none if the folder does not exist."""
     if is_remote(path):
         return remote.list_folder(path)
     return sorted(os.listdir(local_path(path))) if os.path.isdir(local_path(path)) else []

@@ -54,7 +54,7 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
             several times, a mapping becomes JSON, None leaves it out.
 
     Raises:
-        UsageError: Beam has no such option, or rejects its value.
+        UsageError: Beam does not know an option, or rejects its value.
     """
     from darkroom.runtime.plain_beam import beam
 

@@ -14,7 +14,7 @@ from darkroom import storage
 from darkroom.errors import StorageError
 from darkroom.profiling.benchmark.chart import Bars, draw_chart
 
-PICTURE_FILE, TABLE_FILE, JSON_FILE = FILES = ("input.png", "input.md", "input.json")
+FILES = ("input.png", "input.md", "input.json")
 BASELINE = "darkroom"
 
 # With fewer batches an epoch, the start of a way is measured and not its reading.
