@@ -25,3 +25,9 @@ toc_object_entries_show_parents = "hide"
 html_theme = "furo"
 html_title = "darkroom"
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["tables.css"]
+# People copy JSON from the tables.
+smartquotes = False
+# Blocks without a language are output, not Python.
+highlight_language = "none"

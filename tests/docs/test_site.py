@@ -51,6 +51,7 @@ def site(tmp_path: Path) -> Path:
     """A small site with the configuration of this one: it can be built."""
     (tmp_path / "docs").mkdir()
     shutil.copy(ROOT / "docs" / "conf.py", tmp_path / "docs" / "conf.py")
+    shutil.copytree(ROOT / "docs" / "static", tmp_path / "docs" / "static")
     (tmp_path / "tools").symlink_to(ROOT / "tools")
     package = tmp_path / "build" / "docs-package" / "darkroom"
     package.mkdir(parents=True)
