@@ -12,7 +12,7 @@ from PIL import Image, features
 
 from darkroom.errors import RejectError
 from darkroom.images.memory import MemoryNeededError
-from darkroom.images.pillow import decode, read_header
+from darkroom.images.pillow import decode, parse_header
 from darkroom.images.pixels import undo_orientation
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
@@ -130,7 +130,7 @@ def _refuse_all(need):
 
 def test_the_header_of_a_file_is_read_without_decoding(photo):
     data = encode(photo.convert("CMYK"), "JPEG", icc_profile=b"a profile")
-    assert read_header(data[: data.index(b"\xff\xda") + 20], "jpeg") == (24, 40, 4, b"a profile")
+    assert parse_header(data[: data.index(b"\xff\xda") + 20], "jpeg") == (24, 40, 4, b"a profile")
 
 
 def test_a_format_that_pillow_was_not_built_with_is_named(photo, monkeypatch):

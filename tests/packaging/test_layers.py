@@ -80,7 +80,7 @@ LAYERS = [
     Layer(
         "input",
         "errors, runtime, storage, dataset, options, images, manifest, audit",
-        "tf.data batches from datasets and from lists of images",
+        "tf.data batches from datasets, from lists of images, and from CSV tables of numbers",
     ),
     Layer(
         "profiling",

@@ -19,7 +19,7 @@ _MISSING_PIXELS = re.compile(
 _BEFORE_END = "before marker 0xd9"
 
 
-def read_plain_header(data: bytes) -> tuple[int, int, int] | None:
+def parse_plain_header(data: bytes) -> tuple[int, int, int] | None:
     """Returns height, width and channels of a JPEG; None when libjpeg-turbo cannot read them."""
     try:
         height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data)

@@ -77,7 +77,7 @@ class Decoded(NamedTuple):
     profile: bytes | None = None
 
 
-def read_header(data: bytes, source_format: str) -> Header:
+def parse_header(data: bytes, source_format: str) -> Header:
     """Returns what an image file says about itself, without decoding it.
 
     Raises:

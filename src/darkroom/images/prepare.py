@@ -31,7 +31,7 @@ from darkroom.images.headers import (
     parse_png_size,
     sniff_format,
 )
-from darkroom.images.jpeg import decode_sound_jpeg, read_plain_header
+from darkroom.images.jpeg import decode_sound_jpeg, parse_plain_header
 from darkroom.images.memory import (
     Reserve,
     check_need,
@@ -132,7 +132,7 @@ def prepare_plain(
     """
     source_format = _sniff(data)
     if source_format == JPEG:
-        header = read_plain_header(data)
+        header = parse_plain_header(data)
         return header and _prepare_sound_jpeg(data, header, options, reserve, plain=True)
     return _keep_plain_png(data, options) if source_format == PNG else None
 
@@ -148,7 +148,7 @@ def _sniff(data: bytes) -> str:
 
 def _prepare_jpeg(data: bytes, options: ImageOptions, reserve: Reserve) -> PreparedImage:
     # Pillow accepts odd headers, as TensorFlow does.
-    header = read_plain_header(data) or pillow.read_header(data, JPEG)[:3]
+    header = parse_plain_header(data) or pillow.parse_header(data, JPEG)[:3]
     if header[2] in (1, 3):
         prepared = _prepare_sound_jpeg(data, header, options, reserve, plain=False)
         if prepared is not None:
@@ -184,7 +184,7 @@ def _prepare_sound_jpeg(
             return _finish(data, JPEG, Decoded(pixels, []), JPEG, options)
         changes = ["orientation"] if traits.orientation != 1 else []
         has_profile = traits.has_profile and channels == 3
-        profile = pillow.read_header(data, JPEG).profile if has_profile else None
+        profile = pillow.parse_header(data, JPEG).profile if has_profile else None
         decoded = Decoded(undo_orientation(pixels, traits.orientation), changes, profile)
         return _finish(None, JPEG, decoded, JPEG, options)
 
