@@ -230,6 +230,13 @@ def test_over_budget_rejects_are_written_and_nothing_is_committed(faulty_set, tm
     assert result.rejects_path in text
     assert not (tmp_path / "out" / "dataset.json").exists()
     assert len(Path(result.rejects_path).read_text().splitlines()) == 7
+
+
+def test_a_source_without_a_good_row_is_not_committed_however_many_rejects_are_allowed(tmp_path):
+    (tmp_path / "rows.csv").write_text("image_uri,label\nnone.jpg,a\n")
+    with pytest.raises(TooManyRejectsError) as error:
+        convert(tmp_path / "rows.csv", tmp_path / "out", max_rejects=1)
+    assert str(error.value).startswith("1 of 1 rows were rejected, so none is left. The first:")
     with pytest.raises(DataError, match=r"no dataset\.json"):
         datasets.read_dataset(str(tmp_path / "out"))
 

@@ -269,9 +269,12 @@ class ConversionJob:
             deduplicated=manifest.deduplicated,
             labels=tuple(manifest.labels),
         )
+        limit = "so none is left"
+        if result.num_rejected > self.max_rejects * manifest.rows:
+            limit = f"more than the {self.max_rejects:.2%} allowed"
         raise TooManyRejectsError(
-            f"{result.num_rejected} of {manifest.rows} rows were rejected, more than the "
-            f"{self.max_rejects:.2%} allowed. {rejects.list_rejects(folder)}",
+            f"{result.num_rejected} of {manifest.rows} rows were rejected, {limit}. "
+            f"{rejects.list_rejects(folder)}",
             f"All are listed in {result.rejects_path}. Fix them, or allow more with max_rejects "
             f"(--max-rejects). {format_hint(result.rejected)}".rstrip(),
             result,
