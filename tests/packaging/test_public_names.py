@@ -97,7 +97,7 @@ print(convert.__module__, load.__module__, __version__)
 def test_without_extras_help_shows_functions_with_their_arguments():
     text = run("import darkroom; help(darkroom); help('darkroom.components')")
     assert "load(" in text
-    assert "image_size: 'tuple[int, int]'" in text
+    assert "image_size: 'tuple[int, int] | int'" in text
     assert "Converts images and their labels into TFRecords." in text
     assert "Opens a converted dataset, or the images that a list or a folder names" in text
     assert "ImageManifest" not in text

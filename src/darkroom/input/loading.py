@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
@@ -24,10 +24,29 @@ else:
     tf = LazyModule("tensorflow")
 
 
+class LoadedSplits(dict[str, Any]):
+    """What `load` returns: a `tf.data.Dataset` for each split, and what is known of the images.
+
+    Attributes:
+        labels: The label map: the text of each label, in the order of their numbers.
+        num_images: Number of images in each split, in all parts of it.
+    """
+
+    def __init__(
+        self,
+        splits: Mapping[str, tf.data.Dataset],
+        labels: Sequence[str],
+        num_images: Mapping[str, int],
+    ) -> None:
+        super().__init__(splits)
+        self.labels = tuple(labels)
+        self.num_images = dict(num_images)
+
+
 def load(
     source: AnySource,
     *,
-    image_size: tuple[int, int],
+    image_size: tuple[int, int] | int,
     training: bool = False,
     verify: bool = False,
     stage: bool = True,
@@ -55,7 +74,7 @@ def load(
     num_classes: int | None = None,
     service: str | None = None,
     service_sharding: str = "dynamic",
-) -> dict[str, tf.data.Dataset]:
+) -> LoadedSplits:
     """Opens a converted dataset, or the images that a list or a folder names.
 
     Every shard of a dataset must exist and have the size that was committed.
@@ -64,7 +83,8 @@ def load(
         source: A folder that `darkroom.convert` wrote, or a source that it takes: the path of a
             CSV, JSONL or Parquet file, a pattern of such files, a folder of images, a DataFrame;
             see `darkroom.input.files`.
-        image_size: Height and width of the images that the model gets, in pixels.
+        image_size: Height and width of the images that the model gets, in pixels. One number is
+            for both.
         training: Shuffle the train split, and augment it as `augment` says.
         verify: Read every shard first and check its SHA-256, which finds any damage.
         stage: Copy a remote dataset to a local cache first; False: TensorFlow reads the store.
@@ -100,7 +120,8 @@ def load(
         service_sharding: How the workers of the service share files.
 
     Returns:
-        A dataset for each split that has records (train, eval, test). Batches are
+        A dataset for each split that has records (train, eval, test), by its name; `labels` has the
+        label map, and `num_images` the number of images of each split. Batches are
         (uint8 [B, height, width, 3], int64 [B]): RGB pixels, label numbers; with mixup
         float32 [B, C] instead, shares of the C labels, in all splits. Their number is known, except
         for training by a tf.data service.
@@ -122,7 +143,7 @@ def load(
 
     labels, sources = _open_source(source, verify, stage, cache_dir, manifest)
     input_options = InputOptions(
-        image_size,
+        (image_size, image_size) if isinstance(image_size, int) else image_size,
         batch_size=batch_size,
         resize=resize,
         augment=augment,
@@ -151,7 +172,9 @@ def load(
         trains = training and name == "train"
         own = input_options if trains else replace(input_options, shard_by="record")
         loaded[name] = input_fn(images, own, trains)
-    return loaded
+    return LoadedSplits(
+        loaded, labels, {name: images.count_images() for name, images in sources.items()}
+    )
 
 
 def _open_source(

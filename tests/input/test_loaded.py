@@ -1,0 +1,34 @@
+"""What `load` says of the images beside their batches."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from darkroom.errors import UsageError
+from darkroom.input.loading import load
+
+pytestmark = pytest.mark.tensorflow
+
+
+def test_load_tells_the_labels_and_how_many_images_there_are(helpers, write_dataset):
+    rows = helpers.make_rows(7)
+    data = load(write_dataset({"train": rows[:5], "eval": rows[5:]}), image_size=8)
+    assert data.labels == ("dark", "light")
+    assert data.num_images == {"train": 5, "eval": 2}
+    assert [*data] == ["train", "eval"]
+    assert data["train"].element_spec[0] == tf.TensorSpec((None, 8, 8, 3), tf.uint8)
+
+
+def test_load_tells_the_same_of_images_that_were_not_converted(image_set):
+    data = load(str(image_set.csv), image_size=(8, 8), shard=(0, 2))
+    assert data.labels == ("cat", "dog", "owl")
+    # In all parts of a split.
+    assert data.num_images == {"train": 32, "eval": 8}
+
+
+@pytest.mark.parametrize("size", [0, True, 9.5, "96"])
+def test_a_size_that_is_not_a_number_of_pixels_is_an_error(helpers, write_dataset, size):
+    root = write_dataset({"train": helpers.make_rows(2)})
+    with pytest.raises(UsageError, match=r"image_size is .*, expected \(height, width\) in pixels"):
+        load(root, image_size=size)
