@@ -9,6 +9,10 @@ conversion would apply; PNGs that EXIF data turns.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+from typing import Any
+
 import tensorflow as tf
 
 from darkroom.input.graph.orientation import (
@@ -26,6 +30,15 @@ _PROFILE_BYTES = 1 << 17
 _FOREIGN_PROFILE = r"(?s)\C*ICC_PROFILE\x00\C*"
 _SRGB = r"(?s)\C*s\x00?R\x00?G\x00?B\C*"
 
+# How files begin that TensorFlow cannot read; the first that fits counts.
+_FOREIGN = {
+    "a GIF": "GIF8",
+    "a WebP": r"RIFF\C{4}WEBP",
+    "a TIFF": "II|MM",
+    "an AVIF": r"\C{4}ftypavi",
+    "a HEIC or a relative of it": r"\C{4}ftyp",
+}
+
 _HINT = "Convert the images with darkroom convert, which reads this form, or leave them out."
 
 
@@ -40,11 +53,17 @@ def check_decodable(encoded: tf.Tensor, uri: tf.Tensor) -> tf.Tensor:
         string [], `encoded`. If the check fails, running it raises an `InvalidArgumentError` that
         names the file.
     """
-    form = describe_form(encoded)
+    form = _make_describer()(encoded)
     parts = ("The image ", uri, " is ", form, ", which input cannot read directly. ", _HINT)
     check = tf.debugging.Assert(tf.equal(form, ""), (tf.strings.join(parts),))
     with tf.control_dependencies((check,)):
         return tf.identity(encoded)
+
+
+@functools.cache
+def _make_describer() -> Any:
+    """Returns `describe_form`, traced once for all pipelines, as those of each split and epoch."""
+    return tf.function(describe_form, autograph=False)
 
 
 def describe_form(encoded: tf.Tensor) -> tf.Tensor:
@@ -56,23 +75,22 @@ def describe_form(encoded: tf.Tensor) -> tf.Tensor:
     Returns:
         string [], for example "a CMYK JPEG"; empty if the pixels are the same.
     """
-    head = to_numbers(tf.strings.substr(encoded, 0, _HEAD_BYTES), _HEAD_BYTES)
-
-    def begins(magic: bytes, place: int = 0) -> tf.Tensor:
-        return tf.reduce_all(tf.equal(head[place : place + len(magic)], (*magic,)))
-
+    start = tf.strings.substr(encoded, 0, _HEAD_BYTES)
+    head = tf.unstack(to_numbers(encoded, _HEAD_BYTES))
+    form = tf.where(tf.equal(encoded, ""), "empty", "neither JPEG, PNG nor BMP")
+    for name, beginning in reversed(_FOREIGN.items()):
+        has_begun = tf.strings.regex_full_match(start, rf"(?s)({beginning})\C*")
+        form = tf.where(has_begun, name, form)
+    is_bmp = tf.equal(tf.strings.substr(start, 0, 2), b"BM")
+    form = tf.where(is_bmp, _describe_bmp(head), form)
+    is_jpeg = tf.equal(tf.strings.substr(start, 0, 3), b"\xff\xd8\xff")
+    is_png = tf.equal(tf.strings.substr(start, 0, 8), b"\x89PNG\r\n\x1a\n")
     return tf.case(
         (
-            (begins(b"\xff\xd8\xff"), lambda: _describe_jpeg(encoded)),
-            (begins(b"\x89PNG\r\n\x1a\n"), lambda: _describe_png(encoded, head)),
-            (begins(b"BM"), lambda: _describe_bmp(head)),
-            (begins(b"GIF8"), lambda: tf.constant("a GIF")),
-            (begins(b"RIFF") & begins(b"WEBP", 8), lambda: tf.constant("a WebP")),
-            (begins(b"II") | begins(b"MM"), lambda: tf.constant("a TIFF")),
-            (begins(b"ftypavi", 4), lambda: tf.constant("an AVIF")),
-            (begins(b"ftyp", 4), lambda: tf.constant("a HEIC or a relative of it")),
+            (is_jpeg, lambda: _describe_jpeg(encoded)),
+            (is_png, lambda: _describe_png(encoded, head[24], head[25])),
         ),
-        lambda: tf.where(tf.equal(encoded, ""), "empty", "neither JPEG, PNG nor BMP"),
+        lambda: form,
     )
 
 
@@ -92,8 +110,7 @@ def _describe_jpeg(encoded: tf.Tensor) -> tf.Tensor:
     return tf.where(is_plain, turned, "a CMYK JPEG")
 
 
-def _describe_png(encoded: tf.Tensor, head: tf.Tensor) -> tf.Tensor:
-    depth, colour = head[24], head[25]
+def _describe_png(encoded: tf.Tensor, depth: tf.Tensor, colour: tf.Tensor) -> tf.Tensor:
     before_pixels = _split(encoded, "IDAT")[0]
     has_colours = tf.equal(colour, _PNG_PALETTE) | (tf.equal(colour, 2) & tf.equal(depth, 16))
     exif = _split(encoded, "eXIf")
@@ -117,9 +134,8 @@ def _contains(data: tf.Tensor, name: str) -> tf.Tensor:
     return tf.size(_split(data, name)) > 1
 
 
-def _describe_bmp(head: tf.Tensor) -> tf.Tensor:
+def _describe_bmp(head: Sequence[tf.Tensor]) -> tf.Tensor:
     # Older headers are smaller. After the number of bits, 24, a zero means no compression.
-    is_plain = (head[14] >= _BMP_HEADER_BYTES) & tf.reduce_all(
-        tf.equal(head[28:34], (24, 0, 0, 0, 0, 0))
-    )
+    kind = tf.equal(tf.stack(head[28:34]), (24, 0, 0, 0, 0, 0))
+    is_plain = (head[14] >= _BMP_HEADER_BYTES) & tf.reduce_all(kind)
     return tf.where(is_plain, "", "a BMP that is not of 24 bits")
