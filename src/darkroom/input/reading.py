@@ -68,10 +68,21 @@ def bound_reading(options: InputOptions, record_bytes: float) -> tuple[int, int]
     return max(1, min(options.cycle_length, int(most_bytes / file_bytes))), block_length
 
 
-def measure_records(file: str) -> float:
-    """Returns the mean size of a file's first records in bytes."""
-    records = make_record_dataset(tf.constant(file)).take(_SAMPLED_RECORDS)
-    return statistics.fmean(len(record) for record in records.as_numpy_iterator())
+def sample_records(files: Sequence[str]) -> tuple[str, bytes, float]:
+    """Reads the first records of the first file that has any.
+
+    Returns:
+        The file, its first record, and the mean size of its first records in bytes.
+
+    Raises:
+        DataError: There is no record.
+    """
+    for file in files:
+        records = make_record_dataset(tf.constant(file)).take(_SAMPLED_RECORDS).as_numpy_iterator()
+        for first in records:
+            sizes = [len(first), *map(len, records)]
+            return file, first, statistics.fmean(sizes)
+    raise DataError(f"There is no record in {len(files)} files: {', '.join(files[:3])}.")
 
 
 def count_records(file: str) -> int:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import tensorflow as tf
@@ -34,8 +33,7 @@ from darkroom.input.reading import (
     count_records,
     interleave_records,
     list_files,
-    make_record_dataset,
-    measure_records,
+    sample_records,
 )
 from darkroom.input.source import EpochOrder, LabeledImage
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
@@ -72,7 +70,8 @@ class RecordSource:
                 the files store raw pixels.
         """
         self.files = sorted(files)
-        first = _check_first_record(self.files)
+        file, first, self.element_bytes = sample_records(self.files)
+        _check_features(file, first)
         self._cached: tf.data.Dataset | None = None
         self._counts: list[int] | None = None
         self._features = dict(IMAGE_FEATURES)
@@ -85,7 +84,6 @@ class RecordSource:
                 self._features |= _SHAPE_FEATURES
         if stores_pixels(self.files, self.commits):
             self._features |= _RAW_FEATURES
-        self.element_bytes = measure_records(first)
 
     @property
     def is_counted(self) -> bool:
@@ -218,21 +216,13 @@ def make_cache_folder(path: str) -> None:
         ) from error
 
 
-def _check_first_record(files: Sequence[str]) -> str:
-    """Checks the first record, so that wrong data is an error before training starts.
-
-    Returns:
-        The file that the record is in.
-    """
-    for file in files:
-        for record in islice(make_record_dataset(tf.constant(file)).as_numpy_iterator(), 1):
-            features = tf.train.Example.FromString(record).features.feature
-            missing = [key for key in IMAGE_FEATURES if key not in features]
-            if missing:
-                raise DataError(
-                    f"The first record of {file} has no {' and no '.join(missing)}; "
-                    f"it has {', '.join(sorted(features))}.",
-                    "Training needs records with an image and a label.",
-                )
-            return file
-    raise DataError(f"There is no record in {len(files)} files: {', '.join(files[:3])}.")
+def _check_features(file: str, record: bytes) -> None:
+    """Checks the first record, so that wrong data is an error before training starts."""
+    features = tf.train.Example.FromString(record).features.feature
+    missing = [key for key in IMAGE_FEATURES if key not in features]
+    if missing:
+        raise DataError(
+            f"The first record of {file} has no {' and no '.join(missing)}; "
+            f"it has {', '.join(sorted(features))}.",
+            "Training needs records with an image and a label.",
+        )
