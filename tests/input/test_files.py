@@ -7,8 +7,6 @@ import os
 import re
 import socket
 import struct
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 
@@ -103,16 +101,26 @@ REJECTED = {
 }
 
 
+TRANSPARENT = {
+    "gray and alpha": encode(RGB.convert("LA"), "PNG"),
+    "palette": encode(RGB.convert("P"), "PNG", transparency=3),
+    "a colour of RGB": encode(RGB, "PNG", transparency=(1, 2, 3)),
+    "a level of gray": encode(GRAY, "PNG", transparency=7),
+}
+
+
 @pytest.fixture(scope="module")
-def describe():
+def forms():
+    """What is said of each image above. Each test would optimize the graph again."""
     traced = tf.function(describe_form, input_signature=[tf.TensorSpec((), tf.string)])
-    return lambda data: traced(data).numpy().decode()
+    images = [*PLAIN.values(), *SAME.values(), *REJECTED.values(), *TRANSPARENT.values()]
+    return {data: traced(data).numpy().decode() for data in images}
 
 
 @pytest.mark.parametrize("data", [*PLAIN.values(), *SAME.values()], ids=[*PLAIN, *SAME])
-def test_files_are_read_to_the_pixels_that_a_conversion_stores(data, describe):
+def test_files_are_read_to_the_pixels_that_a_conversion_stores(data, forms):
     stored = prepare_image(data, ImageOptions()).encoded
-    assert describe(data) == ""
+    assert forms[data] == ""
     expected, read = (
         tf.io.decode_image(encoded, channels=3, expand_animations=False).numpy()
         for encoded in (stored, data)
@@ -121,34 +129,26 @@ def test_files_are_read_to_the_pixels_that_a_conversion_stores(data, describe):
 
 
 @pytest.mark.parametrize("form", REJECTED)
-def test_every_other_form_is_named(form, describe):
-    assert describe(REJECTED[form]) == form
+def test_every_other_form_is_named(form, forms):
+    assert forms[REJECTED[form]] == form
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        encode(RGB.convert("LA"), "PNG"),
-        encode(RGB.convert("P"), "PNG", transparency=3),
-        encode(RGB, "PNG", transparency=(1, 2, 3)),
-        encode(GRAY, "PNG", transparency=7),
-    ],
-    ids=["gray and alpha", "palette", "a colour of RGB", "a level of gray"],
-)
-def test_transparency_of_every_kind_is_named(data, describe):
-    assert describe(data) == "a PNG with transparency"
+@pytest.mark.parametrize("data", TRANSPARENT.values(), ids=TRANSPARENT)
+def test_transparency_of_every_kind_is_named(data, forms):
+    assert forms[data] == "a PNG with transparency"
 
 
-def test_exif_behind_the_pixels_of_a_png_is_found(describe):
+def test_exif_behind_the_pixels_of_a_png_is_found():
     tiff = _turn(8).tobytes().removeprefix(b"Exif\0\0")
     png = _insert(encode(RGB, "PNG"), b"eXIf", tiff, before=b"IEND")
     assert prepare_image(png, ImageOptions()).changes == ("orientation",)
-    assert describe(png) == "a PNG that EXIF data turns"
+    assert describe_form(tf.constant(png)) == "a PNG that EXIF data turns"
 
 
-def test_a_turned_jpeg_with_srgb_is_read(describe):
+def test_a_turned_jpeg_with_srgb_is_read():
     for exif in (_turn(6), _turn(1)):
-        assert describe(encode(RGB, "JPEG", exif=exif, icc_profile=_SRGB)) == ""
+        data = encode(RGB, "JPEG", exif=exif, icc_profile=_SRGB)
+        assert describe_form(tf.constant(data)) == ""
 
 
 def _write_list(folder: Path, images, splits=("train", "validation", "test")) -> Path:
@@ -375,9 +375,9 @@ def test_the_identity_changes_with_files_rows_and_parts(listed):
     assert first.identify() != open_images(listed).splits["train"].identify()
 
 
-def test_opening_images_makes_no_tensor(listed):
+def test_opening_images_makes_no_tensor(listed, tmp_path, warm_python):
     """A training with several workers must find them before TensorFlow makes a tensor."""
-    code = (
+    (tmp_path / "train.py").write_text(
         "import sys, tensorflow as tf\n"
         "from darkroom.input import open_images\n"
         "assert open_images(sys.argv[1]).splits['train'].count_images()\n"
@@ -387,11 +387,5 @@ def test_opening_images_makes_no_tensor(listed):
         port = server.getsockname()[1]
     config = {"cluster": {"worker": [f"localhost:{port}"]}, "task": {"type": "worker", "index": 0}}
     environment = {**os.environ, "TF_CONFIG": json.dumps(config)}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(listed)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = warm_python.run(tmp_path / "train.py", listed, env=environment)
     assert done.returncode == 0, done.stderr

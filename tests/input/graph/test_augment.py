@@ -153,11 +153,12 @@ def test_a_pipeline_and_eager_execution_give_the_same():
         return augment_batch(*batch, augmentation, 3)
 
     rows = tf.data.Dataset.from_tensor_slices((images, labels, seeds))
-    for batch, changed in zip(rows.batch(4), rows.batch(4).map(change), strict=True):
+    mapped = rows.batch(4).map(change)
+    for batch, changed in zip(rows.batch(4), mapped, strict=True):
         expected = change(*batch)
         np.testing.assert_array_equal(changed[0], expected[0])
         np.testing.assert_allclose(changed[1], expected[1], atol=1e-6)
-    assert rows.batch(4).map(change).element_spec == (
+    assert mapped.element_spec == (
         tf.TensorSpec((None, 48, 40, 3), tf.uint8),
         tf.TensorSpec((None, 3), tf.float32),
     )
