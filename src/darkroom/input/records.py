@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.audit.verify import check_hashes
-from darkroom.dataset.commit import Dataset, check_files
+from darkroom.dataset.commit import Dataset, check_files, find_dataset
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
@@ -20,6 +20,7 @@ from darkroom.dataset.example import (
     IMAGE_WIDTH,
     LABEL_NUMBER,
 )
+from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.commits import (
     NO_COMMITS,
@@ -66,16 +67,20 @@ class RecordSource:
             commits: The commits of their datasets; None: they are read.
 
         Raises:
-            DataError: There is no record, the first one has no image or no label, or only some of
-                the files store raw pixels.
+            DataError: There is no record, one of the first ones is damaged, the first one has no
+                image or no label, or only some of the files store raw pixels.
         """
         self.files = sorted(files)
-        file, first, self.element_bytes = sample_records(self.files)
+        self.commits = read_commits(self.files) if commits is None else commits
+        try:
+            file, first, self.element_bytes = sample_records(self.files)
+        except tf.errors.DataLossError:
+            check_all_records(self)
+            raise
         _check_features(file, first)
         self._cached: tf.data.Dataset | None = None
         self._counts: list[int] | None = None
         self._features = dict(IMAGE_FEATURES)
-        self.commits = read_commits(self.files) if commits is None else commits
         self._shards = shards = find_shards(self.files, self.commits)
         if shards.keys() == set(self.files):
             self._counts = [shards[file][0].records for file in self.files]
@@ -214,6 +219,36 @@ def make_cache_folder(path: str) -> None:
             f"The cache cannot be kept in {path}: {error.strerror or error}.",
             "Set cache to another folder on a local disk, to memory or to none.",
         ) from error
+
+
+def check_all_records(source: RecordSource) -> None:
+    """Reads all records of a source, to name what TensorFlow could not read.
+
+    TensorFlow's own error names neither the file nor the record.
+
+    Raises:
+        DataError: A record is damaged, or a dataset is not the one that was opened.
+    """
+    for folder, dataset in source.commits.items():
+        if dataset is not None and find_dataset(folder) != dataset:
+            raise DataError(
+                f"The dataset in {folder} was replaced while it was read.",
+                "Run this again, to read the one that is there now.",
+            )
+    for file in source.files:
+        _check_file(file, source.commits)
+
+
+def _check_file(file: str, commits: Commits) -> None:
+    try:
+        for _ in read_records(file):
+            pass
+    except DataError as error:
+        hint = error.hint
+        if find_shards([file], commits):
+            root = os.path.dirname(os.path.dirname(file))
+            hint = f"See all that is wrong with: darkroom verify {root or '.'}."
+        raise DataError(error.message, hint) from None
 
 
 def _check_features(file: str, record: bytes) -> None:

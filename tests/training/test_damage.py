@@ -1,0 +1,87 @@
+"""Records that are damaged, or replaced, while a training reads them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+import darkroom
+from darkroom.cli import main
+from darkroom.conversion.convert import convert
+from darkroom.errors import DataError
+from darkroom.input.api import input_fn
+from darkroom.input.records import open_records
+from darkroom.options.input import InputOptions
+from darkroom.training.data import explain_damage
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture
+def dataset(image_set, tmp_path):
+    convert(str(image_set.csv), str(tmp_path / "records"))
+    return tmp_path / "records"
+
+
+def flip_bit(folder: Path, place: int) -> Path:
+    """Changes a bit of the last record of a file of the train split."""
+    file = sorted((folder / "Split-train").iterdir())[place]
+    data = bytearray(file.read_bytes())
+    data[-8] ^= 4
+    file.write_bytes(data)
+    return file
+
+
+def read(source):
+    for _ in input_fn(source, InputOptions((8, 8)), training=True):
+        pass
+
+
+def test_the_damaged_record_that_ends_a_training_is_named(dataset, capsys):
+    file = flip_bit(dataset, -1)
+    target = dataset.parent / "run"
+    arguments = ["--checkpoint-dir", str(target), "--epochs", "1", "--image-size", "8x8"]
+    assert main(["train", "--data", str(dataset), *arguments]) == 1
+    error = capsys.readouterr().err
+    assert f"{file}: record " in error
+    assert "is damaged: the checksum of its data is wrong." in error
+    assert f"darkroom verify {dataset}." in error
+    assert "Traceback" not in error
+
+
+def test_the_damaged_record_that_is_met_on_opening_is_named(dataset):
+    file = flip_bit(dataset, 0)
+    with pytest.raises(DataError, match=rf"^{file}: record \d+ is damaged") as caught:
+        darkroom.load(dataset, image_size=8)
+    assert caught.value.hint == f"See all that is wrong with: darkroom verify {dataset}."
+
+
+def test_a_record_of_another_tool_is_named_without_the_advice_to_verify(helpers, tmp_path):
+    records = [
+        helpers.make_example({"image/encoded": image, "image/class/label": label})
+        for image, label in helpers.make_rows(8)
+    ]
+    helpers.write_split(tmp_path, "train", records, shards=1)
+    file = flip_bit(tmp_path, 0)
+    with pytest.raises(DataError, match="record 7 is damaged") as caught:
+        open_records(str(file))
+    assert "darkroom verify" not in caught.value.hint
+
+
+def test_a_dataset_that_is_replaced_while_it_is_read_is_named(dataset, image_set):
+    source = open_records(f"{dataset}/Split-train/*")
+    shutil.rmtree(dataset)
+    convert(str(image_set.csv), str(dataset), seed=1)
+    for file in (dataset / "Split-train").iterdir():
+        file.unlink()
+    with pytest.raises(DataError, match="was replaced while it was read"), explain_damage(t=source):
+        read(source)
+
+
+def test_an_error_for_another_reason_stays_as_it_is(dataset):
+    source = open_records(f"{dataset}/Split-train/*")
+    with pytest.raises(tf.errors.DataLossError, match="own"), explain_damage(train=source):
+        raise tf.errors.DataLossError(None, None, "own")
