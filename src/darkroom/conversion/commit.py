@@ -83,12 +83,15 @@ def _make_dataset(
         own = [report for report in reports if report.split == split]
         shards = tuple(Shard(r.file, r.records, r.size_bytes, r.sha256) for r in own)
         splits[split] = Split(sum(shard.records for shard in shards), shards)
+    types = dict(_IMAGE_FEATURES) if manifest.has_images else {}
+    types |= _LABEL_FEATURES if manifest.has_labels else {}
+    types |= {name: _FEATURE_TYPES[Kind(kind)] for name, kind in manifest.inputs.items()}
     return Dataset(
         format_version=FORMAT_VERSION,
         fingerprint="",
         options=describe_options(manifest, options),
         checks=options.image_check,
-        features=_describe_features(manifest),
+        features={name: {"type": types[name]} for name in sorted(types)},
         labels=tuple(manifest.labels),
         rows=manifest.rows,
         written=sum(split.records for split in splits.values()),
@@ -109,10 +112,3 @@ def describe_options(manifest: Manifest, options: ConversionOptions) -> dict[str
         "seed": manifest.seed,
         "codecs": {"pillow": PIL.__version__, "simplejpeg": simplejpeg.__version__},
     }
-
-
-def _describe_features(manifest: Manifest) -> dict[str, dict[str, str]]:
-    types = dict(_IMAGE_FEATURES) if manifest.has_images else {}
-    types |= _LABEL_FEATURES if manifest.has_labels else {}
-    types |= {name: _FEATURE_TYPES[Kind(kind)] for name, kind in manifest.inputs.items()}
-    return {name: {"type": types[name]} for name in sorted(types)}

@@ -46,16 +46,12 @@ def write_names(path: str, table: str) -> None:
         DataError: The list is damaged, or no column names images.
         OSError: It cannot be read.
     """
-    with pq.ParquetWriter(table, _SCHEMA) as writer:
-        for names in _read_names(path):
-            writer.write_table(pa.table([pa.array(names, pa.string())], schema=_SCHEMA))
-
-
-def _read_names(path: str) -> Iterator[list[str]]:
-    """Yields the names, in lists of bounded length."""
     ending = os.path.splitext(path)[1].lower()
+    lists = _read_parquet(path) if ending == ".parquet" else _read_text(path, ending)
     try:
-        yield from _read_parquet(path) if ending == ".parquet" else _read_text(path, ending)
+        with pq.ParquetWriter(table, _SCHEMA) as writer:
+            for names in lists:
+                writer.write_table(pa.table([pa.array(names, pa.string())], schema=_SCHEMA))
     except (pa.ArrowInvalid, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"The list {path} cannot be read: {error}.", _HINT) from error
 

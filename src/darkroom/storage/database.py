@@ -57,16 +57,15 @@ def create_view(
     """
     files = []
     for number, path in enumerate(paths):
-        local = os.path.join(scratch, f"{name}-{number}.parquet")
         if storage.is_remote(path):
+            local = os.path.join(scratch, f"{name}-{number}.parquet")
             storage.copy_file(path, local)
-        files.append(_escape_glob(local if storage.is_remote(path) else storage.absolute(path)))
+        else:
+            local = storage.absolute(path)
+        # DuckDB takes a path for a pattern.
+        files.append("".join(f"[{char}]" if char in "*?[" else char for char in local))
     relation = connection.read_parquet(files)
     if columns:
         casts = (f'CAST("{column}" AS {kind}) AS "{column}"' for column, kind in columns.items())
         relation = relation.project(", ".join(casts))
     relation.create_view(name)
-
-
-def _escape_glob(path: str) -> str:
-    return "".join(f"[{character}]" if character in "*?[" else character for character in path)

@@ -7,7 +7,7 @@ import importlib.metadata
 import io
 import os
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
@@ -212,20 +212,14 @@ def write_source_package(folder: str) -> str:
         dependencies = ", ".join(f"{need!r}" for need in needs if "extra ==" not in need)
         text = _PYPROJECT.format(version=version, dependencies=dependencies)
         _add(archive, f"{root}/pyproject.toml", text.encode())
-        for file, name in _core_files():
-            with open(file, "rb") as source:
-                _add(archive, f"{root}/src/darkroom/{name}", source.read())
+        for folder, folders, files in os.walk(PACKAGE_FOLDER):
+            folders[:] = sorted(name for name in folders if name not in _NOT_STAGED)
+            for file in sorted(files):
+                name = os.path.relpath(os.path.join(folder, file), PACKAGE_FOLDER)
+                with open(os.path.join(folder, file), "rb") as source:
+                    data = source.read()
+                _add(archive, f"{root}/src/darkroom/{name.replace(os.sep, '/')}", data)
     return path
-
-
-def _core_files() -> Iterator[tuple[str, str]]:
-    """Yields path and name, relative to the package, of every file of the core."""
-    package = PACKAGE_FOLDER
-    for folder, folders, files in os.walk(package):
-        folders[:] = sorted(name for name in folders if name not in _NOT_STAGED)
-        for name in sorted(files):
-            path = os.path.join(folder, name)
-            yield path, os.path.relpath(path, package).replace(os.sep, "/")
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:

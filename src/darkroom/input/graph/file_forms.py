@@ -10,7 +10,6 @@ conversion would apply; PNGs that EXIF data turns.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -82,7 +81,10 @@ def describe_form(encoded: tf.Tensor) -> tf.Tensor:
         has_begun = tf.strings.regex_full_match(start, rf"(?s)({beginning})\C*")
         form = tf.where(has_begun, name, form)
     is_bmp = tf.equal(tf.strings.substr(start, 0, 2), b"BM")
-    form = tf.where(is_bmp, _describe_bmp(head), form)
+    # Older headers are smaller. After the number of bits, 24, a zero means no compression.
+    kind = tf.equal(tf.stack(head[28:34]), (24, 0, 0, 0, 0, 0))
+    is_plain = (head[14] >= _BMP_HEADER_BYTES) & tf.reduce_all(kind)
+    form = tf.where(is_bmp, tf.where(is_plain, "", "a BMP that is not of 24 bits"), form)
     is_jpeg = tf.equal(tf.strings.substr(start, 0, 3), b"\xff\xd8\xff")
     is_png = tf.equal(tf.strings.substr(start, 0, 8), b"\x89PNG\r\n\x1a\n")
     return tf.case(
@@ -132,10 +134,3 @@ def _split(data: tf.Tensor, name: str) -> tf.Tensor:
 
 def _contains(data: tf.Tensor, name: str) -> tf.Tensor:
     return tf.size(_split(data, name)) > 1
-
-
-def _describe_bmp(head: Sequence[tf.Tensor]) -> tf.Tensor:
-    # Older headers are smaller. After the number of bits, 24, a zero means no compression.
-    kind = tf.equal(tf.stack(head[28:34]), (24, 0, 0, 0, 0, 0))
-    is_plain = (head[14] >= _BMP_HEADER_BYTES) & tf.reduce_all(kind)
-    return tf.where(is_plain, "", "a BMP that is not of 24 bits")

@@ -58,15 +58,13 @@ def as_value(value: Any, kind: Kind) -> Value:
         return int(value) if kind in _WHOLE and value.is_integer() else value
     if value is None or isinstance(value, str | int):
         return value
-    return _as_json(value) if isinstance(value, list | tuple | dict) else _as_text(value)
-
-
-def _as_text(value: Any) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-
-
-def _as_json(value: Any) -> str:
+    if not isinstance(value, list | tuple | dict):
+        return _as_text(value)
     try:
         return json.dumps(value, default=_as_text)
     except (TypeError, ValueError):
         return str(value)  # keys that are not text, or a list that contains itself
+
+
+def _as_text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

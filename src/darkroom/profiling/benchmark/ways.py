@@ -198,13 +198,21 @@ def _make_batches(
     prefetch: bool = False,
     fused: bool = False,
 ) -> tf.data.Dataset:
-    """Makes a pipeline by hand."""
+    """Makes a pipeline by hand: a random window of each image, cut while or after decoding."""
     options = sample.options
-    decode = _decode_fused if fused else _decode_whole
+
+    def decode(encoded: tf.Tensor) -> tf.Tensor:
+        if fused:
+            begin, size = _sample_window(tf.io.extract_jpeg_shape(encoded), options)
+            window = tf.concat((begin[:2], size[:2]), axis=0)
+            return tf.io.decode_and_crop_jpeg(encoded, window, channels=3)
+        pixels = tf.io.decode_image(encoded, channels=3, expand_animations=False)
+        pixels = tf.ensure_shape(pixels, (None, None, 3))
+        return tf.slice(pixels, *_sample_window(tf.shape(pixels), options))
 
     def make_view(*element: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         encoded, label = parse(*element)
-        resized = tf.image.resize(decode(encoded, options), options.image_size)
+        resized = tf.image.resize(decode(encoded), options.image_size)
         pixels = tf.cast(resized + 0.5, tf.uint8)
         return tf.ensure_shape(pixels, (*options.image_size, 3)), tf.cast(label, tf.int64)
 
@@ -214,19 +222,6 @@ def _make_batches(
     )
     batches = images.batch(options.batch_size)
     return _as_written(batches.prefetch(tf.data.AUTOTUNE) if prefetch else batches)
-
-
-def _decode_whole(encoded: tf.Tensor, options: InputOptions) -> tf.Tensor:
-    """Decodes the whole image, then cuts a random window."""
-    pixels = tf.io.decode_image(encoded, channels=3, expand_animations=False)
-    pixels = tf.ensure_shape(pixels, (None, None, 3))
-    return tf.slice(pixels, *_sample_window(tf.shape(pixels), options))
-
-
-def _decode_fused(encoded: tf.Tensor, options: InputOptions) -> tf.Tensor:
-    begin, size = _sample_window(tf.io.extract_jpeg_shape(encoded), options)
-    window = tf.concat((begin[:2], size[:2]), axis=0)
-    return tf.io.decode_and_crop_jpeg(encoded, window, channels=3)
 
 
 def _sample_window(shape: tf.Tensor, options: InputOptions) -> tuple[tf.Tensor, tf.Tensor]:
