@@ -457,9 +457,9 @@ def test_no_value_above_64_kb_crosses_a_stage(image_set, tmp_path, monkeypatch):
     sizes: list[int] = []
     real = transforms.WriteShardFn.process
 
-    def process(self, task):
-        sizes.append(len(pickle.dumps(task)))
-        for report in real(self, task):
+    def process(self, numbered):
+        sizes.append(len(pickle.dumps(numbered)))
+        for report in real(self, numbered):
             sizes.append(len(pickle.dumps(report)))
             yield report
 
@@ -506,5 +506,5 @@ def test_no_image_crosses_a_stage(tmp_path, image_set):
         pipeline.visit(CollectValues())
         for number, value in enumerate(seen):
             value | f"CheckSize{number}" >> beam.Map(check_size)
-    assert len(seen) == 4
+    assert len(seen) == 5
     assert datasets.read_dataset(out).written == 41

@@ -289,10 +289,10 @@ write_shard.setup()
 write_shard.start_bundle()
 reports = []
 for task in pickler.loads(open(sys.argv[3], "rb").read()):
-    reports += write_shard.process(task)
+    reports += write_shard.process((task.range.number, [task]))
 reports += [windowed.value for windowed in write_shard.finish_bundle()]
 write_shard.teardown()
-for report in reports:
+for _, report in reports:
     print(report.split, report.records, report.rejected)
 print(sorted({"tfx", "tensorflow", "darkroom.components"} & sys.modules.keys()))
 """

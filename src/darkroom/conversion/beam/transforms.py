@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
@@ -23,13 +23,17 @@ from darkroom.runtime.plain_beam import beam
 
 # Each keeps some rows of its index in memory.
 _MAX_SHARDS_AT_ONCE = 8
+# One key for all reports, so that they come together.
+_ALL = "all"
+
+_KeyedReport = tuple[str, ShardReport]
 
 _done: Counter[str] = Counter()
 _done_lock = threading.Lock()
 
 
 class WriteShardFn(beam.DoFn):
-    """Writes the shards of tasks, a few at once: `ShardTask` -> `ShardReport`.
+    """Writes shards, a few at once: (number, its `ShardTask`) -> (`_ALL`, `ShardReport`).
 
     Several at once give all cores work while one shard is started, synced, or waits.
     """
@@ -46,19 +50,20 @@ class WriteShardFn(beam.DoFn):
         self._begun: deque[Future[ShardReport]] = deque()
         self._failure: BaseException | None = None
 
-    def process(self, task: ShardTask) -> Iterator[ShardReport]:
+    def process(self, numbered: tuple[int, Iterable[ShardTask]]) -> Iterator[_KeyedReport]:
         """Starts a shard; yields the report of an earlier one when enough are being written."""
-        if task.has_images and self._readers is None:
-            self._readers = ImageReaders(task.image)
-        if len(self._begun) >= self._at_once:
-            yield self._finish_one()
-        self._begun.append(self._pool.submit(self._write, task))
+        for task in numbered[1]:
+            if task.has_images and self._readers is None:
+                self._readers = ImageReaders(task.image)
+            if len(self._begun) >= self._at_once:
+                yield _ALL, self._finish_one()
+            self._begun.append(self._pool.submit(self._write, task))
 
     def finish_bundle(self) -> Iterator[beam.utils.windowed_value.WindowedValue]:
         """Yields the reports of the other shards."""
         window = beam.transforms.window.GlobalWindow()
         while self._begun:
-            value, time = self._finish_one(), window.max_timestamp()
+            value, time = (_ALL, self._finish_one()), window.max_timestamp()
             yield beam.utils.windowed_value.WindowedValue(value, time, [window])
 
     def teardown(self) -> None:
@@ -98,15 +103,15 @@ class WriteShardFn(beam.DoFn):
 
 
 class CommitFn(beam.DoFn):
-    """Commits the dataset once all shards are reported: a list of all `ShardReport` -> nothing."""
+    """Commits the dataset once all shards are reported: (`_ALL`, all `ShardReport`) -> nothing."""
 
     def __init__(self, commit: Callable[[Sequence[ShardReport]], None]) -> None:
         self._commit = commit
 
-    def process(self, reports: Sequence[ShardReport]) -> None:
+    def process(self, collected: tuple[str, Iterable[ShardReport]]) -> None:
         """Runs the commit with the reports in the order of their shards."""
         # A retried bundle may report a shard twice, with the same bytes.
-        unique = {report.number: report for report in reports}
+        unique = {report.number: report for report in collected[1]}
         with _named_errors("The commit"):
             self._commit([unique[number] for number in sorted(unique)])
 
@@ -149,10 +154,14 @@ class WriteDataset(beam.PTransform):
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
         """Returns the empty collection that the commit leaves."""
+        numbered = [(task.range.number, task) for task in self.tasks]
+        # Beam's own `Reshuffle` and `ToList` do the same in three times as many steps, and starting
+        # those takes longer than writing a small dataset.
         return (
             pipeline
-            | "CreateTasks" >> beam.Create(self.tasks, reshuffle=True)
+            | "CreateTasks" >> beam.Create(numbered, reshuffle=False)
+            | "SpreadTasks" >> beam.GroupByKey()
             | "WriteShards" >> beam.ParDo(WriteShardFn())
-            | "CollectReports" >> beam.combiners.ToList()
+            | "CollectReports" >> beam.GroupByKey()
             | "Commit" >> beam.ParDo(CommitFn(self._commit))
         )
