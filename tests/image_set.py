@@ -40,19 +40,30 @@ class ImageSet:
         self.rows.append((split, name, label))
 
 
-@pytest.fixture
-def image_set(tmp_path: Path) -> ImageSet:
-    """Forty different PNGs of three labels: 32 to train, 8 to evaluate."""
+def make_images(folder: Path, suffix: str) -> ImageSet:
+    """Draws forty different images of three labels: 32 to train, 8 to evaluate."""
     rng = np.random.default_rng(11)
-    images = ImageSet(tmp_path / "images")
+    images = ImageSet(folder)
     images.folder.mkdir()
     for number in range(40):
         pixels = rng.integers(0, 256, (9, 7, 3), np.uint8)
-        name = f"{number:02d}.png"
+        name = f"{number:02d}.{suffix}"
         Image.fromarray(pixels).save(images.folder / name)
         split = "VALIDATION" if number % 5 == 4 else "TRAIN"
         images.add(split, name, LABELS[number % 3], None)
     return images
+
+
+@pytest.fixture
+def image_set(tmp_path: Path) -> ImageSet:
+    """Forty different PNGs of three labels: 32 to train, 8 to evaluate."""
+    return make_images(tmp_path / "images", "png")
+
+
+@pytest.fixture
+def jpeg_set(tmp_path: Path) -> ImageSet:
+    """The same as JPEGs, whose conversion is cheaper: it starts no process of a decoder."""
+    return make_images(tmp_path / "images", "jpg")
 
 
 @pytest.fixture

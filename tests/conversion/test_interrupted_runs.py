@@ -17,7 +17,7 @@ from darkroom import verify
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import DataError
 
-SHARDS = "5"
+SHARDS = "3"
 REJECTED_ROWS = 3
 
 
@@ -67,10 +67,10 @@ def runner(tmp_path_factory):
 
 
 @pytest.fixture
-def source(image_set):
+def source(jpeg_set):
     for number in range(REJECTED_ROWS):
-        image_set.add("TRAIN", f"bad{number}.jpg", "cat", b"no image")
-    return image_set.csv
+        jpeg_set.add("TRAIN", f"bad{number}.jpg", "cat", b"no image")
+    return jpeg_set.csv
 
 
 def arguments(source, output, *more):

@@ -47,15 +47,15 @@ def write_images(folder: Path, count: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(count):
         pixels = np.random.default_rng(number).integers(0, 256, (5, 6, 3), np.uint8)
-        Image.fromarray(pixels).save(folder / f"{number}.png")
-    shutil.copy(folder / f"{count - 1}.png", folder / "twin.png")
+        Image.fromarray(pixels).save(folder / f"{number}.jpg")
+    shutil.copy(folder / f"{count - 1}.jpg", folder / "twin.jpg")
 
 
 def write_list(folder: Path, count: int, bad: int = 0) -> Path:
     rows = [
-        f"{'VALIDATION' if n % 4 == 3 else 'TRAIN'},{n}.png,{'ab'[n % 2]}" for n in range(count)
+        f"{'VALIDATION' if n % 4 == 3 else 'TRAIN'},{n}.jpg,{'ab'[n % 2]}" for n in range(count)
     ]
-    rows += ["TRAIN,twin.png,a", *(f"TRAIN,gone{n}.png,a" for n in range(bad))]
+    rows += ["TRAIN,twin.jpg,a", *(f"TRAIN,gone{n}.jpg,a" for n in range(bad))]
     path = folder / f"list-{bad}.csv"
     path.write_text("\n".join(["split,image_uri,label", *rows]) + "\n")
     return path
@@ -268,7 +268,7 @@ def test_folders_and_files_of_our_names_in_a_project_stay(tmp_path, capsys):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text("x\n")
     write_images(project / "images", 2)
-    (project / "list.csv").write_text("split,image_uri,label\nTRAIN,images/0.png,a\n")
+    (project / "list.csv").write_text("split,image_uri,label\nTRAIN,images/0.jpg,a\n")
     before = read_tree(tmp_path)
     for more in (["--overwrite"], []):
         arguments = ["convert", str(project / "list.csv"), "--output-dir", str(project), *more]
@@ -307,16 +307,16 @@ def test_the_source_cannot_be_the_output(overwrite, output, tmp_path):
     assert read_tree(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["index", "index/a.png", "Split-x/y/a.png", ".attempt/a.png"])
+@pytest.mark.parametrize("name", ["index", "index/a.jpg", "Split-x/y/a.jpg", ".attempt/a.jpg"])
 @pytest.mark.parametrize("is_there", [True, False])
 def test_an_image_where_the_dataset_goes_is_an_error(name, is_there, tmp_path):
     """A file that is there is foreign; one that is not there yet would be replaced later."""
     write_images(tmp_path / "out" / "images", 2)
     if is_there:
         (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(tmp_path / "out/images/0.png", tmp_path / "out" / name)
+        shutil.copy(tmp_path / "out/images/0.jpg", tmp_path / "out" / name)
     (tmp_path / "link").symlink_to("out")
-    rows = "image_uri,label\nout/images/0.png,a\n"
+    rows = "image_uri,label\nout/images/0.jpg,a\n"
     for path in (f"out/{name}", str(tmp_path / "out" / name), f"link/{name}"):
         (tmp_path / "list.csv").write_text(f"{rows}{path},b\n")
         before = read_tree(tmp_path)
@@ -549,10 +549,10 @@ def test_images_beside_a_dataset_are_part_of_the_source(folders, state, tmp_path
         first = convert(folders, folders / "cat", overwrite=True)
         assert (first.rows, first.labels) == (8, ("cat", "dog"))
     else:
-        (folders / "dog" / "bad.png").write_text("not an image")
+        (folders / "dog" / "bad.jpg").write_text("not an image")
         with pytest.raises(TooManyRejectsError):
             convert(folders, folders / "cat", overwrite=True)
-        (folders / "dog" / "bad.png").unlink()
+        (folders / "dog" / "bad.jpg").unlink()
     assert fingerprint_source(str(folders)) == before
     again = convert(folders, tmp_path / "again")
     assert (again.rows, again.labels) == (8, ("cat", "dog"))
