@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.pipeline import PipelineVisitor
-from PIL import Image
 
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.commit import Commit
@@ -37,6 +36,8 @@ from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import ConversionOptions
 from darkroom.storage.locks import FolderLock
+
+from ..pictures import encode
 
 pytestmark = pytest.mark.heavy
 
@@ -102,8 +103,8 @@ def test_records_hold_the_files_and_what_is_known_of_them(image_set, tmp_path):
     assert expected == {}
 
 
-def test_the_index_has_a_row_for_each_record_in_place(image_set, tmp_path):
-    result = convert(image_set.csv, tmp_path / "out", num_shards=3)
+def test_the_index_has_a_row_for_each_record_in_place(jpeg_set, tmp_path):
+    result = convert(jpeg_set.csv, tmp_path / "out", num_shards=3)
     records = {
         (split, number): [decode_example(record) for record in read_records(str(path))]
         for split in ("train", "eval")
@@ -114,9 +115,9 @@ def test_the_index_has_a_row_for_each_record_in_place(image_set, tmp_path):
         record = records[row["split"], row["shard"]][row["position"]]
         assert record["image/source_id"] == [row["key"].encode()]
         assert record["image/key/sha256"] == [row["sha256"].encode()]
-        assert image_set.rows[row["row"] - 1][1] == record["image/filename"][0].decode()
+        assert jpeg_set.rows[row["row"] - 1][1] == record["image/filename"][0].decode()
         assert row["size_bytes"] == len(record["image/encoded"][0])
-        assert row["uri"] == str(image_set.folder / record["image/filename"][0].decode())
+        assert row["uri"] == str(jpeg_set.folder / record["image/filename"][0].decode())
 
 
 def _as_jsonl(images, path: Path) -> Path:
@@ -143,15 +144,15 @@ def _as_folders(images, root: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_every_kind_of_source_gives_the_same_images(image_set, tmp_path, monkeypatch):
-    monkeypatch.chdir(image_set.folder)
-    frame = pd.DataFrame(image_set.rows, columns=["split", "image_uri", "label"])
+def test_every_kind_of_source_gives_the_same_images(jpeg_set, tmp_path, monkeypatch):
+    monkeypatch.chdir(jpeg_set.folder)
+    frame = pd.DataFrame(jpeg_set.rows, columns=["split", "image_uri", "label"])
     sources = {
-        "csv": image_set.csv,
-        "jsonl": _as_jsonl(image_set, image_set.folder / "images.jsonl"),
-        "parquet": _as_parquet(image_set, image_set.folder / "images.parquet"),
+        "csv": jpeg_set.csv,
+        "jsonl": _as_jsonl(jpeg_set, jpeg_set.folder / "images.jsonl"),
+        "parquet": _as_parquet(jpeg_set, jpeg_set.folder / "images.parquet"),
         "frame": frame,
-        "folder": _as_folders(image_set, tmp_path / "folders"),
+        "folder": _as_folders(jpeg_set, tmp_path / "folders"),
     }
     found = {}
     for name, source in sources.items():
@@ -164,49 +165,49 @@ def test_every_kind_of_source_gives_the_same_images(image_set, tmp_path, monkeyp
 
 
 @pytest.fixture
-def reference(image_set, tmp_path) -> dict[str, bytes]:
-    convert(image_set.csv, tmp_path / "reference")
+def reference(jpeg_set, tmp_path) -> dict[str, bytes]:
+    convert(jpeg_set.csv, tmp_path / "reference")
     return _fixed_files(tmp_path / "reference")
 
 
-def test_the_order_of_the_rows_does_not_matter(image_set, tmp_path, reference):
-    random.Random(4).shuffle(image_set.rows)
-    convert(image_set.csv, tmp_path / "shuffled")
+def test_the_order_of_the_rows_does_not_matter(jpeg_set, tmp_path, reference):
+    random.Random(4).shuffle(jpeg_set.rows)
+    convert(jpeg_set.csv, tmp_path / "shuffled")
     assert _fixed_files(tmp_path / "shuffled") == reference
 
 
-def test_the_place_of_the_folder_does_not_matter(image_set, tmp_path, reference):
-    path = image_set.csv
-    moved = shutil.move(image_set.folder, tmp_path / "elsewhere")
+def test_the_place_of_the_folder_does_not_matter(jpeg_set, tmp_path, reference):
+    path = jpeg_set.csv
+    moved = shutil.move(jpeg_set.folder, tmp_path / "elsewhere")
     convert(Path(moved, path.name), tmp_path / "moved")
     assert _fixed_files(tmp_path / "moved") == reference
 
 
 @pytest.mark.slow
-def test_the_number_of_processes_does_not_matter(image_set, tmp_path, reference):
+def test_the_number_of_processes_does_not_matter(jpeg_set, tmp_path, reference):
     options = {"direct_running_mode": "multi_processing", "direct_num_workers": 2}
-    convert(image_set.csv, tmp_path / "processes", beam_options=options)
+    convert(jpeg_set.csv, tmp_path / "processes", beam_options=options)
     assert _fixed_files(tmp_path / "processes") == reference
 
 
 @pytest.mark.slow
-def test_locale_hash_seed_and_time_zone_do_not_matter(image_set, tmp_path, reference):
+def test_locale_hash_seed_and_time_zone_do_not_matter(jpeg_set, tmp_path, reference):
     environment = {"PYTHONHASHSEED": "77", "LC_ALL": "C", "TZ": "Asia/Kolkata"}
-    command = [sys.executable, "-m", "darkroom.cli", "convert", str(image_set.csv)]
+    command = [sys.executable, "-m", "darkroom.cli", "convert", str(jpeg_set.csv)]
     command += ["--output-dir", str(tmp_path / "other")]
     subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True)
     assert _fixed_files(tmp_path / "other") == reference
 
 
-def test_another_seed_gives_another_order_of_the_same_records(image_set, tmp_path, reference):
-    result = convert(image_set.csv, tmp_path / "seeded", seed=1)
+def test_another_seed_gives_another_order_of_the_same_records(jpeg_set, tmp_path, reference):
+    result = convert(jpeg_set.csv, tmp_path / "seeded", seed=1)
     assert _fixed_files(tmp_path / "seeded") != reference
     keys = {r["image/source_id"][0] for rows in _read(result).values() for r in rows}
     assert len(keys) == 40
 
 
-def test_nothing_is_left_behind(image_set, tmp_path):
-    convert(image_set.csv, tmp_path / "out")
+def test_nothing_is_left_behind(jpeg_set, tmp_path):
+    convert(jpeg_set.csv, tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "Split-eval",
         "Split-train",
@@ -269,10 +270,10 @@ def _read_times(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in (folder, *folder.rglob("*"))}
 
 
-def test_a_second_run_touches_nothing(image_set, tmp_path):
-    first = convert(image_set.csv, tmp_path / "out")
+def test_a_second_run_touches_nothing(jpeg_set, tmp_path):
+    first = convert(jpeg_set.csv, tmp_path / "out")
     before = _read_times(tmp_path / "out")
-    second = convert(image_set.csv, tmp_path / "out")
+    second = convert(jpeg_set.csv, tmp_path / "out")
     assert second.already_complete
     assert not first.already_complete
     assert second.fingerprint == first.fingerprint
@@ -284,7 +285,7 @@ def _relabel(images) -> None:
 
 
 def _change_image(images) -> None:
-    shutil.copy(images.folder / "01.png", images.folder / "00.png")
+    shutil.copy(images.folder / "01.jpg", images.folder / "00.jpg")
 
 
 @pytest.mark.slow
@@ -293,57 +294,57 @@ def _change_image(images) -> None:
     [(_relabel, {}), (_change_image, {}), (lambda images: None, {"compression": "gzip"})],
     ids=["label", "image", "option"],
 )
-def test_another_source_or_option_needs_overwrite(image_set, tmp_path, change, options):
-    convert(image_set.csv, tmp_path / "out")
+def test_another_source_or_option_needs_overwrite(jpeg_set, tmp_path, change, options):
+    convert(jpeg_set.csv, tmp_path / "out")
     before = _fixed_files(tmp_path / "out")
-    change(image_set)
+    change(jpeg_set)
     with pytest.raises(OutputError, match="holds another dataset"):
-        convert(image_set.csv, tmp_path / "out", **options)
+        convert(jpeg_set.csv, tmp_path / "out", **options)
     assert _fixed_files(tmp_path / "out") == before
-    convert(image_set.csv, tmp_path / "out", overwrite=True, **options)
-    convert(image_set.csv, tmp_path / "fresh", **options)
+    convert(jpeg_set.csv, tmp_path / "out", overwrite=True, **options)
+    convert(jpeg_set.csv, tmp_path / "fresh", **options)
     assert _fixed_files(tmp_path / "out") == _fixed_files(tmp_path / "fresh")
 
 
-def test_a_damaged_output_does_not_count_as_finished(image_set, tmp_path):
-    convert(image_set.csv, tmp_path / "out")
+def test_a_damaged_output_does_not_count_as_finished(jpeg_set, tmp_path):
+    convert(jpeg_set.csv, tmp_path / "out")
     shard = next((tmp_path / "out" / "Split-eval").iterdir())
     shard.write_bytes(shard.read_bytes()[:-1])
     with pytest.raises(OutputError):
-        convert(image_set.csv, tmp_path / "out")
-    assert not convert(image_set.csv, tmp_path / "out", overwrite=True).already_complete
+        convert(jpeg_set.csv, tmp_path / "out")
+    assert not convert(jpeg_set.csv, tmp_path / "out", overwrite=True).already_complete
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "labels.txt", "Split-mine"])
-def test_a_folder_with_other_data_is_an_error_and_stays_as_it_was(image_set, tmp_path, name):
+def test_a_folder_with_other_data_is_an_error_and_stays_as_it_was(jpeg_set, tmp_path, name):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / name).write_text("mine")
     with pytest.raises(OutputError, match="holds"):
-        convert(image_set.csv, tmp_path / "out")
+        convert(jpeg_set.csv, tmp_path / "out")
     assert (tmp_path / "out" / name).read_text() == "mine"
 
 
-def test_the_files_of_a_killed_run_are_replaced(image_set, tmp_path, reference):
+def test_the_files_of_a_killed_run_are_replaced(jpeg_set, tmp_path, reference):
     left = tmp_path / "out" / "Split-train" / "data_tfrecord-00000-of-00099"
     left.parent.mkdir(parents=True)
     write_journal(Folders.of_dataset(f"{tmp_path}/out"), [str(left)])
     left.write_bytes(b"half")
-    convert(image_set.csv, tmp_path / "out")
+    convert(jpeg_set.csv, tmp_path / "out")
     assert _fixed_files(tmp_path / "out") == reference
 
 
-def test_an_output_that_is_held_is_an_error_with_the_holder(image_set, tmp_path):
+def test_an_output_that_is_held_is_an_error_with_the_holder(jpeg_set, tmp_path):
     (tmp_path / "out").mkdir()
     with (
         FolderLock(str(tmp_path / "out")),
         pytest.raises(OutputError, match=f"written by process {os.getpid()} on"),
     ):
-        convert(image_set.csv, tmp_path / "out")
+        convert(jpeg_set.csv, tmp_path / "out")
 
 
-def test_of_two_runs_at_once_one_commits(image_set, tmp_path, reference):
+def test_of_two_runs_at_once_one_commits(jpeg_set, tmp_path, reference):
     outcomes: list[object] = []
-    path = image_set.csv
+    path = jpeg_set.csv
 
     def run() -> None:
         try:
@@ -361,14 +362,14 @@ def test_of_two_runs_at_once_one_commits(image_set, tmp_path, reference):
     assert _fixed_files(tmp_path / "out") == reference
 
 
-def test_a_file_cannot_be_the_output_folder(image_set, tmp_path):
+def test_a_file_cannot_be_the_output_folder(jpeg_set, tmp_path):
     (tmp_path / "out").write_text("x")
     with pytest.raises(OutputError, match="is a file"):
-        convert(image_set.csv, tmp_path / "out")
+        convert(jpeg_set.csv, tmp_path / "out")
 
 
-def test_gzip_is_as_it_says(image_set, tmp_path):
-    result = convert(image_set.csv, tmp_path / "out", compression="gzip")
+def test_gzip_is_as_it_says(jpeg_set, tmp_path):
+    result = convert(jpeg_set.csv, tmp_path / "out", compression="gzip")
     files = [path.name for path in (tmp_path / "out" / "Split-eval").iterdir()]
     assert files == ["data_tfrecord-00000-of-00001.gz"]
     assert sum(map(len, _read(result).values())) == 40
@@ -401,9 +402,9 @@ def test_rows_without_images_become_records(tmp_path):
     assert result.labels == ("0", "1")
 
 
-def test_a_label_map_gives_the_numbers(image_set, tmp_path):
+def test_a_label_map_gives_the_numbers(jpeg_set, tmp_path):
     (tmp_path / "map.txt").write_text("owl\ndog\ncat\nfox\n")
-    result = convert(image_set.csv, tmp_path / "out", label_map=tmp_path / "map.txt")
+    result = convert(jpeg_set.csv, tmp_path / "out", label_map=tmp_path / "map.txt")
     assert result.labels == ("owl", "dog", "cat", "fox")
     numbers = {
         (r["image/class/text"][0], r["image/class/label"][0])
@@ -442,14 +443,14 @@ def test_a_label_map_gives_the_numbers(image_set, tmp_path):
     ],
 )
 def test_a_wrong_option_is_reported_before_anything_is_written(
-    image_set, tmp_path, options, message
+    jpeg_set, tmp_path, options, message
 ):
     with pytest.raises(UsageError, match=message):
-        convert(image_set.csv, tmp_path / "out", **options)
+        convert(jpeg_set.csv, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 
 
-def test_no_value_above_64_kb_crosses_a_stage(image_set, tmp_path, monkeypatch):
+def test_no_value_above_64_kb_crosses_a_stage(jpeg_set, tmp_path, monkeypatch):
     import pickle
 
     from darkroom.conversion.beam import transforms
@@ -464,23 +465,24 @@ def test_no_value_above_64_kb_crosses_a_stage(image_set, tmp_path, monkeypatch):
             yield report
 
     monkeypatch.setattr(transforms.WriteShardFn, "process", process)
-    convert(image_set.csv, tmp_path / "out")
+    convert(jpeg_set.csv, tmp_path / "out")
     assert len(sizes) >= 4
     assert max(sizes) < 64_000
 
 
-def test_a_misspelt_argument_is_an_error_of_python(image_set, tmp_path):
+def test_a_misspelt_argument_is_an_error_of_python(jpeg_set, tmp_path):
     with pytest.raises(TypeError, match="unexpected keyword argument 'max_reject'"):
-        convert(image_set.csv, tmp_path / "out", max_reject=0.1)
+        convert(jpeg_set.csv, tmp_path / "out", max_reject=0.1)
     assert not (tmp_path / "out").exists()
 
 
-def test_no_image_crosses_a_stage(tmp_path, image_set):
+def test_no_image_crosses_a_stage(tmp_path, jpeg_set):
     pixels = np.random.default_rng(5).integers(0, 256, (300, 300, 3), np.uint8)
-    Image.fromarray(pixels).save(image_set.folder / "large.png")  # some 270 kB
-    image_set.add("TRAIN", "large.png", "cat", None)
+    data = encode(pixels, "JPEG", quality=95)
+    assert len(data) > 100_000
+    jpeg_set.add("TRAIN", "large.jpg", "cat", data)
     manifest, out = str(tmp_path / "manifest"), str(tmp_path / "out")
-    write_manifest(image_set.csv, manifest, manifest)
+    write_manifest(jpeg_set.csv, manifest, manifest)
     folders = Folders(manifest, manifest, examples=out, index=f"{out}/index", rejects=out)
     tasks = plan_tasks(folders, ConversionOptions())
     prepare_output(folders, tasks)
