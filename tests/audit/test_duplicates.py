@@ -1,13 +1,10 @@
-import io
 import json
 import random
 import shutil
 
 import duckdb
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
 from darkroom.audit.duplicates import Duplicates, find_duplicates, format_duplicates
 from darkroom.cli.commands import main
@@ -15,6 +12,8 @@ from darkroom.conversion.convert import convert
 from darkroom.dataset.index import list_index_files
 from darkroom.dataset.keys import make_key
 from darkroom.errors import DataError, UsageError
+
+from ..pictures import encode, make_noise
 
 pytestmark = pytest.mark.slow
 
@@ -37,11 +36,9 @@ COLUMNS += ["labels_differ", "splits_differ"]
 
 
 def draw(name):
-    """Returns a PNG: the letter of its name sets the pixels, the case how they are packed."""
-    pixels = np.random.default_rng(ord(name[0].lower())).integers(0, 256, (9, 9, 3), np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG", compress_level=1 if name[0].islower() else 9)
-    return file.getvalue() + (b"" if name[0].islower() else b"more")
+    """Returns a JPEG: the letter of its name sets the pixels, the case how they are packed."""
+    pixels = make_noise(ord(name[0].lower()), 9, 9)
+    return encode(pixels, "JPEG", progressive=name[0].isupper())
 
 
 @pytest.fixture
@@ -49,12 +46,12 @@ def source(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     for _, name, _ in ROWS:
-        (folder / f"{name}.png").write_bytes(draw(name))
+        (folder / f"{name}.jpg").write_bytes(draw(name))
     return write_rows(folder, ROWS)
 
 
 def write_rows(folder, rows):
-    lines = [f"{split},{name}.png,{label}" for split, name, label in rows]
+    lines = [f"{split},{name}.jpg,{label}" for split, name, label in rows]
     (folder / "m.csv").write_text("split,image_uri,label\n" + "\n".join(lines))
     return folder / "m.csv"
 
@@ -81,7 +78,7 @@ def test_images_of_the_same_bytes_or_pixels_are_grouped(source, tmp_path):
 
     groups, kinds = list_names(found.path)
     in_kind = {kind: [g for g, k in zip(groups, kinds, strict=True) if k == kind] for kind in kinds}
-    small_key = min(("c1", "C2"), key=lambda name: make_key(f"{name}.png"))
+    small_key = min(("c1", "C2"), key=lambda name: make_key(f"{name}.jpg"))
     assert sorted(in_kind["bytes"], key=sorted) == [
         {"a1": False, "a2": False, "a3": True},
         {"b1": True, "b2": True},
@@ -106,7 +103,7 @@ def test_a_group_says_what_differs_and_includes_the_kept_image(source, tmp_path)
     (kept, *others) = [row for row in rows if row["kind"] == "bytes" and name_of(row)[0] == "a"]
     assert (name_of(kept), kept["split"], kept["row"]) == ("a3", "test", 3)
     assert (kept["labels_differ"], kept["splits_differ"]) == (False, True)
-    assert kept["key"] == make_key("a3.png")
+    assert kept["key"] == make_key("a3.jpg")
     assert [row["key"] for row in others] == sorted(row["key"] for row in others)
     assert [row["group"] for row in rows] == sorted(row["group"] for row in rows)
 
@@ -141,10 +138,10 @@ def test_the_next_run_leaves_out_images_that_are_not_kept(source, tmp_path):
 @pytest.mark.slow
 def test_a_changed_list_is_a_changed_source(source, tmp_path):
     path = tmp_path / "list.txt"
-    path.write_text("d1.png\n")
+    path.write_text("d1.jpg\n")
     assert convert(source, tmp_path / "out", exclude=path).deduplicated == 1
     assert convert(source, tmp_path / "out", exclude=path).already_complete
-    path.write_text("d1.png\ne1.png\n")
+    path.write_text("d1.jpg\ne1.jpg\n")
     assert convert(source, tmp_path / "out", exclude=path, overwrite=True).deduplicated == 2
     assert not convert(source, tmp_path / "out", overwrite=True).already_complete
 
@@ -263,8 +260,8 @@ def test_counts_of_one_are_singular(has_pixels, pixels):
 
 def test_the_number_of_excluded_rows_is_singular_or_plural(source, tmp_path, capsys):
     for names, said in (
-        ("d1.png\n", "1 row left out, because {} lists it.\n"),
-        ("d1.png\nc1.png\n", "2 rows left out, because {} lists them.\n"),
+        ("d1.jpg\n", "1 row left out, because {} lists it.\n"),
+        ("d1.jpg\nc1.jpg\n", "2 rows left out, because {} lists them.\n"),
     ):
         (tmp_path / "list.txt").write_text(names)
         arguments = ["convert", str(source), "--output-dir", f"{tmp_path}/out", "--overwrite"]

@@ -35,8 +35,8 @@ BEAM_ARGS = (
 def source(tmp_path: Path) -> Path:
     rows = [("split", "image_uri", "label")]
     for number in range(12):
-        (tmp_path / f"{number}.png").write_bytes(make_image(number))
-        rows.append((("train", "eval")[number % 2], f"{number}.png", "ab"[number % 3 == 0]))
+        (tmp_path / f"{number}.jpg").write_bytes(make_image(number))
+        rows.append((("train", "eval")[number % 2], f"{number}.jpg", "ab"[number % 3 == 0]))
     with (tmp_path / "images.csv").open("w", newline="") as file:
         csv.writer(file).writerows(rows)
     return tmp_path / "images.csv"

@@ -25,14 +25,14 @@ SHARDS = {"train": 2, "test": 1}
 
 
 def make_image(seed: int) -> bytes:
-    return encode(make_noise(seed, 9, 7))
+    return encode(make_noise(seed, 9, 7), "JPEG")
 
 
 def write_source(root: str) -> str:
     """Writes twelve images and a CSV beside them, and returns the path of the CSV."""
     lines = ["split,image_uri,label"]
     for number in range(NUM_IMAGES):
-        uri = f"{root}/images/{number}.png"
+        uri = f"{root}/images/{number}.jpg"
         storage.write_bytes(uri, make_image(number))
         lines.append(f"{'TEST' if number % 4 == 3 else 'TRAIN'},{uri},{'ab'[number % 2]}")
     storage.write_bytes(f"{root}/images.csv", "\n".join(lines).encode())
@@ -66,9 +66,9 @@ def test_a_dataset_is_converted_from_store_to_store_and_inspected(store, tmp_pat
     with open(seen.csv, newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 3
-    names = {f"{root}/images/{number}.png" for number in range(NUM_IMAGES)}
+    names = {f"{root}/images/{number}.jpg" for number in range(NUM_IMAGES)}
     assert {row["image/filename"] for row in rows} <= names | {
-        f"images/{number}.png" for number in range(NUM_IMAGES)
+        f"images/{number}.jpg" for number in range(NUM_IMAGES)
     }
 
     # Remote images may have changed, so the conversion is not considered finished.
@@ -82,8 +82,8 @@ def test_a_dataset_is_converted_from_store_to_store_and_inspected(store, tmp_pat
 def test_a_second_run_on_local_images_is_already_complete(s3, tmp_path):
     (tmp_path / "images").mkdir()
     for number in range(4):
-        (tmp_path / "images" / f"{number}.png").write_bytes(make_image(number))
-    rows = [f"TRAIN,images/{number}.png,a\n" for number in range(4)]
+        (tmp_path / "images" / f"{number}.jpg").write_bytes(make_image(number))
+    rows = [f"TRAIN,images/{number}.jpg,a\n" for number in range(4)]
     source = tmp_path / "images.csv"
     source.write_text("split,image_uri,label\n" + "".join(rows))
     first = darkroom.convert(source, "s3://photos/data")
@@ -106,20 +106,20 @@ def test_a_second_run_on_local_images_is_already_complete(s3, tmp_path):
 @pytest.mark.fault(37, "an image that is cut off at the first attempt", "read again, written")
 def test_missing_and_denied_images_are_rejected(s3):
     source = write_source("s3://photos")
-    storage.delete("s3://photos/images/1.png")
-    s3.fail("images/2.png", 403)
-    s3.fail("images/4.png", 503, times=2)
-    s3.fail("images/5.png", "cut", times=2)
+    storage.delete("s3://photos/images/1.jpg")
+    s3.fail("images/2.jpg", 403)
+    s3.fail("images/4.jpg", 503, times=2)
+    s3.fail("images/5.jpg", "cut", times=2)
     result = darkroom.convert(source, "s3://photos/data", max_rejects=0.5)
     assert result.num_rejected == 2
     assert result.written == NUM_IMAGES - 2
     found = {r.uri: r for r in read_rejects("s3://photos/data/rejects.parquet")}
-    assert found["s3://photos/images/1.png"].reason == "missing"
-    refused = found["s3://photos/images/2.png"]
+    assert found["s3://photos/images/1.jpg"].reason == "missing"
+    refused = found["s3://photos/images/2.jpg"]
     assert refused.reason in ("permission_denied", "unreadable")
     assert refused.row == 3
     # Once in the check of some images before the start, once for its row.
-    assert s3.count("GET /photos/images/2.png") <= 2
+    assert s3.count("GET /photos/images/2.jpg") <= 2
 
 
 @pytest.mark.fault(
@@ -132,11 +132,11 @@ def test_a_store_that_is_down_rejects_no_row(s3, capsys, when):
     source = write_source("s3://photos")
     # Some images are checked first; a worker's first request looks for an earlier run's work.
     begin = "images.csv" if when == "before the start" else "/data/.attempt/"
-    down = Fault("images/2.png", 503)
+    down = Fault("images/2.jpg", 503)
     s3.on_request = lambda line: begin not in line or s3.faults.append(down)
     code = main(["convert", source, "--output-dir", "s3://photos/data", "--json"])
     printed = capsys.readouterr().out
-    assert "s3://photos/images/2.png failed 4 times" in printed
+    assert "s3://photos/images/2.jpg failed 4 times" in printed
     assert "the store or the network, not the data" in printed
     assert code == 3
     assert not storage.exists("s3://photos/data/dataset.json")

@@ -57,7 +57,7 @@ def test_a_dataset_is_replaced_object_by_object(store, source, expected):
     root = f"{store[1]}/data"
     darkroom.convert(source, root, num_shards=SHARDS)
     darkroom.find_duplicates(root)
-    own = {"README": b"mine", "images/1.png": b"mine"}
+    own = {"README": b"mine", "images/1.jpg": b"mine"}
     for name, data in own.items():
         storage.write_bytes(f"{root}/{name}", data)
     # Consoles make such empty objects for folders.
@@ -105,9 +105,9 @@ def test_a_replacement_that_fails_anywhere_is_resumed(s3, tmp_path, fault):
 
 def test_an_image_where_the_dataset_goes_is_an_error(store, source):
     root = f"{store[1]}/data"
-    rows = f"TRAIN,{store[1]}/images/0.png,a\nTRAIN,{root}/index/gone.png,b\n"
+    rows = f"TRAIN,{store[1]}/images/0.jpg,a\nTRAIN,{root}/index/gone.jpg,b\n"
     storage.write_bytes(f"{store[1]}/list.csv", f"split,image_uri,label\n{rows}".encode())
-    with pytest.raises(UsageError, match=rf"would be replaced .*: {root}/index/gone\.png"):
+    with pytest.raises(UsageError, match=rf"would be replaced .*: {root}/index/gone\.jpg"):
         darkroom.convert(f"{store[1]}/list.csv", root, max_rejects=1)
 
 
@@ -115,11 +115,11 @@ def test_an_image_where_the_dataset_goes_is_an_error(store, source):
 def test_an_output_below_a_folder_of_images_is_left_out(store, state, tmp_path):
     root = f"{store[1]}/src"
     for number in range(NUM_IMAGES):
-        name = f"{root}/{('train', 'test')[number % 2]}/{'ab'[number % 3 % 2]}/{number}.png"
+        name = f"{root}/{('train', 'test')[number % 2]}/{'ab'[number % 3 % 2]}/{number}.jpg"
         storage.write_bytes(name, make_image(number))
     with pytest.raises(UsageError, match="is the source itself"):
         darkroom.convert(root, root, overwrite=True)
-    rows = f"{root}/train/a/0.png,a\nx,a\n"
+    rows = f"{root}/train/a/0.jpg,a\nx,a\n"
     storage.write_bytes(f"{store[1]}/bad.csv", f"image_uri,label\n{rows}".encode())
     if state == "finished":
         darkroom.convert(root, f"{root}/eval", num_shards=1)
@@ -129,7 +129,7 @@ def test_an_output_below_a_folder_of_images_is_left_out(store, state, tmp_path):
     result = darkroom.convert(root, tmp_path / "out", num_shards=1)
     assert (result.rows, set(result.splits)) == (NUM_IMAGES, {"train", "test"})
     # Images beside the dataset count.
-    storage.write_bytes(f"{root}/eval/a/0.png", make_image(NUM_IMAGES))
-    storage.write_bytes(f"{root}/eval/index/0.png", make_image(NUM_IMAGES + 1))
+    storage.write_bytes(f"{root}/eval/a/0.jpg", make_image(NUM_IMAGES))
+    storage.write_bytes(f"{root}/eval/index/0.jpg", make_image(NUM_IMAGES + 1))
     result = darkroom.convert(root, tmp_path / "more", num_shards=1)
     assert (result.rows, set(result.splits)) == (NUM_IMAGES + 1, {"train", "test", "eval"})
