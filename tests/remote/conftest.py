@@ -81,6 +81,8 @@ class Proxy(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Else a body that follows its head waits 40 ms for the client to confirm the head.
+    disable_nagle_algorithm = True
     server: Proxy
 
     def handle_any(self) -> None:

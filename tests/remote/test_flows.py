@@ -20,7 +20,7 @@ from .conftest import Fault
 
 pytestmark = pytest.mark.heavy
 
-NUM_IMAGES = 12
+NUM_IMAGES = 8
 SHARDS = {"train": 2, "test": 1}
 
 
@@ -29,7 +29,7 @@ def make_image(seed: int) -> bytes:
 
 
 def write_source(root: str) -> str:
-    """Writes twelve images and a CSV beside them, and returns the path of the CSV."""
+    """Writes some images and a CSV beside them, and returns the path of the CSV."""
     lines = ["split,image_uri,label"]
     for number in range(NUM_IMAGES):
         uri = f"{root}/images/{number}.jpg"
