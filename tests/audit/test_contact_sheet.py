@@ -12,19 +12,19 @@ from darkroom.conversion.convert import convert
 from darkroom.errors import UsageError
 
 
-def test_the_table_has_the_features_without_the_image(image_set, tmp_path):
-    result = convert(image_set.csv, tmp_path / "out")
+def test_the_table_has_the_features_without_the_image(jpeg_set, tmp_path):
+    result = convert(jpeg_set.csv, tmp_path / "out")
     found = inspect(result.output_dir, "eval", 8, tmp_path / "look")
     with open(found.csv, newline="") as file:
         rows = list(csv.DictReader(file))
-    expected = {name: label for split, name, label in image_set.rows if split == "VALIDATION"}
+    expected = {name: label for split, name, label in jpeg_set.rows if split == "VALIDATION"}
     assert {row["image/filename"]: row["image/class/text"] for row in rows} == expected
     assert {row["image/height"] for row in rows} == {"9"}
     assert "image/encoded" not in rows[0]
 
 
-def test_the_sheet_shows_the_pixels(image_set, tmp_path):
-    result = convert(image_set.csv, tmp_path / "out")
+def test_the_sheet_shows_the_pixels(jpeg_set, tmp_path):
+    result = convert(jpeg_set.csv, tmp_path / "out")
     found = inspect(result.output_dir, "train", 10, tmp_path / "look")
     with Image.open(found.sheet) as sheet:
         # Eight columns, two rows, each tile 128 pixels with its caption and margins.
@@ -70,7 +70,7 @@ def test_records_without_images_have_a_table_only(tmp_path):
 
 
 @pytest.mark.parametrize("n", [0, -1, "x", 1.5])
-def test_a_wrong_number_of_records_is_an_error(image_set, tmp_path, n):
-    result = convert(image_set.csv, tmp_path / "out")
+def test_a_wrong_number_of_records_is_an_error(jpeg_set, tmp_path, n):
+    result = convert(jpeg_set.csv, tmp_path / "out")
     with pytest.raises(UsageError, match=f"positive whole number, got {n!r}"):
         inspect(result.output_dir, n=n)

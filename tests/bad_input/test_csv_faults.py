@@ -277,9 +277,9 @@ def test_another_encoding_is_guessed_and_can_be_set(refuse, plan, tmp_path, name
 
 
 @pytest.mark.fault(18, "the same with `--source-encoding windows-1252`", "read in that encoding")
-def test_the_command_line_takes_an_encoding(image_set, tmp_path, capsys):
-    image_set.rows = [(split, name, "Käse") for split, name, _ in image_set.rows]
-    path = image_set.csv
+def test_the_command_line_takes_an_encoding(jpeg_set, tmp_path, capsys):
+    jpeg_set.rows = [(split, name, "Käse") for split, name, _ in jpeg_set.rows]
+    path = jpeg_set.csv
     path.write_bytes(path.read_text().encode("windows-1252"))
     command = ["convert", str(path), "--output-dir", str(tmp_path / "out")]
     assert main(command) == 1
@@ -346,7 +346,7 @@ def test_a_list_without_rows_is_an_error(refuse, content):
 def test_an_empty_split_folder_is_an_error(refuse, tmp_path):
     for split in ("train", "val"):
         (tmp_path / "data" / split / "cat").mkdir(parents=True)
-    (tmp_path / "data" / "train" / "cat" / "a.png").touch()
+    (tmp_path / "data" / "train" / "cat" / "a.jpg").touch()
     error = refuse(tmp_path / "data")
     assert "data/val, which has the name of a split" in error.message
 
@@ -388,10 +388,10 @@ def test_in_a_store_a_backslash_is_a_character(monkeypatch):
     "stored as they are; in the CSV that darkroom writes they begin with `'`",
 )
 @pytest.mark.parametrize("start", ["=", "+", "-", "@"])
-def test_formulas_are_data_here_and_text_in_a_spreadsheet(image_set, tmp_path, start):
+def test_formulas_are_data_here_and_text_in_a_spreadsheet(jpeg_set, tmp_path, start):
     label = start + 'HYPERLINK("x")'
-    image_set.rows = [(split, name, label) for split, name, _ in image_set.rows]
-    result = convert(image_set.csv, tmp_path / "out")
+    jpeg_set.rows = [(split, name, label) for split, name, _ in jpeg_set.rows]
+    result = convert(jpeg_set.csv, tmp_path / "out")
     assert result.labels == (label,)
     with open(inspect(tmp_path / "out", output_dir=tmp_path / "look").csv, newline="") as file:
         rows = list(csv.DictReader(file))

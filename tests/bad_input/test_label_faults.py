@@ -40,15 +40,15 @@ def _judge(images, tmp_path, **options):
     code="finding",
     hint="add rows of the split",
 )
-def test_a_split_without_records_stops_the_gate(image_set, tmp_path):
-    image_set.rows = [row for row in image_set.rows if row[0] == "TRAIN"]
-    image_set.add("TEST", "gone.png", "cat", None)
-    finding = _judge(image_set, tmp_path)["missing_splits"]
+def test_a_split_without_records_stops_the_gate(jpeg_set, tmp_path):
+    jpeg_set.rows = [row for row in jpeg_set.rows if row[0] == "TRAIN"]
+    jpeg_set.add("TEST", "gone.jpg", "cat", None)
+    finding = _judge(jpeg_set, tmp_path)["missing_splits"]
     assert (finding.policy, finding.count) == (FAIL, 2)
     assert [row["split"] for row in finding.rows] == ["eval", "test"]
     assert "Add rows of this split" in finding.hint
     assert "missing_splits" not in _judge(
-        image_set, tmp_path, required_splits=("train",), policies={"missing_splits": "off"}
+        jpeg_set, tmp_path, required_splits=("train",), policies={"missing_splits": "off"}
     )
 
 
@@ -80,9 +80,9 @@ def test_labels_are_composed(plan):
     code="finding",
     hint="write them the same way",
 )
-def test_lookalikes_are_reported(image_set, tmp_path):
-    image_set.rows[0] = (*image_set.rows[0][:2], "c\u0430t")
-    finding = _judge(image_set, tmp_path)["similar_labels"]
+def test_lookalikes_are_reported(jpeg_set, tmp_path):
+    jpeg_set.rows[0] = (*jpeg_set.rows[0][:2], "c\u0430t")
+    finding = _judge(jpeg_set, tmp_path)["similar_labels"]
     assert (finding.policy, finding.count) == (WARN, 1)
     assert finding.rows == ({"label": "'cat' (13)", "looks_like": "'c\u0430t' = 'c\\u0430t' (1)"},)
 
@@ -123,14 +123,14 @@ class _Notes:
     code="finding",
     hint="write all as the first one",
 )
-def test_labels_that_differ_in_case_are_reported_not_merged(image_set, tmp_path):
-    image_set.rows[0] = (*image_set.rows[0][:2], "Cat")
-    image_set.rows[3] = (*image_set.rows[3][:2], " cat ")
-    finding = _judge(image_set, tmp_path)["similar_labels"]
+def test_labels_that_differ_in_case_are_reported_not_merged(jpeg_set, tmp_path):
+    jpeg_set.rows[0] = (*jpeg_set.rows[0][:2], "Cat")
+    jpeg_set.rows[3] = (*jpeg_set.rows[3][:2], " cat ")
+    finding = _judge(jpeg_set, tmp_path)["similar_labels"]
     assert finding.rows == ({"label": "'cat' (13)", "looks_like": "'Cat' (1)"},)
     assert "write all of them in the source like the first one" in finding.hint
     with progress.use(_Notes()) as notes:
-        result = convert(image_set.csv, tmp_path / "other")
+        result = convert(jpeg_set.csv, tmp_path / "other")
     assert result.labels == ("Cat", "cat", "dog", "owl")
     assert [line for line in notes.lines if "'Cat', 'cat'" in line] == [
         "Warning: labels look alike: 'Cat', 'cat'; write them the same way if they mean the same"
@@ -151,9 +151,9 @@ def test_many_lookalikes_are_cut_short():
     code="finding",
     hint="add images of it",
 )
-def test_rare_classes_are_reported(image_set, tmp_path):
-    image_set.rows[0] = (*image_set.rows[0][:2], "emu")
-    findings = _judge(image_set, tmp_path, policies={"small_classes": "fail"})
+def test_rare_classes_are_reported(jpeg_set, tmp_path):
+    jpeg_set.rows[0] = (*jpeg_set.rows[0][:2], "emu")
+    findings = _judge(jpeg_set, tmp_path, policies={"small_classes": "fail"})
     assert findings["missing_classes"].rows == ({"split": "eval", "label": "emu"},)
     assert findings["missing_classes"].policy == WARN
     assert findings["small_classes"].rows == ({"split": "train", "label": "emu", "records": 1},)
@@ -161,7 +161,7 @@ def test_rare_classes_are_reported(image_set, tmp_path):
 
 
 def _copy(images, split, name, label):
-    shutil.copy(images.folder / "00.png", images.folder / name)
+    shutil.copy(images.folder / "00.jpg", images.folder / name)
     images.add(split, name, label, None)
 
 
@@ -172,9 +172,9 @@ def _copy(images, split, name, label):
     code="finding",
     hint="keep the row with the right label",
 )
-def test_one_image_with_two_labels_stops_the_gate(image_set, tmp_path):
-    _copy(image_set, "TRAIN", "copy.png", "dog")
-    finding = _judge(image_set, tmp_path)["label_conflicts"]
+def test_one_image_with_two_labels_stops_the_gate(jpeg_set, tmp_path):
+    _copy(jpeg_set, "TRAIN", "copy.jpg", "dog")
+    finding = _judge(jpeg_set, tmp_path)["label_conflicts"]
     assert (finding.policy, finding.count) == (FAIL, 1)
     (row,) = finding.rows
     assert (row["row"], row["label"], row["other_row"], row["other_label"]) == (1, "cat", 41, "dog")
@@ -187,9 +187,9 @@ def test_one_image_with_two_labels_stops_the_gate(image_set, tmp_path):
     code="finding",
     hint="keep it in one split",
 )
-def test_one_image_in_two_splits_stops_the_gate(image_set, tmp_path):
-    _copy(image_set, "VALIDATION", "copy.png", "cat")
-    findings = _judge(image_set, tmp_path)
+def test_one_image_in_two_splits_stops_the_gate(jpeg_set, tmp_path):
+    _copy(jpeg_set, "VALIDATION", "copy.jpg", "cat")
+    findings = _judge(jpeg_set, tmp_path)
     assert (findings["leakage"].policy, findings["leakage"].count) == (FAIL, 1)
     (row,) = findings["leakage"].rows
     assert (row["row"], row["split"], row["other_row"], row["other_split"]) == (
@@ -198,7 +198,7 @@ def test_one_image_in_two_splits_stops_the_gate(image_set, tmp_path):
         41,
         "eval",
     )
-    assert _judge(image_set, tmp_path, policies={"leakage": "warn"})["leakage"].policy == WARN
+    assert _judge(jpeg_set, tmp_path, policies={"leakage": "warn"})["leakage"].policy == WARN
 
 
 @pytest.mark.fault(
@@ -209,13 +209,13 @@ def test_one_image_in_two_splits_stops_the_gate(image_set, tmp_path):
     code="`unknown_label`",
     hint="correct the label, or add it to the map",
 )
-def test_a_pinned_map_keeps_the_numbers(image_set, tmp_path):
-    first = convert(image_set.csv, tmp_path / "first")
-    image_set.rows.reverse()
-    assert convert(image_set.csv, tmp_path / "again").labels == first.labels
-    image_set.rows[0] = (*image_set.rows[0][:2], "ant")
+def test_a_pinned_map_keeps_the_numbers(jpeg_set, tmp_path):
+    first = convert(jpeg_set.csv, tmp_path / "first")
+    jpeg_set.rows.reverse()
+    assert convert(jpeg_set.csv, tmp_path / "again").labels == first.labels
+    jpeg_set.rows[0] = (*jpeg_set.rows[0][:2], "ant")
     pinned = tmp_path / "first" / "labels.txt"
-    second = convert(image_set.csv, tmp_path / "second", label_map=pinned, max_rejects=1)
+    second = convert(jpeg_set.csv, tmp_path / "second", label_map=pinned, max_rejects=1)
     assert second.labels == first.labels == ("cat", "dog", "owl")
     (reject,) = read_rejects(f"{second.output_dir}/rejects.parquet")
     assert (reject.row, reject.reason, reject.label) == (1, "unknown_label", "ant")
@@ -229,11 +229,11 @@ def test_a_pinned_map_keeps_the_numbers(image_set, tmp_path):
     code="exit 4",
     hint="another folder, or `--overwrite`",
 )
-def test_a_map_in_another_order_is_another_dataset(image_set, tmp_path):
-    convert(image_set.csv, tmp_path / "out")
+def test_a_map_in_another_order_is_another_dataset(jpeg_set, tmp_path):
+    convert(jpeg_set.csv, tmp_path / "out")
     before = (tmp_path / "out" / "dataset.json").read_bytes()
     with pytest.raises(OutputError, match="holds another dataset") as caught:
-        convert(image_set.csv, tmp_path / "out", label_map=["owl", "dog", "cat"])
+        convert(jpeg_set.csv, tmp_path / "out", label_map=["owl", "dog", "cat"])
     assert "--overwrite" in caught.value.hint
     assert (tmp_path / "out" / "dataset.json").read_bytes() == before
 

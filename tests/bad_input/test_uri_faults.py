@@ -47,14 +47,14 @@ def _convert(source, output_dir, **options):
     code="`missing`",
     hint="where relative paths start",
 )
-def test_missing_files_are_rejected(image_set, tmp_path):
+def test_missing_files_are_rejected(jpeg_set, tmp_path):
     for number in range(12):
-        (image_set.folder / f"{number:02d}.png").unlink()
-    source = image_set.csv
+        (jpeg_set.folder / f"{number:02d}.jpg").unlink()
+    source = jpeg_set.csv
     with pytest.raises(TooManyRejectsError) as caught:
         convert(source, tmp_path / "out")
     assert caught.value.message.count(": missing (there is no such file)") == 10
-    assert f"row 1: missing (there is no such file) {image_set.folder}/00.png" in str(caught.value)
+    assert f"row 1: missing (there is no such file) {jpeg_set.folder}/00.jpg" in str(caught.value)
     assert HINTS["missing"] in caught.value.hint
     rejects, records = _convert(source, tmp_path / "out")
     assert {row: each.reason for row, each in rejects.items()} == dict.fromkeys(
@@ -82,9 +82,9 @@ def _deny(monkeypatch, *names):
     code="`permission_denied`",
     hint="grant the right to read it",
 )
-def test_an_unreadable_file_is_rejected(image_set, tmp_path, monkeypatch):
-    _deny(monkeypatch, "03.png")
-    rejects, records = _convert(image_set.csv, tmp_path / "out")
+def test_an_unreadable_file_is_rejected(jpeg_set, tmp_path, monkeypatch):
+    _deny(monkeypatch, "03.jpg")
+    rejects, records = _convert(jpeg_set.csv, tmp_path / "out")
     assert {row: each.reason for row, each in rejects.items()} == {4: "permission_denied"}
     assert len(records) == 39
 
@@ -96,24 +96,24 @@ def test_an_unreadable_file_is_rejected(image_set, tmp_path, monkeypatch):
     code="exit 3",
     hint="grant the user, or the service account, the right",
 )
-def test_a_run_stops_at_once_when_no_image_may_be_read(image_set, refuse, monkeypatch):
-    _deny(monkeypatch, *(name for _, name, _ in image_set.rows))
-    error = refuse(image_set.csv, exit_code=3)
+def test_a_run_stops_at_once_when_no_image_may_be_read(jpeg_set, refuse, monkeypatch):
+    _deny(monkeypatch, *(name for _, name, _ in jpeg_set.rows))
+    error = refuse(jpeg_set.csv, exit_code=3)
     assert "None of the first 16 images may be read" in error.message
     assert "Permission denied" in error.message
     assert "service account" in error.hint
 
 
 @pytest.mark.fault(28, "few files, and none may be read", "the same", code="exit 3")
-def test_one_image_that_may_be_read_is_enough(image_set, tmp_path, refuse, monkeypatch):
-    image_set.rows = image_set.rows[:2]
-    source = image_set.csv
+def test_one_image_that_may_be_read_is_enough(jpeg_set, tmp_path, refuse, monkeypatch):
+    jpeg_set.rows = jpeg_set.rows[:2]
+    source = jpeg_set.csv
     with monkeypatch.context() as patch:
-        _deny(patch, "00.png", "01.png")
+        _deny(patch, "00.jpg", "01.jpg")
         assert "None of the first 2 images" in refuse(source, exit_code=3).message
-    _deny(monkeypatch, "00.png")
+    _deny(monkeypatch, "00.jpg")
     rejects, records = _convert(source, tmp_path / "out")
-    assert (list(rejects), list(records)) == ([1], ["01.png"])
+    assert (list(rejects), list(records)) == ([1], ["01.jpg"])
 
 
 def _make_folder(path):
@@ -160,11 +160,11 @@ def _make_socket(path):
         pytest.param(_make_socket, id="socket"),
     ],
 )
-def test_folders_pipes_and_devices_are_rejected(image_set, tmp_path, make):
-    path = image_set.folder / "07.png"
+def test_folders_pipes_and_devices_are_rejected(jpeg_set, tmp_path, make):
+    path = jpeg_set.folder / "07.jpg"
     path.unlink()
     make(path)
-    rejects, records = _convert(image_set.csv, tmp_path / "out")
+    rejects, records = _convert(jpeg_set.csv, tmp_path / "out")
     assert {row: each.reason for row, each in rejects.items()} == {8: "not_a_file"}
     assert rejects[8].uri == str(path)
     assert len(records) == 39
@@ -177,28 +177,28 @@ def test_folders_pipes_and_devices_are_rejected(image_set, tmp_path, make):
     code="`missing`, `link_loop`",
     hint="point it to a file",
 )
-def test_broken_links_are_rejected(image_set, tmp_path):
-    for name, target in (("01.png", "nowhere.png"), ("02.png", "02.png"), ("03.png", "04.png")):
-        (image_set.folder / name).unlink()
-        (image_set.folder / name).symlink_to(target)
-    rejects, records = _convert(image_set.csv, tmp_path / "out")
+def test_broken_links_are_rejected(jpeg_set, tmp_path):
+    for name, target in (("01.jpg", "nowhere.jpg"), ("02.jpg", "02.jpg"), ("03.jpg", "04.jpg")):
+        (jpeg_set.folder / name).unlink()
+        (jpeg_set.folder / name).symlink_to(target)
+    rejects, records = _convert(jpeg_set.csv, tmp_path / "out")
     assert {row: each.reason for row, each in rejects.items()} == {2: "missing", 3: "link_loop"}
     # A link to an image is an image.
-    assert records["03.png"]["image/encoded"] == records["04.png"]["image/encoded"]
+    assert records["03.jpg"]["image/encoded"] == records["04.jpg"]["image/encoded"]
 
 
 @pytest.fixture
-def strays(image_set, tmp_path):
+def strays(jpeg_set, tmp_path):
     """Forty images inside, and four ways out: `..`, an absolute path, a link, a linked folder."""
     secret = tmp_path / "secret"
     secret.mkdir()
     for name in "abcd":
-        shutil.copy(image_set.folder / "00.png", secret / f"{name}.png")
-    (image_set.folder / "link.png").symlink_to(secret / "c.png")
-    (image_set.folder / "linked").symlink_to(secret)
-    for name in ("../secret/a.png", str(secret / "b.png"), "link.png", "linked/d.png"):
-        image_set.add("TRAIN", name, "cat", None)
-    return image_set
+        shutil.copy(jpeg_set.folder / "00.jpg", secret / f"{name}.jpg")
+    (jpeg_set.folder / "link.jpg").symlink_to(secret / "c.jpg")
+    (jpeg_set.folder / "linked").symlink_to(secret)
+    for name in ("../secret/a.jpg", str(secret / "b.jpg"), "link.jpg", "linked/d.jpg"):
+        jpeg_set.add("TRAIN", name, "cat", None)
+    return jpeg_set
 
 
 @pytest.mark.fault(
@@ -215,7 +215,7 @@ def test_nothing_outside_the_allowed_folders_is_read(strays, tmp_path):
     assert {row: each.reason for row, each in rejects.items()} == dict.fromkeys(
         range(41, 45), "outside_root"
     )
-    assert f"it leads to {tmp_path}/secret/c.png" in rejects[43].detail
+    assert f"it leads to {tmp_path}/secret/c.jpg" in rejects[43].detail
     assert len(records) == 40
 
 
@@ -243,8 +243,8 @@ def test_the_command_line_takes_several_allowed_folders(strays, tmp_path, capsys
     code="exit 2",
     hint="pass an existing folder",
 )
-def test_an_allowed_folder_must_be_there(image_set, refuse, tmp_path):
-    error = refuse(image_set.csv, exit_code=2, allowed_roots=[tmp_path / "typo"])
+def test_an_allowed_folder_must_be_there(jpeg_set, refuse, tmp_path):
+    error = refuse(jpeg_set.csv, exit_code=2, allowed_roots=[tmp_path / "typo"])
     assert "typo is not a folder" in error.message
 
 
@@ -264,16 +264,16 @@ def test_stores_are_roots_by_their_prefix():
     "names with `%20`, white space, `#`, `?`, `[`, letters in either Unicode form",
     "literal: the file with exactly that name is read, nothing is decoded",
 )
-def test_names_are_literal(image_set, tmp_path):
-    names = ["a b.png", "a%20b.png", "a+b.png", "a#b?c=d.png", "[ab]*.png", "~b.png", "$HOME.png"]
-    names += [unicodedata.normalize("NFC", "é1.png"), unicodedata.normalize("NFD", "é2.png")]
+def test_names_are_literal(jpeg_set, tmp_path):
+    names = ["a b.jpg", "a%20b.jpg", "a+b.jpg", "a#b?c=d.jpg", "[ab]*.jpg", "~b.jpg", "$HOME.jpg"]
+    names += [unicodedata.normalize("NFC", "é1.jpg"), unicodedata.normalize("NFD", "é2.jpg")]
     rows, contents = [], {}
     for number, name in enumerate(names):
-        (image_set.folder / f"{number:02d}.png").rename(image_set.folder / name)
-        contents[unicodedata.normalize("NFC", name)] = (image_set.folder / name).read_bytes()
-        rows.append(("TRAIN", f"file://{image_set.folder}/{name}" if number % 2 else name, "cat"))
-    image_set.rows = rows
-    rejects, records = _convert(image_set.csv, tmp_path / "out")
+        (jpeg_set.folder / f"{number:02d}.jpg").rename(jpeg_set.folder / name)
+        contents[unicodedata.normalize("NFC", name)] = (jpeg_set.folder / name).read_bytes()
+        rows.append(("TRAIN", f"file://{jpeg_set.folder}/{name}" if number % 2 else name, "cat"))
+    jpeg_set.rows = rows
+    rejects, records = _convert(jpeg_set.csv, tmp_path / "out")
     assert rejects == {}
     # The key is that of the composed form, so that it is the same on every system.
     assert {name: record["image/encoded"][0] for name, record in records.items()} == contents
@@ -315,9 +315,9 @@ def test_other_schemes_are_rejected_without_a_request(plan, monkeypatch):
     code="`too_large`",
     hint="give a smaller image",
 )
-def test_a_huge_file_is_not_read(image_set, tmp_path, monkeypatch):
-    with (image_set.folder / "05.png").open("r+b") as file:
+def test_a_huge_file_is_not_read(jpeg_set, tmp_path, monkeypatch):
+    with (jpeg_set.folder / "05.jpg").open("r+b") as file:
         file.truncate(2 << 30)
-    rejects, records = _convert(image_set.csv, tmp_path / "out")
+    rejects, records = _convert(jpeg_set.csv, tmp_path / "out")
     assert {row: each.reason for row, each in rejects.items()} == {6: "too_large"}
     assert len(records) == 39

@@ -100,7 +100,7 @@ def test_over_budget_is_one_with_the_result(faulty_set, tmp_path, capsys):
 
 
 def test_a_source_that_cannot_be_used_is_one(tmp_path, capsys):
-    (tmp_path / "bad.csv").write_text("split,image_uri,label\ntran,a.png,cat\n")
+    (tmp_path / "bad.csv").write_text("split,image_uri,label\ntran,a.jpg,cat\n")
     arguments = ["convert", f"{tmp_path}/bad.csv", "--output-dir", f"{tmp_path}/out"]
     assert main([*arguments, "--json"]) == 1
     error = _json(capsys)["error"]
@@ -109,8 +109,8 @@ def test_a_source_that_cannot_be_used_is_one(tmp_path, capsys):
     assert "Known:" in error["hint"]
 
 
-def test_wrong_usage_is_two(image_set, tmp_path, capsys):
-    arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
+def test_wrong_usage_is_two(jpeg_set, tmp_path, capsys):
+    arguments = ["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
     assert main([*arguments, "--columns", '{"image_uri": "picture"}']) == 2
     assert _json(capsys)["error"]["code"] == "usage"
     assert main([*arguments, "--beam-option", "nonsense=1"]) == 2
@@ -172,12 +172,12 @@ def test_a_token_among_wrong_arguments_is_not_shown(option, capsys):
     assert token not in out + err
 
 
-def test_a_missing_module_of_no_extra_is_a_defect(image_set, tmp_path, capsys, monkeypatch):
+def test_a_missing_module_of_no_extra_is_a_defect(jpeg_set, tmp_path, capsys, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise ModuleNotFoundError("No module named 'pandsa'", name="pandsa")
 
     monkeypatch.setattr("darkroom.conversion.convert.convert", fail)
-    arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
+    arguments = ["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
     assert main(arguments) == 70
     assert _json(capsys)["error"]["code"] == "internal"
 
@@ -195,9 +195,9 @@ def test_a_missing_source_is_three(tmp_path, capsys):
     assert "Traceback" not in out + err
 
 
-def test_an_output_that_cannot_be_made_is_three(image_set, tmp_path, capsys):
+def test_an_output_that_cannot_be_made_is_three(jpeg_set, tmp_path, capsys):
     (tmp_path / "file").write_text("x")
-    arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/file/out"]
+    arguments = ["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/file/out"]
     assert main(arguments) == 3
     assert f"{tmp_path}/file" in capsys.readouterr().err
 
@@ -222,36 +222,34 @@ def test_an_output_that_cannot_be_made_is_three(image_set, tmp_path, capsys):
         ("run --config DIR/none.toml", "DIR/none.toml does not exist."),
     ],
 )
-def test_what_the_system_says_is_told_as_a_sentence(
-    image_set, tmp_path, capsys, arguments, message
-):
+def test_what_the_system_says_is_told_as_a_sentence(jpeg_set, tmp_path, capsys, arguments, message):
     (tmp_path / "file").touch()
-    given = arguments.replace("DIR", str(tmp_path)).replace("LIST", str(image_set.csv))
+    given = arguments.replace("DIR", str(tmp_path)).replace("LIST", str(jpeg_set.csv))
     assert main([*given.split(), "--json"]) == 3
     error = _json(capsys)["error"]
     assert error["message"] == message.replace("DIR", str(tmp_path))
     assert error["hint"]
 
 
-def test_no_permission_is_three(image_set, tmp_path, capsys, monkeypatch):
+def test_no_permission_is_three(jpeg_set, tmp_path, capsys, monkeypatch):
     def refuse(path: str) -> None:
         raise PermissionError(13, "Permission denied", path)
 
     # Root may do everything, so the refusal has to be played.
     monkeypatch.setattr("darkroom.storage.make_folder", refuse)
-    arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
+    arguments = ["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
     assert main(arguments) == 3
     error = _json(capsys)["error"]
     assert error["code"] == "environment"
     assert error["message"].endswith("/manifest cannot be read or written: Permission denied.")
 
 
-def test_images_without_folders_of_labels_are_told_how_to_lie(image_set, tmp_path, capsys):
-    image_set.csv.unlink()
-    arguments = ["convert", str(image_set.folder), "--output-dir", f"{tmp_path}/out", "--json"]
+def test_images_without_folders_of_labels_are_told_how_to_lie(jpeg_set, tmp_path, capsys):
+    jpeg_set.csv.unlink()
+    arguments = ["convert", str(jpeg_set.folder), "--output-dir", f"{tmp_path}/out", "--json"]
     assert main(arguments) == 1
     error = _json(capsys)["error"]
-    assert "row 1: outside_layout (00.png is not in <label>/<file>)" in error["message"]
+    assert "row 1: outside_layout (00.jpg is not in <label>/<file>)" in error["message"]
     assert error["hint"] == (
         "Fix the source. outside_layout: Put each image into a folder that is named after its "
         "label, as in cat/1.jpg, or <split>/<label>/<file>; or give a list of images and labels."
@@ -271,10 +269,10 @@ def test_a_hint_names_what_the_command_has(tmp_path, capsys, arguments, hint):
     assert _json(capsys)["error"]["hint"].startswith(hint)
 
 
-def test_other_data_in_the_output_is_four(image_set, tmp_path, capsys):
+def test_other_data_in_the_output_is_four(jpeg_set, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")
-    arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
+    arguments = ["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
     assert main(arguments) == 4
     error = _json(capsys)["error"]
     assert error["code"] == "output"
@@ -282,20 +280,20 @@ def test_other_data_in_the_output_is_four(image_set, tmp_path, capsys):
     assert "--overwrite" in error["hint"]
 
 
-def test_an_output_that_is_held_is_four(image_set, tmp_path, capsys):
+def test_an_output_that_is_held_is_four(jpeg_set, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     with FolderLock(str(tmp_path / "out")):
-        code = main(["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out"])
+        code = main(["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out"])
     assert code == 4
     assert f"process {os.getpid()}" in capsys.readouterr().err
 
 
-def test_a_defect_of_ours_is_seventy_and_says_so(image_set, tmp_path, capsys, monkeypatch):
+def test_a_defect_of_ours_is_seventy_and_says_so(jpeg_set, tmp_path, capsys, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("boom")
 
     monkeypatch.setattr("darkroom.conversion.convert.convert", fail)
-    arguments = ["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out"]
+    arguments = ["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out"]
     assert main([*arguments, "--json"]) == 70
     assert _json(capsys)["error"] == {
         "code": "internal",
@@ -306,7 +304,7 @@ def test_a_defect_of_ours_is_seventy_and_says_so(image_set, tmp_path, capsys, mo
 
 @pytest.mark.parametrize("error", [UsageError("odd", ""), OSError("odd"), RuntimeError("odd")])
 def test_a_signal_that_arrives_as_another_error_is_still_the_signal(
-    image_set, tmp_path, capsys, monkeypatch, error
+    jpeg_set, tmp_path, capsys, monkeypatch, error
 ):
     def fail(*_: object, **__: object) -> None:
         try:
@@ -316,7 +314,7 @@ def test_a_signal_that_arrives_as_another_error_is_still_the_signal(
 
     monkeypatch.setattr("darkroom.conversion.convert.convert", fail)
     monkeypatch.setattr("darkroom.cli.commands._Signal.number", None)
-    assert main(["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out"]) == 143
+    assert main(["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out"]) == 143
     assert capsys.readouterr().err.splitlines()[-1] == "Ended by SIGTERM; run it again."
 
 
@@ -354,18 +352,18 @@ def _wait_for_reader(pipe: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_it_with_its_number(image_set, tmp_path, number, code):
-    os.mkfifo(image_set.folder / "slow.csv")  # the source never comes
+def test_a_signal_ends_it_with_its_number(jpeg_set, tmp_path, number, code):
+    os.mkfifo(jpeg_set.folder / "slow.csv")  # the source never comes
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "darkroom.cli", "convert", f"{image_set.folder}/slow.csv"),
+            *(sys.executable, "-m", "darkroom.cli", "convert", f"{jpeg_set.folder}/slow.csv"),
             *("--output-dir", f"{tmp_path}/out"),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    _wait_for_reader(image_set.folder / "slow.csv")
+    _wait_for_reader(jpeg_set.folder / "slow.csv")
     process.send_signal(number)
     out, err = process.communicate()
     assert process.returncode == code, out + err
@@ -384,8 +382,8 @@ def test_tensorflow_is_loaded_without_its_noise(command, monkeypatch):
     assert os.environ[name] == "0"
 
 
-def test_inspect_writes_a_sheet_and_a_table(image_set, tmp_path, capsys):
-    main(["convert", str(image_set.csv), "--output-dir", f"{tmp_path}/out"])
+def test_inspect_writes_a_sheet_and_a_table(jpeg_set, tmp_path, capsys):
+    main(["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out"])
     capsys.readouterr()
     arguments = ["inspect", f"{tmp_path}/out", "--split", "eval", "-n", "5", "--json"]
     assert main([*arguments, "--output-dir", f"{tmp_path}/look"]) == 0
@@ -418,10 +416,10 @@ def test_help_says_what_is_easily_taken_otherwise(command, text, capsys):
     assert text in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_missing_extra_is_one_line(image_set, tmp_path):
+def test_a_missing_extra_is_one_line(jpeg_set, tmp_path):
     if importlib.util.find_spec("tfx"):
         pytest.skip("tfx is installed")
-    done = _run("run", "--data", str(image_set.csv), "--root", f"{tmp_path}/run", "--json")
+    done = _run("run", "--data", str(jpeg_set.csv), "--root", f"{tmp_path}/run", "--json")
     assert done.returncode == 3, done.stdout + done.stderr
     error = json.loads(done.stdout)["error"]
     assert error["code"] == "missing-extra"
