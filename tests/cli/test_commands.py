@@ -321,7 +321,7 @@ def test_a_signal_that_arrives_as_another_error_is_still_the_signal(
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_amid_the_conversion_ends_it_and_a_rerun_goes_on(
-    image_set, tmp_path, number, code
+    image_set, tmp_path, number, code, light_beam
 ):
     for copy in range(2000):
         name = f"copy-{copy}.png"

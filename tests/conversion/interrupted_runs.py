@@ -104,7 +104,8 @@ def main() -> None:
 
     for name in STEPS:
         importlib.import_module(name.rpartition(".")[0])
-    importlib.import_module("darkroom.conversion.convert")
+    for name in ("cli.commands", "conversion.convert", "conversion.beam.transforms"):
+        importlib.import_module(f"darkroom.{name}")
     for line in sys.stdin:
         _fork(json.loads(line))
 

@@ -184,14 +184,14 @@ def test_the_place_of_the_folder_does_not_matter(jpeg_set, tmp_path, reference):
 
 
 @pytest.mark.slow
-def test_the_number_of_processes_does_not_matter(jpeg_set, tmp_path, reference):
+def test_the_number_of_processes_does_not_matter(jpeg_set, tmp_path, reference, light_beam):
     options = {"direct_running_mode": "multi_processing", "direct_num_workers": 2}
     convert(jpeg_set.csv, tmp_path / "processes", beam_options=options)
     assert _fixed_files(tmp_path / "processes") == reference
 
 
 @pytest.mark.slow
-def test_locale_hash_seed_and_time_zone_do_not_matter(jpeg_set, tmp_path, reference):
+def test_locale_hash_seed_and_time_zone_do_not_matter(jpeg_set, tmp_path, reference, light_beam):
     environment = {"PYTHONHASHSEED": "77", "LC_ALL": "C", "TZ": "Asia/Kolkata"}
     command = [sys.executable, "-m", "darkroom.cli", "convert", str(jpeg_set.csv)]
     command += ["--output-dir", str(tmp_path / "other")]

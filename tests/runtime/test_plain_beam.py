@@ -14,6 +14,8 @@ from apache_beam import pipeline as beam_pipeline
 
 from darkroom.runtime.plain_beam import apply_transform
 
+from ..light_beam import HIDE_CLIENTS
+
 pytestmark = pytest.mark.heavy
 
 
@@ -93,10 +95,8 @@ def test_a_beam_without_labels_works(monkeypatch):
     "code",
     [
         "import darkroom.conversion.beam.transforms",
-        "import darkroom.runtime.plain_beam",
-        "from darkroom.conversion.beam.runners import build_options as b; b('FnApiRunner', {})",
         "from darkroom.conversion.beam.runners import build_options as b\n"
-        "b('FnApiRunner', {'region': 'x'})",
+        "b('FnApiRunner', {}); b('FnApiRunner', {'region': 'x'})",
         "from darkroom.conversion.beam import dataflow; import contextlib\n"
         "with contextlib.suppress(Exception): dataflow.check_extra()",
     ],
@@ -104,8 +104,8 @@ def test_a_beam_without_labels_works(monkeypatch):
 def test_beam_is_imported_silently_and_later_messages_are_shown(code):
     # Google's libraries are hidden, as without [gcp]: then Beam logs that they are missing.
     script = f"""
-import logging, sys
-sys.modules["apitools"] = None
+{HIDE_CLIENTS}
+import logging
 {code}
 assert "apache_beam" in sys.modules
 logging.warning("apitools not found")

@@ -27,6 +27,8 @@ from darkroom.errors import MissingExtraError, StorageError, UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import ConversionOptions
 
+from ...light_beam import HIDE_CLIENTS
+
 pytestmark = pytest.mark.heavy
 
 OUTPUT = "gs://my-bucket/out"
@@ -278,8 +280,9 @@ def test_the_source_package_holds_the_core_only(tmp_path):
     assert b"extra ==" not in text
 
 
-WORKER = """
-import pickle, sys
+WORKER = f"""
+{HIDE_CLIENTS}
+import pickle
 sys.path.insert(0, sys.argv[1])
 import darkroom
 from apache_beam.internal import pickler
@@ -294,7 +297,7 @@ reports += [windowed.value for windowed in write_shard.finish_bundle()]
 write_shard.teardown()
 for _, report in reports:
     print(report.split, report.records, report.rejected)
-print(sorted({"tfx", "tensorflow", "darkroom.components"} & sys.modules.keys()))
+print(sorted({{"tfx", "tensorflow", "darkroom.components"}} & sys.modules.keys()))
 """
 
 
