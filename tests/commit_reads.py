@@ -12,7 +12,7 @@ from darkroom import storage
 from darkroom.dataset.layout import DATASET_FILE
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def count_commits() -> Callable[[], AbstractContextManager[list[str]]]:
     """Lists the paths of every `dataset.json` that is read in a block, one entry for each time."""
 

@@ -112,3 +112,18 @@ def helpers() -> Any:
         write_split=write_split,
         commit=commit,
     )
+
+
+def write_records(
+    root: Path, splits: Mapping[str, Rows], labels: Sequence[str] = ("dark", "light")
+) -> Path:
+    """Does what `write_dataset` does in a folder of the caller's, for data that tests share."""
+    for split, rows in splits.items():
+        records = [
+            make_example({"image/encoded": image, "image/class/label": label})
+            for image, label in rows
+        ]
+        write_split(root, split, records)
+    (root / "labels.txt").write_text("".join(f"{label}\n" for label in labels))
+    commit(root, labels, {split: len(rows) for split, rows in splits.items()})
+    return root

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import functools
 import json
 import math
+import shutil
 import sys
 import types
 
@@ -25,6 +27,8 @@ from darkroom.training.models import build_model
 from darkroom.training.placement import make_placement
 from darkroom.training.run import read_example_labels, run_fn, train
 
+from ..records import make_rows, write_records
+
 SIZE = (8, 8)
 # Keras warns about every dataset of unknown length.
 pytestmark = [
@@ -33,30 +37,41 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def own_models(monkeypatch):
-    """A small model that is traced quickly, by name."""
+def _make(num_classes, image_size):
+    """A small model that is traced quickly."""
+    inputs = keras.Input((*image_size, 3), dtype="uint8")
+    x = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))
+    return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(x))
 
-    def make(num_classes, image_size):
-        inputs = keras.Input((*image_size, 3), dtype="uint8")
-        x = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))
-        return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(x))
 
-    def make_compiled(num_classes, image_size):
-        model = make(num_classes, image_size)
-        model.compile(keras.optimizers.SGD(0.5), "sparse_categorical_crossentropy")
-        return model
+def _make_compiled(num_classes, image_size):
+    model = _make(num_classes, image_size)
+    model.compile(keras.optimizers.SGD(0.5), "sparse_categorical_crossentropy")
+    return model
 
+
+@pytest.fixture(scope="module", autouse=True)
+def own_models():
+    """The models above, by name."""
     module = types.ModuleType("own_models")
-    module.make, module.make_compiled = make, make_compiled
-    monkeypatch.setitem(sys.modules, "own_models", module)
-    return module
+    module.make, module.make_compiled = _make, _make_compiled
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "own_models", module)
+        yield module
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    """A dataset that no test changes."""
+    rows = make_rows(30)
+    root = tmp_path_factory.mktemp("data") / "dataset"
+    return write_records(root, {"train": rows[:22], "eval": rows[22:]})
 
 
 @pytest.fixture
-def dataset(helpers, write_dataset):
-    rows = helpers.make_rows(30)
-    return write_dataset({"train": rows[:22], "eval": rows[22:]})
+def changed(dataset, tmp_path):
+    """A copy of it, for a test that changes it."""
+    return shutil.copytree(dataset, tmp_path / "dataset")
 
 
 def _options(**values):
@@ -93,70 +108,85 @@ def _epochs(history):
     return [entry["epoch"] for entry in history]
 
 
-def test_run_fn_trains_and_exports(dataset, tmp_path, monkeypatch):
-    calls = []
-    monkeypatch.setattr(progress, "advance", lambda *values: calls.append(values))
-    config = {
-        "darkroom": _options(epochs=3, learning_rate=0.5).to_dict(),
-        "ai_platform_training_args": {},
-    }
-    run_fn(_fn_args(dataset, tmp_path, config))
-    assert calls == [(1, 3, "epochs"), (2, 3, "epochs"), (3, 3, "epochs")]
-    history = json.loads((tmp_path / "run" / "history.json").read_text())
-    assert _epochs(history) == [1, 2, 3]
-    assert set(history[0]) == {"epoch", "accuracy", "loss", "val_accuracy", "val_loss"}
-    assert history[-1]["loss"] < history[0]["loss"]
-    assert list((tmp_path / "run" / "tensorboard" / "validation").glob("events.out.tfevents.*"))
-
-    served = tf.saved_model.load(str(tmp_path / "serving"))
-    dark, light = (np.full((4, 4, 3), value, np.uint8) for value in (0, 255))
-    images = tf.stack([tf.io.encode_png(dark), tf.io.encode_png(light)])
-    labels = served.signatures["serving_default"](image_bytes=images)["label"]
-    assert labels.numpy().tolist() == [b"dark", b"light"]
-
-
-def test_run_fn_opens_its_data_once(dataset, tmp_path, monkeypatch, count_commits):
-    opened = []
+@pytest.fixture(scope="module")
+def served(dataset, tmp_path_factory, count_commits):
+    """A training by `run_fn`, and what was seen of it."""
+    folder, opened, calls = tmp_path_factory.mktemp("served"), [], []
     inner = RecordSource.__init__
 
     def open_source(source, files, *commits):
         opened.append([file.rsplit("/", 2)[1] for file in files])
         inner(source, files, *commits)
 
-    monkeypatch.setattr(RecordSource, "__init__", open_source)
-    config = {"darkroom": _options(epochs=3).to_dict(), "checkpoint_dir": str(tmp_path / "kept")}
-    with count_commits() as read:
-        run_fn(_fn_args(dataset, tmp_path, config))
-    assert _epochs(json.loads((tmp_path / "run" / "history.json").read_text())) == [1, 2, 3]
-    assert opened == [["Split-train"] * 2, ["Split-eval"] * 2]
-    assert read == [f"{dataset}/dataset.json"]
+    options = _options(epochs=2, learning_rate=0.5, resize="center_crop")
+    config = {"darkroom": options.to_dict(), "checkpoint_dir": str(folder / "kept")}
+    config["ai_platform_training_args"] = {}
+    with pytest.MonkeyPatch.context() as patch, count_commits() as read:
+        patch.setattr(progress, "advance", lambda *values: calls.append(values))
+        patch.setattr(RecordSource, "__init__", open_source)
+        run_fn(_fn_args(dataset, folder, config))
+    return types.SimpleNamespace(
+        folder=folder,
+        options=options,
+        opened=opened,
+        calls=calls,
+        read=read,
+        history=json.loads((folder / "run" / "history.json").read_text()),
+        signatures=tf.saved_model.load(str(folder / "serving")).signatures,
+    )
 
 
-def test_the_exported_model_sees_the_window_that_evaluation_sees(dataset, tmp_path):
-    options = _options(epochs=1, resize="center_crop")
-    run_fn(_fn_args(dataset, tmp_path, {"darkroom": options.to_dict()}))
-    signatures = tf.saved_model.load(str(tmp_path / "serving")).signatures
+def test_run_fn_trains_and_exports(served):
+    assert served.calls == [(1, 2, "epochs"), (2, 2, "epochs")]
+    assert _epochs(served.history) == [1, 2]
+    assert set(served.history[0]) == {"epoch", "accuracy", "loss", "val_accuracy", "val_loss"}
+    assert served.history[-1]["loss"] < served.history[0]["loss"]
+    events = served.folder / "run" / "tensorboard" / "validation"
+    assert list(events.glob("events.out.tfevents.*"))
+
+    dark, light = (np.full((4, 4, 3), value, np.uint8) for value in (0, 255))
+    images = tf.stack([tf.io.encode_png(dark), tf.io.encode_png(light)])
+    labels = served.signatures["serving_default"](image_bytes=images)["label"]
+    assert labels.numpy().tolist() == [b"dark", b"light"]
+
+
+def test_run_fn_opens_its_data_once(served, dataset):
+    assert served.opened == [["Split-train"] * 2, ["Split-eval"] * 2]
+    assert served.read == [f"{dataset}/dataset.json"]
+
+
+def test_the_exported_model_sees_the_window_that_evaluation_sees(served, dataset):
     files = sorted(str(path) for path in (dataset / "Split-eval").iterdir())
     serialised = list(tf.data.TFRecordDataset(files[0]))
-    found = signatures["serving_examples"](examples=tf.stack(serialised))["probabilities"]
-    entry = json.loads((tmp_path / "run" / "history.json").read_text())[-1]
+    signature = served.signatures["serving_examples"]
+    found = signature(examples=tf.stack(serialised))["probabilities"]
     features = [tf.train.Example.FromString(each.numpy()).features.feature for each in serialised]
 
     def decode(resize):
         images = [each["image/encoded"].bytes_list.value[0] for each in features]
         return tf.stack([decode_image(tf.constant(each), SIZE, resize) for each in images])
 
-    model = _train(dataset, tmp_path / "run", epochs=1, resize="center_crop").model
+    # Nothing is left to train: this only gives the model.
+    options = served.options
+    values = {name: getattr(options, name) for name in ("epochs", "learning_rate", "resize")}
+    model = _train(dataset, served.folder / "run", **values).model
     np.testing.assert_allclose(found, model(decode("center_crop")), rtol=1e-5)
     assert not np.allclose(found, model(decode("stretch")), rtol=1e-5)
     data = input_fn(f"{dataset}/Split-eval/*", options.input_options, training=False)
     loss = model.evaluate(data, verbose=0, return_dict=True)["loss"]
-    assert entry["val_loss"] == pytest.approx(loss, rel=1e-5)
+    assert served.history[-1]["val_loss"] == pytest.approx(loss, rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def straight(dataset, tmp_path_factory):
+    """Two epochs of one batch, which has fewer records than it could: their order is the same."""
+    return _train(dataset, tmp_path_factory.mktemp("straight"), epochs=2, batch_size=64)
 
 
 @pytest.mark.parametrize("cache", ["memory", pytest.param("files", marks=pytest.mark.long)])
-def test_a_cache_serves_both_splits_and_every_epoch(dataset, tmp_path, monkeypatch, cache):
-    plain = _train(dataset, tmp_path / "plain", epochs=3, batch_size=22)
+def test_a_cache_serves_both_splits_and_every_epoch(
+    dataset, straight, tmp_path, monkeypatch, cache
+):
     inner = RecordSource._interleave
     read = []
 
@@ -166,41 +196,39 @@ def test_a_cache_serves_both_splits_and_every_epoch(dataset, tmp_path, monkeypat
 
     monkeypatch.setattr(RecordSource, "_interleave", interleave)
     where = cache if cache == "memory" else str(tmp_path / "new" / "cache")
-    cached = _train(dataset, tmp_path / "run", epochs=3, batch_size=22, record_cache=where)
-    # One batch an epoch, so the order of the records does not matter.
-    for one, two in zip(plain.history, cached.history, strict=True):
+    cached = _train(dataset, tmp_path / "run", epochs=2, batch_size=64, record_cache=where)
+    for one, two in zip(straight.history, cached.history, strict=True):
         assert one == pytest.approx(two, rel=1e-4)
     assert len(read) == 2
     if cache == "files":
         assert list((tmp_path / "new" / "cache").iterdir()) == []
 
 
-def test_training_resumes_after_the_last_epoch(dataset, tmp_path, monkeypatch):
-    # One batch an epoch, so the order of the records does not matter.
-    straight = _train(dataset, tmp_path / "straight", epochs=4, batch_size=22)
+def test_training_resumes_after_the_last_epoch(dataset, straight, tmp_path, monkeypatch):
     notes: list[str] = []
     monkeypatch.setattr(progress, "note", notes.append)
-    first = _train(dataset, tmp_path / "run", epochs=2, batch_size=22)
-    assert _epochs(first.history) == [1, 2]
-    second = _train(dataset, tmp_path / "run", epochs=4, batch_size=22)
-    assert _epochs(second.history) == [1, 2, 3, 4]
-    assert second.history[:2] == first.history
+    first = _train(dataset, tmp_path / "run", epochs=1, batch_size=64)
+    assert _epochs(first.history) == [1]
+    second = _train(dataset, tmp_path / "run", epochs=2, batch_size=64)
+    assert _epochs(second.history) == [1, 2]
+    assert second.history[:1] == first.history
     # The optimizer's state was restored too: the losses are the same as without a stop.
     losses = [[entry["val_loss"] for entry in run.history] for run in (straight, second)]
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
 
-    done = _train(dataset, tmp_path / "run", epochs=4, batch_size=22)
+    done = _train(dataset, tmp_path / "run", epochs=2, batch_size=64)
     assert notes == [
-        "Resumes after epoch 2.",
-        "Epoch 4 was the last one: nothing is left to train.",
+        "Resumes after epoch 1.",
+        "Epoch 2 was the last one: nothing is left to train.",
     ]
     assert done.history == second.history
     for one, two in zip(done.model.get_weights(), second.model.get_weights(), strict=True):
         np.testing.assert_array_equal(one, two)
 
 
-def test_custom_config_as_json_text_resumes_run_fn(dataset, tmp_path):
-    for epochs in (2, 4):
+def test_custom_config_as_json_text_resumes_run_fn(dataset, tmp_path, monkeypatch):
+    monkeypatch.setattr("darkroom.training.run.export_model", lambda *_, **options: None)
+    for epochs in (1, 2):
         config = json.dumps({"darkroom": _options(epochs=epochs).to_dict()})
         run_fn(_fn_args(dataset, tmp_path, config))
         history = json.loads((tmp_path / "run" / "history.json").read_text())
@@ -240,40 +268,12 @@ def _assert_weights(model, expected):
 
 @pytest.mark.parametrize("loop", ["fit", pytest.param("custom", marks=pytest.mark.long)])
 def test_the_model_is_that_of_the_best_epoch(turned, tmp_path, weights_by_epoch, loop):
-    trained = _train(turned, tmp_path / "run", epochs=3, loop=loop)
-    assert _losses(trained) == sorted(_losses(trained))
-    assert trained.best_epoch == 1
-    _assert_weights(trained.model, weights_by_epoch[0])
-    # More epochs, which are worse: the model stays.
-    more = _train(turned, tmp_path / "run", epochs=5, loop=loop)
-    assert (more.best_epoch, len(more.history), len(weights_by_epoch)) == (1, 5, 5)
-    _assert_weights(more.model, weights_by_epoch[0])
-    assert not np.allclose(weights_by_epoch[0][0], weights_by_epoch[4][0])
-    assert read_best_epoch(str(tmp_path / "run")) == (1, 5)
-
-
-def test_run_fn_exports_the_best_epoch(turned, tmp_path, weights_by_epoch):
-    options = _options(epochs=3)
-    run_fn(_fn_args(turned, tmp_path, {"darkroom": options.to_dict()}))
-    pixels = np.random.default_rng(0).integers(0, 256, (4, *SIZE, 3), dtype=np.uint8)
-    images = tf.stack([tf.io.encode_png(each) for each in pixels])
-    signature = tf.saved_model.load(str(tmp_path / "serving")).signatures["serving_default"]
-    scores = signature(image_bytes=images)["scores"]
-    model = sys.modules["own_models"].make(2, SIZE)
-    expected = []
-    for weights in weights_by_epoch:
-        model.set_weights(weights)
-        expected.append(model(pixels).numpy())
-    np.testing.assert_allclose(scores, expected[0], rtol=1e-5)
-    assert not np.allclose(scores, expected[-1], rtol=1e-3)
-    assert read_best_epoch(str(tmp_path / "run")) == (1, 3)
-
-
-def test_early_stopping_ends_after_its_patience(turned, tmp_path, weights_by_epoch):
     def run():
-        return _train(turned, tmp_path / "run", epochs=20, early_stopping_patience=2)
+        return _train(turned, run_dir, epochs=20, early_stopping_patience=2, loop=loop)
 
+    run_dir = tmp_path / "run"
     trained = run()
+    assert _losses(trained) == sorted(_losses(trained))
     assert trained.best_epoch == 1
     assert _epochs(trained.history) == [1, 2, 3]
     _assert_weights(trained.model, weights_by_epoch[0])
@@ -281,11 +281,37 @@ def test_early_stopping_ends_after_its_patience(turned, tmp_path, weights_by_epo
     again = run()
     assert again.history == trained.history
     _assert_weights(again.model, weights_by_epoch[0])
+    # More epochs, which are worse: the model stays.
+    more = _train(turned, run_dir, epochs=4, loop=loop)
+    assert (more.best_epoch, len(more.history), len(weights_by_epoch)) == (1, 4, 4)
+    _assert_weights(more.model, weights_by_epoch[0])
+    assert not np.allclose(weights_by_epoch[0][0], weights_by_epoch[3][0])
+    assert read_best_epoch(str(run_dir)) == (1, 4)
+
+    # What is exported is that model, too.
+    run_fn(_fn_args(turned, tmp_path, {"darkroom": _options(epochs=4, loop=loop).to_dict()}))
+    assert read_best_epoch(str(run_dir)) == (1, 4)
+    pixels = np.random.default_rng(0).integers(0, 256, (4, *SIZE, 3), dtype=np.uint8)
+    images = tf.stack([tf.io.encode_png(each) for each in pixels])
+    signature = tf.saved_model.load(str(tmp_path / "serving")).signatures["serving_default"]
+    scores = signature(image_bytes=images)["scores"]
+    model = _make(2, SIZE)
+    expected = []
+    for weights in weights_by_epoch:
+        model.set_weights(weights)
+        expected.append(model(pixels).numpy())
+    np.testing.assert_allclose(scores, expected[0], rtol=1e-5)
+    assert not np.allclose(scores, expected[-1], rtol=1e-3)
 
 
 def _evaluate_to(monkeypatch, losses):
-    """Makes the epochs' losses on the eval split these, whatever the model is."""
+    """Makes the epochs' losses on the eval split these, and other weights in each, at once."""
     left = iter(losses)
+
+    def train_epoch(loop, *_):
+        loop._model.set_weights([each + 1 for each in loop._model.get_weights()])
+
+    monkeypatch.setattr(FitLoop, "train_epoch", train_epoch)
     monkeypatch.setattr(FitLoop, "evaluate", lambda loop, batches: {"loss": next(left)})
 
 
@@ -299,6 +325,7 @@ def test_an_epoch_without_a_finite_loss_is_never_the_best(
     _evaluate_to(monkeypatch, losses)
     trained = _train(dataset, tmp_path / "run", epochs=len(losses))
     assert trained.best_epoch == best
+    assert not np.allclose(weights_by_epoch[0][0], weights_by_epoch[1][0])
     _assert_weights(trained.model, weights_by_epoch[best - 1])
 
 
@@ -314,7 +341,7 @@ def test_a_training_without_a_finite_loss_exports_no_model(dataset, tmp_path, mo
 
 def test_deterministic_runs_give_the_same_losses(dataset, tmp_path):
     runs = [
-        _train(dataset, tmp_path / name, epochs=2, augment="crop_flip").history
+        _train(dataset, tmp_path / name, epochs=1, augment="crop_flip").history
         for name in ("a", "b")
     ]
     for one, two in zip(*runs, strict=True):
@@ -343,9 +370,8 @@ def test_mixup_trains_on_mixed_labels_and_is_judged_by_whole_ones(dataset, tmp_p
     assert last["val_loss"] == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("part", ["loss", "metrics"])
 def test_mixup_rejects_a_model_that_was_compiled_for_numbers(
-    dataset, tmp_path, own_models, monkeypatch, part
+    dataset, tmp_path, own_models, monkeypatch
 ):
     options = {"loss": "categorical_crossentropy", "metrics": ["accuracy"]}
     sparse = {
@@ -354,54 +380,60 @@ def test_mixup_rejects_a_model_that_was_compiled_for_numbers(
     }
 
     def make(num_classes, image_size, **changed):
-        model = own_models.make(num_classes, image_size)
+        model = _make(num_classes, image_size)
         model.compile("sgd", **{**options, **changed})
         return model
 
-    monkeypatch.setattr(own_models, "own", lambda *size: make(*size, **{part: sparse[part]}), False)
-    with pytest.raises(UsageError, match=r"own_models:own comes compiled with a sparse loss or"):
-        _train(dataset, tmp_path / "run", augment="mixup", model="own_models:own")
+    for part, value in sparse.items():
+        changed = {part: value}
+        monkeypatch.setattr(own_models, "own", functools.partial(make, **changed), raising=False)
+        with pytest.raises(UsageError, match=r"own_models:own comes compiled with a sparse loss"):
+            _train(dataset, tmp_path / "run", augment="mixup", model="own_models:own")
     monkeypatch.setattr(own_models, "own", make)
     assert _train(dataset, tmp_path / "run", augment="mixup", model="own_models:own", epochs=1)
 
 
-def test_fewer_records_than_a_batch(dataset, tmp_path):
-    trained = _train(dataset, tmp_path / "run", epochs=1, batch_size=64)
-    assert _epochs(trained.history) == [1]
+@pytest.fixture(scope="module")
+def first(dataset, tmp_path_factory):
+    """The result of one epoch, and its folder."""
+    folder = tmp_path_factory.mktemp("first")
+    return _train(dataset, folder, epochs=1), folder
 
 
-def test_the_checkpoint_of_another_training_is_an_error(dataset, tmp_path):
-    _train(dataset, tmp_path / "run", epochs=1)
+@pytest.fixture
+def run_dir(first, tmp_path):
+    """A copy of that folder."""
+    return shutil.copytree(first[1], tmp_path / "run")
+
+
+def test_the_checkpoint_of_another_training_is_an_error(dataset, run_dir):
     for name, value in (("model", "small_cnn"), ("image_size", (16, 16))):
         with pytest.raises(OutputError, match=f"is of another training: {name} was .*, now "):
-            _train(dataset, tmp_path / "run", epochs=2, **{name: value})
+            _train(dataset, run_dir, epochs=2, **{name: value})
 
 
-def test_epochs_that_were_evaluated_on_other_data_are_not_compared(dataset, tmp_path):
-    _train(dataset, tmp_path / "run", epochs=1)
+def test_epochs_that_were_evaluated_on_other_data_are_not_compared(dataset, run_dir):
     with pytest.raises(OutputError, match="was evaluated on other data"):
-        _train(dataset, tmp_path / "run", epochs=2, splits=("train", "train"))
+        _train(dataset, run_dir, epochs=2, splits=("train", "train"))
 
 
-def test_a_checkpoint_that_does_not_fit_is_an_error(own_models, dataset, tmp_path, monkeypatch):
-    _train(dataset, tmp_path / "run", epochs=1, model="own_models:make")
+def test_a_checkpoint_that_does_not_fit_is_an_error(own_models, dataset, run_dir, monkeypatch):
     # The same name, but another model.
     monkeypatch.setattr(own_models, "make", lambda classes, size: build_model("small_cnn", 2, size))
     with pytest.raises(UsageError, match="is of another model or number of labels"):
-        _train(dataset, tmp_path / "run", epochs=2, model="own_models:make")
+        _train(dataset, run_dir, epochs=2, model="own_models:make")
 
 
-def test_changed_options_are_reported_and_used(dataset, tmp_path, monkeypatch):
+def test_changed_options_are_reported_and_used(dataset, first, run_dir, monkeypatch):
     notes = []
     monkeypatch.setattr(progress, "note", notes.append)
-    first = _train(dataset, tmp_path / "run", epochs=1)
-    second = _train(dataset, tmp_path / "run", epochs=2, learning_rate=1e-12, batch_size=5)
+    second = _train(dataset, run_dir, epochs=2, learning_rate=1e-12, batch_size=5)
     assert notes == [
         "Resumes after epoch 1 with other options: batch_size was 4, now 5, "
         "learning_rate was 0.1, now 1e-12."
     ]
     # A rate this small does not change the weights.
-    for before, after in zip(first.model.weights, second.model.weights, strict=True):
+    for before, after in zip(first[0].model.weights, second.model.weights, strict=True):
         np.testing.assert_allclose(after, before, atol=1e-9)
 
 
@@ -413,7 +445,8 @@ def test_a_missing_split_is_an_error(helpers, write_dataset, tmp_path):
         _train(root, tmp_path / "run", splits=("train", "train"), num_classes=1)
 
 
-def test_labels_come_from_the_root_of_the_examples(helpers, write_dataset, dataset, tmp_path):
+def test_labels_come_from_the_root_of_the_examples(helpers, write_dataset, changed, tmp_path):
+    dataset = changed
     patterns = [f"{dataset}/Split-train/*", f"{dataset}/Split-eval/*"]
     assert read_example_labels(patterns) == ["dark", "light"]
     other = dataset.rename(tmp_path / "other")
@@ -525,22 +558,22 @@ def _damage(root, change):
     path.write_bytes(change(path.read_bytes()))
 
 
-def test_the_trainer_rejects_a_dataset_that_differs_from_its_commit(dataset, tmp_path):
+def test_the_trainer_rejects_a_dataset_that_differs_from_its_commit(changed, tmp_path):
     config = {"darkroom": _options().to_dict()}
-    _damage(dataset, lambda data: data[:-1])
+    _damage(changed, lambda data: data[:-1])
     with pytest.raises(DataError, match=r"data_tfrecord-00001-of-00002 is damaged"):
-        run_fn(_fn_args(dataset, tmp_path, config))
-    (dataset / "dataset.json").unlink()
+        run_fn(_fn_args(changed, tmp_path, config))
+    (changed / "dataset.json").unlink()
     with pytest.raises(
         DataError, match=r"is not a dataset: it has labels\.txt but no dataset\.json"
     ):
-        run_fn(_fn_args(dataset, tmp_path, config))
+        run_fn(_fn_args(changed, tmp_path, config))
 
 
-def test_the_trainer_verifies_hashes_when_asked_to(dataset, tmp_path):
-    _damage(dataset, lambda data: data[:60] + bytes([data[60] ^ 1]) + data[61:])
+def test_the_trainer_verifies_hashes_when_asked_to(changed, tmp_path):
+    _damage(changed, lambda data: data[:60] + bytes([data[60] ^ 1]) + data[61:])
     config = {"darkroom": _options(verify=True).to_dict()}
     with pytest.raises(
         DataError, match=r"(?s)The train split cannot be used: .*has the right length"
     ):
-        run_fn(_fn_args(dataset, tmp_path, config))
+        run_fn(_fn_args(changed, tmp_path, config))

@@ -29,6 +29,13 @@ def make_plain(num_classes: int, image_size: tuple[int, int]) -> keras.Model:
     return keras.Model(inputs, outputs)
 
 
+def make_tiny(num_classes: int, image_size: tuple[int, int]) -> keras.Model:
+    """One layer of weights, which is traced quickly."""
+    inputs = keras.Input((*image_size, 3), dtype="uint8")
+    x = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))
+    return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(x))
+
+
 def make_random(num_classes: int, image_size: tuple[int, int]) -> keras.Model:
     """Layers with a random state, and with a state that is not trained."""
     inputs = keras.Input((*image_size, 3), dtype="uint8")
@@ -66,7 +73,8 @@ def make_split(num_classes: int, image_size: tuple[int, int]) -> keras.Model:
 def register_models() -> None:
     """Makes the models available as own_models:NAME."""
     module = types.ModuleType("own_models")
-    module.plain, module.random, module.split = make_plain, make_random, make_split
+    module.plain, module.tiny = make_plain, make_tiny
+    module.random, module.split = make_random, make_split
     sys.modules["own_models"] = module
 
 
