@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import keras
 import numpy as np
@@ -45,11 +46,16 @@ def _random_images(count):
     return images
 
 
-@pytest.fixture
-def served(tmp_path):
-    directory = str(tmp_path / "model")
-    export_model(_brightest_channel(), LABELS, SIZE, directory)
-    return tf.saved_model.load(directory)
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("served") / "model"
+    export_model(_brightest_channel(), LABELS, SIZE, str(directory))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def served(directory):
+    return tf.saved_model.load(str(directory))
 
 
 @pytest.mark.parametrize("resize", ["stretch", "center_crop"])
@@ -100,18 +106,18 @@ def test_no_images_give_no_answers(served):
     assert answer["scores"].shape == (0, 3)
 
 
-def test_signatures_and_the_label_map_as_asset(served, tmp_path):
+def test_signatures_and_the_label_map_as_asset(served, directory):
     assert set(served.signatures) == {"serving_default", "serving_examples"}
     for name, argument in (("serving_default", "image_bytes"), ("serving_examples", "examples")):
         (spec,) = served.signatures[name].structured_input_signature[1].values()
         assert (spec.name, spec.shape, spec.dtype) == (argument, tf.TensorShape([None]), tf.string)
-    assert os.listdir(tmp_path / "model" / "assets") == ["labels.txt"]
-    text = (tmp_path / "model" / "assets" / "labels.txt").read_text("utf-8")
+    assert os.listdir(directory / "assets") == ["labels.txt"]
+    text = (directory / "assets" / "labels.txt").read_text("utf-8")
     assert text == "naïve\n007\nbig cat\n"
 
 
-def test_moved_model_answers(served, tmp_path):
-    os.rename(tmp_path / "model", tmp_path / "moved")
+def test_moved_model_answers(directory, tmp_path):
+    os.rename(shutil.copytree(directory, tmp_path / "model"), tmp_path / "moved")
     again = tf.saved_model.load(str(tmp_path / "moved")).signatures["serving_default"]
     image = encode(np.full((9, 9, 3), (255, 0, 0), np.uint8), "PNG")
     assert again(image_bytes=tf.constant([image]))["label"].numpy() == ["naïve".encode()]
