@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 from .image_set import faulty_set, image_set, jpeg_set  # noqa: F401
 from .light_beam import light_beam, light_beam_path  # noqa: F401
 from .records import helpers, write_dataset  # noqa: F401
-from .warm_python import warm_python  # noqa: F401
+from .warm_python import spare_imports, warm_python  # noqa: F401
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
@@ -36,6 +36,7 @@ settings.register_profile(
 _STARTED = time.monotonic()
 # Python looks through all of TensorFlow's objects for garbage: a sixteenth of the suite's time.
 gc.set_threshold(100_000, 20, 100)
+spare_imports()
 _CLOUD_PREFIXES = ("AWS_", "BOTO_", "CLOUDSDK_", "GCLOUD_", "GCP_", "GOOGLE_")
 
 
@@ -53,6 +54,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     processor = sum(each.ru_utime + each.ru_stime for each in used)
     wall = time.monotonic() - _STARTED
     print(f"Took {wall:.0f} s, and {processor:.0f} s of processor time in all processes.")
+
+
+def pytest_collection_finish() -> None:
+    """Leaves what is there now out of the search for garbage: modules, which stay to the end."""
+    gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
