@@ -21,18 +21,21 @@ def _read(statistics, split: str):
     return dataset, {feature.path.step[0]: feature for feature in dataset.features}
 
 
-@pytest.fixture
-def statistics(converted, new_artifact, beam_context):
-    artifact = new_artifact(standard_artifacts.ExampleStatistics)
-    Executor(beam_context).Do({"index": [converted["index"]]}, {"statistics": [artifact]}, {})
-    return artifact
-
-
-def test_describes_each_split_under_the_names_of_the_record(statistics):
+def test_describes_each_split_under_the_names_of_the_record(
+    images: Path, new_artifact, beam_context
+):
+    rows = read_csv(images)
+    cameras = ["", "", *(f"model-{number % 2}" for number in range(28))]
+    with_camera = [(*row, camera) for row, camera in zip(rows[1:], cameras, strict=True)]
+    write_csv(images, [(*rows[0], "camera"), *with_camera])
+    made = convert_source(str(images), new_artifact, beam_context)
+    statistics = new_artifact(standard_artifacts.ExampleStatistics)
+    Executor(beam_context).Do({"index": [made["index"]]}, {"statistics": [statistics]}, {})
     assert sorted(json.loads(statistics.split_names)) == ["eval", "train"]
     dataset, features = _read(statistics, "train")
     assert dataset.num_examples == 24
     assert sorted(features) == [
+        "camera",
         "image/channels",
         "image/class/text",
         "image/format",
@@ -46,18 +49,7 @@ def test_describes_each_split_under_the_names_of_the_record(statistics):
     assert features["image/class/text"].string_stats.unique == 3
     assert _read(statistics, "eval")[0].num_examples == 6
 
-
-def test_input_columns_are_described_and_missing_cells_are_counted(
-    images: Path, new_artifact, beam_context
-):
-    rows = read_csv(images)
-    cameras = ["", "", *(f"model-{number % 2}" for number in range(28))]
-    with_camera = [(*row, camera) for row, camera in zip(rows[1:], cameras, strict=True)]
-    write_csv(images, [(*rows[0], "camera"), *with_camera])
-    made = convert_source(str(images), new_artifact, beam_context)
-    artifact = new_artifact(standard_artifacts.ExampleStatistics)
-    Executor(beam_context).Do({"index": [made["index"]]}, {"statistics": [artifact]}, {})
-    _, features = _read(artifact, "train")
+    # A column of the source is described, too, and its empty cells are counted.
     camera = features["camera"].string_stats
     assert camera.unique == 2
     assert (camera.common_stats.num_non_missing, camera.common_stats.num_missing) == (22, 2)
