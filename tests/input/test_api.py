@@ -78,6 +78,12 @@ def files(helpers, tmp_path):
     return helpers.write_split(tmp_path, "train", records, shards=3)
 
 
+@pytest.fixture
+def source(files):
+    """The same records, opened once for all epochs of a test."""
+    return RecordSource(files)
+
+
 def test_batches_are_uint8_pixels_and_int64_labels(files):
     dataset = make_train_dataset(files, InputOptions((6, 5), batch_size=4, drop_remainder=True))
     assert dataset.element_spec == (
@@ -128,16 +134,16 @@ def test_repeat_and_drop_remainder(files):
 
 
 @pytest.mark.parametrize("augment", ["none", "crop_flip"])
-def test_deterministic_batches_are_the_same_in_two_runs_and_new_in_each_epoch(files, augment):
+def test_deterministic_batches_are_the_same_in_two_runs_and_new_in_each_epoch(source, augment):
     options = _options(augment=augment, deterministic=True, seed=3)
     epochs = []
     for _ in range(2):
-        dataset = make_train_dataset(files, options)
+        dataset = make_train_dataset(source, options)
         epochs.append([list(dataset.as_numpy_iterator()) for _ in range(2)])
     assert _same(epochs[0][0], epochs[1][0])
     assert _same(epochs[0][1], epochs[1][1])
     assert not _same(epochs[0][0], epochs[0][1])
-    other = make_train_dataset(files, _options(augment=augment, deterministic=True, seed=4))
+    other = make_train_dataset(source, _options(augment=augment, deterministic=True, seed=4))
     assert not _same(epochs[0][0], list(other.as_numpy_iterator()))
 
 
@@ -487,15 +493,14 @@ def _epoch(source, number=0, skip=0, **values):
 
 
 @pytest.mark.parametrize("augment", ["none", "crop_flip,color"])
-def test_an_epoch_is_a_function_of_seed_and_number(files, augment):
-    first = _epoch(files, 5, augment=augment, seed=1)
-    assert _same(first, _epoch(files, 5, augment=augment, seed=1))
-    assert not _same(first, _epoch(files, 6, augment=augment, seed=1))
-    assert not _same(first, _epoch(files, 5, augment=augment, seed=2))
+def test_an_epoch_is_a_function_of_seed_and_number(source, augment):
+    first = _epoch(source, 5, augment=augment, seed=1)
+    assert _same(first, _epoch(source, 5, augment=augment, seed=1))
+    assert not _same(first, _epoch(source, 6, augment=augment, seed=1))
+    assert not _same(first, _epoch(source, 5, augment=augment, seed=2))
 
 
-def test_skipped_batches_leave_the_rest_as_it_is(files):
-    source = RecordSource(files)
+def test_skipped_batches_leave_the_rest_as_it_is(source):
     whole = _epoch(source, augment="crop_flip,rotate")
     for skip in (1, 5, 8, 9):
         rest = _epoch(source, skip=skip, augment="crop_flip,rotate")
@@ -511,9 +516,9 @@ def _merge_shards(shards):
 
 
 @pytest.mark.parametrize("count", [2, 3])
-def test_shards_by_record_share_the_batches_of_the_whole(files, count):
-    whole = _epoch(files, batch_size=4 * count, augment="crop_flip", drop_remainder=True)
-    shards = [_epoch(files, shard=(n, count), augment="crop_flip") for n in range(count)]
+def test_shards_by_record_share_the_batches_of_the_whole(source, count):
+    whole = _epoch(source, batch_size=4 * count, augment="crop_flip", drop_remainder=True)
+    shards = [_epoch(source, shard=(n, count), augment="crop_flip") for n in range(count)]
     assert [len(shard) for shard in shards] == [len(whole)] * count
     assert _merge_shards(shards) == _merge_shards([whole])
 
@@ -584,8 +589,7 @@ def test_records_that_do_not_fit_the_budget_are_not_cached(helpers, tmp_path):
         assert (source._cached is not None) == cached
 
 
-def test_large_records_wait_in_smaller_numbers(files):
-    source = RecordSource(files)
+def test_large_records_wait_in_smaller_numbers(source):
     size = source.element_bytes
     assert 100 < size < 1000
     for options, waiting in (
@@ -634,10 +638,10 @@ def test_reading_ahead_has_a_budget():
         assert read_bytes <= options.ram_budget_bytes / 4 or expected == (1, 1)
 
 
-def test_batches_do_not_depend_on_the_budget(files):
+def test_batches_do_not_depend_on_the_budget(source):
     values = {"augment": "crop,flip,color=0.4", "num_threads": 3, "shuffle_records": 5}
     small, middle, large = (
-        _epoch(files, 1, **values, ram_budget_bytes=1 << bits, cycle_length=1, block_length=1)
+        _epoch(source, 1, **values, ram_budget_bytes=1 << bits, cycle_length=1, block_length=1)
         for bits in (20, 28, 30)
     )
     assert _same(small, middle)
