@@ -15,7 +15,7 @@ from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.api import input_fn
 from darkroom.input.graph import decode
 from darkroom.input.graph.decode import decode_image
-from darkroom.input.loading import load
+from darkroom.input.loading import LoadedSplits, load
 from darkroom.input.pipeline import (
     _count_batch_calls,
     _count_prefetched,
@@ -287,7 +287,7 @@ def test_load_for_training_mirrors_some_images_of_the_train_split_only(helpers, 
 
 def test_the_types_of_load_can_be_looked_up():
     hints = get_type_hints(load)
-    assert hints["return"] == dict[str, tf.data.Dataset]
+    assert hints["return"] is LoadedSplits
     assert len(hints) == len(signature(load).parameters) + 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
@@ -24,7 +24,7 @@ else:
     tf = LazyModule("tensorflow")
 
 
-class LoadedSplits(dict[str, Any]):
+class LoadedSplits(dict[str, "tf.data.Dataset"]):
     """What `load` returns: a `tf.data.Dataset` for each split, and what is known of the images.
 
     Attributes:
