@@ -97,15 +97,14 @@ def no_cloud(monkeypatch: pytest.MonkeyPatch, empty_folder: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def seeded(request: pytest.FixtureRequest) -> None:
-    """Starts every test from the same random state."""
+def seeded() -> None:
+    """Starts every test from the same random state.
+
+    Keras takes the seeds of its weights from `random`. TensorFlow's own seed is not set: that would
+    make it prepare all its functions again in each test.
+    """
     random.seed(0)
     np.random.seed(0)
-    if request.node.get_closest_marker("tensorflow"):
-        # Models that begin with other weights each time now and then end elsewhere.
-        import keras
-
-        keras.utils.set_random_seed(0)
 
 
 @pytest.fixture(autouse=True, scope="session")
