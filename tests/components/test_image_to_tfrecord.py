@@ -116,29 +116,28 @@ def _convert_again(folders: dict[str, Any], given: dict[str, Any], beam_context:
     )
 
 
-@pytest.mark.parametrize(
-    ("part", "name"),
-    [
+def test_foreign_files_in_an_output_stop_the_conversion(converted, beam_context):
+    for part, name in (
         ("index", "notes.txt"),
         ("examples", "Split-mine/thesis.txt"),
         ("examples", ".attempt/notes.txt"),
         ("examples", "labels.txt"),
         ("rejects", "rejects.jsonl"),
-    ],
-)
-def test_foreign_files_in_an_output_stop_the_conversion(
-    images, new_artifact, beam_context, part, name
-):
-    made = convert_source(str(images), new_artifact, beam_context)
-    path = Path(made[part].uri, name)
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("mine")
-    before = [_read_files(made[output].uri) for output in OUTPUTS]
-    with pytest.raises(OutputError, match="1 file that darkroom did not write") as error:
-        _convert_again(made, made, beam_context)
-    shown = os.path.relpath(path, made["examples"].uri)
-    assert error.value.message.endswith(f": {shown}.")
-    assert [_read_files(made[output].uri) for output in OUTPUTS] == before
+    ):
+        path = Path(converted[part].uri, name)
+        own = path.read_bytes() if path.exists() else None
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+        before = [_read_files(converted[output].uri) for output in OUTPUTS]
+        with pytest.raises(OutputError, match="1 file that darkroom did not write") as error:
+            _convert_again(converted, converted, beam_context)
+        shown = os.path.relpath(path, converted["examples"].uri)
+        assert error.value.message.endswith(f": {shown}.")
+        assert [_read_files(converted[output].uri) for output in OUTPUTS] == before
+        # As it was, for the next one.
+        path.unlink()
+        if own is not None:
+            path.write_bytes(own)
 
 
 def test_the_dataset_of_an_earlier_attempt_is_replaced(images, new_artifact, beam_context):
