@@ -8,7 +8,9 @@ FOLDER keeps what was found: inputs that reach new code in `corpus`, and faults 
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -40,7 +42,16 @@ def fuzz(
         options += [f"-max_len={_MAX_INPUT_BYTES}", f"-timeout={_MAX_SECONDS}"]
         options += [f"-rss_limit_mb={_MAX_MEBIBYTES}", "-print_final_stats=1"]
     atheris.Setup([sys.argv[0], *options], check)
+    # libFuzzer exits when it is done. Then libraries take themselves down in an order in which one
+    # of them uses memory of another, which sometimes ends a run without a fault as a crash.
+    ctypes.CDLL(None).on_exit(_end, None)
     atheris.Fuzz()
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p)
+def _end(code: int, _: object) -> None:
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def _write_inputs(folder: Path, seeds: Iterable[bytes], tokens: Sequence[bytes]) -> list[str]:
