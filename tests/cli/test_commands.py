@@ -427,13 +427,15 @@ def test_a_missing_extra_is_one_line(jpeg_set, tmp_path):
     assert "make setup" in error["hint"]
 
 
-def test_what_libraries_want_to_do_at_the_end_is_done_where_tfx_is_loaded(tmp_path):
-    # TensorFlow removes the files then that it has written for its tracing.
+def test_a_process_ends_with_what_libraries_register_and_without_taking_them_down(tmp_path):
     program = """
-import atexit, sys, types
-sys.modules["tfx"] = types.ModuleType("tfx")
-atexit.register(print, "cleaned up")
+import atexit, sys
 from darkroom.cli import main
+atexit.register(print, "cleaned up")
+class Library:
+    def __del__(self):
+        print("taken down")
+sys.library = Library()
 sys.exit(main())
 """
     command = [sys.executable, "-c", program, "verify", str(tmp_path)]

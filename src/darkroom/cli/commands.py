@@ -18,6 +18,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from darkroom.errors import DarkroomError, UsageError, convert_error
@@ -58,13 +59,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             # A service runs until a signal ends it.
             again = "" if arguments.command == "dataservice" else "; run it again"
             print(f"Ended by {signal.Signals(code - 128).name}{again}.", file=sys.stderr)
-    if argv is None and "tfx" in sys.modules:
-        # TensorFlow removes its temporary files. Ending it properly would take four more seconds.
-        atexit._run_exitfuncs()
+    if argv is None:
+        _end_process(code)
+    return code
+
+
+def _end_process(code: int) -> NoReturn:
+    """Ends the process without taking the libraries down.
+
+    That takes four seconds for TFX, and the pyarrow of TFX 1.16 uses memory then that it has freed:
+    now and then a command that had succeeded died of it.
+    """
+    # TensorFlow removes its temporary files.
+    atexit._run_exitfuncs()
+    # The reader of a pipe may have gone.
+    with suppress(BrokenPipeError):
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)
-    return code
+    os._exit(code)
 
 
 def _complete(parser: argparse.ArgumentParser) -> None:
