@@ -10,9 +10,8 @@ DOCKER ?= docker
 STAGE ?= runtime
 IMAGE ?= darkroom:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 BUILD_FLAGS ?=
-# Processes that share the tests of `make test`; each takes up to 2 GB. One more than there are
-# cores: tests wait for servers and for children that are killed.
-WORKERS ?= 3
+# Processes that share the tests of `make test`; each takes up to 2 GB.
+WORKERS ?= 2
 CONFIG_KUBEFLOW ?= docs/examples/kubeflow.toml
 CONFIG_VERTEX ?= docs/examples/vertex.toml
 
