@@ -424,7 +424,7 @@ def test_the_database_has_112_mb_and_two_threads(judge, monkeypatch):
     monkeypatch.setitem(CHECK_FUNCTIONS, "leakage", check)
     judge(CLEAN)
     assert seen["memory_limit"] == "106.8 MiB"  # 112 MB
-    assert seen["threads"] == 2
+    assert seen["threads"] == 1
     assert seen["autoinstall_known_extensions"] is False
     assert Path(seen["temp_directory"]).parent.name.startswith("darkroom-")
 

@@ -12,12 +12,16 @@ from darkroom import storage
 from darkroom.errors import DataError, StorageError
 
 # Each thread needs memory of its own, so more threads would need a higher limit.
-_MEMORY, _THREADS = "112MB", 2
+_MEMORY = "112MB"
 
 
 @contextmanager
-def open_database(scratch: str) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_database(scratch: str, threads: int = 2) -> Iterator[duckdb.DuckDBPyConnection]:
     """Opens an empty database that uses at most 112 MB of memory; the rest goes to `scratch`.
+
+    Args:
+        scratch: A local folder.
+        threads: One needs half the memory of two, where large groups are compared.
 
     Raises:
         StorageError: There is not enough memory or disk.
@@ -26,7 +30,7 @@ def open_database(scratch: str) -> Iterator[duckdb.DuckDBPyConnection]:
     config = {
         "temp_directory": os.path.join(scratch, "duckdb"),
         "memory_limit": _MEMORY,
-        "threads": str(_THREADS),
+        "threads": str(threads),
         "autoinstall_known_extensions": "false",  # Never download anything.
         "autoload_known_extensions": "false",
     }

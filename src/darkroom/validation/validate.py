@@ -91,7 +91,8 @@ def _open_views(inputs: ValidationInputs, scratch: str) -> Iterator[duckdb.DuckD
     """Opens a database with the views `records`, `rejects` and `manifest`."""
     index = find_index_files(inputs.index_dir)
     manifest = storage.join(inputs.manifest_dir, table.MANIFEST_FILE)
-    with open_database(scratch) as connection:
+    # With two threads, half a million images that are there twice do not fit.
+    with open_database(scratch, threads=1) as connection:
         _create_view(connection, "records", index, _RECORD_COLUMNS, scratch)
         _create_view(connection, "rejects", [inputs.rejects_path], _REJECT_COLUMNS, scratch)
         _create_view(connection, "manifest", [manifest], _MANIFEST_COLUMNS, scratch)
