@@ -82,9 +82,11 @@ def test_a_pool_of_workers_converts_to_the_same_bytes(pool, tmp_path: Path):
         tmp_path / "pool",
         num_shards=2,
         runner="PortableRunner",
-        job_endpoint="embed",
-        environment_type="EXTERNAL",
-        environment_config=f"localhost:{port}",
+        beam_options={
+            "job_endpoint": "embed",
+            "environment_type": "EXTERNAL",
+            "environment_config": f"localhost:{port}",
+        },
     )
     records = _read_records(tmp_path / "pool")
     assert len(records) >= 4
