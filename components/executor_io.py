@@ -18,7 +18,7 @@ from tfx.types.artifact import Artifact
 from tfx.utils import import_utils, name_utils
 
 from darkroom import storage
-from darkroom.components.parameters import NAMES, apply_parameters
+from darkroom.components.parameters import parse_properties
 from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, parse_runner
 from darkroom.errors import UsageError
@@ -231,44 +231,6 @@ def _adapt_artifact(artifact: ArtifactEntry, locate: Locate) -> None:
     artifact["uri"] = locate(artifact["uri"])
     if path := find_class_path(artifact["type"]):
         artifact["type"] = {"schemaTitle": path}
-
-
-def parse_properties(values: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Returns execution properties, after the run-time parameters among the values changed them.
-
-    Args:
-        values: From JSON: numbers are floats, structures are values or text.
-        kinds: Types of the parameters by name, as ParameterSpec calls them.
-
-    Raises:
-        UsageError: A value does not have its parameter's type.
-    """
-    plain = {
-        name: _parse_value(name, value, kinds.get(name, ""))
-        for name, value in values.items()
-        if value is not None
-    }
-    parameters = {name: value for name, value in plain.items() if name in NAMES}
-    properties = {name: value for name, value in plain.items() if name not in NAMES}
-    return apply_parameters(properties, parameters)
-
-
-def _parse_value(name: str, value: Any, kind: str) -> Any:
-    if kind.startswith("NUMBER"):
-        try:
-            number = float(value)
-            whole = int(number)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise UsageError(
-                f"The parameter {name} is {value!r:.80}, expected a number.",
-                "Give the pipeline a number.",
-            ) from error
-        if kind == "NUMBER_DOUBLE":
-            return number
-        if whole != number:
-            raise UsageError(f"The parameter {name} is {value!r}, expected a whole number.")
-        return whole
-    return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 def clear_outputs(task: Task) -> None:

@@ -134,6 +134,44 @@ def apply_parameters(properties: Mapping[str, Any], values: Mapping[str, Any]) -
     return result
 
 
+def parse_properties(values: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
+    """Returns execution properties, after the run-time parameters among the values changed them.
+
+    Args:
+        values: From JSON: numbers are floats, structures are values or text.
+        kinds: Types of the parameters by name, as ParameterSpec calls them.
+
+    Raises:
+        UsageError: A value does not have its parameter's type.
+    """
+    plain = {
+        name: _parse_plain(name, value, kinds.get(name, ""))
+        for name, value in values.items()
+        if value is not None
+    }
+    parameters = {name: value for name, value in plain.items() if name in NAMES}
+    properties = {name: value for name, value in plain.items() if name not in NAMES}
+    return apply_parameters(properties, parameters)
+
+
+def _parse_plain(name: str, value: Any, kind: str) -> Any:
+    if kind.startswith("NUMBER"):
+        try:
+            number = float(value)
+            whole = int(number)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UsageError(
+                f"The parameter {name} is {value!r:.80}, expected a number.",
+                "Give the pipeline a number.",
+            ) from error
+        if kind == "NUMBER_DOUBLE":
+            return number
+        if whole != number:
+            raise UsageError(f"The parameter {name} is {value!r}, expected a whole number.")
+        return whole
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
 def parse_value(parameter: Parameter, value: Any) -> Any:
     """Returns the value as it goes into the property.
 

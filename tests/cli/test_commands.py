@@ -313,7 +313,7 @@ def test_a_signal_that_arrives_as_another_error_is_still_the_signal(
             raise error from None
 
     monkeypatch.setattr("darkroom.conversion.convert.convert", fail)
-    monkeypatch.setattr("darkroom.cli.commands._Signal.number", None)
+    monkeypatch.setattr("darkroom.cli.process.Signal.number", None)
     assert main(["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out"]) == 143
     assert capsys.readouterr().err.splitlines()[-1] == "Ended by SIGTERM; run it again."
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.dsl.components.base.base_executor import BaseExecutor
 
-from darkroom.components import entrypoint, executor_io
+from darkroom.components import entrypoint, executor_io, parameters
 from darkroom.errors import DataError, UsageError
 
 pytestmark = pytest.mark.tfx
@@ -263,7 +263,7 @@ def test_a_value_that_is_not_a_whole_number_is_named(mounts: Path, capfd, value:
 
 
 def test_run_time_parameters_change_their_properties():
-    options = executor_io.parse_properties(
+    options = parameters.parse_properties(
         {
             "options": json.dumps(
                 {
@@ -285,13 +285,13 @@ def test_run_time_parameters_change_their_properties():
     }
     policies = '{"policies": {"leakage": "fail"}, "max_rejects": 0.01, '
     policies += '"required_splits": ["train"], "min_class_images": 1, "expected_labels": null}'
-    found = executor_io.parse_properties(
+    found = parameters.parse_properties(
         {"options": policies, "policies": {"leakage": "warn"}, "max_rejects": 0.5}, {}
     )
     assert json.loads(found["options"])["policies"] == {"leakage": "warn"}
     assert json.loads(found["options"])["max_rejects"] == 0.5
     with pytest.raises(UsageError, match="leakage"):
-        executor_io.parse_properties({"options": policies, "policies": {"leakage": "of"}}, {})
+        parameters.parse_properties({"options": policies, "policies": {"leakage": "of"}}, {})
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ fast.
 from __future__ import annotations
 
 import argparse
-import atexit
 import json
 import os
 import signal
@@ -18,9 +17,9 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, NoReturn
 
+from darkroom.cli.process import Signal, end_by_signal, end_process
 from darkroom.errors import DarkroomError, UsageError, convert_error
 from darkroom.runtime.garbage import collect_less_garbage
 
@@ -41,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from darkroom.cli.parser import build_parser
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _end_by_signal)
+        signal.signal(number, end_by_signal)
     arguments = argparse.Namespace(command=None)
     try:
         parser = build_parser()
@@ -60,23 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             again = "" if arguments.command == "dataservice" else "; run it again"
             print(f"Ended by {signal.Signals(code - 128).name}{again}.", file=sys.stderr)
     if argv is None:
-        _end_process(code)
+        end_process(code)
     return code
-
-
-def _end_process(code: int) -> NoReturn:
-    """Ends the process without taking the libraries down.
-
-    That takes four seconds for TFX, and the pyarrow of TFX 1.16 uses memory then that it has freed:
-    now and then a command that had succeeded died of it.
-    """
-    # TensorFlow removes its temporary files.
-    atexit._run_exitfuncs()
-    # The reader of a pipe may have gone.
-    with suppress(BrokenPipeError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(code)
 
 
 def _complete(parser: argparse.ArgumentParser) -> None:
@@ -99,21 +83,6 @@ def _hide_credential(error: UsageError) -> UsageError:
     return UsageError(f"A wrong argument looks like a credential: {kind}.", error.hint)
 
 
-class _Signal:
-    """The signal that ends the process, once there is one.
-
-    An exception that a signal handler raises may arrive as another one: Beam wraps what a worker
-    raises. So the exception alone is not enough.
-    """
-
-    number: int | None = None
-
-
-def _end_by_signal(number: int, _: object) -> NoReturn:
-    _Signal.number = number
-    raise SystemExit(128 + number)
-
-
 def _run_command(arguments: argparse.Namespace) -> int:
     command = {
         "convert": _convert,
@@ -134,8 +103,8 @@ def _run_command(arguments: argparse.Namespace) -> int:
         with collect_less_garbage():
             return command[arguments.command](arguments)
     except Exception as error:  # noqa: BLE001  the last resort: a defect of ours must say so
-        if _Signal.number is not None:
-            raise SystemExit(128 + _Signal.number) from None
+        if Signal.number is not None:
+            raise SystemExit(128 + Signal.number) from None
         found = convert_error(error)
         if found.exit_code == _EXIT_DEFECT:
             traceback.print_exc()
