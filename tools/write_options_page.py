@@ -37,6 +37,7 @@ _INPUT = """
 
 `darkroom.load` and `InputOptions` take these by name; they have no flag. Both also take some
 options of the tables above: {shared}.
+`load` takes one number for a square `image_size`.
 A call of `input_fn` with the number of an epoch makes that epoch alone: `repeat` is then 1.
 """
 _SUBMISSION = """

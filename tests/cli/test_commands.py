@@ -135,6 +135,11 @@ def test_wrong_usage_is_two(jpeg_set, tmp_path, capsys):
             "Argument --step-seconds: expected a number, got '1s'.",
             "benchmark input --help",
         ),
+        (
+            ["convert", "x", "--outputdir", "y"],
+            "The following arguments are required: --output-dir.",
+            "Did you mean --output-dir? See darkroom convert --help.",
+        ),
         (["convrt"], "'convrt'", "darkroom --help"),
         (
             ["submit", "--target=kubeflow", "--epocs", "4"],

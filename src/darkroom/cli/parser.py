@@ -17,22 +17,32 @@ from darkroom.version import __version__
 class _Parser(argparse.ArgumentParser):
     """Raises an error of ours for wrong arguments, so that it is reported like all others."""
 
+    _given: Sequence[str] = ()
+
     def parse_known_args(  # type: ignore[override]  # the namespace is always argparse's
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Rejects unknown arguments here, where the options are known, not in a parser above."""
+        self._given = args or ()
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            name = unknown[0].partition("=")[0]
-            near = difflib.get_close_matches(name, self._option_string_actions, n=1)
-            raise UsageError(
-                f"Unrecognized arguments: {' '.join(unknown)}.",
-                f"{f'Did you mean {near[0]}? ' if near else ''}See {self.prog} --help.",
-            )
+            raise UsageError(f"Unrecognized arguments: {' '.join(unknown)}.", self._hint(unknown))
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
+        """Raises the error; where an argument is missing, it may be among the misspelt ones."""
+        hint = self._hint(self._given if "are required" in message else ())
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", hint)
+
+    def _hint(self, given: Sequence[str]) -> str:
+        """Returns what to do about wrong arguments: the option that the first may stand for."""
+        known = self._option_string_actions
+        for name in (each.partition("=")[0] for each in given):
+            if name.startswith("--") and name not in known:
+                if near := difflib.get_close_matches(name, known, n=1):
+                    return f"Did you mean {near[0]}? See {self.prog} --help."
+                break
+        return f"See {self.prog} --help."
 
 
 def build_parser() -> argparse.ArgumentParser:
