@@ -84,7 +84,7 @@ def draw_noise(rng: np.random.Generator, height: int, width: int, exponent: floa
     falloff = np.maximum(np.hypot(rows, columns), 1.0 / width) ** -exponent
     phases = np.exp(2j * np.pi * rng.random((3, *falloff.shape)))
     planes = np.fft.irfft2(falloff * phases, (height, width))
-    # Photographs differ little between their colour planes.
+    # Photographs differ little between their color planes.
     planes = planes[:1] + 0.25 * planes
     planes = planes / planes.std() * 45 + 128
     return np.ascontiguousarray(np.clip(planes.transpose(1, 2, 0), 0, 255).astype(np.uint8))

@@ -49,8 +49,8 @@ def test_a_small_image_is_enlarged_without_smoothing():
     record = {"image/encoded": [buffer.getvalue()], "image/class/text": [b"cat"]}
     with Image.open(io.BytesIO(draw_sheet([record]))) as sheet:
         found = np.asarray(sheet)[8:136, 8:136]
-    assert {tuple(colour) for colour in found[:64, :64].reshape(-1, 3)} == {(250, 0, 0)}
-    assert {tuple(colour) for colour in found[64:].reshape(-1, 3)} == {(0, 0, 0)}
+    assert {tuple(color) for color in found[:64, :64].reshape(-1, 3)} == {(250, 0, 0)}
+    assert {tuple(color) for color in found[64:].reshape(-1, 3)} == {(0, 0, 0)}
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)"])

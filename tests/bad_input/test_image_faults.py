@@ -301,7 +301,7 @@ def test_turned_images_are_stored_upright(outcome, orientation):
 
 @pytest.mark.fault(
     55,
-    "a colour profile that is not sRGB",
+    "a color profile that is not sRGB",
     "stays in a file that keeps its bytes; applied in one that is encoded again (`profile`)",
 )
 def test_a_profile_is_applied_or_stays(outcome):
@@ -360,7 +360,7 @@ def test_other_files_under_the_name_of_an_image_are_rejected(outcome):
 
 
 @pytest.mark.fault(
-    60, "1 x 1, very long, of one colour", "accepted; ImageValidator judges sizes and duplicates"
+    60, "1 x 1, very long, of one color", "accepted; ImageValidator judges sizes and duplicates"
 )
 def test_odd_sizes_are_accepted(outcome):
     for name, size in (("dot.png", (1, 1)), ("line.png", (1, 3000)), ("flat.png", (64, 64))):

@@ -30,7 +30,7 @@ def photo() -> Image.Image:
 
 
 def _modes(photo: Image.Image) -> dict[str, Image.Image]:
-    """A picture in every mode of colour that a file may have."""
+    """A picture in every mode of color that a file may have."""
     rgba = photo.convert("RGBA")
     rgba.putalpha(100)
     gray = photo.convert("L")

@@ -1,4 +1,4 @@
-"""Small images of every format and colour mode, for the targets to change."""
+"""Small images of every format and color mode, for the targets to change."""
 
 from __future__ import annotations
 

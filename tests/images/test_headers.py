@@ -80,9 +80,9 @@ def test_an_inflating_bomb_is_not_inflated_to_its_end():
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2), (8, 8), (31, 23), (1, 70), (70, 1)])
-@pytest.mark.parametrize(("colour", "channels"), [(0, 1), (2, 3), (4, 2), (6, 4)])
+@pytest.mark.parametrize(("color", "channels"), [(0, 1), (2, 3), (4, 2), (6, 4)])
 @pytest.mark.parametrize("depth", [8, 16])
-def test_an_interlaced_png_has_the_bytes_of_its_seven_passes(size, colour, channels, depth):
+def test_an_interlaced_png_has_the_bytes_of_its_seven_passes(size, color, channels, depth):
     width, height = size
     num_bytes = 0
     # As in the format's specification: the pass of each pixel of a tile of 8 by 8.
@@ -94,7 +94,7 @@ def test_an_interlaced_png_has_the_bytes_of_its_seven_passes(size, colour, chann
         lines = int(rows.any(axis=1).sum())
         columns = int(rows.any(axis=0).sum())
         num_bytes += lines * (1 + columns * channels * depth // 8)
-    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 1)
+    header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 1)
     whole = make_png((b"IHDR", header), make_pixels(bytes(num_bytes)), END)
     short = make_png((b"IHDR", header), make_pixels(bytes(num_bytes - 1)), END)
     assert (find_png_damage(whole), find_png_damage(short)) == (None, "it ends early")
@@ -174,7 +174,7 @@ def test_the_scans_of_a_jpeg_are_counted_if_it_needs_all_of_them():
     assert parse_jpeg_traits(_save_jpeg()).num_scans == 1
     progressive = _save_jpeg(progressive=True)
     assert parse_jpeg_traits(progressive).num_scans == progressive.count(b"\xff\xda") > 5
-    # A sequential JPEG may have its colours one after the other, too.
+    # A sequential JPEG may have its colors one after the other, too.
     data = _save_jpeg()
     header = data.index(b"\xff\xda") + 4
     assert data[header] == 3

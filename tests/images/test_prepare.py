@@ -95,7 +95,7 @@ def test_a_turned_image_is_made_upright(photo, kind, orientation):
     assert prepare_image(image.encoded, FULL).changes == ()
 
 
-def test_colours_of_another_space_become_srgb_when_a_photo_is_encoded_again(photo):
+def test_colors_of_another_space_become_srgb_when_a_photo_is_encoded_again(photo):
     srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     # Red and green are swapped, and the profile gets another name.
     other = srgb.replace(b"rXYZ", b"____").replace(b"gXYZ", b"rXYZ").replace(b"____", b"gXYZ")
@@ -142,7 +142,7 @@ def test_gray_with_transparency_stays_gray(photo):
     assert _decode(image.encoded).shape == (24, 40)
 
 
-def test_a_transparent_colour_becomes_white(photo):
+def test_a_transparent_color_becomes_white(photo):
     data = encode(photo, "PNG", transparency=photo.getpixel((3, 4)))
     image = prepare_image(data, FULL)
     assert image.changes == ("alpha",)
@@ -189,12 +189,12 @@ def _comment(text: str) -> PngImagePlugin.PngInfo:
     return info
 
 
-def _make_png(width: int, height: int, depth: int, colour: int, rows: bytes) -> bytes:
+def _make_png(width: int, height: int, depth: int, color: int, rows: bytes) -> bytes:
     def chunk(name: bytes, data: bytes) -> bytes:
         body = name + data
         return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
 
-    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0)
     parts = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
@@ -449,8 +449,8 @@ def test_a_jpeg_that_is_reduced_has_the_quality_that_is_asked_for(photo):
     }
     stored["default"] = prepare_image(data, ImageOptions(resize_short_side=120))
     assert stored["default"].encoded == stored[90].encoded
-    colours = {q: simplejpeg.decode_jpeg_header(each.encoded)[3] for q, each in stored.items()}
-    assert colours == {40: "420", 90: "420", 94: "420", 95: "444", "default": "420"}
+    colors = {q: simplejpeg.decode_jpeg_header(each.encoded)[3] for q, each in stored.items()}
+    assert colors == {40: "420", 90: "420", 94: "420", 95: "444", "default": "420"}
     # The first number of an encoder's tables is 3 for quality 90, and 20 for quality 40.
     tables = {q: Image.open(io.BytesIO(each.encoded)).quantization for q, each in stored.items()}
     assert [tables[quality][0][0] for quality in (40, 90, 94, 95)] == [20, 3, 2, 2]

@@ -52,11 +52,11 @@ def _insert(png, name, data, before=b"IDAT"):
     return png[:place] + _chunk(name, data) + png[place:]
 
 
-def _png(depth, colour, *chunks):
+def _png(depth, color, *chunks):
     """A PNG of 16 x 4 random pixels of a kind that Pillow does not write."""
-    row_bytes = 16 * depth * (3 if colour == 2 else 1) // 8
+    row_bytes = 16 * depth * (3 if color == 2 else 1) // 8
     rows = b"".join(b"\0" + RNG.bytes(row_bytes) for _ in range(4))
-    header = _chunk(b"IHDR", struct.pack(">2I5B", 16, 4, depth, colour, 0, 0, 0))
+    header = _chunk(b"IHDR", struct.pack(">2I5B", 16, 4, depth, color, 0, 0, 0))
     parts = (header, *chunks, _chunk(b"IDAT", zlib.compress(rows)), _chunk(b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
@@ -82,11 +82,11 @@ SAME = {
 }
 REJECTED = {
     "a CMYK JPEG": encode(RGB.convert("CMYK"), "JPEG"),
-    "a turned JPEG with a colour profile other than sRGB": encode(
+    "a turned JPEG with a color profile other than sRGB": encode(
         RGB, "JPEG", exif=_turn(6), icc_profile=_LAB
     ),
     "a PNG with transparency": encode(RGB.convert("RGBA"), "PNG"),
-    "a PNG of 16 bits or a palette with a colour profile": encode(
+    "a PNG of 16 bits or a palette with a color profile": encode(
         RGB.convert("P"), "PNG", icc_profile=_LAB
     ),
     "a PNG that EXIF data turns": encode(RGB, "PNG", exif=_turn(6)),
@@ -104,7 +104,7 @@ REJECTED = {
 TRANSPARENT = {
     "gray and alpha": encode(RGB.convert("LA"), "PNG"),
     "palette": encode(RGB.convert("P"), "PNG", transparency=3),
-    "a colour of RGB": encode(RGB, "PNG", transparency=(1, 2, 3)),
+    "a color of RGB": encode(RGB, "PNG", transparency=(1, 2, 3)),
     "a level of gray": encode(GRAY, "PNG", transparency=7),
 }
 

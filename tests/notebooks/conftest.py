@@ -24,7 +24,7 @@ BARE_PYTHON = "DARKROOM_BARE_PYTHON"
 LABELS = ("cat", "dog", "owl")
 _START_SECONDS = 120
 _CELL_SECONDS = 300
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Cell:
         out: Its standard output.
         err: Its standard error, which a notebook shows in red.
         value: The last expression as text; None without one.
-        trace: The lines of its traceback, without colours; empty when it did not fail.
+        trace: The lines of its traceback, without colors; empty when it did not fail.
     """
 
     out: str = ""
@@ -53,7 +53,7 @@ class Cell:
         elif kind == "execute_result":
             self.value = content["data"]["text/plain"]
         elif kind == "error":
-            self.trace = _COLOURS.sub("", "\n".join(content["traceback"])).splitlines()
+            self.trace = _COLORS.sub("", "\n".join(content["traceback"])).splitlines()
 
 
 Notebook = Callable[[str], Cell]

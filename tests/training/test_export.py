@@ -88,8 +88,8 @@ def test_served_pixels_equal_those_of_evaluation_to_the_last_bit(helpers, tmp_pa
 
 def test_label_score_and_scores(served):
     images = [
-        encode(np.full((9, 9, 3), colour, np.uint8), format_)
-        for colour, format_ in [((0, 0, 255), "PNG"), ((255, 0, 0), "PNG"), ((0, 255, 0), "JPEG")]
+        encode(np.full((9, 9, 3), color, np.uint8), format_)
+        for color, format_ in [((0, 0, 255), "PNG"), ((255, 0, 0), "PNG"), ((0, 255, 0), "JPEG")]
     ]
     answer = served.signatures["serving_default"](image_bytes=tf.constant(images))
     assert set(answer) == {"label", "score", "scores"}

@@ -168,8 +168,8 @@ class _PixelStream:
 def _count_png_bytes(data: bytes) -> int:
     """Returns how many bytes the pixels of a PNG take before they are compressed."""
     height, width = parse_png_size(data)
-    depth, colour, interlaced = (data[place : place + 1] for place in (24, 25, 28))
-    bits = int.from_bytes(depth, "big") * _PNG_CHANNELS.get(colour, 0)
+    depth, color, interlaced = (data[place : place + 1] for place in (24, 25, 28))
+    bits = int.from_bytes(depth, "big") * _PNG_CHANNELS.get(color, 0)
     passes = _ADAM7 if interlaced == b"\1" else ((0, 0, 1, 1),)
     num_bytes = 0
     for left, top, step_x, step_y in passes:

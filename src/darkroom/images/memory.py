@@ -77,7 +77,7 @@ def count_plain_jpeg_bytes(num_pixels: int, channels: int, num_scans: int, stays
 def count_bytes(num_pixels: int, source_format: str, is_gray: bool = False) -> int:
     """Returns the most bytes that any other image takes."""
     num_bytes = num_pixels * _BYTES_PER_PIXEL[source_format]
-    # A pixel of 1 to 16 bits becomes one byte; other formats decode gray as colour.
+    # A pixel of 1 to 16 bits becomes one byte; other formats decode gray as color.
     return num_bytes // 2 if is_gray and source_format in (PNG, "tiff", "bmp") else num_bytes
 
 

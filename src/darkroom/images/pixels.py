@@ -20,12 +20,12 @@ from darkroom.images.headers import JPEG
 RAW = "RAW"
 # High, so that an image that is encoded again loses little.
 JPEG_QUALITY = 95
-# From this quality on, a JPEG has full colour resolution; below, brightness needs the bytes more.
-_FULL_COLOUR_QUALITY = 95
+# From this quality on, a JPEG has full color resolution; below, brightness needs the bytes more.
+_FULL_COLOR_QUALITY = 95
 _LUMINANCE_SIDE = 64
 _REC601 = np.array([0.299, 0.587, 0.114])
 _STRIP_PIXELS = 1 << 20
-_COLOUR_MODES = ("CMYK", "YCbCr", "LAB")
+_COLOR_MODES = ("CMYK", "YCbCr", "LAB")
 _ALPHA_MODES = ("PA", "LA", "RGBA", "RGBa", "La")
 
 Pixels = npt.NDArray[np.uint8]
@@ -45,7 +45,7 @@ def undo_orientation(pixels: Pixels, orientation: int) -> Pixels:
 def convert_to_rgb(image: Any, changes: list[str]) -> Pixels:
     """Returns the pixels of a Pillow image in gray or RGB, and adds the codes of what was changed.
 
-    Transparent images are put on white. Of 16 bits, the upper eight remain. Colours other than RGB
+    Transparent images are put on white. Of 16 bits, the upper eight remain. Colors other than RGB
     are converted by the image's profile; RGB images with a profile are left for `convert_profile`.
 
     Raises:
@@ -64,7 +64,7 @@ def _name_conversion(image: Any) -> Iterator[str]:
         yield "alpha"
     elif mode == "P":
         yield "palette"
-    elif mode in _COLOUR_MODES:
+    elif mode in _COLOR_MODES:
         yield mode.lower()
     elif mode not in ("1", "L", "RGB", "RGBX") and not _has_16_bits(image):
         what = f"pixels of mode {mode} "
@@ -94,7 +94,7 @@ def _convert(image: Any) -> Any:
         white = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
         is_gray = image.mode in ("1", "L", "LA", "La")
         return Image.alpha_composite(white, rgba).convert("L" if is_gray else "RGB")
-    if image.mode in _COLOUR_MODES:
+    if image.mode in _COLOR_MODES:
         return _apply_profile(image, image.info.get("icc_profile")) or image.convert("RGB")
     if image.mode in ("L", "RGB"):
         return image
@@ -156,15 +156,15 @@ def shrink(pixels: Pixels, short_side: int) -> Pixels:
 def encode(pixels: Pixels, target: str, jpeg_quality: int = JPEG_QUALITY) -> bytes:
     """Returns pixels as a JPEG, a PNG or raw bytes, without metadata.
 
-    A JPEG's colours have full resolution (4:4:4) from quality 95 on, otherwise half of it (4:2:0).
+    A JPEG's colors have full resolution (4:4:4) from quality 95 on, otherwise half of it (4:2:0).
     """
     if target == RAW:
         return pixels.tobytes()
     if target == JPEG:
         gray = count_channels(pixels) == 1
         stacked = np.ascontiguousarray(pixels[..., None] if pixels.ndim == 2 else pixels)
-        colours = "444" if jpeg_quality >= _FULL_COLOUR_QUALITY else "420"
-        colorspace, subsampling = ("GRAY", "Gray") if gray else ("RGB", colours)
+        colors = "444" if jpeg_quality >= _FULL_COLOR_QUALITY else "420"
+        colorspace, subsampling = ("GRAY", "Gray") if gray else ("RGB", colors)
         encoded: bytes = simplejpeg.encode_jpeg(stacked, jpeg_quality, colorspace, subsampling)
         return encoded
     buffer = io.BytesIO()

@@ -121,7 +121,7 @@ def prepare_plain(
 ) -> PreparedImage | None:
     """Prepares an image as `prepare_image` does, if libjpeg-turbo is the only decoder it needs.
 
-    This is an intact JPEG, gray or in colour, of few scans, without a profile to apply; with checks
+    This is an intact JPEG, gray or in color, of few scans, without a profile to apply; with checks
     `header`, also a PNG that stays as it is.
 
     Returns:
@@ -197,8 +197,8 @@ def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> Prepar
     elif kept := _keep_plain_png(data, options):
         return kept
     decoded = pillow.decode(data, PNG, reserve)
-    depth, colour = data[24], data[25]
-    if depth != 8 and colour != _PNG_PALETTE and "bit_depth" not in decoded.changes:
+    depth, color = data[24], data[25]
+    if depth != 8 and color != _PNG_PALETTE and "bit_depth" not in decoded.changes:
         decoded.changes.append("bit_depth")
     return _finish(None if decoded.changes else data, PNG, decoded, PNG, options)
 

@@ -160,7 +160,7 @@ def test_other_formats_give_their_pixels(format_):
 
 
 def test_a_moving_gif_gives_its_first_frame():
-    frames = [Image.new("RGB", (9, 7), colour) for colour in ("#ff0000", "#00ff00")]
+    frames = [Image.new("RGB", (9, 7), color) for color in ("#ff0000", "#00ff00")]
     data = _encode(frames[0], "GIF", save_all=True, append_images=frames[1:])
     np.testing.assert_array_equal(
         decode.decode_image(tf.constant(data), (7, 9)), np.asarray(frames[0])

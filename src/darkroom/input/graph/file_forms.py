@@ -1,9 +1,9 @@
 """Which files TensorFlow decodes to the pixels that a conversion would store.
 
-These are JPEGs, gray or in colour, with any EXIF orientation; PNGs without transparency; BMPs of 24
+These are JPEGs, gray or in color, with any EXIF orientation; PNGs without transparency; BMPs of 24
 bits. (Of 16 bits both decoders keep the upper eight. Of an animated PNG both take the default
 picture.) Other files are described, by graph operations: formats that TensorFlow cannot read;
-transparency, which a conversion puts on white and TensorFlow drops; colour profiles that a
+transparency, which a conversion puts on white and TensorFlow drops; color profiles that a
 conversion would apply; PNGs that EXIF data turns.
 """
 
@@ -108,21 +108,21 @@ def _describe_jpeg(encoded: tf.Tensor) -> tf.Tensor:
     # A conversion applies the profile of a turned JPEG, because it encodes that again.
     is_foreign = tf.cond(is_turned, has_foreign_profile, lambda: False)
     is_plain = tf.equal(channels, 1) | tf.equal(channels, 3)
-    turned = tf.where(is_foreign, "a turned JPEG with a colour profile other than sRGB", "")
+    turned = tf.where(is_foreign, "a turned JPEG with a color profile other than sRGB", "")
     return tf.where(is_plain, turned, "a CMYK JPEG")
 
 
-def _describe_png(encoded: tf.Tensor, depth: tf.Tensor, colour: tf.Tensor) -> tf.Tensor:
+def _describe_png(encoded: tf.Tensor, depth: tf.Tensor, color: tf.Tensor) -> tf.Tensor:
     before_pixels = _split(encoded, "IDAT")[0]
-    has_colours = tf.equal(colour, _PNG_PALETTE) | (tf.equal(colour, 2) & tf.equal(depth, 16))
+    has_colors = tf.equal(color, _PNG_PALETTE) | (tf.equal(color, 2) & tf.equal(depth, 16))
     exif = _split(encoded, "eXIf")
     # The same four bytes among the pixels are not followed by EXIF data.
     orientation = tf.cond(tf.size(exif) > 1, lambda: parse_tiff_orientation(exif[1]), lambda: 1)
     form = tf.where(tf.not_equal(orientation, 1), "a PNG that EXIF data turns", "")
     # A conversion encodes these again and applies their profile.
-    has_profile = has_colours & _contains(before_pixels, "iCCP")
-    form = tf.where(has_profile, "a PNG of 16 bits or a palette with a colour profile", form)
-    is_transparent = (colour >= 4) | _contains(before_pixels, "tRNS")
+    has_profile = has_colors & _contains(before_pixels, "iCCP")
+    form = tf.where(has_profile, "a PNG of 16 bits or a palette with a color profile", form)
+    is_transparent = (color >= 4) | _contains(before_pixels, "tRNS")
     return tf.where(is_transparent, "a PNG with transparency", form)
 
 
