@@ -85,7 +85,8 @@ class Schema:
         if taken := [name for name, _ in self.inputs if name.startswith(IMAGE_PREFIX)]:
             raise UsageError(
                 f"Columns {taken} would overwrite darkroom's own features.",
-                f"Rename them: names that begin with {IMAGE_PREFIX!r} are reserved.",
+                f"Rename them, as names that begin with {IMAGE_PREFIX!r} are reserved, or leave "
+                "them out: --columns with the others (columns= in Python).",
             )
         if self.image is None and not self.inputs:
             raise UsageError(

@@ -3,7 +3,7 @@ import tracemalloc
 import pytest
 
 from darkroom.dataset.schema import Kind, Schema
-from darkroom.errors import DataError
+from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.csv import CsvSource, find_open_quote
 
@@ -45,6 +45,17 @@ def test_columns_may_have_any_order_case_and_padding(read):
         ("Split", Kind.SPLIT),
     )
     assert values(source) == [["cat", "7", "a.jpg", "TRAIN"]]
+
+
+def test_further_columns_may_have_any_name(read):
+    source = read("split,image_uri,label,w/h,=cmd,</script>\nTRAIN,a.jpg,cat,1.5,x,y\n")
+    assert [name for name, _ in source.schema.inputs] == ["w/h", "=cmd", "</script>"]
+    assert values(source) == [["TRAIN", "a.jpg", "cat", "1.5", "x", "y"]]
+
+
+def test_a_further_column_cannot_have_the_name_of_our_features(read):
+    with pytest.raises(UsageError, match=r"\['image/encoded'\] would overwrite.*leave them"):
+        read("split,image_uri,label,image/encoded\nTRAIN,a.jpg,cat,x\n")
 
 
 def test_a_schema_names_columns_of_a_header(read):

@@ -17,7 +17,24 @@ from darkroom.manifest.sources.headers import infer_roles, is_header
     ],
 )
 def test_a_header_has_known_columns_and_no_image(cells, header):
-    assert is_header(cells) is header
+    assert is_header([cells]) is header
+
+
+@pytest.mark.parametrize("column", ["w/h", "image/mean", "a/b.jpg", "</script>", "gs://b/c"])
+def test_a_further_column_of_a_header_may_look_like_an_image(column):
+    header = ["split", "image_uri", "label", column]
+    assert is_header([header])
+    assert is_header([header, ["TRAIN", "a.jpg", "cat", "1.5"]])
+    assert is_header([header, ["TRAIN", "1", "cat", "1.5"], ["TRAIN", "2", "cat", "1.5"]])
+    assert is_header([["uri", column], ["a.jpg", "1.5"]])
+
+
+@pytest.mark.parametrize(
+    "first", [["TRAIN", "x/a.jpg", "image"], ["TRAIN", "x/a.jpg", "image", "label"]]
+)
+def test_labels_with_the_names_of_columns_are_not_a_header(first):
+    others = [["TRAIN", "x/b.jpg", "cat"], ["TEST", "x/c.jpg", "file"]]
+    assert not is_header([first, *others])
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def _find_names(records: list[list[str]], schema: Schema | None) -> tuple[list[s
     """Returns the names of the columns, and whether the first record gives them."""
     first = [cell.strip() for cell in records[0]]
     if schema is None:
-        if headers.is_header(first):
+        if headers.is_header(records):
             return first, True
         return headers.infer_roles(records), False
     names = [name for name, _ in schema.columns]

@@ -6,20 +6,35 @@ import posixpath
 from collections.abc import Iterable, Sequence
 
 from darkroom.dataset import splits
-from darkroom.dataset.schema import KNOWN_NAMES
+from darkroom.dataset.schema import KNOWN_NAMES, Kind
 from darkroom.errors import DataError
 from darkroom.manifest.sources.folder import IMAGE_ENDINGS
 from darkroom.storage import uris
 
 
-def is_header(cells: Sequence[str]) -> bool:
+def is_header(records: Sequence[Sequence[str]]) -> bool:
     """Tells whether the first record of a CSV names columns rather than an image.
 
-    A label may have the name of a column ("image"), so a record with an image is not a header.
+    Cells of a header may look like images ("w/h"), and a label may have the name of a column
+    ("image"). What is below tells them apart: a column named as the images holds them.
+
+    Args:
+        records: The first records of the CSV.
     """
-    lowered = {cell.strip().lower() for cell in cells}
-    named = any(not lowered.isdisjoint(names) for names in KNOWN_NAMES.values())
-    return named and not any(_is_image(cell) or "/" in cell for cell in lowered)
+    first, *others = records
+    lowered = [cell.strip().lower() for cell in first]
+    named = [kind for kind, names in KNOWN_NAMES.items() if not set(names).isdisjoint(lowered)]
+    like_images = [i for i, cell in enumerate(lowered) if _is_image(cell) or "/" in cell]
+    if not named or not like_images:
+        return bool(named)
+    image = next((i for i, cell in enumerate(lowered) if cell in KNOWN_NAMES[Kind.IMAGE]), None)
+    if image is None:
+        return False
+    score, *rest = (
+        _mean_score([record[i] for record in others if i < len(record)])
+        for i in (image, *like_images)
+    )
+    return score > max(rest) or (score == max(rest) and len(named) > 1)
 
 
 def infer_roles(records: Sequence[Sequence[str]]) -> list[str]:
