@@ -76,6 +76,14 @@ class StorageError(DarkroomError, OSError):
         return DarkroomError.__str__(self)
 
 
+class MissingPathError(StorageError, FileNotFoundError):
+    """There is nothing at a path."""
+
+
+class DeniedPathError(StorageError, PermissionError):
+    """The system denies access to a path."""
+
+
 class AccessError(StorageError, PermissionError):
     """A remote store denies access."""
 

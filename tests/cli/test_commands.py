@@ -358,17 +358,28 @@ def _wait_for_reader(pipe: Path) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_with_its_number(jpeg_set, tmp_path, number, code):
-    os.mkfifo(jpeg_set.folder / "slow.csv")  # the source never comes
+    pipe = jpeg_set.folder / "slow.csv"
+    os.mkfifo(pipe)  # what is to be read never comes
+    wait = """
+import time
+import darkroom.conversion.convert as module
+from darkroom.cli import main
+
+def convert(source, *_, **__):
+    with open(source):
+        while True:
+            time.sleep(0.01)
+
+module.convert = convert
+main()
+"""
     process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "darkroom.cli", "convert", f"{jpeg_set.folder}/slow.csv"),
-            *("--output-dir", f"{tmp_path}/out"),
-        ],
+        [sys.executable, "-c", wait, "convert", f"{pipe}", "--output-dir", f"{tmp_path}/out"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    _wait_for_reader(jpeg_set.folder / "slow.csv")
+    _wait_for_reader(pipe)
     process.send_signal(number)
     out, err = process.communicate()
     assert process.returncode == code, out + err

@@ -18,6 +18,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import BinaryIO, cast
 
 from darkroom.storage import local, remote, remote_files
+from darkroom.storage.failures import build_missing_error as build_missing_error
+from darkroom.storage.failures import convert_os_error as convert_os_error
+from darkroom.storage.failures import report_failures as report_failures
+from darkroom.storage.failures import suggest_near as suggest_near
 from darkroom.storage.files import NOT_REGULAR as NOT_REGULAR
 from darkroom.storage.files import PART_PREFIX as PART_PREFIX
 from darkroom.storage.files import UNUSABLE as UNUSABLE
@@ -48,10 +52,14 @@ def read_bytes(path: str, limit_bytes: int | None = None) -> bytes:
 
 
 def open_read(path: str) -> BinaryIO:
-    """Opens a file for reading; a remote one is read in the version that it has now."""
+    """Opens a file for reading; a remote one is read in the version that it has now.
+
+    Raises:
+        OSError: It is missing, not a regular file, or not readable.
+    """
     if is_remote(path):
         return cast(BinaryIO, remote_files.open_read(path))
-    return open(local_path(path), "rb")
+    return local.open_read(local_path(path))
 
 
 def open_write(path: str) -> BinaryIO:
@@ -61,7 +69,7 @@ def open_write(path: str) -> BinaryIO:
     """
     if is_remote(path):
         return cast(BinaryIO, remote_files.open_write(path))
-    return open(local_path(path), "wb")
+    return local.open_write(local_path(path))
 
 
 def find_part(path: str) -> str:
@@ -231,9 +239,13 @@ def match_pattern(pattern: str) -> list[str]:
 
 
 def make_folder(path: str) -> None:
-    """Makes a folder and its parents; on object stores there is nothing to make."""
+    """Makes a folder and its parents; on object stores there is nothing to make.
+
+    Raises:
+        OSError: It cannot be made.
+    """
     if not is_remote(path):
-        os.makedirs(local_path(path), exist_ok=True)
+        local.make_folder(local_path(path))
 
 
 def rename(source: str, destination: str) -> None:

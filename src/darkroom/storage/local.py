@@ -8,8 +8,57 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterator
+from typing import BinaryIO
 
+from darkroom.errors import MissingPathError
 from darkroom.storage.files import NOT_REGULAR, PART_PREFIX, FileInfo, NotAFileError
+
+
+def open_read(path: str) -> BinaryIO:
+    """Opens a regular file for reading.
+
+    Raises:
+        OSError: It is missing, not a regular file, or not readable.
+    """
+    file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115  the caller closes it
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise NotAFileError(f"{path} is not a regular file")
+    return file
+
+
+def open_write(path: str) -> BinaryIO:
+    """Opens a file for writing, and truncates it; devices such as /dev/null may be written.
+
+    Raises:
+        OSError: It is a FIFO, or cannot be written.
+    """
+    file = open(path, "wb", opener=_open_at_once)  # noqa: SIM115  the caller closes it
+    if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise NotAFileError(f"{path} is not a regular file")
+    return file
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # Without O_NONBLOCK, opening a FIFO without a writer waits for ever.
+    return os.open(path, flags | os.O_NONBLOCK, 0o666)
+
+
+def make_folder(path: str) -> None:
+    """Makes a folder and its parents.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    try:
+        os.makedirs(path, exist_ok=True)
+    except FileNotFoundError as error:
+        # The system says of a folder in /proc that it does not exist.
+        raise MissingPathError(
+            f"The folder {path} cannot be made: its file system takes no new folders.",
+            "Choose another place.",
+        ) from error
 
 
 def read_bytes(path: str, limit_bytes: int | None = None) -> bytes | None:
@@ -18,8 +67,7 @@ def read_bytes(path: str, limit_bytes: int | None = None) -> bytes | None:
     Raises:
         OSError: It is missing, not a regular file, or not readable.
     """
-    # O_NONBLOCK: opening a FIFO without a writer would otherwise wait for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = _open_at_once(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):

@@ -56,7 +56,8 @@ def _report_damage(path: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, OverflowError, ValueError) as error:
         # Errors of the operating system have a number, and ours a class; pyarrow's have neither.
-        if isinstance(error, DarkroomError) or getattr(error, "errno", None) is not None:
+        is_ours = isinstance(error, DarkroomError | storage.NotAFileError)
+        if is_ours or getattr(error, "errno", None) is not None:
             raise
         raise DataError(
             f"{path} is not a Parquet file, or it is damaged: {error}.", "Check how it was written."
