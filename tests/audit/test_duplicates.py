@@ -11,7 +11,7 @@ from darkroom.cli.commands import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.index import list_index_files
 from darkroom.dataset.keys import make_key
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, MissingPathError, UsageError
 
 from ..pictures import encode, make_noise
 
@@ -195,8 +195,10 @@ def test_rows_without_label_conflict_with_no_other(source, tmp_path):
 
 
 def test_a_folder_that_is_not_a_dataset_is_named(tmp_path):
-    with pytest.raises(DataError, match="out"):
+    with pytest.raises(MissingPathError, match="out does not exist"):
         find_duplicates(tmp_path / "out")
+    with pytest.raises(DataError, match=r"is not a dataset: it has no dataset\.json"):
+        find_duplicates(tmp_path)
 
 
 def test_a_dataset_without_index_is_named(source, tmp_path):

@@ -49,6 +49,7 @@ class Inspection:
     records: int
 
 
+@storage.report_failures
 def inspect(
     directory: str | os.PathLike[str],
     split: str = TRAIN,

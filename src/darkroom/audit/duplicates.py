@@ -92,6 +92,7 @@ class Duplicates:
         return asdict(self)
 
 
+@storage.report_failures
 def find_duplicates(
     directory: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
 ) -> Duplicates:

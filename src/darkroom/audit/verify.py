@@ -85,6 +85,7 @@ class VerificationResult:
         return {"sound": self.is_sound, **asdict(self)}
 
 
+@storage.report_failures
 def verify(
     directory: str | os.PathLike[str], *, num_threads: int | None = None
 ) -> VerificationResult:

@@ -84,6 +84,8 @@ def _hide_credential(error: UsageError) -> UsageError:
 
 
 def _run_command(arguments: argparse.Namespace) -> int:
+    from darkroom.storage import convert_os_error
+
     command = {
         "convert": _convert,
         "verify": _verify,
@@ -105,7 +107,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
     except Exception as error:  # noqa: BLE001  the last resort: a defect of ours must say so
         if Signal.number is not None:
             raise SystemExit(128 + Signal.number) from None
-        found = convert_error(error)
+        found = convert_error(convert_os_error(error) if isinstance(error, OSError) else error)
         if found.exit_code == _EXIT_DEFECT:
             traceback.print_exc()
         return _report(arguments, found)

@@ -66,7 +66,8 @@ def add_verify(commands: Any) -> None:
         commands,
         "verify",
         "Read a whole dataset and compare every byte with its commit.",
-        epilog="Exit codes: 0 sound, 1 damaged or not a dataset, 3 something cannot be read.",
+        epilog="Exit codes: 0 sound, 1 damaged or not a dataset, 3 nothing is there, or "
+        "something cannot be read.",
     )
     parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
 

@@ -21,6 +21,7 @@ from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIO
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 
 
+@storage.report_failures
 def convert(
     source: AnySource,
     output_dir: str | os.PathLike[str],

@@ -114,6 +114,7 @@ def read_dataset(folder: str) -> Dataset:
 
     Raises:
         DataError: The folder has none, or one that is damaged or of another format.
+        MissingPathError: There is no folder.
     """
     path = storage.join(folder, DATASET_FILE)
     try:
@@ -126,6 +127,8 @@ def read_dataset(folder: str) -> Dataset:
         dataset = Dataset(**fields)
         strays = _find_strays(dataset)
     except (FileNotFoundError, NotADirectoryError) as error:
+        if not storage.exists(folder):
+            raise storage.build_missing_error(folder) from error
         raise DataError(
             f"{folder} is not a dataset: it has no {DATASET_FILE}.",
             "Give the output folder of a finished conversion.",

@@ -43,6 +43,7 @@ class LoadedSplits(dict[str, "tf.data.Dataset"]):
         self.num_images = dict(num_images)
 
 
+@storage.report_failures
 def load(
     source: AnySource,
     *,

@@ -71,7 +71,7 @@ def find_sources(source: str | os.PathLike[str]) -> list[str]:
     if storage.exists(path):
         return [path]
     if not storage.is_pattern(path):
-        raise FileNotFoundError(f"The source {path} does not exist.")
+        raise storage.build_missing_error(path, "The source")
     if paths := storage.match_pattern(path):
         return paths
     raise DataError(f"No file matches {path}.", "Check the pattern, and quote it.")

@@ -1,0 +1,62 @@
+"""Paths that cannot be used: every command ends with the same code, and says what may be meant."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+from darkroom.cli.commands import main
+
+MISSING = [
+    "convert DIR/imags.csv --output-dir DIR/o",
+    "convert LIST --output-dir DIR/o --exclude DIR/imags.csv",
+    "convert LIST --output-dir DIR/o --label-map DIR/imags.csv",
+    "verify DIR/imags.csv",
+    "duplicates DIR/imags.csv",
+    "inspect DIR/imags.csv",
+    "run --config DIR/imags.csv",
+]
+IRREGULAR = [
+    "convert DIR/pipe.csv --output-dir DIR/o",
+    "convert DIR/pipe.jsonl --output-dir DIR/o",
+    "convert DIR/pipe.parquet --output-dir DIR/o",
+    "convert DIR/pip?.csv --output-dir DIR/o",
+    "convert LIST --output-dir DIR/o --exclude DIR/pipe.csv",
+    "convert LIST --output-dir DIR/o --exclude DIR/pipe.parquet",
+    "convert LIST --output-dir DIR/o --exclude /dev/zero",
+    "convert LIST --output-dir DIR/o --label-map DIR/pipe.csv",
+    "run --config DIR/pipe.csv",
+]
+
+
+@pytest.fixture
+def call(jpeg_set, tmp_path, capsys):
+    """Runs a command; returns its exit code and its error."""
+
+    def call(command: str) -> tuple[int, dict[str, str]]:
+        shutil.copy(jpeg_set.csv, tmp_path / "images.csv")
+        words = command.replace("DIR", str(tmp_path)).replace("LIST", str(jpeg_set.csv)).split()
+        code = main([*words, "--json"])
+        return code, json.loads(capsys.readouterr().out)["error"]
+
+    return call
+
+
+@pytest.mark.parametrize("command", MISSING)
+def test_a_missing_path_is_three_and_the_near_one_is_named(call, command, tmp_path):
+    code, error = call(command)
+    assert (code, error["code"]) == (3, "environment")
+    assert f"{tmp_path}/imags.csv does not exist." in error["message"]
+    assert f"Did you mean {tmp_path}/images.csv?" in error["hint"]
+
+
+@pytest.mark.parametrize("command", IRREGULAR)
+def test_pipes_and_devices_are_refused_at_once(call, command, tmp_path):
+    for ending in ("csv", "jsonl", "parquet"):
+        os.mkfifo(tmp_path / f"pipe.{ending}")
+    code, error = call(command)
+    assert (code, error["code"]) == (3, "environment")
+    assert "is not a regular file." in error["message"]
