@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -82,7 +83,7 @@ def inspect(
         raise UsageError(
             f"{source} has no split {split!r}.", f"Its splits are {', '.join(dataset.splits)}."
         )
-    if not isinstance(n, int) or n < 1:
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= sys.maxsize:
         raise UsageError(f"The number of records must be a positive whole number, got {n!r}.")
     paths = [storage.join(source, shard.file) for shard in dataset.splits[split].shards]
     records = chain.from_iterable(map(read_records, paths))

@@ -36,6 +36,8 @@ from darkroom.dataset.commit import (
 )
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError
+from darkroom.options.checks import check_count
+from darkroom.options.input import MOST_THREADS
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count, make_visible
 
@@ -99,9 +101,11 @@ def verify(
         Everything that was found, not only the first fault.
 
     Raises:
-        UsageError: `directory` is not a path.
+        UsageError: `directory` is not a path, or `num_threads` is wrong.
         OSError: `dataset.json` cannot be read. Any other file that cannot be read is a finding.
     """
+    if num_threads is not None:
+        check_count("num_threads", num_threads, 1, MOST_THREADS)
     root, started = storage.absolute(directory), time.perf_counter()
     try:
         dataset = read_dataset(root)

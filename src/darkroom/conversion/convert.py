@@ -14,6 +14,7 @@ from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
 from darkroom.manifest.sources import AnySource
+from darkroom.options.checks import check_flag
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.image import CHECK_FULL, DEFAULT_JPEG_QUALITY, KEEP_ENCODING
 from darkroom.options.manifest import ManifestOptions
@@ -93,6 +94,8 @@ def convert(
         OutputError: Another run holds the output, or it has other data or files of others.
         OSError: Storage failed.
     """
+    check_flag("overwrite", overwrite)
+    check_flag("wait", wait)
     manifest = ManifestOptions.parse(
         columns=columns,
         label_map=label_map,
@@ -129,7 +132,7 @@ def _start(
     Raises:
         UsageError: `project`, `region` or an option of Beam does not fit the runner.
     """
-    if not isinstance(beam_options, Mapping):
+    if not isinstance(beam_options, Mapping) or not all(isinstance(k, str) for k in beam_options):
         raise UsageError(
             f"beam_options must map names to values, got {beam_options!r:.80}.",
             "For example beam_options={'num_workers': 4}.",

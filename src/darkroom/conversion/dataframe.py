@@ -94,10 +94,11 @@ class TensorFlowAccessor:
         """
         if tfrecorder_wheel is not None:
             warnings.warn("tfrecorder_wheel is not needed: darkroom stages itself.", stacklevel=2)
-        beam_options = dict(dataflow_options or {})
-        if job_label is not None and project is not None:
-            beam_options.setdefault("job_name", job_label)
-        if num_shards < 0:
+        beam_options = {} if dataflow_options is None else dataflow_options
+        # `convert` refuses what is not a table.
+        if job_label is not None and project is not None and isinstance(beam_options, Mapping):
+            beam_options = {"job_name": job_label, **beam_options}
+        if isinstance(num_shards, int) and num_shards < 0:
             raise UsageError(f"num_shards must not be negative, got {num_shards}.")
         return self.to_tfrecord(
             output_dir,

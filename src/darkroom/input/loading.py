@@ -12,6 +12,7 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.errors import UsageError, find_missing_extra
 from darkroom.manifest.sources import AnySource
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION
+from darkroom.options.checks import check_flag
 from darkroom.options.input import NO_CACHE, STRETCH, InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime.lazy_names import LazyModule
@@ -142,6 +143,15 @@ def load(
         raise
     from darkroom.input.api import input_fn
 
+    for name, flag in (("training", training), ("verify", verify), ("stage", stage)):
+        check_flag(name, flag)
+    if cache_dir is not None:
+        storage.absolute(cache_dir)  # checks that it is a path
+    if manifest is not None and not isinstance(manifest, ManifestOptions):
+        raise UsageError(
+            f"manifest is {manifest!r:.80}, expected ManifestOptions.",
+            "Make them with darkroom.options.ManifestOptions.parse(...).",
+        )
     labels, sources = _open_source(source, verify, stage, cache_dir, manifest)
     input_options = InputOptions(
         (image_size, image_size) if isinstance(image_size, int) else image_size,

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from darkroom.errors import UsageError
+
+# TensorFlow and Parquet have no numbers from here on.
+_TOO_LARGE = 1 << 63
+# The sides of an image in pixels, or a part and the number of parts.
+_MOST_IN_PAIR = 1 << 20
 
 
 def pick_fields(options: Any, target: type) -> dict[str, Any]:
@@ -26,6 +32,11 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def format_number(number: int) -> str:
+    """Returns a whole number for a message; Python does not write one of thousands of digits."""
+    return str(number) if abs(number) < 10**40 else "a number of more than 40 digits"
+
+
 def is_table_of_texts(value: object) -> bool:
     """Tells whether a value is a table with a text under each key."""
     return isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values())
@@ -43,10 +54,22 @@ def check_pair(name: str, value: Any, what: str, least: int) -> tuple[int, int]:
     Raises:
         UsageError: It is something else, or a number is smaller than `least`.
     """
-    pair = tuple(value) if isinstance(value, Iterable) else ()
-    if len(pair) != 2 or not all(_is_count(number, least) for number in pair):
-        raise UsageError(f"{name} is {value!r}, expected {what} at least {least}.")
+    pair = tuple(islice(value, 3)) if isinstance(value, Iterable) else ()
+    if len(pair) != 2 or not all(_is_count(number, least, _MOST_IN_PAIR) for number in pair):
+        raise UsageError(f"{name} is {value!r:.80}, expected {what} at least {least}.")
     return pair
+
+
+def check_flag(name: str, value: object) -> None:
+    """Checks that an argument is true or false: the text "no" would count as true.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    # NumPy's own are of neither type.
+    is_flag = isinstance(value, int) and value in (0, 1)
+    if not is_flag and type(value).__name__ not in ("bool", "bool_"):
+        raise UsageError(f"{name} is {value!r:.80}, expected True or False.")
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
@@ -65,8 +88,11 @@ def check_count(name: str, value: object, least: float | None, most: float | Non
     Raises:
         UsageError: It is not, or it is below the least or above the most.
     """
+    limits = "" if least is None else f" of at least {least}"
+    if least is not None and most is not None:
+        limits = f" from {least} to {most}"
     if not _is_count(value, least, most):
-        limits = "" if least is None else f" of at least {least}"
-        if least is not None and most is not None:
-            limits = f" from {least} to {most}"
-        raise UsageError(f"{name} is {value!r}, expected a whole number{limits}.")
+        shown = format_number(value) if isinstance(value, int) else repr(value)
+        raise UsageError(f"{name} is {shown}, expected a whole number{limits}.")
+    if isinstance(value, int) and abs(value) >= _TOO_LARGE:
+        raise UsageError(f"{name} is {format_number(value)}, which is too large.")

@@ -88,7 +88,7 @@ def parse_shard_counts(given: int | Mapping[str, int] | None) -> dict[str, int]:
     if not isinstance(given, int | Mapping) or isinstance(given, bool):
         raise UsageError(f"num_shards must be a whole number or one per split, got {given!r}.")
     counts = dict.fromkeys(SPLITS, given) if isinstance(given, int) else dict(given)
-    if unknown := sorted(set(counts) - set(SPLITS)):
+    if unknown := sorted(map(str, set(counts) - set(SPLITS))):
         raise UsageError(f"Unknown splits {unknown} in the shard counts.", f"Known: {SPLITS}.")
     if bad := {s: n for s, n in counts.items() if not isinstance(n, int) or n < 1}:
         raise UsageError(f"Shard counts must be positive, got {bad}.")

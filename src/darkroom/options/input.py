@@ -16,7 +16,7 @@ CENTER_SHARE = (7, 8)
 NO_CACHE, MEMORY_CACHE = "none", "memory"
 SHARDINGS = ("off", "dynamic", "file")
 # TensorFlow makes room for a batch, and starts threads, before it knows what there is to read.
-_MOST_IN_BATCH, _MOST_THREADS, _MOST_FILES = 1 << 20, 1 << 10, 1 << 10
+_MOST_IN_BATCH, MOST_THREADS, _MOST_FILES = 1 << 20, 1 << 10, 1 << 10
 _SHARDINGS_BY = ("record", "file")
 _DTYPES = ("uint8", "float32")
 # Without a default where pixels are needed in a size of the caller's choice.
@@ -89,7 +89,7 @@ class ReadingFields:
         "Threads that decode images; 0 for one per core.",
         group="training",
         least=0,
-        most=_MOST_THREADS,
+        most=MOST_THREADS,
     )
     ram_budget_bytes: int = option(
         1 << 30,
@@ -161,7 +161,9 @@ class InputOptions(ReadingFields):
         group="training",
         choices=_DTYPES,
     )
-    num_classes: int | None = option(None, "Number of labels; needed for mixup.", group="training")
+    num_classes: int | None = option(
+        None, "Number of labels; needed for mixup.", group="training", least=0, most=1 << 20
+    )
     service: str | None = option(
         None,
         "Address of a tf.data service that prepares training batches: grpc://host:port.",
@@ -191,8 +193,10 @@ class InputOptions(ReadingFields):
             raise UsageError(f"shard is {shard!r}, expected an index below the count.")
         check_fields(self)
         cache = self.record_cache
-        if not cache or "://" in cache:
+        if not cache or "://" in cache or "\0" in cache:
             raise UsageError(f"record_cache is {cache!r}, expected none, memory or a local path.")
+        if self.service is not None and "\0" in self.service:
+            raise UsageError("service is not an address.", "Give grpc://host:port.")
         if self.service is not None and (shard[1] > 1 or cache != NO_CACHE):
             raise UsageError(
                 f"service is {self.service!r}, which does not go with shard or record_cache: its "

@@ -14,6 +14,7 @@ from darkroom.dataset import labels
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
+from darkroom.options.checks import check_count
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIOS
 
 
@@ -87,16 +88,17 @@ class ManifestOptions:
         Raises:
             UsageError: An argument is wrong.
         """
-        if not isinstance(seed, int):
-            raise UsageError(f"seed must be a whole number, got {seed!r}.")
+        check_count("seed", seed, None)
         path = os.fspath(label_map) if isinstance(label_map, str | os.PathLike) else None
+        if path is not None:
+            storage.absolute(path)  # checks that it is a path
         return cls(
             schema=None if columns is None else Schema.parse(columns),
             labels=_parse_labels(label_map) if path is None else None,
             split_ratios=_parse_split_ratios(split_ratios),
             seed=seed,
             source_encoding=parse_source_encoding(source_encoding),
-            allowed_roots=tuple(map(storage.absolute, allowed_roots)),
+            allowed_roots=_parse_roots(allowed_roots),
             exclude=None if exclude is None else storage.absolute(exclude),
             label_map=path,
         )
@@ -164,6 +166,14 @@ def _parse_labels(given: Any) -> tuple[str, ...] | None:
     if not isinstance(given, Sequence) or not all(isinstance(label, str) for label in given):
         raise UsageError(f"label_map must be a list of labels or a path, got {given!r:.80}.")
     return tuple(given)
+
+
+def _parse_roots(given: Any) -> tuple[str, ...]:
+    if isinstance(given, str | os.PathLike):
+        given = (given,)  # the letters of a path are paths, too
+    if not isinstance(given, Iterable):
+        raise UsageError(f"allowed_roots must be a list of folders, got {given!r:.80}.")
+    return tuple(map(storage.absolute, given))
 
 
 def _parse_split_ratios(given: Any) -> SplitRatios:

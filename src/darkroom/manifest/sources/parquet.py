@@ -16,7 +16,7 @@ from darkroom.dataset.schema import Kind, Schema, check_columns, infer_schema
 from darkroom.errors import DarkroomError, DataError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.state import SourceState
-from darkroom.manifest.sources.typed import as_value, find_label_fault
+from darkroom.manifest.sources.typed import as_value, find_label_fault, has_text
 from darkroom.storage.parquet import read_batches
 
 # pandas' name for the column of an index without a name.
@@ -78,11 +78,13 @@ def arrow_kinds(schema: pa.Schema) -> dict[str, Kind]:
 
 
 def make_row(row: int, values: Sequence[Any], schema: Schema) -> Row | BadRow:
-    """Returns a row of typed values; a bad row if the label's cell is a list of none or several."""
-    fault = None
+    """Returns a row of typed values; a bad row if the label, or an object, is not a value."""
+    fault: tuple[str, str] | None = None
     cells = []
     for (name, kind), value in zip(schema.columns, values, strict=True):
         cells.append(as_value(value, kind))
         if name == schema.label:
-            fault = find_label_fault(value)
+            fault = find_label_fault(value) or fault
+        if kind is not Kind.IGNORED and not has_text(value):
+            fault = "bad_value", f"column {name!r}: expected {kind.value}, got {type(value)}"
     return BadRow(row, *fault, cells) if fault else Row(row, cells)

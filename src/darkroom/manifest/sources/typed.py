@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,6 +20,10 @@ _TYPES: dict[Kind, tuple[type, ...]] = {
 _TEXT = (str, int)
 _NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.INTEGER_LABEL)
 _WHOLE = (Kind.INTEGER, Kind.INTEGER_LABEL, Kind.STRING_LABEL, Kind.ID)
+# From here on, the digits of a float say nothing.
+_TOO_LARGE = float(1 << 63)
+# What Python writes for an object that has no text of its own: another one in every run.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
 
 
 def infer_kind(values: Iterable[Any]) -> Kind:
@@ -37,12 +42,22 @@ def check_type(value: Any, kind: Kind) -> str | None:
 
 
 def find_label_fault(value: Any) -> tuple[str, str] | None:
-    """Returns reason code and detail if a label's cell is a list of none or several."""
-    if not isinstance(value, list | tuple) or len(value) == 1:
+    """Returns reason code and detail if a label's cell is a list, a table or a huge number."""
+    if isinstance(value, list | tuple) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, dict) or (isinstance(value, float) and abs(value) >= _TOO_LARGE):
+        return "bad_value", f"expected a label, got {type(value).__name__} {value!r:.80}"
+    if not isinstance(value, list | tuple):
         return None
     if not value:
         return "empty_label", "the list of labels is empty"
     return "multi_label", f"{len(value)} labels: {list(value)}"
+
+
+def has_text(value: Any) -> bool:
+    """Tells whether a cell can be written as text: an object may have only its address."""
+    plain = (str, int, float, bytes, list, tuple, dict)
+    return value is None or isinstance(value, plain) or not _ADDRESS.search(str(value))
 
 
 def as_value(value: Any, kind: Kind) -> Value:
@@ -55,7 +70,8 @@ def as_value(value: Any, kind: Kind) -> Value:
         if value != value:
             return None  # pandas writes missing values as NaN
         # With a missing value, pandas makes floats of a column of whole numbers.
-        return int(value) if kind in _WHOLE and value.is_integer() else value
+        is_whole = kind in _WHOLE and value.is_integer() and abs(value) < _TOO_LARGE
+        return int(value) if is_whole else value
     if value is None or isinstance(value, str | int):
         return value
     if not isinstance(value, list | tuple | dict):
