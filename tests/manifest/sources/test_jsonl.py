@@ -24,6 +24,22 @@ def read(tmp_path):
 GOOD = {"split": "TRAIN", "image_uri": "a.jpg", "label": "cat"}
 
 
+def test_a_key_that_is_there_twice_rejects_its_line(read):
+    twice = '{"split": "TRAIN", "image_uri": "b.jpg", "label": "cat", "label": "dog"}'
+    nested = '{"image_uri": "c.jpg", "label": "cat", "box": {"x": 1, "x": 2}}'
+    _, *bad = read(GOOD, twice, nested).rows()
+    assert [type(row) for row in bad] == [BadRow, BadRow]
+    assert bad[0][:3] == (2, "bad_value", "line 2: the key 'label' is there twice")
+    assert bad[1].detail == "line 3: the key 'x' is there twice"
+
+
+def test_a_file_without_objects_says_what_its_first_line_is(read):
+    with pytest.raises(DataError, match=r"no JSON object\. Line 1: it has a number of too many"):
+        read('{"image_uri": "a.jpg", "label": "cat", "n": ' + "9" * 5000 + "}").rows()
+    with pytest.raises(DataError, match=r"no JSON object\. Line 1: expected an object: \[1\]"):
+        read("[1]").rows()
+
+
 def test_keys_may_have_any_order_and_may_be_absent(read):
     source = read(GOOD, "", {"label": "dog", "image_uri": "b.jpg"})
     assert list(source.rows()) == [

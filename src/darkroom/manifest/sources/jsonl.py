@@ -32,14 +32,17 @@ class JsonlSource:
         self.base = self.identity_base = posixpath.dirname(path)
         self._file = TextFile(path, encoding, newline="\n")
         samples: list[dict[str, Any]] = []
-        for _, found in self._objects():
+        fault = ""
+        for line, found in self._objects():
             if isinstance(found, dict):
                 samples.append(found)
+            else:
+                fault = fault or f" Line {line}: {found:.200}."
             if len(samples) == _SAMPLE_LINES:
                 break
         if not samples:
             raise DataError(
-                f"{path} has no JSON object.",
+                f"{path} has no JSON object.{fault}",
                 'Expected one on each line, such as {"split": "TRAIN", "image_uri": "a.jpg", ...}.',
             )
         self._holds_rejects = set(REJECT_FIELDS) <= samples[0].keys()
@@ -60,7 +63,7 @@ class JsonlSource:
         kinds = dict(self.schema.columns)
         for row, (line, found) in enumerate(self._objects(), start=1):
             if not isinstance(found, dict):
-                yield BadRow(row, "bad_value", f"line {line}: expected an object: {found}", [])
+                yield BadRow(row, "bad_value", f"line {line}: {found}", [])
                 continue
             found = self._unpack(found)
             values = [as_value(found.get(name), kinds[name]) for name in names]
@@ -86,18 +89,40 @@ class JsonlSource:
         extra = kept.pop("extra", None)
         return {**kept, **(extra if isinstance(extra, dict) else {})}
 
-    def _objects(self) -> Iterator[tuple[int, Any]]:
+    def _objects(self) -> Iterator[tuple[int, dict[str, Any] | str]]:
         """Yields the number of every line that is not blank, and its value.
 
-        For a line that is not JSON the value is the parser's message, which is not an object.
+        For a line that holds no object the value is what is wrong with it.
         """
         for line, text in enumerate(self._file.lines(), start=1):
             if text.strip():
-                try:
-                    value = json.loads(text)
-                except (ValueError, RecursionError) as error:
-                    value = f"{error}"
-                yield line, value
+                yield line, _parse_line(text)
+
+
+def _parse_line(text: str) -> dict[str, Any] | str:
+    """Returns the object that a line holds, or what is wrong with it."""
+    try:
+        value = json.loads(text, object_pairs_hook=_make_object)
+    except (json.JSONDecodeError, RecursionError) as error:
+        return f"expected an object: {error}"
+    except ValueError as error:
+        # Python reads no number of more than 4,300 digits, and says so in its own words.
+        return "it has a number of too many digits" if "digits" in f"{error}" else f"{error}"
+    return value if isinstance(value, dict) else f"expected an object: {value}"
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns an object of JSON; of a key that is there twice, neither value is the right one.
+
+    Raises:
+        ValueError: A key is there twice.
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {repeated!r} is there twice")
+    return found
 
 
 def _rename_roles(schema: Schema) -> Schema:
