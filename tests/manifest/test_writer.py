@@ -1,3 +1,4 @@
+import errno
 import json
 import random
 import shutil
@@ -13,7 +14,7 @@ from darkroom.dataset.keys import make_key, make_order_hash
 from darkroom.dataset.rejects import read_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS, SplitRatios
-from darkroom.errors import DataError
+from darkroom.errors import DataError, StorageError
 from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources import open_sources
 from darkroom.manifest.table import (
@@ -392,3 +393,31 @@ def test_a_source_of_remote_images_has_no_fingerprint_in_its_manifest(tmp_path, 
     assert manifest.fingerprint == ""
     source.write_text("split,image_uri,label\nTRAIN,a.jpg,cat\nTRAIN,b.jpg,cat\n")
     assert len(write_manifest(source, str(tmp_path / "m"), str(tmp_path / "m")).fingerprint) == 32
+
+
+def test_too_many_columns_say_what_to_do(tmp_path):
+    header = HEADER.strip() + "".join(f",c{n}" for n in range(1_000))
+    (tmp_path / "m.csv").write_text(f"{header}\nTRAIN,a.jpg,cat{',1' * 1_000}\n")
+    with pytest.raises(DataError, match=r"1,000 further columns, .* --columns"):
+        write_manifest(tmp_path / "m.csv", f"{tmp_path}/out", f"{tmp_path}/out")
+
+
+def test_a_full_folder_of_temporary_files_is_named(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "m.csv").write_text(f"{HEADER}TRAIN,a.jpg,cat\n")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("darkroom.manifest.writer.stage_rows", fail)
+    with pytest.raises(StorageError, match=rf"no space left in {tmp_path}, .*TMPDIR=/DIR"):
+        write_manifest(tmp_path / "m.csv", f"{tmp_path}/out", f"{tmp_path}/out")
+
+
+def test_repeated_rows_with_other_values_are_noted(tmp_path, monkeypatch):
+    notes = []
+    monkeypatch.setattr("darkroom.runtime.progress.note", notes.append)
+    rows = ["a.jpg,cat,one", "a.jpg,cat,one", "a.jpg,cat,two", "b.jpg,cat,x", "b.jpg,cat,x"]
+    (tmp_path / "m.csv").write_text("image_uri,label,caption\n" + "\n".join(rows) + "\n")
+    manifest = write_manifest(tmp_path / "m.csv", f"{tmp_path}/out", f"{tmp_path}/out")
+    assert manifest.deduplicated == 3
+    assert [note[:22] for note in notes] == ["1 repeated row dropped"]

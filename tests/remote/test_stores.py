@@ -265,6 +265,15 @@ def test_no_message_contains_secrets(s3):
         assert "secret-of-the-test" not in str(caught.value)
 
 
+@pytest.mark.parametrize("path", ["gs://bucket", "s3://bucket/"])
+def test_a_bucket_is_not_a_file(path: str):
+    for call in (storage.read_bytes, storage.open_write):
+        with pytest.raises(storage.NotAFileError, match="is a bucket, not a file in one"):
+            call(path)
+    with pytest.raises(FileNotFoundError, match="is a bucket, not a file in one"):
+        storage.open_read(path)
+
+
 @pytest.mark.parametrize("path", ["hdfs://a/b", "s3://", "gs:///a"])
 def test_unknown_stores_and_missing_buckets_are_usage_errors(path: str):
     with pytest.raises(UsageError, match=r"there is no store hdfs://|names no bucket"):

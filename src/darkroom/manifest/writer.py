@@ -20,6 +20,7 @@ from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS
 from darkroom.manifest.entries import stat_image
 from darkroom.manifest.exclusions import write_names
+from darkroom.manifest.shortage import explain_shortage
 from darkroom.manifest.sources import AnySource, open_sources
 from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.staging import stage_rows
@@ -31,6 +32,8 @@ from darkroom.manifest.table import (
     write_manifest_info,
 )
 from darkroom.options.manifest import ManifestOptions
+from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
 
 _BATCH_ROWS = 8_192
@@ -84,9 +87,12 @@ SELECT row, first_row, last_row, CASE
     WHEN is_conflict THEN 'conflict'
     WHEN row_number() OVER (PARTITION BY is_conflict, image ORDER BY key, extra, row) > 1
     THEN 'duplicate'
-    ELSE 'keep' END AS verdict
+    ELSE 'keep' END AS verdict,
+  extra <> first_value(extra) OVER (PARTITION BY is_conflict, image ORDER BY key, extra, row)
+    AS is_other
 FROM compared
 """
+_COUNT_OTHERS = "SELECT count(*) FROM verdicts WHERE verdict = 'duplicate' AND is_other"
 _CONFLICTS = """
 SELECT e.*, v.first_row, v.last_row FROM entries e JOIN verdicts v USING (row)
 WHERE v.verdict = 'conflict' ORDER BY row
@@ -131,13 +137,17 @@ def write_manifest(
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)
     schema = sources[0].schema
-    with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+    with (
+        tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
+        explain_shortage(schema, scratch),
+    ):
         staged = stage_rows(sources, options, scratch)
         conflicts = os.path.join(scratch, "conflicts.parquet")
         with open_database(scratch) as connection:
             create_view(connection, "staged", [staged.path], scratch)
             excluded = _exclude(connection, options, scratch)
             _reject_conflicts(connection, schema, conflicts)
+            _note_other_values(connection)
             label_table = os.path.join(scratch, "labels.parquet")
             label_map = _make_label_table(connection, schema, options, label_table)
             split_sizes = _measure_splits(connection)
@@ -185,6 +195,16 @@ def _reject_conflicts(connection: duckdb.DuckDBPyConnection, schema: Schema, pat
         for batch in connection.sql(_CONFLICTS).to_arrow_reader(_BATCH_ROWS):
             for entry in batch.to_pylist():
                 rejects.add(_as_conflict(entry))
+
+
+def _note_other_values(connection: duckdb.DuckDBPyConnection) -> None:
+    """Says how many dropped rows had values, as captions, that the kept row of the image lacks."""
+    (count,) = connection.execute(_COUNT_OTHERS).fetchall()[0]
+    if count:
+        progress.note(
+            f"{format_count(count, 'repeated row')} dropped, although further columns have other "
+            "values there than in the row of the same image that is kept."
+        )
 
 
 def _as_conflict(entry: dict[str, Any]) -> Reject:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from darkroom.errors import StorageError
+from darkroom.storage.files import NotAFileError
 from darkroom.storage.requests import check_length, request, split_path
 from darkroom.storage.stores import MAX_DELETED, Download, Object, Page, Store, TooLongError
 
@@ -19,6 +20,8 @@ def read_bytes(path: str, limit_bytes: int | None = None) -> bytes | None:
         OSError: It is missing, access is denied, or the store fails.
     """
     _, bucket, name = split_path(path)
+    if not name:
+        raise NotAFileError(f"{path} is a bucket, not a file in one")
 
     def attempt(store: Store) -> bytes | None:
         download = Download(limit_bytes)
@@ -40,7 +43,7 @@ def stat(path: str) -> Object:
     """
     _, bucket, name = split_path(path)
     if not name:
-        raise FileNotFoundError(f"{path} is a bucket, not an object")
+        raise FileNotFoundError(f"{path} is a bucket, not a file in one")
     return request(path, "Looking up", lambda store: store.stat(bucket, name))
 
 

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from darkroom.storage import remote
+from darkroom.storage.files import NotAFileError
 from darkroom.storage.requests import check_length, request, split_path
 from darkroom.storage.stores import Download, Object, Store
 
@@ -68,7 +69,8 @@ def open_write(path: str) -> io.BufferedIOBase:
 
     Written bytes wait in a temporary file, so that a failed upload can be tried again.
     """
-    split_path(path)
+    if not split_path(path)[2]:
+        raise NotAFileError(f"{path} is a bucket, not a file in one")
     return _Writer(path)
 
 

@@ -23,6 +23,12 @@ def test_lines_keep_their_ends_and_lose_the_mark(write):
     assert list(TextFile(write(b"a\rb\nc"), newline="\n").lines()) == ["a\rb\n", "c"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_a_mark_is_left_out_in_every_encoding(write, encoding):
+    content = "\ufeffsplit\n\ufeffb".encode(encoding)
+    assert list(TextFile(write(content), encoding).lines()) == ["split\n", "\ufeffb"]
+
+
 def test_a_line_of_the_longest_length_is_read(write):
     longest = "x" * (MAX_LINE_CHARACTERS - 1) + "\n"
     assert list(TextFile(write((longest * 2).encode())).lines()) == [longest] * 2

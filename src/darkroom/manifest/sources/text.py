@@ -65,7 +65,8 @@ class TextFile:
                             "characters.",
                             "Check the line breaks, and keep longer texts in files of their own.",
                         )
-                    yield line
+                    # utf-16-le and others that name the order of bytes keep the mark of it.
+                    yield line.removeprefix("\ufeff") if number == 1 else line
             except UnicodeDecodeError as error:
                 raise self._not_decodable(error) from error
         self._state.check()

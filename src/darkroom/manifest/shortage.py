@@ -1,0 +1,44 @@
+"""Says what to do where a source needs more memory or disk than there is."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+
+from darkroom.dataset.schema import Schema
+from darkroom.errors import DataError, StorageError
+
+
+@contextmanager
+def explain_shortage(schema: Schema, scratch: str) -> Iterator[None]:
+    """Says of errors that come from too little room what to do about them.
+
+    Args:
+        schema: The columns of the source.
+        scratch: The folder of temporary files.
+
+    Raises:
+        DataError: There are too many columns.
+        StorageError: The disk is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error.__cause__, duckdb.OutOfMemoryException):
+            raise DataError(
+                f"The rows have {len(schema.inputs):,} further columns, which is too many to "
+                "compare and sort them.",
+                "Name those that matter with --columns (columns= in Python): the others are left "
+                "out.",
+            ) from error
+        # An error that names no file comes from writing, and all but the result is written here.
+        if error.errno in (errno.ENOSPC, errno.EDQUOT) and not error.filename:
+            raise StorageError(
+                f"There is no space left in {os.path.dirname(scratch)}, or in the output.",
+                "Free some, or name another folder for temporary files: TMPDIR=/DIR.",
+            ) from error
+        raise
