@@ -15,6 +15,7 @@ from darkroom.dataset.rejects import read_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS, SplitRatios
 from darkroom.errors import DataError, StorageError
+from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources import open_sources
 from darkroom.manifest.table import (
@@ -23,7 +24,7 @@ from darkroom.manifest.table import (
     read_manifest,
     read_manifest_rows,
 )
-from darkroom.manifest.writer import write_manifest
+from darkroom.manifest.writer import MAX_COUNTED_BYTES, write_manifest
 from darkroom.options.manifest import ManifestOptions
 
 HEADER = "split,image_uri,label\n"
@@ -393,6 +394,25 @@ def test_a_source_of_remote_images_has_no_fingerprint_in_its_manifest(tmp_path, 
     assert manifest.fingerprint == ""
     source.write_text("split,image_uri,label\nTRAIN,a.jpg,cat\nTRAIN,b.jpg,cat\n")
     assert len(write_manifest(source, str(tmp_path / "m"), str(tmp_path / "m")).fingerprint) == 32
+
+
+def test_files_that_are_too_large_to_write_do_not_count_in_the_plan(tmp_path):
+    assert MAX_COUNTED_BYTES == MAX_IMAGE_BYTES
+    for name, size in (
+        ("a", 10),
+        ("b", MAX_IMAGE_BYTES),
+        ("c", MAX_IMAGE_BYTES + 1),
+        ("d", 1 << 40),
+    ):
+        with (tmp_path / f"{name}.jpg").open("wb") as file:
+            file.truncate(size)
+    rows = "".join(f"{'TEST' if n == 'd' else 'TRAIN'},{n}.jpg,cat\n" for n in "abcd")
+    (tmp_path / "m.csv").write_text(HEADER + rows)
+    manifest = write_manifest(tmp_path / "m.csv", f"{tmp_path}/out", f"{tmp_path}/out")
+    assert manifest.splits == {
+        "train": SplitSize(3, 10 + MAX_IMAGE_BYTES),
+        "test": SplitSize(1, 0),
+    }
 
 
 def test_too_many_columns_say_what_to_do(tmp_path):

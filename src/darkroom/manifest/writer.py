@@ -38,6 +38,8 @@ from darkroom.storage.database import create_view, open_database
 
 _BATCH_ROWS = 8_192
 _REMOTE_SAMPLE = 32
+# `images.prepare.MAX_IMAGE_BYTES`, which is above this package.
+MAX_COUNTED_BYTES = 64 << 20
 # Number of rows that are sorted at once: far fewer than make DuckDB sort on disk, for which it may
 # want more memory than it may use.
 _SORTED_ROWS = 250_000
@@ -271,7 +273,10 @@ def _find_ranges(sizes: Mapping[str, SplitSize]) -> Iterator[tuple[str, int, int
 
 
 def _measure_splits(connection: duckdb.DuckDBPyConnection) -> dict[str, SplitSize]:
-    """Returns rows and bytes of each split; unknown sizes count as the mean of a sample."""
+    """Returns rows and bytes of each split; unknown sizes count as the mean of a sample.
+
+    Files that are too large to become records take no room in a shard.
+    """
     sample = connection.execute(
         """SELECT uri FROM kept WHERE size IS NULL AND contains(uri, '://')
         ORDER BY "order" LIMIT $limit""",
@@ -280,11 +285,14 @@ def _measure_splits(connection: duckdb.DuckDBPyConnection) -> dict[str, SplitSiz
     # All at once: each one that cannot be reached takes a long time.
     with ThreadPoolExecutor(_REMOTE_SAMPLE) as pool:
         states = pool.map(stat_image, (uri for (uri,) in sample))
-        known = [size for size, _ in states if size is not None]
+        found = [size for size, _ in states if size is not None]
+    known = [size for size in found if size <= MAX_COUNTED_BYTES]
     mean = sum(known) // len(known) if known else 0
     rows = connection.execute(
-        "SELECT split, count(*), sum(coalesce(size, $mean))::BIGINT FROM kept GROUP BY split",
-        {"mean": mean},
+        """SELECT split, count(*),
+          sum(CASE WHEN size > $limit THEN 0 ELSE coalesce(size, $mean) END)::BIGINT
+        FROM kept GROUP BY split""",
+        {"mean": mean, "limit": MAX_COUNTED_BYTES},
     ).fetchall()
     sizes = {split: SplitSize(count, size) for split, count, size in rows}
     return {split: sizes[split] for split in SPLITS if split in sizes}
