@@ -5,6 +5,8 @@ A damaged image is never an exception: it is a rejected row, counted and listed.
 
 from __future__ import annotations
 
+import sys
+
 
 class DarkroomError(Exception):
     """Base of every error that darkroom raises on purpose.
@@ -123,10 +125,10 @@ STORAGE_HINT = "Check the path, the permissions and the space on disk."
 DEFECT_HINT = "This is a bug in darkroom: please report it with the lines above."
 
 # Not by name: on public registries, the package of this name belongs to someone else.
-INSTALL_HINT = (
-    "In a checkout of darkroom: pip install '.[{extra}]', or make setup for all of them; "
-    "TFX exists for Python 3.10 and 3.11."
+_INSTALL_HINT = (
+    "In a checkout of darkroom: pip install '.[{extra}]', or make setup for all of them{more}."
 )
+_TFX_VERSIONS = ((3, 10), (3, 11))
 
 _EXTRAS = {
     "tensorflow": "tf",
@@ -151,7 +153,20 @@ def build_missing_extra_error(what: str, extra: str) -> MissingExtraError:
     """Returns the one-line error for `what`, which needs the extra `extra`."""
     return MissingExtraError(
         f"{what} needs the extra '{extra}', which is not installed.",
-        INSTALL_HINT.format(extra=extra),
+        describe_install(extra),
+    )
+
+
+def describe_install(extra: str, python: tuple[int, int] = sys.version_info[:2]) -> str:
+    """Returns how to install an extra for a version of Python."""
+    if extra != "tfx":
+        return _INSTALL_HINT.format(extra=extra, more="")
+    if python in _TFX_VERSIONS:
+        return _INSTALL_HINT.format(extra=extra, more="; TFX exists for Python 3.10 and 3.11")
+    return (
+        f"TFX exists for Python 3.10 and 3.11, and this is Python {python[0]}.{python[1]}. In a "
+        "checkout of darkroom, make setup gets one of them and installs TFX for it in an "
+        "environment of its own."
     )
 
 

@@ -20,7 +20,7 @@ from darkroom.cli.parser import build_parser
 from darkroom.conversion.convert import convert
 from darkroom.errors import UsageError
 from darkroom.input.loading import load
-from darkroom.options.conversion import ConversionFields, ConversionOptions
+from darkroom.options.conversion import ConversionFields, ConversionOptions, parse_shard_counts
 from darkroom.options.fields import GROUPS, check_fields, document, list_options, option
 from darkroom.options.image import ImageFields, ImageOptions
 from darkroom.options.input import InputOptions, ReadingFields
@@ -261,3 +261,9 @@ def _find_package() -> str:
     import darkroom
 
     return str(Path(darkroom.__file__).parents[1])
+
+
+def test_splits_may_have_the_names_that_sources_give_them():
+    assert parse_shard_counts({"TRAIN": 8, "val": 2}) == {"train": 8, "eval": 2}
+    options = ValidationOptions(required_splits=("training", "validation", "eval"))
+    assert options.required_splits == ("train", "eval")

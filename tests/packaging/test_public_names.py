@@ -12,7 +12,13 @@ import pytest
 
 import darkroom
 import darkroom.components
-from darkroom.errors import DarkroomError, MissingExtraError, MissingNameError, convert_error
+from darkroom.errors import (
+    DarkroomError,
+    MissingExtraError,
+    MissingNameError,
+    convert_error,
+    describe_install,
+)
 
 CORE = {
     *("ConversionResult", "DarkroomError", "Duplicates", "VerificationResult", "__version__"),
@@ -146,7 +152,7 @@ for package, name in ((darkroom, "ImageManifest"), (darkroom.components, "Manife
     assert len(errors) == 2
     for error in errors:
         assert error.startswith("MissingNameError 3 The module ")
-        assert "needs the extra 'tfx', which is not installed. In a checkout" in error
+        assert "needs the extra 'tfx', which is not installed." in error
 
 
 @pytest.mark.parametrize(
@@ -190,3 +196,20 @@ def test_a_missing_public_name_raises_our_error():
     assert isinstance(error, DarkroomError)
     assert convert_error(error) is error
     assert (error.exit_code, error.code) == (MissingExtraError.exit_code, MissingExtraError.code)
+
+
+@pytest.mark.parametrize(
+    ("extra", "python", "pip", "words"),
+    [
+        ("tfx", (3, 10), True, "TFX exists for Python 3.10 and 3.11"),
+        ("tfx", (3, 12), False, "this is Python 3.12"),
+        ("tfx", (3, 13), False, "make setup gets one of them"),
+        ("tf", (3, 13), True, "make setup"),
+        ("gcp", (3, 10), True, "make setup"),
+    ],
+)
+def test_the_hint_for_a_missing_extra_fits_this_python(extra, python, pip, words):
+    hint = describe_install(extra, python)
+    assert (f"pip install '.[{extra}]'" in hint) == pip
+    assert words in hint
+    assert ("TFX" in hint) == (extra == "tfx")

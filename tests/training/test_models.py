@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from darkroom.errors import UsageError
+from darkroom.options.training import APPLICATIONS
 from darkroom.training.models import build_model, list_applications
 
 pytestmark = pytest.mark.tensorflow
@@ -102,6 +103,13 @@ def test_own_function_gets_classes_and_size(own_models):
     ("spec", "message"),
     [
         ("resnet", "model is 'resnet', expected small_cnn, keras.applications:NAME or"),
+        ("resnet50", "Did you mean keras.applications:ResNet50\\?"),
+        ("efficientnet-b0", "Did you mean keras.applications:EfficientNetB0\\?"),
+        ("smal_cnn", "Did you mean small_cnn\\?"),
+        ("vit", "as in keras.applications:MobileNetV2. Any other model, as a vision transformer"),
+        ("keras.aplications:ResNet50", "Did you mean keras.applications:ResNet50\\?"),
+        ("tf.keras.applications:VGG16", "Did you mean keras.applications:VGG16\\?"),
+        ("keras.applications:resnet50", "Did you mean ResNet50"),
         ("keras.applications:ResNet5", "no application 'ResNet5'. Did you mean ResNet50"),
         ("keras.applications:Zzz", "no application 'Zzz'. Names: ConvNeXtBase, "),
         ("keras.applications:InceptionV3", "InceptionV3 cannot be built: "),
@@ -119,3 +127,7 @@ def test_the_name_of_an_unknown_model_is_an_error(own_models, spec, message):
     own_models.logits = lambda num_classes, size: _dense(num_classes, size, "relu")
     with pytest.raises(UsageError, match=message):
         build_model(spec, 3, (32, 32))
+
+
+def test_the_names_for_suggestions_are_those_of_keras():
+    assert set(APPLICATIONS) <= set(list_applications())

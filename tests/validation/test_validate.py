@@ -144,7 +144,8 @@ def test_leakage_names_both_records(judge):
             "fail",
             1,
             "1 image is in more than one split, so scores on eval or test are too high.",
-            "Keep each image in one split: delete its row in the other split.",
+            "Keep each image in one split: delete its row in the other split. Or list them with "
+            "darkroom duplicates DATASET --output FILE, and convert again with --exclude FILE.",
             (
                 {
                     "row": 5,
@@ -386,7 +387,7 @@ def test_the_table_shows_both_records_of_a_pair(judge):
         ({"policies": {"leakege": "fail"}}, "Unknown check 'leakege'.*Did you mean 'leakage'"),
         ({"policies": {"leakage": "stop"}}, "Unknown policy of leakage 'stop'.*fail, warn, off"),
         ({"policies": {"accounting": "off"}}, "always stop a run"),
-        ({"required_splits": ("validation",)}, "Unknown required split 'validation'"),
+        ({"required_splits": ("validaton",)}, "Unknown required split 'validaton'"),
         ({"max_rejects": 1.5}, "max_rejects is 1.5, expected a number from 0 to 1"),
         ({"max_rejects": float("nan")}, "max_rejects is nan, expected a number from 0 to 1"),
         ({"min_class_images": -1}, "min_class_images is -1"),

@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw
 from darkroom import storage
 from darkroom.dataset import example
 from darkroom.dataset.commit import check_files, read_dataset
-from darkroom.dataset.splits import TRAIN
+from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
 from darkroom.images.pixels import RAW
@@ -63,7 +63,7 @@ def inspect(
 
     Args:
         directory: A dataset.
-        split: `train`, `eval` or `test`.
+        split: `train`, `eval` or `test`, or another name that a source may have for it, as `val`.
         n: Number of records.
         output_dir: Folder for `contact-sheet.png` and `records.csv`; made if it does not exist.
 
@@ -79,13 +79,14 @@ def inspect(
     source, target = storage.absolute(directory), storage.absolute(output_dir)
     dataset = read_dataset(source)
     check_files(source, dataset)
-    if not isinstance(split, str) or split not in dataset.splits:
+    name = parse_split(split) if isinstance(split, str) else None
+    if name not in dataset.splits:
         raise UsageError(
             f"{source} has no split {split!r}.", f"Its splits are {', '.join(dataset.splits)}."
         )
     if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= sys.maxsize:
         raise UsageError(f"The number of records must be a positive whole number, got {n!r}.")
-    paths = [storage.join(source, shard.file) for shard in dataset.splits[split].shards]
+    paths = [storage.join(source, shard.file) for shard in dataset.splits[name].shards]
     records = chain.from_iterable(map(read_records, paths))
     found = [example.decode_example(record) for record in islice(records, n)]
     storage.make_folder(target)

@@ -92,7 +92,12 @@ def add_inspect(commands: Any) -> None:
     """Adds `darkroom inspect`."""
     parser = add_command(commands, "inspect", "Show records as a contact sheet and a CSV.")
     parser.add_argument("directory", metavar="DIR", help="A dataset")
-    parser.add_argument("--split", default="train", help="train, eval or test (default: train)")
+    parser.add_argument(
+        "--split",
+        metavar="NAME",
+        default="train",
+        help="train, eval or test, or another name of it, as val (default: train)",
+    )
     parser.add_argument(
         "-n",
         "--num-records",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from darkroom.dataset.keys import hash_split
 from darkroom.errors import UsageError
@@ -36,6 +37,11 @@ def parse_split(text: str) -> str | None:
     validation, test) and the common short forms, in any letter case.
     """
     return _NAMES.get(text.strip().lower())
+
+
+def name_split(name: Any) -> Any:
+    """Returns our name of a split that an option names in another way; other values as they are."""
+    return (parse_split(name) or name) if isinstance(name, str) else name
 
 
 def known_names() -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from darkroom.dataset.splits import SPLITS
+from darkroom.dataset.splits import SPLITS, name_split
 from darkroom.errors import UsageError
 from darkroom.options.checks import pick_fields
 from darkroom.options.fields import check_fields, document, option
@@ -87,7 +87,11 @@ def parse_shard_counts(given: int | Mapping[str, int] | None) -> dict[str, int]:
         return {}
     if not isinstance(given, int | Mapping) or isinstance(given, bool):
         raise UsageError(f"num_shards must be a whole number or one per split, got {given!r}.")
-    counts = dict.fromkeys(SPLITS, given) if isinstance(given, int) else dict(given)
+    counts = (
+        dict.fromkeys(SPLITS, given)
+        if isinstance(given, int)
+        else {name_split(name): count for name, count in given.items()}
+    )
     if unknown := sorted(map(str, set(counts) - set(SPLITS))):
         raise UsageError(f"Unknown splits {unknown} in the shard counts.", f"Known: {SPLITS}.")
     if bad := {s: n for s, n in counts.items() if not isinstance(n, int) or n < 1}:

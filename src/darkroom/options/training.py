@@ -15,6 +15,16 @@ from darkroom.options.input import IMAGE_SIZE, InputOptions, ReadingFields
 
 SMALL_CNN = "small_cnn"
 APPLICATIONS_PREFIX = "keras.applications:"
+# For "did you mean", where Keras is not imported; `training.models.list_applications` asks Keras.
+APPLICATIONS = (  # noqa: SIM905
+    "ConvNeXtTiny ConvNeXtSmall ConvNeXtBase ConvNeXtLarge ConvNeXtXLarge DenseNet121 "
+    "DenseNet169 DenseNet201 EfficientNetB0 EfficientNetB1 EfficientNetB2 EfficientNetB3 "
+    "EfficientNetB4 EfficientNetB5 EfficientNetB6 EfficientNetB7 EfficientNetV2B0 "
+    "EfficientNetV2B1 EfficientNetV2B2 EfficientNetV2B3 EfficientNetV2S EfficientNetV2M "
+    "EfficientNetV2L InceptionResNetV2 InceptionV3 MobileNet MobileNetV2 MobileNetV3Large "
+    "MobileNetV3Small NASNetLarge NASNetMobile ResNet50 ResNet50V2 ResNet101 ResNet101V2 "
+    "ResNet152 ResNet152V2 VGG16 VGG19 Xception "
+).split()
 
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
 LOOPS = ("fit", "custom")
@@ -172,5 +182,24 @@ def check_model_name(spec: str) -> None:
     if spec != SMALL_CNN and not is_name:
         raise UsageError(
             f"model is {spec!r}, expected {SMALL_CNN}, {APPLICATIONS_PREFIX}NAME or "
-            "package.module:function."
+            "package.module:function.",
+            _suggest_model(spec),
         )
+    keras_module = APPLICATIONS_PREFIX.rstrip(":")
+    if module != keras_module and difflib.get_close_matches(module, [keras_module], cutoff=0.9):
+        raise UsageError(
+            f"model is {spec!r}, which names no network of Keras.",
+            f"Did you mean {APPLICATIONS_PREFIX}{function}?",
+        )
+
+
+def _suggest_model(spec: str) -> str:
+    """Returns which model is meant by a text that does not name one."""
+    names = {name.lower(): f"{APPLICATIONS_PREFIX}{name}" for name in APPLICATIONS}
+    near = difflib.get_close_matches(spec.lower(), [*names, SMALL_CNN], n=1)
+    if near:
+        return f"Did you mean {names.get(near[0], near[0])}?"
+    return (
+        f"Networks of Keras are named as in {APPLICATIONS_PREFIX}MobileNetV2. Any other model, as "
+        "a vision transformer, is a function of your own: package.module:function."
+    )

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from darkroom.dataset.splits import SPLITS
+from darkroom.dataset.splits import SPLITS, name_split
 from darkroom.errors import UsageError
 from darkroom.options.fields import check_fields, document, option
 
@@ -98,6 +98,8 @@ class ValidationOptions(ValidationFields):
         for check, policy in self.policies.items():
             _check_choice("check", check, CHECKS)
             _check_choice(f"policy of {check}", policy, POLICIES)
+        required = tuple(dict.fromkeys(map(name_split, self.required_splits)))
+        object.__setattr__(self, "required_splits", required)
         for split in self.required_splits:
             _check_choice("required split", split, SPLITS)
         object.__setattr__(self, "policies", {**DEFAULT_POLICIES, **self.policies})

@@ -27,7 +27,8 @@ def check_leakage(context: Context) -> Iterator[Finding]:
             context.options.policies["leakage"],
             count,
             f"{count:,} {verb} in more than one split, so scores on eval or test are too high.",
-            "Keep each image in one split: delete its row in the other split.",
+            "Keep each image in one split: delete its row in the other split. Or list them with "
+            "darkroom duplicates DATASET --output FILE, and convert again with --exclude FILE.",
             rows,
         )
 
