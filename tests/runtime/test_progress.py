@@ -61,6 +61,15 @@ def test_plain_lines_show_steps_and_counts(plain):
     ]
 
 
+def test_a_speed_has_the_measure_of_its_amount(plain):
+    stream, clock = plain
+    with progress.step("Verifying"):
+        progress.advance(7, 107, "MB")
+        clock.now += 2
+        progress.advance(107, 107, "MB")
+    assert stream.getvalue().endswith("Verifying done in 2.0 s, 107 MB, 54 MB/s\n")
+
+
 def test_a_remark_is_shown_at_the_end_of_its_step(plain):
     stream, clock = plain
     with progress.step("Trainer"):

@@ -16,6 +16,7 @@ def add_convert(commands: Any) -> None:
         commands,
         "convert",
         "Convert images and labels into TFRecords.",
+        page="guides/convert",
         usage="darkroom convert SOURCE --output-dir DIR [options]",
         examples=(
             "darkroom convert images.csv --output-dir records",
@@ -66,6 +67,7 @@ def add_verify(commands: Any) -> None:
         commands,
         "verify",
         "Read a whole dataset and compare every byte with its commit.",
+        page="guides/verify",
         epilog="Exit codes: 0 sound, 1 damaged or not a dataset, 3 nothing is there, or "
         "something cannot be read.",
     )
@@ -78,6 +80,7 @@ def add_duplicates(commands: Any) -> None:
         commands,
         "duplicates",
         "List images that a dataset contains twice, by bytes and by pixels.",
+        page="guides/duplicates",
     )
     parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
     parser.add_argument(

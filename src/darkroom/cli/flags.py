@@ -47,6 +47,7 @@ def add_command(
     usage: str | None = None,
     examples: Sequence[str] = (),
     epilog: str = "",
+    page: str = "",
 ) -> argparse.ArgumentParser:
     """Adds a command that prints its result for people, or with `--json` for programs.
 
@@ -59,13 +60,14 @@ def add_command(
         usage: The first line of its help; made by argparse when None.
         examples: Command lines, for the end of its help.
         epilog: More for the end, as its exit codes.
+        page: Page of the documentation, below `docs` and without its ending.
     """
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,
         description=summary,
         usage=usage,
-        epilog=format_epilog(examples, epilog) if examples else escape(epilog),
+        epilog=format_epilog(examples, epilog, page),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
@@ -132,10 +134,14 @@ def escape(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def format_epilog(examples: Sequence[str], text: str = "") -> str:
-    """Returns the end of a command's help: a text, then examples, one per line."""
-    lines = [textwrap.fill(text, 79), ""] if text else []
-    return escape("\n".join([*lines, "examples:", *(f"  {each}" for each in examples)]))
+def format_epilog(examples: Sequence[str], text: str = "", page: str = "") -> str:
+    """Returns the end of a command's help: a text, where to read on, and examples, one per line."""
+    parts = [textwrap.fill(text, 79)] if text else []
+    if page:
+        parts.append(f"More is in docs/{page}.md.")
+    if examples:
+        parts.append("\n".join(["examples:", *(f"  {each}" for each in examples)]))
+    return escape("\n\n".join(parts))
 
 
 def parse_pair(text: str) -> tuple[str, str]:

@@ -20,6 +20,7 @@ def add_run(commands: Any) -> None:
         commands,
         "run",
         "Run the whole pipeline on this machine: from a list of images to a pushed model.",
+        page="guides/pipeline",
         usage="darkroom run --data PATH --root DIR [options]",
         examples=(
             "darkroom run --data images.csv --root runs/first",
@@ -42,6 +43,7 @@ def add_compile(commands: Any) -> None:
         commands,
         "compile",
         "Compile the pipeline for Kubeflow Pipelines or Vertex AI Pipelines.",
+        page="guides/submit",
         usage="darkroom compile --target {kubeflow,vertex} -o FILE [--config FILE] [options]",
         examples=(
             "darkroom compile --target kubeflow --config kubeflow.toml -o pipeline.yaml",
@@ -66,6 +68,7 @@ def add_submit(commands: Any) -> None:
         commands,
         "submit",
         "Submit the pipeline to Kubeflow Pipelines or Vertex AI Pipelines.",
+        page="guides/submit",
         usage="darkroom submit --target {kubeflow,vertex} [--pipeline FILE] [options]",
         examples=(
             "darkroom submit --target kubeflow --host https://kubeflow.example.com/pipeline "
@@ -109,6 +112,7 @@ def add_demo(commands: Any) -> None:
         commands,
         "demo",
         "Run the whole pipeline on 1,797 real digits, with a few planted faults.",
+        page="getting-started",
     )
     parser.add_argument(
         "--root",

@@ -14,6 +14,7 @@ def add_train(commands: Any) -> None:
         commands,
         "train",
         "Train a model on converted datasets; a run that was stopped resumes.",
+        page="guides/training",
         usage="darkroom train --data PATH [PATH ...] --checkpoint-dir DIR [options]",
         examples=(
             "darkroom train --data records --checkpoint-dir runs/first --epochs 20",
@@ -56,7 +57,12 @@ def add_dataservice(commands: Any) -> None:
         "dataservice", help=summary, description=summary, allow_abbrev=False
     )
     roles = parser.add_subparsers(dest="role", required=True, metavar="ROLE")
-    dispatcher = add_command(roles, "dispatcher", "Run the dispatcher, which hands out files.")
+    dispatcher = add_command(
+        roles,
+        "dispatcher",
+        "Run the dispatcher, which hands out files.",
+        page="guides/data-service",
+    )
     dispatcher.add_argument(
         "--work-dir",
         metavar="DIR",
@@ -71,7 +77,9 @@ def add_dataservice(commands: Any) -> None:
         default=None,
         help="Address of each worker, for sharding by file only; may be repeated",
     )
-    worker = add_command(roles, "worker", "Run a worker, which prepares batches.")
+    worker = add_command(
+        roles, "worker", "Run a worker, which prepares batches.", page="guides/data-service"
+    )
     worker.add_argument(
         "--dispatcher", metavar="ADDRESS", required=True, help="Address as in grpc://host:port"
     )
@@ -93,7 +101,12 @@ def add_benchmark(commands: Any) -> None:
     summary = "Measure on this machine, with your data."
     parser = commands.add_parser("benchmark", help=summary, description=summary, allow_abbrev=False)
     subjects = parser.add_subparsers(dest="subject", required=True, metavar="SUBJECT")
-    reading = add_command(subjects, "input", "Compare ways to read a dataset for training.")
+    reading = add_command(
+        subjects,
+        "input",
+        "Compare ways to read a dataset for training.",
+        page="guides/find-the-bottleneck",
+    )
     reading.add_argument("directory", metavar="DIR", help="A dataset; gs:// works")
     reading.add_argument(
         "--image-size",

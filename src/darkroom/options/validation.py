@@ -32,6 +32,15 @@ CHECKS = tuple(DEFAULT_POLICIES)
 DEFAULT_MAX_REJECTS = 0.01
 
 
+def describe_default_policies() -> str:
+    """Returns what the default policies do, for the help of a command."""
+    checks = {
+        policy: [check for check, found in DEFAULT_POLICIES.items() if found == policy]
+        for policy in (FAIL, WARN)
+    }
+    return "; ".join(f"{policy} for {', '.join(names)}" for policy, names in checks.items())
+
+
 @document
 @dataclass(frozen=True, kw_only=True)
 class ValidationFields:
@@ -42,6 +51,7 @@ class ValidationFields:
         "What a finding of a check does to the run, by check: fail, warn or off.",
         group="checks",
         metavar="CHECK=POLICY",
+        shown=describe_default_policies(),
         flag="--policy",
         runtime=True,
         more="A check that is not named keeps its default: "

@@ -47,7 +47,10 @@ class _Step:
         unit = self.unit.removesuffix("s") if last == 1 else self.unit
         seconds = now - self.count_started
         rate = self.done / seconds if seconds > 0 else 0.0
-        shown = f" {rate:,.{0 if rate >= 10 else 1}f}/s" if rate >= _LEAST_RATE else ""
+        # A measure stays with its number: 107 MB, 241 MB/s; of things the number alone is read.
+        measure, comma = (f" {self.unit}", ",") if self.unit.isupper() else ("", "")
+        speed = f"{comma} {rate:,.{0 if rate >= 10 else 1}f}{measure}/s"
+        shown = speed if rate >= _LEAST_RATE else ""
         return f"{amount} {unit}".rstrip() + shown
 
 
