@@ -1,4 +1,4 @@
-"""darkroom develops image datasets into verified TFRecords and trained models.
+"""darkroom turns image datasets into verified TFRecords and trained models.
 
     import darkroom
 

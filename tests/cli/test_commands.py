@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -459,3 +460,33 @@ sys.exit(main())
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1:] == ["cleaned up"]
+
+
+@pytest.mark.parametrize("arguments", ["--help", "run --help", "verify ."])
+def test_a_reader_that_has_enough_is_not_an_error(tmp_path, arguments):
+    (tmp_path / "dataset.json").write_text("{}")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-u", "-m", "darkroom.cli", *arguments.split()],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("command", ["run", "compile", "submit", "convert", "train", "verify"])
+def test_help_names_a_page(command, capsys):
+    assert main([command, "--help"]) == 0
+    (page,) = re.findall(r"More is in (docs/\S+\.md)\.", capsys.readouterr().out)
+    assert (Path(__file__).parents[2] / page).is_file()
+
+
+def test_help_of_run_names_the_default_policies(capsys):
+    assert main(["run", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(default: fail for rejects, leakage, label_conflicts, missing_splits" in text

@@ -52,6 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         as_json = "--json" in (sys.argv[1:] if argv is None else argv)
         asked = argparse.Namespace(json=as_json)
         code = _report(asked, _hide_credential(error))
+    except BrokenPipeError:
+        # Who reads the output, as `head`, has enough of it.
+        code = 128 + signal.SIGPIPE
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else _EXIT_USAGE
         if code > 128:
@@ -104,9 +107,11 @@ def _run_command(arguments: argparse.Namespace) -> int:
         # Searching the modules of TFX for garbage takes a third of the time of their import.
         with collect_less_garbage():
             return command[arguments.command](arguments)
-    except Exception as error:  # noqa: BLE001  the last resort: a defect of ours must say so
+    except Exception as error:  # the last resort: a defect of ours must say so
         if Signal.number is not None:
             raise SystemExit(128 + Signal.number) from None
+        if isinstance(error, BrokenPipeError):
+            raise
         found = convert_error(convert_os_error(error) if isinstance(error, OSError) else error)
         if found.exit_code == _EXIT_DEFECT:
             traceback.print_exc()

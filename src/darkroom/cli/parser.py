@@ -50,7 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="darkroom",
         allow_abbrev=False,
-        description="Develops image datasets into verified TFRecords and trained models.",
+        description="Turns image datasets into verified TFRecords and trained models.",
         epilog="Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, "
         "4 another process uses the output, or it contains other data, 70 a defect, "
         "128+n ended by signal n.",
