@@ -77,6 +77,7 @@ def test_json_has_the_whole_result(faulty_set, tmp_path, capsys):
         "output_dir": f"{tmp_path}/out",
         "already_complete": False,
         "job_id": None,
+        "excluded": 0,
     }
 
 
@@ -90,7 +91,7 @@ def test_over_budget_is_one_with_the_result(faulty_set, tmp_path, capsys):
 
     with pytest.raises(TooManyRejectsError) as caught:
         convert(faulty_set.csv, tmp_path / "out")
-    assert str(caught.value).splitlines()[-1].startswith("All are listed in ")
+    assert str(caught.value).splitlines()[-2].startswith("All are listed in ")
 
     assert main(arguments) == 1
     out, err = capsys.readouterr()
@@ -257,7 +258,7 @@ def test_images_without_folders_of_labels_are_told_how_to_lie(jpeg_set, tmp_path
     error = _json(capsys)["error"]
     assert "row 1: outside_layout (00.jpg is not in <label>/<file>)" in error["message"]
     assert error["hint"] == (
-        "Fix the source. outside_layout: Put each image into a folder that is named after its "
+        "Fix the source.\noutside_layout: Put each image into a folder that is named after its "
         "label, as in cat/1.jpg, or <split>/<label>/<file>; or give a list of images and labels."
     )
 
@@ -490,3 +491,35 @@ def test_help_of_run_names_the_default_policies(capsys):
     assert main(["run", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "(default: fail for rejects, leakage, label_conflicts, missing_splits" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("train --data . --checkpoint-dir c --epochs 0", "--epochs is 0, expected a whole number"),
+        ("convert LIST --output-dir o --jpeg-quality 0", "--jpeg-quality is 0, expected"),
+        ("convert LIST --output-dir o --allowed-root none", "--allowed-root: "),
+    ],
+)
+def test_a_wrong_option_is_named_as_it_was_given(jpeg_set, capsys, arguments, said):
+    assert main([*arguments.replace("LIST", str(jpeg_set.csv)).split(), "--json"]) == 2
+    assert said in _json(capsys)["error"]["message"]
+
+
+def test_an_unknown_kind_has_a_suggestion(jpeg_set, capsys):
+    columns = '{"image_uri": "image", "label": "strin_label"}'
+    command = ["convert", str(jpeg_set.csv), "--output-dir", "o", "--columns", columns, "--json"]
+    assert main(command) == 2
+    error = _json(capsys)["error"]
+    assert error["message"] == "Column 'label' has the kind 'strin_label', which does not exist."
+    assert error["hint"] == "Did you mean 'string_label'?"
+
+
+def test_excluded_rows_have_a_line_and_unknown_names_a_warning(jpeg_set, tmp_path, capsys):
+    (tmp_path / "list.txt").write_text("00.jpg\nnone.jpg\n")
+    command = ["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/o"]
+    assert main([*command, "--exclude", f"{tmp_path}/list.txt"]) == 0
+    out, err = capsys.readouterr()
+    assert re.search(r"^Duplicates 0\nExcluded   1$", out, re.MULTILINE), out
+    assert "Warning: 1 name in" in err
+    assert "not found in the source, as 'none.jpg'." in err

@@ -50,7 +50,7 @@ def test_a_schema_may_have_no_image(columns):
         ({"i": "image", "a": "split", "b": "split"}, "Only one column"),
         ({"a": "string_label"}, "neither an image nor an input"),
         ({}, "neither an image nor an input"),
-        ({"a": "picture"}, "'picture' is not a valid Kind"),
+        ({"a": "picture"}, "Column 'a' has the kind 'picture'"),
         ({"i": "image", "image/height": "integer"}, r"\['image/height'\] would overwrite"),
         ("{", "cannot be read"),
         ("[1]", "cannot be read"),

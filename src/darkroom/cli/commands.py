@@ -87,6 +87,7 @@ def _hide_credential(error: UsageError) -> UsageError:
 
 
 def _run_command(arguments: argparse.Namespace) -> int:
+    from darkroom.cli.flags import name_flag
     from darkroom.storage import convert_os_error
 
     command = {
@@ -115,7 +116,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
         found = convert_error(convert_os_error(error) if isinstance(error, OSError) else error)
         if found.exit_code == _EXIT_DEFECT:
             traceback.print_exc()
-        return _report(arguments, found)
+        return _report(arguments, name_flag(found, arguments))
 
 
 def _quiet_libraries(command: str) -> None:

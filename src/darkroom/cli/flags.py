@@ -7,7 +7,12 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from darkroom.errors import DarkroomError, UsageError
+from darkroom.options.conversion import ConversionFields
 from darkroom.options.fields import GROUPS, OptionField, list_options
+from darkroom.options.source import SourceFields
+from darkroom.options.training import TrainingFields
+from darkroom.options.validation import ValidationFields
 
 
 class FlagGroups:
@@ -174,3 +179,13 @@ def parse_number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
+
+
+def name_flag(error: DarkroomError, arguments: argparse.Namespace) -> DarkroomError:
+    """Returns the error with the flag of an option that was given by one, for its name."""
+    name = error.message.split(" ")[0].rstrip(":")
+    if not isinstance(error, UsageError) or name not in vars(arguments):
+        return error
+    fields = list_options(SourceFields, ConversionFields, ValidationFields, TrainingFields)
+    flags = {each.name: each.flag for each in fields if each.flag}
+    return UsageError(f"{flags.get(name, name)}{error.message[len(name) :]}", error.hint)

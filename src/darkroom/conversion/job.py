@@ -211,7 +211,7 @@ class ConversionJob:
         same = bool(made_from) and made_from == manifest.fingerprint
         wanted = describe_options(manifest, self.conversion)
         if same and dataset.options == wanted and list(dataset.labels) == manifest.labels:
-            return describe_dataset(folder, dataset, already_complete=True)
+            return describe_dataset(folder, dataset, manifest.excluded, already_complete=True)
         return None
 
     def _check_source(self) -> None:
@@ -261,12 +261,13 @@ class ConversionJob:
             DataError: Too many rows were rejected, so nothing was committed.
         """
         if storage.exists(storage.join(folder, layout.DATASET_FILE)):
-            return describe_dataset(folder, read_dataset(folder))
+            return describe_dataset(folder, read_dataset(folder), manifest.excluded)
         result = ConversionResult(
             folder,
             manifest.rows,
             rejected=count_rejects(folder),
             deduplicated=manifest.deduplicated,
+            excluded=manifest.excluded,
             labels=tuple(manifest.labels),
         )
         limit = "so none is left"
@@ -276,6 +277,6 @@ class ConversionJob:
             f"{result.num_rejected} of {manifest.rows} rows were rejected, {limit}. "
             f"{rejects.list_rejects(folder)}",
             f"All are listed in {result.rejects_path}. Fix them, or allow more with max_rejects "
-            f"(--max-rejects). {format_hint(result.rejected)}".rstrip(),
+            f"(--max-rejects).\n{format_hint(result.rejected)}".rstrip(),
             result,
         )

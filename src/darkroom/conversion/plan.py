@@ -39,7 +39,7 @@ def plan_tasks(folders: Folders, options: ConversionOptions) -> list[ShardTask]:
         raise DataError(
             f"Nothing can be written: {manifest.rejected} of {manifest.rows} rows were rejected. "
             + list_rejects(folders.manifest_rejects),
-            f"Fix the source. {format_hint(count_rejects(folders.manifest_rejects))}".rstrip(),
+            f"Fix the source.\n{format_hint(count_rejects(folders.manifest_rejects))}".rstrip(),
         )
     shards = plan_shards(manifest, options.shard_counts)
     work = storage.join(folders.work, _identify_plan(folders.manifest, manifest, options))

@@ -25,13 +25,14 @@ class ConversionResult:
         rows: Rows of the source: written + all rejected + deduplicated.
         written: Records written.
         rejected: Number of rejected rows by reason code.
-        deduplicated: Rows dropped because another says the same.
+        deduplicated: Rows dropped because another says the same, or because they are excluded.
         splits: Records by split.
         shards: Number of files of records.
         labels: The label map.
         fingerprint: Fingerprint of the dataset; empty while a remote job runs.
         already_complete: Whether the output was there before, and nothing was done.
         job_id: Id of the remote job, when it was not waited for.
+        excluded: How many of the deduplicated rows a list excludes.
     """
 
     output_dir: str
@@ -45,6 +46,7 @@ class ConversionResult:
     fingerprint: str = ""
     already_complete: bool = False
     job_id: str | None = None
+    excluded: int = 0
 
     @property
     def num_rejected(self) -> int:
@@ -81,7 +83,8 @@ def format_conversion(result: ConversionResult) -> str:
         f"{head}Rows in    {result.rows:,}",
         f"Written    {result.written:,}  ({splits}) in {format_count(result.shards, 'shard')}",
         f"Rejected   {result.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
-        f"Duplicates {result.deduplicated:,}",
+        f"Duplicates {result.deduplicated - result.excluded:,}",
+        *([f"Excluded   {result.excluded:,}"] if result.excluded else []),
         f"Labels     {len(result.labels)}",
         f"Dataset    {result.output_dir}",
     ]
@@ -107,9 +110,9 @@ class TooManyRejectsError(DataError):
 
 
 def describe_dataset(
-    output_dir: str, dataset: Dataset, already_complete: bool = False
+    output_dir: str, dataset: Dataset, excluded: int, already_complete: bool = False
 ) -> ConversionResult:
-    """Returns the result of the conversion that committed a dataset."""
+    """Returns the result of the conversion that committed a dataset, and excluded some rows."""
     return ConversionResult(
         output_dir=output_dir,
         rows=dataset.rows,
@@ -121,4 +124,5 @@ def describe_dataset(
         labels=dataset.labels,
         fingerprint=dataset.fingerprint,
         already_complete=already_complete,
+        excluded=excluded,
     )

@@ -142,14 +142,31 @@ class Schema:
             return given
         try:
             mapping = json.loads(given) if isinstance(given, str) else given
-            return cls(tuple((str(name), Kind(kind)) for name, kind in mapping.items()))
+            return cls(
+                tuple((str(name), _parse_kind(name, kind)) for name, kind in mapping.items())
+            )
         except (AttributeError, TypeError, ValueError, RecursionError) as error:
             if isinstance(error, UsageError):
                 raise
             raise UsageError(
                 f"The columns {given!r:.200} cannot be read: {error}.",
-                f"Give a JSON object from column to kind; kinds: {[k.value for k in Kind]}.",
+                f"Give a JSON object from column to kind; kinds: {_list_kinds()}.",
             ) from error
+
+
+def _parse_kind(name: object, text: Any) -> Kind:
+    try:
+        return Kind(text)
+    except ValueError:
+        near = difflib.get_close_matches(str(text).lower(), [kind.value for kind in Kind], n=1)
+        raise UsageError(
+            f"Column {name!r} has the kind {text!r:.80}, which does not exist.",
+            f"Did you mean {near[0]!r}?" if near else f"Kinds: {_list_kinds()}.",
+        ) from None
+
+
+def _list_kinds() -> str:
+    return ", ".join(kind.value for kind in Kind)
 
 
 def infer_schema(names: Sequence[str], kinds: Mapping[str, Kind]) -> Schema:

@@ -12,16 +12,36 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.errors import DataError
+from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
+from darkroom.storage.database import create_view
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
 # Columns that name images. If there is a column `keep`, too, rows in which it is true are kept.
 NAME_COLUMNS = ("key", "uri", "image_uri", "id")
 KEEP_COLUMN = "keep"
+# Excluded rows are dropped before rows are compared, so they are in no conflict.
+_EXCLUDED = """
+CREATE TEMP TABLE excluded AS
+SELECT row FROM staged SEMI JOIN names ON staged.key = names.name
+UNION SELECT row FROM staged SEMI JOIN names ON staged.uri = names.name
+UNION SELECT row FROM staged SEMI JOIN names ON staged.id = names.name
+"""
+_ENTRIES = "CREATE TEMP VIEW entries AS SELECT * FROM staged ANTI JOIN excluded USING (row)"
+# Only excluded rows can have one of the names, so the source is not read again.
+_UNKNOWN_NAMES = """
+WITH known AS (SELECT key, uri, id FROM staged SEMI JOIN excluded USING (row))
+SELECT count(*), min(name) FROM (SELECT DISTINCT name FROM names) listed
+WHERE name NOT IN (
+    SELECT key FROM known UNION SELECT uri FROM known UNION SELECT id FROM known
+)
+"""
 _SCHEMA = pa.schema([("name", pa.string())])
 _HINT = "Give a Parquet file, a CSV or a text file with the keys or paths of images."
 
@@ -37,6 +57,44 @@ def hash_exclusions(path: str) -> str:
         while data := file.read(1 << 20):
             digest.update(data)
     return digest.hexdigest()
+
+
+def exclude_rows(connection: duckdb.DuckDBPyConnection, path: str | None, scratch: str) -> int:
+    """Creates the view `entries` of the rows of `staged` that a list does not exclude.
+
+    Args:
+        connection: A database with the view `staged`.
+        path: The list; None for none.
+        scratch: A local folder.
+
+    Returns:
+        How many rows are excluded.
+
+    Raises:
+        DataError: The list is damaged, or no column names images.
+        OSError: It cannot be read.
+    """
+    if path is None:
+        connection.execute("CREATE TEMP VIEW entries AS SELECT * FROM staged")
+        return 0
+    table = os.path.join(scratch, "names.parquet")
+    write_names(path, table)
+    create_view(connection, "names", [table], scratch)
+    connection.execute(_EXCLUDED)
+    connection.execute(_ENTRIES)
+    # In a list of `darkroom duplicates` an image has several names, of which one is enough.
+    if not path.lower().endswith(".parquet"):
+        _note_unknown_names(connection, path)
+    return int(connection.execute("SELECT count(*) FROM excluded").fetchall()[0][0])
+
+
+def _note_unknown_names(connection: duckdb.DuckDBPyConnection, path: str) -> None:
+    count, first = connection.execute(_UNKNOWN_NAMES).fetchall()[0]
+    if count:
+        progress.note(
+            f"Warning: {format_count(count, 'name')} in {path} not found in the source, as "
+            f"{first!r}. A name is a key, a URI, or a path relative to the source."
+        )
 
 
 def write_names(path: str, table: str) -> None:

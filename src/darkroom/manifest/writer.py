@@ -19,7 +19,7 @@ from darkroom.dataset.rejects import MANIFEST_STAGE, Reject, RejectsWriter, writ
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS
 from darkroom.manifest.entries import stat_image
-from darkroom.manifest.exclusions import write_names
+from darkroom.manifest.exclusions import exclude_rows
 from darkroom.manifest.shortage import explain_shortage
 from darkroom.manifest.sources import AnySource, open_sources
 from darkroom.manifest.sources.folder import FolderSource
@@ -44,14 +44,6 @@ MAX_COUNTED_BYTES = 64 << 20
 # want more memory than it may use.
 _SORTED_ROWS = 250_000
 
-# Excluded rows are dropped before rows are compared, so they are in no conflict.
-_EXCLUDED = """
-CREATE TEMP TABLE excluded AS
-SELECT row FROM staged SEMI JOIN names ON staged.key = names.name
-UNION SELECT row FROM staged SEMI JOIN names ON staged.uri = names.name
-UNION SELECT row FROM staged SEMI JOIN names ON staged.id = names.name
-"""
-_ENTRIES = "CREATE TEMP VIEW entries AS SELECT * FROM staged ANTI JOIN excluded USING (row)"
 # Groups of entries that share a key, or an image. In a group all entries must say the same. Numbers
 # find them with a fraction of the memory that keys need: equal keys have an equal order. Entries
 # with equal numbers and different keys form no group in the next step.
@@ -147,7 +139,7 @@ def write_manifest(
         conflicts = os.path.join(scratch, "conflicts.parquet")
         with open_database(scratch) as connection:
             create_view(connection, "staged", [staged.path], scratch)
-            excluded = _exclude(connection, options, scratch)
+            excluded = exclude_rows(connection, options.exclude, scratch)
             _reject_conflicts(connection, schema, conflicts)
             _note_other_values(connection)
             label_table = os.path.join(scratch, "labels.parquet")
@@ -173,19 +165,6 @@ def write_manifest(
     )
     write_manifest_info(folder, manifest)
     return manifest
-
-
-def _exclude(connection: duckdb.DuckDBPyConnection, options: ManifestOptions, scratch: str) -> int:
-    """Creates the view `entries` of rows that are not excluded; returns how many are."""
-    if options.exclude is None:
-        connection.execute("CREATE TEMP VIEW entries AS SELECT * FROM staged")
-        return 0
-    table = os.path.join(scratch, "names.parquet")
-    write_names(options.exclude, table)
-    create_view(connection, "names", [table], scratch)
-    connection.execute(_EXCLUDED)
-    connection.execute(_ENTRIES)
-    return int(connection.execute("SELECT count(*) FROM excluded").fetchall()[0][0])
 
 
 def _reject_conflicts(connection: duckdb.DuckDBPyConnection, schema: Schema, path: str) -> None:
