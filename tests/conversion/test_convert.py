@@ -422,7 +422,7 @@ def test_a_label_map_gives_the_numbers(jpeg_set, tmp_path):
         ({"num_shards": 0.5}, "num_shards"),
         ({"max_rejects": 7}, "share from 0 to 1"),
         ({"max_rejects": "few"}, "share from 0 to 1, got 'few'"),
-        ({"seed": "x"}, "seed must be a whole number, got 'x'"),
+        ({"seed": "x"}, "seed is 'x', expected a whole number"),
         ({"resize_short_side": "x"}, "resize_short_side is 'x', expected a whole number"),
         ({"jpeg_quality": 80}, "80, but no image is stored as a reduced JPEG"),
         ({"jpeg_quality": 80, "resize_short_side": 8, "encoding": "raw"}, "as a reduced JPEG"),
