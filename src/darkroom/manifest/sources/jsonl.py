@@ -102,7 +102,7 @@ class JsonlSource:
 def _parse_line(text: str) -> dict[str, Any] | str:
     """Returns the object that a line holds, or what is wrong with it."""
     try:
-        value = json.loads(text, object_pairs_hook=_make_object)
+        value = _DECODER.decode(text)
     except (json.JSONDecodeError, RecursionError) as error:
         return f"expected an object: {error}"
     except ValueError as error:
@@ -123,6 +123,10 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         repeated = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {repeated!r} is there twice")
     return found
+
+
+# Making one for each line would take as long as reading the line.
+_DECODER = json.JSONDecoder(object_pairs_hook=_make_object)
 
 
 def _rename_roles(schema: Schema) -> Schema:
