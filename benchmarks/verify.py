@@ -26,9 +26,9 @@ import pyarrow.parquet as pq
 
 from darkroom.audit.verify import verify
 from darkroom.dataset import example
-from darkroom.dataset.checksums import write_sums
 from darkroom.dataset.commit import Dataset, Shard, Split, write_dataset
 from darkroom.dataset.index import index_schema
+from darkroom.dataset.integrity.checksums import write_sums
 from darkroom.dataset.layout import index_file, shard_file, split_folder
 from darkroom.dataset.splits import TRAIN
 from darkroom.dataset.tfrecord import RecordWriter

@@ -16,7 +16,8 @@ from tfx.utils import path_utils
 
 from darkroom import storage
 from darkroom.components.pusher.saved_model import check_saved_model
-from darkroom.dataset import commit
+from darkroom.dataset.commit import find_dataset
+from darkroom.dataset.integrity.opening import check_files
 from darkroom.errors import DataError, StorageError
 
 
@@ -42,9 +43,9 @@ def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
                 elif kind == standard_artifacts.Model.TYPE_NAME:
                     check_saved_model(path_utils.serving_model_dir(place))
                 elif kind == standard_artifacts.Examples.TYPE_NAME and (
-                    dataset := commit.find_dataset(place)
+                    dataset := find_dataset(place)
                 ):
-                    commit.check_files(place, dataset)
+                    check_files(place, dataset)
             except (DataError, StorageError) as error:
                 raise RuntimeError(str(error)) from error
 

@@ -16,13 +16,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from PIL import Image
+from tests.format_1 import make_format_1
 
 from darkroom.audit import shards
 from darkroom.audit.contact_sheet import inspect
 from darkroom.audit.verify import VerificationResult, format_verification, verify
 from darkroom.cli.commands import main
 from darkroom.conversion.convert import convert
-from darkroom.dataset.checksums import write_sums
+from darkroom.dataset.integrity.checksums import read_sums, write_sums
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError
 
@@ -51,13 +52,7 @@ def runs(tmp_path_factory) -> SimpleNamespace:
             seed=seed,
             max_rejects=1,
         )
-        _sum_index(folder / f"run-{seed}")
     return SimpleNamespace(folder=folder, sound=folder / "run-0", other=folder / "run-1")
-
-
-def _sum_index(root: Path) -> None:
-    names = [path.name for path in (root / "index").glob("index-*")]
-    write_sums(str(root / "index"), names)
 
 
 @pytest.fixture
@@ -95,12 +90,7 @@ def _flip(path: Path, place: int, bit: int) -> None:
 
 
 def _flip_somewhere(path: Path, rng: random.Random) -> None:
-    data = path.read_bytes()
-    # The version of the program that wrote a Parquet file is not part of the data.
-    start = data.find(b"parquet-cpp-arrow version")
-    spared = range(start, start + 40) if start >= 0 else range(0)
-    places = [place for place in range(len(data)) if place not in spared]
-    _flip(path, rng.choice(places), rng.randrange(8))
+    _flip(path, rng.randrange(path.stat().st_size), rng.randrange(8))
 
 
 def _truncate(root, rng, other):
@@ -231,33 +221,61 @@ def _take_from_other_run(root, rng, other):
     yield _name(other, path)
 
 
-def _flip_file(pattern: str, *named: str) -> Damage:
+def _flip_file(pattern: str) -> Damage:
     def damage(root, rng, other):
         path = rng.choice(sorted(root.glob(pattern)))
         _flip_somewhere(path, rng)
-        yield from (_name(root, path), *named)
+        yield _name(root, path)
 
     return damage
 
 
 def _flip_sums(root, rng, other):
-    _flip_somewhere(root / "index" / "SHA256SUMS", rng)
-    yield "index/SHA256SUMS"
-    yield from (_name(root, path) for path in root.glob("index/*"))
+    _flip_somewhere(root / "SHA256SUMS", rng)
+    yield "SHA256SUMS"
+
+
+def _list_beside(root: Path) -> list[Path]:
+    paths = (path for path in root.rglob("*") if path.is_file())
+    return sorted(path for path in paths if "Split-" not in _name(root, path))
 
 
 def _truncate_beside(root, rng, other):
-    paths = [path for path in root.rglob("*") if path.is_file() and "Split-" not in str(path)]
-    path = rng.choice(sorted(paths))
+    path = rng.choice(_list_beside(root))
     os.truncate(path, rng.randrange(path.stat().st_size))
-    yield from (_name(root, path), "rejects.jsonl")
+    yield _name(root, path)
 
 
 def _delete_beside(root, rng, other):
-    paths = [*root.glob("index/index-*"), root / "labels.txt", root / "dataset.json"]
-    path = rng.choice(sorted([*paths, root / "rejects.jsonl", root / "rejects.parquet"]))
+    path = rng.choice(_list_beside(root))
     path.unlink()
     yield _name(root, path)
+
+
+def _empty_beside(root, rng, other):
+    path = rng.choice(_list_beside(root))
+    path.write_bytes(b"")
+    yield _name(root, path)
+
+
+def _replace_beside(root, rng, other):
+    # The labels of both runs are the same, and so are their rejects.
+    names = [_name(root, path) for path in _list_beside(root)]
+    name = rng.choice([n for n in names if not n.startswith(("labels", "rejects"))])
+    shutil.copy(other / name, root / name)
+    # Of a commit and a list of hashes that do not fit, either may be of the other run.
+    yield from ({name, "dataset.json"} if name == "SHA256SUMS" else {name, "SHA256SUMS"})
+
+
+def _add_empty_split(root, rng, other):
+    (root / "Split-foo").mkdir()
+    yield "Split-foo"
+
+
+def _delete_index(root, rng, other):
+    names = [_name(root, path) for path in (root / "index").iterdir()]
+    shutil.rmtree(root / "index")
+    yield from names
 
 
 def _swap_index(root, rng, other):
@@ -296,11 +314,15 @@ DAMAGES: dict[str, Damage] = {
     "bit flipped in dataset.json": _flip_file("dataset.json"),
     "bit flipped in labels.txt": _flip_file("labels.txt"),
     "bit flipped in the index": _flip_file("index/index-*"),
-    "bit flipped in the index's hashes": _flip_sums,
-    "bit flipped in rejects.parquet": _flip_file("rejects.parquet", "rejects.jsonl"),
+    "bit flipped in the list of hashes": _flip_sums,
+    "bit flipped in rejects.parquet": _flip_file("rejects.parquet"),
     "bit flipped in rejects.jsonl": _flip_file("rejects.jsonl"),
     "file beside the shards cut": _truncate_beside,
     "file beside the shards deleted": _delete_beside,
+    "file beside the shards emptied": _empty_beside,
+    "file beside the shards of another run": _replace_beside,
+    "index deleted": _delete_index,
+    "empty split added": _add_empty_split,
     "two index files swapped": _swap_index,
     "index of another run": _take_index_from_other_run,
 }
@@ -489,9 +511,12 @@ def test_all_findings_are_reported_at_once(root):
 
 
 def test_index_and_rejects_may_be_elsewhere_as_in_tfx(root):
+    """Then the list of hashes does not name them; see the test of the component."""
     shutil.rmtree(root / "index")
     for name in ("rejects.parquet", "rejects.jsonl"):
         (root / name).unlink()
+    sums = read_sums(str(root))
+    write_sums(str(root), {n: sums[n] for n in sums if not n.startswith(("index/", "rejects."))})
     result = verify(root)
     assert result.is_sound
     assert (result.has_index, result.has_rejects) == (False, False)
@@ -499,6 +524,7 @@ def test_index_and_rejects_may_be_elsewhere_as_in_tfx(root):
 
 def test_an_index_of_other_records_is_found_without_its_hashes(root, runs):
     """The index of another run has the right counts, but lists other records."""
+    make_format_1(root)
     for path in (root / "index").iterdir():
         path.unlink()
     for path in (runs.other / "index").glob("index-*"):

@@ -13,6 +13,7 @@ from darkroom.components.image_to_tfrecord.executor import Executor
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
+from darkroom.dataset.integrity.checksums import read_sums, sum_bytes
 from darkroom.dataset.journal import write_journal
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_records
@@ -56,6 +57,7 @@ def test_writes_examples_with_the_users_own_bytes(images: Path, converted):
 def test_a_split_folder_has_only_shards(converted):
     root = Path(converted["examples"].uri)
     assert sorted(path.name for path in root.iterdir()) == [
+        "SHA256SUMS",
         "Split-eval",
         "Split-train",
         "dataset.json",
@@ -64,6 +66,17 @@ def test_a_split_folder_has_only_shards(converted):
     assert [path.name for path in (root / "Split-train").iterdir()] == [
         "data_tfrecord-00000-of-00001"
     ]
+
+
+def test_each_artifact_lists_the_hashes_of_its_files(converted):
+    for name in OUTPUTS:
+        root = Path(converted[name].uri)
+        paths = [p for p in root.rglob("*") if p.is_file() and p.name != "SHA256SUMS"]
+        sums = {p.relative_to(root).as_posix(): sum_bytes(p.read_bytes()) for p in paths}
+        assert read_sums(str(root)) == sums != {}
+    result = verify(converted["examples"].uri)
+    assert result.is_sound
+    assert (result.has_index, result.has_rejects) == (False, False)
 
 
 def test_rejects_of_both_stages_are_listed(images: Path, new_artifact, beam_context):
@@ -151,6 +164,7 @@ def test_the_dataset_of_an_earlier_attempt_is_replaced(images, new_artifact, bea
     assert len(os.listdir(made["index"].uri)) == 4
     assert sorted(os.listdir(made["rejects"].uri)) == [
         "README",
+        "SHA256SUMS",
         "rejects.jsonl",
         "rejects.parquet",
     ]

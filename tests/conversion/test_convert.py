@@ -29,6 +29,7 @@ from darkroom.conversion.result import ConversionResult, TooManyRejectsError
 from darkroom.dataset import commit as datasets
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.index import read_index
+from darkroom.dataset.integrity.opening import check_files
 from darkroom.dataset.journal import write_journal
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_records
@@ -45,7 +46,7 @@ pytestmark = pytest.mark.heavy
 def _read(result: ConversionResult) -> dict[str, list[dict]]:
     """Reads the records of every split back from the files that the commit names."""
     dataset = datasets.read_dataset(result.output_dir)
-    datasets.check_files(result.output_dir, dataset)
+    check_files(result.output_dir, dataset)
     return {
         name: [
             decode_example(record)
@@ -209,6 +210,7 @@ def test_another_seed_gives_another_order_of_the_same_records(jpeg_set, tmp_path
 def test_nothing_is_left_behind(jpeg_set, tmp_path):
     convert(jpeg_set.csv, tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "SHA256SUMS",
         "Split-eval",
         "Split-train",
         "dataset.json",
@@ -310,9 +312,27 @@ def test_a_damaged_output_does_not_count_as_finished(jpeg_set, tmp_path):
     convert(jpeg_set.csv, tmp_path / "out")
     shard = next((tmp_path / "out" / "Split-eval").iterdir())
     shard.write_bytes(shard.read_bytes()[:-1])
-    with pytest.raises(OutputError):
+    with pytest.raises(DataError, match=f"{shard} is damaged"):
         convert(jpeg_set.csv, tmp_path / "out")
     assert not convert(jpeg_set.csv, tmp_path / "out", overwrite=True).already_complete
+
+
+@pytest.mark.parametrize(
+    "name", ["labels.txt", "SHA256SUMS", "index/index-00000-of-00003.parquet", "rejects.jsonl"]
+)
+@pytest.mark.parametrize("damage", [b"", None])
+def test_a_finished_dataset_with_a_damaged_file_is_not_called_complete(
+    jpeg_set, tmp_path, name, damage
+):
+    convert(jpeg_set.csv, tmp_path / "out", num_shards={"train": 2, "eval": 1})
+    path = tmp_path / "out" / name
+    path.unlink()
+    if damage is not None:
+        # Somebody may have written this: it is not replaced.
+        path.write_bytes(b"other")
+    error = DataError if damage is None else OutputError
+    with pytest.raises(error, match=name):
+        convert(jpeg_set.csv, tmp_path / "out", num_shards={"train": 2, "eval": 1})
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "labels.txt", "Split-mine"])

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from darkroom import verify
+from darkroom.conversion.shard import ShardReport
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import DataError
 
@@ -94,8 +95,9 @@ def list_shards(folder: Path) -> dict[Path, int]:
 
 def list_finished(folder: Path) -> dict[Path, int]:
     """Returns the shards whose report says that they need not be written again."""
-    reports = [json.loads(p.read_bytes()) for p in folder.glob(".attempt/*/shard-*.json")]
-    kept = [folder / report[2] for report in reports if not report[-1]]
+    paths = folder.glob(".attempt/*/shard-*.json")
+    reports = [ShardReport.parse(path.read_bytes()) for path in paths]
+    kept = [folder / report.file for report in reports if not report.rejected]
     return {path: path.stat().st_ino for path in kept}
 
 
@@ -239,6 +241,28 @@ def test_a_killed_replacement_in_place_is_resumed(runner, source, tmp_path):
 @pytest.mark.slow
 def test_a_full_disk_is_reported_and_the_next_run_resumes(runner, source, tmp_path):
     check_full_disks(runner, source, tmp_path, num_steps=4)
+
+
+@pytest.mark.parametrize("name", ["Split-train/*", "index/*", ".attempt/*/shard-*.json"])
+def test_a_file_that_changed_after_a_kill_is_written_again(runner, source, tmp_path, name):
+    """It has the same length, so only its hash tells."""
+    argv = arguments(source, tmp_path / "out")
+    total = runner.count_steps(*arguments(source, tmp_path / "whole"))
+    assert runner.run(*argv, step=total * 3 // 4) == -signal.SIGKILL, runner.output
+    finished = list_finished(tmp_path / "out")
+    reported = {f"{number:05d}" for number in range(len(list_shards(tmp_path / "whole")))}
+    paths = [path for path in (tmp_path / "out").glob(name) if path.name[6:11] in reported]
+    if name.startswith("Split"):
+        paths = sorted(finished)
+    rng = random.Random(7)
+    for path in paths:
+        data = bytearray(path.read_bytes())
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+    assert paths
+    assert runner.run(*argv) == 0, runner.output
+    assert read_files(tmp_path / "out") == read_files(tmp_path / "whole")
+    assert verify(tmp_path / "out").findings == ()
 
 
 EVERYWHERE = 10_000

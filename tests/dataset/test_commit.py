@@ -13,18 +13,19 @@ from darkroom.dataset.commit import (
     Dataset,
     Shard,
     Split,
-    check_files,
     find_dataset,
     read_dataset,
     write_dataset,
 )
+from darkroom.dataset.integrity.opening import check_files
 from darkroom.errors import DataError
 
 
 def _make(*files: str, name: str = "train") -> Dataset:
     shards = tuple(Shard(file, 1, 3, "0" * 64) for file in files)
     splits = {name: Split(len(files), shards)}
-    return Dataset(1, "", {}, "full", {}, ("ä", "b"), 2, 2, 0, 0, splits).with_fingerprint()
+    rows = len(files)
+    return Dataset(2, "", {}, "full", {}, ("ä", "b"), rows, rows, 0, 0, splits).with_files()
 
 
 @pytest.fixture
@@ -33,6 +34,7 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "Split-train").mkdir()
     for name in "ab":
         (tmp_path / "Split-train" / name).write_bytes(b"abc")
+    (tmp_path / "labels.txt").write_text("ä\nb\n", "utf-8")
     write_dataset(str(tmp_path), _make("Split-train/a", "Split-train/b"))
     return tmp_path
 
@@ -68,9 +70,9 @@ def test_a_file_that_is_not_a_commit_is_an_error(root, text):
 
 
 def test_another_format_is_an_error(root):
-    dataset = replace(_make("Split-train/a"), format_version=2)
+    dataset = replace(_make("Split-train/a"), format_version=3)
     write_dataset(str(root), dataset.with_fingerprint())
-    with pytest.raises(DataError, match="its format is 2, expected 1"):
+    with pytest.raises(DataError, match="its format is 3, expected 1 or 2"):
         read_dataset(str(root))
 
 
@@ -121,6 +123,7 @@ def test_files_match_the_commit_by_name_and_size(root):
 @pytest.mark.parametrize("mark", ["labels.txt", ".attempt", "index", "rejects.parquet"])
 def test_an_unfinished_conversion_is_an_error(root, mark):
     (root / "dataset.json").unlink()
+    (root / "labels.txt").unlink()
     assert find_dataset(str(root)) is None
     (root / mark).mkdir()
     with pytest.raises(DataError, match=rf"it has {mark} but no dataset.json"):

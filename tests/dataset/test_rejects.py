@@ -3,6 +3,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
+from darkroom.dataset.integrity.checksums import sum_bytes
 from darkroom.dataset.rejects import Reject, RejectsWriter, read_rejects, write_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.manifest.writer import write_manifest
@@ -48,7 +49,11 @@ def test_parts_are_joined_for_programs_and_for_people(tmp_path):
         write(tmp_path / "3.parquet", REJECT._replace(label=None, extra={})),
     ]
 
-    assert write_rejects(str(tmp_path), parts) == 2
+    rows, sums = write_rejects(str(tmp_path), parts)
+
+    assert rows == 2
+    for name in ("rejects.parquet", "rejects.jsonl"):
+        assert sums[name] == sum_bytes((tmp_path / name).read_bytes())
 
     assert len(list(read_rejects(str(tmp_path / "rejects.parquet")))) == 2
     first, second = (tmp_path / "rejects.jsonl").read_text("utf-8").splitlines()

@@ -49,7 +49,7 @@ def test_rejects_are_read_as_written(folder, rejects, cut):
         with RejectsWriter(parts[-1]) as writer:
             for reject in some:
                 writer.add(reject)
-    assert write_rejects(str(folder), parts) == len(rejects)
+    assert write_rejects(str(folder), parts)[0] == len(rejects)
     assert list(read_rejects(f"{folder}/rejects.parquet")) == rejects
     lines = (folder / "rejects.jsonl").read_bytes().decode().split("\n")
     assert lines.pop() == ""

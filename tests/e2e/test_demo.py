@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from darkroom.dataset.commit import check_files, read_dataset
+from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
+from darkroom.dataset.integrity.opening import check_files
 from darkroom.dataset.tfrecord import read_records
 
 from ..warm_python import WarmPython

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import harness
 
 with atheris.instrument_imports(include=["darkroom"]):
     from darkroom.dataset import commit as datasets
+    from darkroom.dataset.integrity.opening import check_files
     from darkroom.errors import DataError
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="fuzz-")
@@ -30,12 +32,11 @@ def read(data: bytes) -> None:
     _PATH.write_bytes(data)
     try:
         dataset = datasets.read_dataset(_FOLDER.name)
-        datasets.check_files(_FOLDER.name, dataset)
+        check_files(_FOLDER.name, dataset)
     except DataError:
         return
     assert dataset.with_fingerprint() == dataset
-    shards = [shard for split in dataset.splits.values() for shard in split.shards]
-    assert not shards, "the folder holds none"
+    assert not dataset.shards, "the folder holds none"
 
 
 def sign(data: bytes) -> bytes | None:
@@ -43,8 +44,9 @@ def sign(data: bytes) -> bytes | None:
     try:
         fields = json.loads(data)
         del fields["fingerprint"]
-        plain = datasets.Dataset(fingerprint="", **fields)
-        return json.dumps({**fields, "fingerprint": plain.with_fingerprint().fingerprint}).encode()
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        return json.dumps({**fields, "fingerprint": sha256}).encode()
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
@@ -54,11 +56,11 @@ def make_seeds() -> Iterator[bytes]:
     splits = {"train": datasets.Split(2, shards)}
     features = {"image/encoded": {"type": "bytes"}}
     whole = datasets.Dataset(
-        1, "", {"checks": "full", "seed": 0}, "full", features, ("a", "b"), 3, 2, 1, 0, splits
+        2, "", {"checks": "full", "seed": 0}, "full", features, ("a", "b"), 3, 2, 1, 0, splits
     )
-    empty = datasets.Dataset(1, "", {}, "full", {}, (), 0, 0, 0, 0, {})
-    for dataset in (whole, empty):
-        datasets.write_dataset(_FOLDER.name, dataset.with_fingerprint())
+    empty = datasets.Dataset(2, "", {}, "full", {}, (), 0, 0, 0, 0, {})
+    for dataset in (whole.with_files(), empty.with_files(), whole.with_fingerprint()):
+        datasets.write_dataset(_FOLDER.name, dataset)
         yield _PATH.read_bytes()
     fields = dataclasses.asdict(whole)
     for file in (None, 7, {}, "../data"):

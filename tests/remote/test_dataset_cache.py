@@ -11,7 +11,10 @@ import pytest
 
 import darkroom
 from darkroom import storage
-from darkroom.dataset.commit import Dataset, Shard, Split, read_dataset, write_dataset
+from darkroom.audit.verify import verify
+from darkroom.dataset.commit import Dataset, Shard, Split, read_dataset
+from darkroom.dataset.integrity.committing import write_commit
+from darkroom.dataset.layout import Folders
 from darkroom.errors import DataError, StorageError, TransientStorageError
 from darkroom.input import cache
 from darkroom.input.cache import find_cache, stage_dataset
@@ -36,21 +39,21 @@ def write_remote(root: str) -> Dataset:
         )
         splits[name] = Split(len(shards), shards)
     dataset = Dataset(
-        format_version=1,
+        format_version=2,
         fingerprint="",
         options={},
         checks="full",
         features={},
-        labels=(),
+        labels=("cat",),
         rows=3,
         written=3,
         rejected=0,
         deduplicated=0,
         splits=splits,
-    ).with_fingerprint()
+    ).with_files()
     for file, data in CONTENTS.items():
         storage.write_bytes(f"{root}/{file}", data)
-    write_dataset(root, dataset)
+    write_commit(Folders.of_dataset(root), dataset, {}, {})
     return dataset
 
 
@@ -72,8 +75,10 @@ def test_a_dataset_is_copied_once(store, tmp_path):
     dataset = write_remote(f"{root}/data")
     folder = stage_dataset(f"{root}/data", dataset, tmp_path / "cache")
     assert folder == f"{tmp_path}/cache/{dataset.fingerprint}"
-    commit = storage.read_bytes(f"{root}/data/dataset.json")
-    assert read_copy(folder) == {**CONTENTS, "dataset.json": commit}
+    names = ("dataset.json", "SHA256SUMS")
+    beside = {name: storage.read_bytes(f"{root}/data/{name}") for name in names}
+    assert read_copy(folder) == {**CONTENTS, **beside, "labels.txt": b"cat\n"}
+    assert verify(folder).is_sound
     assert read_dataset(folder) == dataset
     proxy.requests.clear()
     assert stage_dataset(f"{root}/data", dataset, tmp_path / "cache") == folder

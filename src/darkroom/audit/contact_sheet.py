@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 
 from darkroom import storage
 from darkroom.dataset import example
-from darkroom.dataset.commit import check_files, read_dataset
+from darkroom.dataset.integrity.opening import open_dataset
 from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
@@ -77,8 +77,7 @@ def inspect(
         OSError: A file cannot be read or written.
     """
     source, target = storage.absolute(directory), storage.absolute(output_dir)
-    dataset = read_dataset(source)
-    check_files(source, dataset)
+    dataset = open_dataset(source)
     name = parse_split(split) if isinstance(split, str) else None
     if name not in dataset.splits:
         raise UsageError(

@@ -28,6 +28,7 @@ from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import find_index_files
+from darkroom.dataset.integrity.opening import check_listed
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
@@ -111,6 +112,7 @@ def find_duplicates(
     """
     root = storage.absolute(directory)
     dataset = read_dataset(root)
+    check_listed(root, dataset, layout.INDEX_FOLDER)
     paths = find_index_files(storage.join(root, layout.INDEX_FOLDER))
     default = storage.join(root, layout.DUPLICATES_FILE)
     path = default if output is None else storage.absolute(output)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from darkroom import storage
 from darkroom.audit.shards import ShardDigest, diagnose_shard
 from darkroom.dataset.commit import Shard
+from darkroom.dataset.layout import DATASET_FILE
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
 MISSING, EXTRA, SWAPPED, RENAMED, DOUBLED = "missing", "extra", "swapped", "renamed", "doubled"
@@ -95,7 +96,9 @@ def compare_shards(
         elif own is None:
             findings.append(_explain_extra(file, owners.get(hashes[file]), expected, hashes))
         elif digest.sha256 == own.sha256:
-            continue
+            if digest.size_bytes != own.bytes:
+                what = f"says that {file} has {own.bytes:,} bytes; it has {digest.size_bytes:,}"
+                findings.append(FileFinding(DATASET_FILE, COMMIT, what, HINTS[COMMIT]))
         elif owner := owners.get(hashes[file]):
             findings.append(_explain_mixed(own, expected[owner], hashes))
         else:

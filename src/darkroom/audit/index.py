@@ -23,15 +23,20 @@ from darkroom.audit.findings import (
     format_cause,
 )
 from darkroom.audit.shards import IndexEntry, ShardDigest
-from darkroom.dataset.checksums import SUMS_FILE, read_sums
+from darkroom.audit.sums import Sums
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import IMAGE_SHA256, IMAGE_SOURCE_ID, encode_example
-from darkroom.dataset.layout import INDEX_FOLDER, index_file
+from darkroom.dataset.index import check_index
+from darkroom.dataset.integrity.checksums import read_plain_sums
+from darkroom.dataset.integrity.commit_fields import FORMAT_1
+from darkroom.dataset.layout import INDEX_FOLDER, SUMS_FILE
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError
 
 _KEY_LENGTH, _SHA256_LENGTH = 32, 64
 _COLUMNS = ("key", "sha256", "split", "label", "shard", "position")
+# The index of a shard has less than a kilobyte a record.
+_MAX_BYTES = 1 << 31
 
 
 class IndexCheck:
@@ -41,23 +46,34 @@ class IndexCheck:
         is_here: Whether the index is in the folder; in TFX it is an artifact of its own.
     """
 
-    def __init__(self, root: str, dataset: Dataset) -> None:
+    def __init__(self, root: str, dataset: Dataset, sums: Sums) -> None:
         self._root, self._dataset = root, dataset
         self._names = storage.list_folder(storage.join(root, INDEX_FOLDER))
         self._places = _place_index_files(dataset)
         self._findings: list[FileFinding] = []
-        self._sums = self._read_sums() if SUMS_FILE in self._names else {}
-        self.is_here = bool(self._names)
+        prefix = f"{INDEX_FOLDER}/"
+        self._hashes = {
+            name.removeprefix(prefix): each.sha256
+            for name, each in sums.items()
+            if name.startswith(prefix)
+        }
+        # Of a dataset that lists its index, the whole folder may be missing.
+        self.is_here = bool(self._names) or bool(self._hashes)
+        self._own_files = set(dataset.index_files)
+        if dataset.format_version == FORMAT_1 and SUMS_FILE in self._names:
+            self._own_files.add(SUMS_FILE)
+            self._read_plain_sums()
 
-    def _read_sums(self) -> dict[str, str]:
+    def _read_plain_sums(self) -> None:
         path = f"{INDEX_FOLDER}/{SUMS_FILE}"
         try:
-            return read_sums(storage.join(self._root, INDEX_FOLDER))
-        except DataError:
-            self._findings.append(FileFinding(path, TABLE, "is damaged", REWRITE))
+            folder = storage.join(self._root, INDEX_FOLDER)
+            self._hashes = read_plain_sums(folder, self._dataset.index_files)
+        except (DataError, storage.FileTooLargeError):
+            what = "is not a list of the index files of the dataset"
+            self._findings.append(FileFinding(path, TABLE, what, REWRITE))
         except OSError as error:
             self._findings.append(explain_error(path, error))
-        return {}
 
     def read_entries(self, file: str) -> list[IndexEntry] | None:
         """Returns what the records of a shard must contain; None if the index does not say."""
@@ -66,10 +82,7 @@ class IndexCheck:
             return None
         path = f"{INDEX_FOLDER}/{place.file}"
         try:
-            data = storage.read_bytes(storage.join(self._root, path))
-            if self._sums.get(place.file, sha := hashlib.sha256(data).hexdigest()) != sha:
-                raise TableError(f"does not have the hash in {INDEX_FOLDER}/{SUMS_FILE}")
-            entries = parse_index_entries(data, place, self._dataset)
+            entries = self._read_entries(path, place)
         except TableError as error:
             self._findings.append(FileFinding(path, TABLE, str(error), REWRITE))
             return None
@@ -78,6 +91,15 @@ class IndexCheck:
             return None
         # Reading compressed records would take longer than all the rest.
         return None if file.endswith(GZIP_SUFFIX) else entries
+
+    def _read_entries(self, path: str, place: _Place) -> list[IndexEntry] | None:
+        try:
+            data = storage.read_bytes(storage.join(self._root, path), _MAX_BYTES)
+        except storage.FileTooLargeError:
+            raise TableError(f"has more than {_MAX_BYTES:,} bytes") from None
+        if self._hashes.get(place.file, sha := hashlib.sha256(data).hexdigest()) != sha:
+            raise TableError(f"does not have the hash in {SUMS_FILE}")
+        return parse_index_entries(data, place, self._dataset)
 
     def find_all(
         self, digests: Mapping[str, ShardDigest | OSError], damaged: Container[str]
@@ -98,11 +120,7 @@ class IndexCheck:
             elif isinstance(digest, ShardDigest) and digest.misfits and file not in damaged:
                 what = f"does not match the records of {file}, from position {digest.misfits[0]} on"
                 findings.append(FileFinding(path, TABLE, what, REWRITE))
-        known = {place.file for place in self._places.values()}
-        if self._sums and set(self._sums) != known:
-            what = "does not list the index files of the dataset"
-            findings.append(FileFinding(f"{INDEX_FOLDER}/{SUMS_FILE}", TABLE, what, REWRITE))
-        extra = sorted(set(self._names) - known - {SUMS_FILE})
+        extra = sorted(set(self._names) - self._own_files)
         what = "belongs to no shard of the dataset"
         findings += [
             FileFinding(f"{INDEX_FOLDER}/{n}", EXTRA, what, "Move it elsewhere.") for n in extra
@@ -121,12 +139,11 @@ class _Place(NamedTuple):
 
 def _place_index_files(dataset: Dataset) -> dict[str, _Place]:
     """Returns the place of the index of each shard, by file of the shard."""
-    total = sum(len(split.shards) for split in dataset.splits.values())
+    names = dataset.index_files
     places: dict[str, _Place] = {}
     for name, split in dataset.splits.items():
         for number, shard in enumerate(split.shards):
-            index = index_file(len(places), total)
-            places[shard.file] = _Place(index, name, number, shard.records)
+            places[shard.file] = _Place(names[len(places)], name, number, shard.records)
     return places
 
 
@@ -144,16 +161,7 @@ def parse_index_entries(data: bytes, place: _Place, dataset: Dataset) -> list[In
     Raises:
         TableError: The index is damaged, or belongs to another shard.
     """
-    try:
-        # All columns are decoded, not only the compared ones, so that damage in any may be seen.
-        table = pq.read_table(pa.BufferReader(data))
-        table.validate(full=True)
-        columns = {name: table[name].to_numpy() for name in _COLUMNS}
-    except Exception as error:
-        raise TableError(f"is damaged: {format_cause(error)}") from error
-    found, records = len(columns["key"]), place.records
-    if found != records:
-        raise TableError(f"has {found} rows, but its shard has {records} records")
+    columns, records = _decode_columns(data, place), place.records
     _check_column("split", columns["split"], place.split)
     _check_column("shard", columns["shard"], place.shard)
     _check_column("position", columns["position"], np.arange(records))
@@ -164,6 +172,34 @@ def parse_index_entries(data: bytes, place: _Place, dataset: Dataset) -> list[In
     _check_values("key", columns["key"], lambda key: len(key or "") == _KEY_LENGTH)
     _check_values("sha256", columns["sha256"], lambda sha: len(sha or "") == _SHA256_LENGTH)
     return _make_entries(columns["key"], columns["sha256"])
+
+
+def _decode_columns(data: bytes, place: _Place) -> dict[str, Any]:
+    """Returns the columns to compare, as arrays; raises `TableError` as `parse_index_entries`."""
+    try:
+        parquet = pq.ParquetFile(pa.BufferReader(data))
+        found, num_bytes = parquet.metadata.num_rows, _count_bytes(parquet)
+        # A few bytes can become many gigabytes, so this comes before anything is decoded.
+        if found == place.records and num_bytes <= _MAX_BYTES:
+            check_index(place.file, parquet, _COLUMNS)
+            # All columns are decoded, not only the compared ones, so that damage in any is seen.
+            table = parquet.read()
+            table.validate(full=True)
+            found = table.num_rows
+    except DataError as error:
+        raise TableError(f"is damaged: {error.message}") from error
+    except Exception as error:
+        raise TableError(f"is damaged: {format_cause(error)}") from error
+    if found != place.records:
+        raise TableError(f"has {found} rows, but its shard has {place.records} records")
+    if num_bytes > _MAX_BYTES:
+        raise TableError(f"would have {num_bytes:,} bytes in memory")
+    return {name: table[name].to_numpy() for name in _COLUMNS}
+
+
+def _count_bytes(parquet: pq.ParquetFile) -> int:
+    groups = range(parquet.num_row_groups)
+    return sum(parquet.metadata.row_group(number).total_byte_size for number in groups)
 
 
 def _check_column(name: str, found: Any, expected: Any) -> None:

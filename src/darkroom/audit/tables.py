@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterator
 
 import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.audit.findings import (
+    MISSING,
+    RESTORE,
     REWRITE,
     TABLE,
     FileFinding,
@@ -18,42 +19,61 @@ from darkroom.audit.findings import (
     explain_error,
     format_cause,
 )
+from darkroom.audit.sums import Sums
 from darkroom.dataset import layout, rejects
-from darkroom.dataset.labels import format_labels
+from darkroom.dataset.commit import Dataset
+from darkroom.dataset.integrity.checksums import IS_MISSING, find_changed
+from darkroom.dataset.integrity.opening import compare_labels
 from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE
 
 _REJECTS_FILES = frozenset((layout.REJECTS_FILE, layout.REJECTS_LIST_FILE))
+_BLOCK_BYTES = 1 << 20
 
 
-def check_labels(root: str, labels: Sequence[str]) -> Iterator[FileFinding]:
+def check_labels(root: str, dataset: Dataset) -> Iterator[FileFinding]:
     """Yields what is wrong with `labels.txt`: it must be the label map of the commit."""
     try:
-        found = storage.read_bytes(storage.join(root, LABELS_FILE))
+        what = compare_labels(root, dataset)
     except OSError as error:
         yield explain_error(LABELS_FILE, error)
         return
-    expected = format_labels(labels).encode()
-    if found != expected:
-        lines = zip_longest(found.split(b"\n"), expected.split(b"\n"))
-        number = next(n for n, (one, other) in enumerate(lines, 1) if one != other)
-        what = f"differs from the label map of {DATASET_FILE} in line {number}"
+    if what == IS_MISSING:
+        yield FileFinding(LABELS_FILE, MISSING, what, RESTORE)
+    elif what:
         yield FileFinding(LABELS_FILE, TABLE, what, REWRITE)
 
 
-def has_rejects(root: str) -> bool:
+def has_rejects(root: str, sums: Sums) -> bool:
     """Tells whether the rejects are in the folder; in TFX they are an artifact of their own."""
-    return not _REJECTS_FILES.isdisjoint(storage.list_folder(root))
+    names = (*storage.list_folder(root), *sums)
+    return not _REJECTS_FILES.isdisjoint(names)
 
 
-def check_reject_files(root: str, expected: int) -> Iterator[FileFinding]:
-    """Yields what is wrong with the rejects: their number, or that the two files differ."""
-    if not has_rejects(root):
+def check_reject_files(root: str, dataset: Dataset, sums: Sums) -> Iterator[FileFinding]:
+    """Yields what is wrong with the rejects, by their hashes if they are known.
+
+    Without them: wrong is a wrong number of rows, or that the two files differ.
+    """
+    if not has_rejects(root, sums):
         return
+    names = sorted(_REJECTS_FILES)
+    if not sums:
+        yield from _compare_rejects(root, dataset.rejected)
+        return
+    try:
+        for name, what in find_changed(root, sums, names):
+            kind, hint = (MISSING, RESTORE) if what == IS_MISSING else (TABLE, REWRITE)
+            yield FileFinding(name, kind, what, hint)
+    except OSError as error:
+        yield explain_error(layout.REJECTS_FILE, error)
+
+
+def _compare_rejects(root: str, expected: int) -> Iterator[FileFinding]:
+    """Yields what is wrong with rejects whose hashes nobody knows."""
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         try:
-            count = _rewrite_rejects(storage.join(root, layout.REJECTS_FILE), scratch)
-            if count != expected:
-                raise TableError(f"has {count} rows, but {DATASET_FILE} says {expected}")
+            _check_rows(storage.join(root, layout.REJECTS_FILE), expected)
+            _rewrite_rejects(storage.join(root, layout.REJECTS_FILE), scratch)
             _check_form(root, scratch)
         except TableError as error:
             yield FileFinding(layout.REJECTS_FILE, TABLE, str(error), REWRITE)
@@ -72,11 +92,24 @@ def check_reject_files(root: str, expected: int) -> Iterator[FileFinding]:
         yield FileFinding(layout.REJECTS_LIST_FILE, TABLE, what, REWRITE)
 
 
-def _rewrite_rejects(path: str, folder: str) -> int:
-    """Writes both files of rejects again from the Parquet file; returns the number of rows."""
+def _check_rows(path: str, expected: int) -> None:
+    """Checks the number of rows before any is decoded: a few bytes can be millions of rows."""
     storage.stat_file(path)
     try:
-        return rejects.write_rejects(folder, [path])
+        with storage.open_read(path) as file:
+            count = pq.read_metadata(file).num_rows
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno:
+            raise
+        raise TableError(f"is damaged: {format_cause(error)}") from error
+    if count != expected:
+        raise TableError(f"has {count} rows, but {DATASET_FILE} says {expected}")
+
+
+def _rewrite_rejects(path: str, folder: str) -> None:
+    """Writes both files of rejects again from the Parquet file."""
+    try:
+        rejects.write_rejects(folder, [path])
     except Exception as error:
         if isinstance(error, OSError) and error.errno:
             raise
@@ -99,8 +132,14 @@ def _check_form(root: str, scratch: str) -> None:
 
 def _compare_lines(path: str, other: str) -> int:
     """Returns the number, from 1, of the first line that differs in two files; 0 if none does."""
-    with storage.open_read(path) as one, storage.open_read(other) as two:
-        for number, (first, second) in enumerate(zip_longest(one, two), 1):
-            if first != second:
-                return number
-    return 0
+    number = 1
+    with storage.open_read(path) as file, storage.open_read(other) as own:
+        # In blocks: a damaged file may be one line of any length.
+        while expected := own.read(_BLOCK_BYTES):
+            found = file.read(len(expected))
+            if found != expected:
+                pairs = enumerate(zip(found, expected, strict=False))
+                end = next((n for n, (one, two) in pairs if one != two), len(found))
+                return number + expected.count(b"\n", 0, end)
+            number += expected.count(b"\n")
+        return number if file.read(1) else 0

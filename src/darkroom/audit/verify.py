@@ -18,6 +18,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.audit.findings import (
     COMMIT,
+    EXTRA,
     HINTS,
     UNREADABLE,
     FileFinding,
@@ -26,15 +27,17 @@ from darkroom.audit.findings import (
 )
 from darkroom.audit.index import IndexCheck
 from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
+from darkroom.audit.sums import check_sums
 from darkroom.audit.tables import check_labels, check_reject_files, has_rejects
 from darkroom.dataset.commit import (
     Dataset,
     Shard,
     format_dataset,
-    list_split_folders,
     read_dataset,
 )
-from darkroom.dataset.layout import DATASET_FILE
+from darkroom.dataset.integrity.commit_fields import FORMAT_1
+from darkroom.dataset.integrity.opening import list_split_folders, read_unchanged
+from darkroom.dataset.layout import DATASET_FILE, split_folder
 from darkroom.errors import DataError
 from darkroom.options.checks import check_count
 from darkroom.options.input import MOST_THREADS
@@ -60,6 +63,7 @@ class VerificationResult:
         seconds: Duration.
         has_index: Whether the record index is in the folder, and was checked.
         has_rejects: Whether the rejects are in the folder, and were checked.
+        format_version: Version of the dataset's format; 0 without a valid commit.
     """
 
     directory: str
@@ -71,6 +75,7 @@ class VerificationResult:
     seconds: float = 0.0
     has_index: bool = False
     has_rejects: bool = False
+    format_version: int = 0
 
     @property
     def is_sound(self) -> bool:
@@ -106,7 +111,13 @@ def verify(
     """
     if num_threads is not None:
         check_count("num_threads", num_threads, 1, MOST_THREADS)
-    root, started = storage.absolute(directory), time.perf_counter()
+    root = storage.absolute(directory)
+    with progress.step("Verifying"):
+        return read_unchanged([root], lambda: _verify_once(root, num_threads))
+
+
+def _verify_once(root: str, num_threads: int | None) -> VerificationResult:
+    started = time.perf_counter()
     try:
         dataset = read_dataset(root)
     except DataError as error:
@@ -114,32 +125,37 @@ def verify(
         if storage.exists(storage.join(root, DATASET_FILE)):
             what = f"is not valid: {error.message.rstrip('.')}"
         return VerificationResult(root, (FileFinding(DATASET_FILE, COMMIT, what, error.hint),))
-    index = IndexCheck(root, dataset)
-    with progress.step("Verifying"):
-        # Every file in these folders is read as data, whether the commit names it or not.
-        files = [
-            f"{folder}/{name}"
-            for folder in list_split_folders(root)
-            for name in storage.list_folder(storage.join(root, folder))
-        ]
-        digests = _digest_files(root, dataset, files, index.read_entries, num_threads)
-        shards = compare_shards(root, _get_shards(dataset), digests)
-        beside = [
-            *check_labels(root, dataset.labels),
-            *index.find_all(digests, {finding.path for finding in shards}),
-            *check_reject_files(root, dataset.rejected),
-        ]
+    sums, findings = check_sums(root, dataset)
+    index = IndexCheck(root, dataset, sums)
+    # Every file in these folders is read as data, whether the commit names it or not.
+    folders = list_split_folders(root)
+    files = [
+        f"{folder}/{name}"
+        for folder in folders
+        for name in storage.list_folder(storage.join(root, folder))
+    ]
+    digests = _digest_files(root, dataset, files, index.read_entries, num_threads)
+    shards = compare_shards(root, _get_shards(dataset), digests)
+    findings += [
+        *_check_commit(root, dataset),
+        *_find_empty(folders, files, dataset),
+        *shards,
+        *check_labels(root, dataset),
+        *index.find_all(digests, {finding.path for finding in shards}),
+        *check_reject_files(root, dataset, sums),
+    ]
     read = [digest for digest in digests.values() if isinstance(digest, ShardDigest)]
     return VerificationResult(
         root,
-        (*_check_commit(root, dataset), *shards, *beside),
+        tuple(findings),
         dataset.fingerprint,
         dataset.written,
         len(read),
         sum(digest.size_bytes for digest in read),
         time.perf_counter() - started,
         index.is_here,
-        has_rejects(root),
+        has_rejects(root, sums),
+        dataset.format_version,
     )
 
 
@@ -162,9 +178,19 @@ def format_verification(result: VerificationResult) -> str:
         f"Records    {result.records:,}",
         f"Index      {'checked' if result.has_index else 'not here'}",
         f"Rejects    {'checked' if result.has_rejects else 'not here'}",
+        *_advise(result),
         f"Dataset    {result.directory} is {'sound' if result.is_sound else 'DAMAGED'}",
     ]
     return "\n".join(lines)
+
+
+def _advise(result: VerificationResult) -> list[str]:
+    if result.format_version != FORMAT_1:
+        return []
+    return [
+        "Format     1: some damage beside the shards cannot be found. Bring it to format 2 with "
+        f"darkroom upgrade {result.directory}"
+    ]
 
 
 def check_hashes(root: str, dataset: Dataset, files: Sequence[str] | None = None) -> None:
@@ -195,26 +221,25 @@ def check_hashes(root: str, dataset: Dataset, files: Sequence[str] | None = None
 
 
 def _check_commit(root: str, dataset: Dataset) -> Iterator[FileFinding]:
-    """Checks what the fingerprint does not: the bytes of the file, and the sums in it."""
+    """Checks what the fingerprint does not: the bytes of the file."""
     if storage.read_bytes(storage.join(root, DATASET_FILE)) != format_dataset(dataset).encode():
         what = "has the values of the commit, but is not byte for byte as it was written"
         yield FileFinding(DATASET_FILE, COMMIT, what, HINTS[COMMIT])
-    counts = {name: sum(s.records for s in split.shards) for name, split in dataset.splits.items()}
-    rows = dataset.written + dataset.rejected + dataset.deduplicated
-    if (
-        any(split.records != counts[name] for name, split in dataset.splits.items())
-        or sum(counts.values()) != dataset.written
-        or rows != dataset.rows
-    ):
-        what = (
-            f"does not add up: {dataset.rows} rows, {dataset.written} written, {dataset.rejected} "
-            f"rejected, {dataset.deduplicated} deduplicated; records in shards: {counts}"
-        )
-        yield FileFinding(DATASET_FILE, COMMIT, what, HINTS[COMMIT])
+
+
+def _find_empty(
+    folders: Sequence[str], files: Sequence[str], dataset: Dataset
+) -> Iterator[FileFinding]:
+    """Yields split folders that the commit does not name; their files are found as such."""
+    known = {split_folder(name) for name in dataset.splits}
+    filled = {file.partition("/")[0] for file in files}
+    for folder in sorted({*folders} - known - filled):
+        what = "is not a split of the dataset"
+        yield FileFinding(folder, EXTRA, what, "Remove it, or move it elsewhere.")
 
 
 def _get_shards(dataset: Dataset) -> dict[str, Shard]:
-    return {shard.file: shard for split in dataset.splits.values() for shard in split.shards}
+    return {shard.file: shard for shard in dataset.shards}
 
 
 def _digest_files(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,8 +12,10 @@ import simplejpeg
 from darkroom import storage
 from darkroom.conversion.output import ownership
 from darkroom.conversion.shard import ShardReport
-from darkroom.dataset import checksums, example, index, labels, layout, rejects
-from darkroom.dataset.commit import FORMAT_VERSION, Dataset, Shard, Split, write_dataset
+from darkroom.dataset import example, labels, layout, rejects
+from darkroom.dataset.commit import FORMAT_VERSION, Dataset, Shard, Split
+from darkroom.dataset.integrity.checksums import FileSum
+from darkroom.dataset.integrity.committing import write_commit
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.schema import Kind
 from darkroom.manifest.table import Manifest, read_manifest
@@ -58,7 +59,7 @@ class Commit:
         manifest = read_manifest(folders.manifest)
         parts = [storage.join(folders.manifest_rejects, layout.REJECTS_FILE)]
         parts += [report.rejects for report in reports if report.rejected]
-        rejected = rejects.write_rejects(folders.rejects, parts)
+        rejected, reject_sums = rejects.write_rejects(folders.rejects, parts)
         label_text = labels.format_labels(manifest.labels)
         label_path = storage.join(folders.examples, layout.LABELS_FILE)
         storage.write_bytes(label_path, label_text.encode(), known_part=True)
@@ -68,9 +69,11 @@ class Commit:
         if committed:
             for split in dataset.splits:
                 storage.sync_folder(storage.join(folders.examples, layout.split_folder(split)))
-            files = index.list_index_files(folders.index)
-            checksums.write_sums(folders.index, [os.path.basename(file) for file in files])
-            write_dataset(folders.examples, dataset)
+            index_sums = {
+                name: FileSum(report.index_bytes, report.index_sha256)
+                for name, report in zip(dataset.index_files, reports, strict=True)
+            }
+            write_commit(folders, dataset, index_sums, reject_sums)
         # Last, so that a run that is killed before the commit can be resumed.
         ownership.end_attempt(folders, committed=committed)
 
@@ -98,7 +101,7 @@ def _make_dataset(
         rejected=rejected,
         deduplicated=manifest.deduplicated,
         splits=splits,
-    ).with_fingerprint()
+    ).with_files()
 
 
 def describe_options(manifest: Manifest, options: ConversionOptions) -> dict[str, Any]:

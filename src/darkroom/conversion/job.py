@@ -17,8 +17,9 @@ from darkroom.conversion.output.folders import prepare_output, share_manifest
 from darkroom.conversion.plan import plan_tasks
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
 from darkroom.dataset import layout, rejects
-from darkroom.dataset.commit import check_files, read_dataset
+from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_source_fingerprint
+from darkroom.dataset.integrity.opening import check_files, check_listed
 from darkroom.dataset.journal import is_output
 from darkroom.dataset.labels import describe_lookalikes
 from darkroom.dataset.layout import Folders, is_reserved
@@ -140,7 +141,7 @@ class ConversionJob:
         beside = exchange.folder_beside(self.output_dir)
         storage.make_folder(beside)
         with FolderLock(beside) as new:
-            if result := self._describe_finished(manifest, beside):
+            if result := self._find_beside(manifest, beside):
                 # A run that was killed between its commit and the exchange left it complete.
                 ownership.end_attempt(self._folders(scratch, beside), committed=True)
             else:
@@ -194,25 +195,49 @@ class ConversionJob:
         return manifest
 
     def _find_finished(self, manifest: Manifest) -> ConversionResult | None:
-        """Returns the result of an earlier run that did the same, unless it is to be replaced."""
-        return None if self.overwrite else self._describe_finished(manifest, self.output_dir)
+        """Returns the result of an earlier run that did the same, unless it is to be replaced.
 
-    def _describe_finished(self, manifest: Manifest, folder: str) -> ConversionResult | None:
-        """Returns the result of the dataset in a folder if it is complete and what is asked for."""
+        Raises:
+            DataError: It did, but its files are damaged.
+            OutputError: Files that darkroom did not write are among them.
+        """
+        if self.overwrite:
+            return None
+        try:
+            return self._describe_finished(manifest, self.output_dir)
+        except DataError:
+            ownership.survey(Folders.of_dataset(self.output_dir)).check()
+            raise
+
+    def _find_beside(self, manifest: Manifest, beside: str) -> ConversionResult | None:
+        """Returns the result of a run that was killed after its commit, if nothing was lost."""
+        with suppress(DataError):
+            return self._describe_finished(manifest, beside, with_shards=True)
+        return None
+
+    def _describe_finished(
+        self, manifest: Manifest, folder: str, *, with_shards: bool = False
+    ) -> ConversionResult | None:
+        """Returns the result of the dataset in a folder if it is what is asked for.
+
+        Raises:
+            DataError: It is, but files are missing or damaged.
+        """
         if not storage.exists(storage.join(folder, layout.DATASET_FILE)):
             return None
         try:
             dataset = read_dataset(folder)
-            check_files(folder, dataset)
         except DataError:
             return None
-        index = storage.join(folder, layout.INDEX_FOLDER)
-        made_from = read_source_fingerprint(index)
-        same = bool(made_from) and made_from == manifest.fingerprint
         wanted = describe_options(manifest, self.conversion)
-        if same and dataset.options == wanted and list(dataset.labels) == manifest.labels:
-            return describe_dataset(folder, dataset, manifest.excluded, already_complete=True)
-        return None
+        if dataset.options != wanted or list(dataset.labels) != manifest.labels:
+            return None
+        check_files(folder, dataset)
+        check_listed(folder, dataset, with_shards=with_shards)
+        made_from = read_source_fingerprint(storage.join(folder, layout.INDEX_FOLDER))
+        if not made_from or made_from != manifest.fingerprint:
+            return None
+        return describe_dataset(folder, dataset, manifest.excluded, already_complete=True)
 
     def _check_source(self) -> None:
         """Checks that the output is not the source.
@@ -243,8 +268,13 @@ class ConversionJob:
             return
         names = [name for name in storage.list_folder(self.output_dir) if name != LOCK_FILE]
         if layout.DATASET_FILE in names:
+            try:
+                read_dataset(self.output_dir)
+                what = "another dataset"
+            except DataError:
+                what = "a dataset whose dataset.json is damaged"
             raise OutputError(
-                f"{self.output_dir} holds another dataset.",
+                f"{self.output_dir} holds {what}.",
                 "Choose another output folder, or replace it with overwrite (--overwrite).",
             )
         others = [name for name in names if not is_reserved(name)]

@@ -9,6 +9,7 @@ same plan does not write the shard again.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from darkroom.options.image import ImageOptions
 
 _BATCH_ROWS = 256
 _PART, _REJECTS, REPORT_SUFFIX = ".part", ".rejects.parquet", ".json"
+MAX_REPORT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,16 @@ class ShardTask:
         return storage.join(self.work, f"shard-{self.range.number:05d}{suffix}")
 
     @property
+    def results(self) -> list[str]:
+        """Paths of the shard and its index."""
+        return [storage.join(self.examples, self.file), self.index_file]
+
+    @property
     def files(self) -> list[str]:
         """Paths of all files that its worker may write, unfinished ones included."""
         report = self.work_file(REPORT_SUFFIX)
         work = [self.work_file(_PART), self.work_file(_REJECTS), report, storage.find_part(report)]
-        return [storage.join(self.examples, self.file), self.index_file, *work]
+        return [*self.results, *work]
 
 
 class ShardReport(NamedTuple):
@@ -94,6 +101,8 @@ class ShardReport(NamedTuple):
         sha256: SHA-256 of the file, hexadecimal.
         rejects: Path of its rejects.
         rejected: Number of its rejects.
+        index_bytes: Length of its index.
+        index_sha256: SHA-256 of its index, hexadecimal; empty in reports of version 0.1.0.
     """
 
     number: int
@@ -104,6 +113,27 @@ class ShardReport(NamedTuple):
     sha256: str
     rejects: str
     rejected: int
+    index_bytes: int = 0
+    index_sha256: str = ""
+
+    def to_bytes(self) -> bytes:
+        """Returns the report as it is kept in the work folder: a line of JSON, and its hash."""
+        text = json.dumps(self)
+        return f"{text}\n{hashlib.sha256(text.encode()).hexdigest()}\n".encode()
+
+    @classmethod
+    def parse(cls, data: bytes) -> ShardReport:
+        """Reads what `to_bytes` returned.
+
+        Raises:
+            ValueError: It is not a report, or not as it was written.
+            TypeError: It has other fields.
+        """
+        text = data.partition(b"\n")[0]
+        report = cls(*json.loads(text))
+        if report.to_bytes() != data:
+            raise ValueError("the report does not have its own hash")
+        return report
 
 
 def write_shard(
@@ -118,7 +148,8 @@ def write_shard(
         readers: They read and encode images; None where rows have no images.
         tick: Called with the number of rows done since the last call.
     """
-    if report := find_report(task):
+    report = find_report(task)
+    if report and _has_sums(task, report):
         tick(task.range.num_rows)
         return report
     rows = read_manifest_rows(task.manifest, task.range.first_row, task.range.num_rows)
@@ -152,9 +183,9 @@ def write_shard(
         writer.sha256,
         rejects_path,
         rejects.count,
+        *index.sum,
     )
-    report_path = task.work_file(REPORT_SUFFIX)
-    storage.write_bytes(report_path, json.dumps(report).encode(), known_part=True)
+    storage.write_bytes(task.work_file(REPORT_SUFFIX), report.to_bytes(), known_part=True)
     return report
 
 
@@ -164,12 +195,22 @@ def find_report(task: ShardTask) -> ShardReport | None:
     None when images were rejected: they may have been fixed since.
     """
     try:
-        report = ShardReport(*json.loads(storage.read_bytes(task.work_file(REPORT_SUFFIX))))
-        size = storage.stat_file(storage.join(task.examples, report.file)).size_bytes
-        storage.stat_file(task.index_file)
-    except (FileNotFoundError, ValueError, TypeError):
+        data = storage.read_bytes(task.work_file(REPORT_SUFFIX), MAX_REPORT_BYTES)
+        report = ShardReport.parse(data)
+        sizes = [storage.stat_file(path).size_bytes for path in task.results]
+    except (FileNotFoundError, storage.FileTooLargeError, ValueError, TypeError):
         return None
-    return report if size == report.size_bytes and not report.rejected else None
+    is_same = sizes == [report.size_bytes, report.index_bytes]
+    return report if is_same and not report.rejected else None
+
+
+def _has_sums(task: ShardTask, report: ShardReport) -> bool:
+    """Tells whether a shard and its index are, bit for bit, what an earlier run wrote.
+
+    The disk may have lost bits since, or somebody may have changed the files.
+    """
+    expected = [report.sha256, report.index_sha256]
+    return [storage.hash_file(path) for path in task.results] == expected
 
 
 @contextmanager

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from darkroom import storage
+from darkroom.dataset.integrity.commit_fields import FORMAT_1, FORMAT_2, check_commit_fields
+from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import (
     DATASET_FILE,
     INDEX_FOLDER,
     LABELS_FILE,
     REJECTS_FILE,
+    REJECTS_LIST_FILE,
     WORK_FOLDER,
+    index_file,
     split_folder,
 )
 from darkroom.errors import DataError
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = FORMAT_2
 _MAX_COMMIT_BYTES = 1 << 26
 _COMMIT_FIELDS = frozenset(("format_version", "fingerprint", "features", "splits"))
 # What a conversion writes beside the splits before it commits.
@@ -61,6 +66,20 @@ class Split:
 
 
 @dataclass(frozen=True)
+class SideFile:
+    """A file beside the shards.
+
+    Attributes:
+        rows: Its rows or lines.
+        sha256: SHA-256 of its bytes, hexadecimal; None for a file that names URIs, or whose bytes
+            depend on the version of pyarrow: `SHA256SUMS` has its hash.
+    """
+
+    rows: int
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
 class Dataset:
     """What a dataset holds.
 
@@ -76,6 +95,8 @@ class Dataset:
         rejected: Rejected rows.
         deduplicated: Rows dropped because another row is the same.
         splits: Each split's shards, in the order train, eval, test.
+        files: The files beside the shards, by their paths below the dataset. In TFX the index and
+            the rejects are in artifacts of their own, under the same names. Format 1 has none.
     """
 
     format_version: int
@@ -89,10 +110,41 @@ class Dataset:
     rejected: int
     deduplicated: int
     splits: dict[str, Split]
+    files: dict[str, SideFile] = field(default_factory=dict)
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """The shards of all splits, in order."""
+        return tuple(shard for split in self.splits.values() for shard in split.shards)
+
+    @property
+    def index_files(self) -> list[str]:
+        """The names of the files of the index, one for each shard."""
+        total = len(self.shards)
+        return [index_file(number, total) for number in range(total)]
+
+    def to_fields(self) -> dict[str, Any]:
+        """Returns the dataset as values for JSON."""
+        fields = asdict(self)
+        if self.format_version == FORMAT_1:
+            del fields["files"]
+        return fields
+
+    def with_files(self) -> Dataset:
+        """Returns the dataset in the newest format, with the files that it must have."""
+        index = zip(self.index_files, self.shards, strict=True)
+        hashed = hashlib.sha256(format_labels(self.labels).encode()).hexdigest()
+        files = {
+            LABELS_FILE: SideFile(len(self.labels), hashed),
+            **{f"{INDEX_FOLDER}/{name}": SideFile(shard.records) for name, shard in index},
+            REJECTS_FILE: SideFile(self.rejected),
+            REJECTS_LIST_FILE: SideFile(self.rejected),
+        }
+        return replace(self, format_version=FORMAT_VERSION, files=files).with_fingerprint()
 
     def with_fingerprint(self) -> Dataset:
         """Returns the dataset with the fingerprint that its other fields give."""
-        fields = asdict(self)
+        fields = self.to_fields()
         del fields["fingerprint"]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         return replace(self, fingerprint=hashlib.sha256(text.encode()).hexdigest())
@@ -106,7 +158,7 @@ def write_dataset(folder: str, dataset: Dataset) -> None:
 
 def format_dataset(dataset: Dataset) -> str:
     """Returns the text of a commit."""
-    return json.dumps(asdict(dataset), indent=2) + "\n"
+    return json.dumps(dataset.to_fields(), indent=2) + "\n"
 
 
 def read_dataset(folder: str) -> Dataset:
@@ -118,14 +170,7 @@ def read_dataset(folder: str) -> Dataset:
     """
     path = storage.join(folder, DATASET_FILE)
     try:
-        fields = json.loads(storage.read_bytes(path))
-        fields["labels"] = tuple(fields["labels"])
-        fields["splits"] = {
-            name: Split(split["records"], tuple(Shard(**shard) for shard in split["shards"]))
-            for name, split in fields["splits"].items()
-        }
-        dataset = Dataset(**fields)
-        strays = _find_strays(dataset)
+        data = storage.read_bytes(path, _MAX_COMMIT_BYTES)
     except (FileNotFoundError, NotADirectoryError) as error:
         if not storage.exists(folder):
             raise storage.build_missing_error(folder) from error
@@ -133,18 +178,57 @@ def read_dataset(folder: str) -> Dataset:
             f"{folder} is not a dataset: it has no {DATASET_FILE}.",
             "Give the output folder of a finished conversion.",
         ) from error
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise _damaged(path, f"it cannot be read ({error})") from error
-    if dataset.format_version != FORMAT_VERSION:
-        raise _damaged(path, f"its format is {dataset.format_version}, expected {FORMAT_VERSION}")
-    if dataset.with_fingerprint().fingerprint != dataset.fingerprint:
-        raise _damaged(path, "its fingerprint does not match its other fields")
-    if strays:
-        raise _damaged(
-            path,
-            f"it names files outside their splits, or a file twice: {strays[:MAX_LISTED_ROWS]}",
-        )
+    except storage.FileTooLargeError as error:
+        raise damaged(path, f"it has more than {_MAX_COMMIT_BYTES:,} bytes") from error
+    try:
+        dataset = _parse(json.loads(data, object_pairs_hook=_refuse_repeats))
+        contradiction = next(_find_contradictions(dataset), "")
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, f"it cannot be read ({error})") from error
+    if contradiction:
+        raise damaged(path, contradiction)
     return dataset
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a name is in it twice")
+    return fields
+
+
+def _parse(fields: Any) -> Dataset:
+    check_commit_fields(fields)
+    fields["labels"] = tuple(fields["labels"])
+    fields["splits"] = {
+        name: Split(split["records"], tuple(Shard(**shard) for shard in split["shards"]))
+        for name, split in fields["splits"].items()
+    }
+    if "files" in fields:
+        fields["files"] = {name: SideFile(**file) for name, file in fields["files"].items()}
+    return Dataset(**fields)
+
+
+def _find_contradictions(dataset: Dataset) -> Iterator[str]:
+    """Yields what cannot be true, although each field has a possible value."""
+    if dataset.with_fingerprint().fingerprint != dataset.fingerprint:
+        yield "its fingerprint does not match its other fields"
+    if strays := _find_strays(dataset):
+        yield f"it names files outside their splits, or a file twice: {strays[:MAX_LISTED_ROWS]}"
+    counts = {name: sum(s.records for s in split.shards) for name, split in dataset.splits.items()}
+    rows = dataset.written + dataset.rejected + dataset.deduplicated
+    if (
+        any(split.records != counts[name] for name, split in dataset.splits.items())
+        or sum(counts.values()) != dataset.written
+        or rows != dataset.rows
+    ):
+        yield (
+            f"it does not add up: {dataset.rows} rows, {dataset.written} written, "
+            f"{dataset.rejected} rejected, {dataset.deduplicated} deduplicated; records in shards: "
+            f"{counts}"
+        )
+    if dataset.format_version == FORMAT_VERSION and dataset.files != dataset.with_files().files:
+        yield "its files are not those of its shards, labels and rejects"
 
 
 def is_commit(path: str) -> bool:
@@ -190,40 +274,8 @@ def find_dataset(folder: str) -> Dataset | None:
     return read_dataset(folder)
 
 
-def check_files(folder: str, dataset: Dataset) -> None:
-    """Checks that the split folders have exactly the shards of the commit, by name and size.
-
-    Raises:
-        DataError: A shard is missing, has another size, or there is another file.
-    """
-    known = {split_folder(name) for name in dataset.splits}
-    if unknown := sorted(set(list_split_folders(folder)) - known):
-        raise _damaged(
-            folder, f"it has splits that the commit does not name: {unknown[:MAX_LISTED_ROWS]}"
-        )
-    for name, split in dataset.splits.items():
-        expected = {shard.file.rpartition("/")[2]: shard for shard in split.shards}
-        inside = storage.join(folder, split_folder(name))
-        found = storage.list_folder(inside)
-        if missing := sorted(set(expected) - set(found)):
-            raise _damaged(inside, f"shards are missing: {missing[:MAX_LISTED_ROWS]}")
-        if extra := sorted(set(found) - set(expected)):
-            raise _damaged(
-                inside, f"it has files that the commit does not name: {extra[:MAX_LISTED_ROWS]}"
-            )
-        for file, shard in expected.items():
-            size = storage.stat_file(storage.join(inside, file)).size_bytes
-            if size != shard.bytes:
-                raise _damaged(f"{inside}/{file}", f"{size} bytes, expected {shard.bytes}")
-
-
-def list_split_folders(folder: str) -> list[str]:
-    """Returns the names of the folders in a dataset that are read as splits."""
-    prefix = split_folder("")
-    return [name for name in storage.list_folder(folder) if name.startswith(prefix)]
-
-
-def _damaged(path: str, what: str) -> DataError:
+def damaged(path: str, what: str) -> DataError:
+    """Returns the error for a file of a dataset that is not as it was committed."""
     return DataError(
         f"{path} is damaged: {what}.",
         "List all faults with darkroom verify. Restore the files that it names, or delete them and "

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
+from darkroom.dataset.integrity.checksums import FileSum, SummedFile
 from darkroom.dataset.schema import Kind
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS
@@ -116,7 +117,8 @@ class IndexWriter:
     def __init__(self, path: str, shard: int, inputs: Mapping[str, str], source: str) -> None:
         self._schema = index_schema(inputs).with_metadata({_SOURCE: source.encode()})
         self._file = storage.open_write(path)
-        self._writer = pq.ParquetWriter(self._file, self._schema)
+        self._summed = SummedFile(self._file)
+        self._writer = pq.ParquetWriter(self._summed, self._schema)
         self._shard = shard
         self._position = 0
         self._rows: list[IndexRow] = []
@@ -138,6 +140,11 @@ class IndexWriter:
         self._rows.extend(rows)
         if len(self._rows) >= BATCH_ROWS:
             self._flush()
+
+    @property
+    def sum(self) -> FileSum:
+        """Length and SHA-256 of the file; complete once the block has ended."""
+        return self._summed.sum
 
     def _flush(self) -> None:
         count = len(self._rows)
@@ -171,6 +178,22 @@ def find_index_files(folder: str) -> list[str]:
     if not paths:
         raise DataError(f"{folder} has no {INDEX_PATTERN}.", "Convert the source again.")
     return paths
+
+
+def check_index(path: str, parquet: pq.ParquetFile, names: Sequence[str]) -> None:
+    """Checks that columns of an index file are there, with the types that `IndexWriter` gives them.
+
+    Raises:
+        DataError: They are not.
+    """
+    types, found = dict(_COLUMNS), parquet.schema_arrow
+    for name in names:
+        kind = found.field(name).type if found.get_field_index(name) >= 0 else "missing"
+        if kind != types[name]:
+            raise DataError(
+                f"{path} is not an index: its column {name} is {kind}, expected {types[name]}.",
+                "List all faults with darkroom verify.",
+            )
 
 
 def read_source_fingerprint(folder: str) -> str:

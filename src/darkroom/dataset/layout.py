@@ -9,6 +9,7 @@ import pyarrow as pa
 from darkroom import storage
 
 DATASET_FILE = "dataset.json"
+SUMS_FILE = "SHA256SUMS"
 LABELS_FILE = "labels.txt"
 INDEX_FOLDER = "index"
 REJECTS_FILE = "rejects.parquet"
@@ -32,7 +33,7 @@ DUPLICATES_SCHEMA = pa.schema(
     ]
 )
 
-_REJECTS = (REJECTS_FILE, REJECTS_LIST_FILE)
+_REJECTS = (REJECTS_FILE, REJECTS_LIST_FILE, SUMS_FILE)
 _NAMES = frozenset(
     (
         DATASET_FILE,

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
+from darkroom.dataset.integrity.checksums import FileSum, SummedFile
 from darkroom.dataset.layout import REJECTS_FILE, REJECTS_LIST_FILE
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
@@ -109,7 +110,8 @@ class RejectsWriter:
 
     def __init__(self, path: str) -> None:
         self._file = storage.open_write(path)
-        self._writer = pq.ParquetWriter(self._file, SCHEMA)
+        self._summed = SummedFile(self._file)
+        self._writer = pq.ParquetWriter(self._summed, SCHEMA)
         self._rows: list[Reject] = []
         self.count = 0
 
@@ -120,8 +122,15 @@ class RejectsWriter:
         if kind is None:
             self._flush()
         self._writer.close()
+        if kind is None:
+            storage.sync_file(self._file)
         # On an error, no incomplete file appears in a remote store.
         self._file.__exit__(kind, *rest)
+
+    @property
+    def sum(self) -> FileSum:
+        """Length and SHA-256 of the file; complete once the block has ended."""
+        return self._summed.sum
 
     def add(self, reject: Reject) -> None:
         """Adds one row."""
@@ -159,21 +168,23 @@ def read_rejects(path: str) -> Iterator[Reject]:
             yield Reject(**record)
 
 
-def write_rejects(folder: str, parts: Iterable[str]) -> int:
+def write_rejects(folder: str, parts: Iterable[str]) -> tuple[int, dict[str, FileSum]]:
     """Joins rejects' Parquet files into a folder's `rejects.parquet` and `rejects.jsonl`.
 
     Returns:
-        The number of rows.
+        The number of rows, and the sums of both files by name.
     """
     with (
         RejectsWriter(storage.join(folder, REJECTS_FILE)) as writer,
-        storage.open_write(storage.join(folder, REJECTS_LIST_FILE)) as lines,
+        storage.open_write(storage.join(folder, REJECTS_LIST_FILE)) as file,
     ):
+        lines = SummedFile(file)
         for part in parts:
             for reject in read_rejects(part):
                 writer.add(reject)
                 lines.write(format_line(reject))
-        return writer.count
+        storage.sync_file(file)
+    return writer.count, {REJECTS_FILE: writer.sum, REJECTS_LIST_FILE: lines.sum}
 
 
 def format_line(reject: Reject) -> bytes:

@@ -13,8 +13,11 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
-from darkroom.dataset.commit import Dataset, Shard, write_dataset
-from darkroom.dataset.layout import DATASET_FILE, split_folder
+from darkroom.dataset.commit import Dataset, Shard
+from darkroom.dataset.integrity.committing import write_commit
+from darkroom.dataset.integrity.opening import compare_labels
+from darkroom.dataset.labels import format_labels
+from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, Folders, split_folder
 from darkroom.errors import DarkroomError, DataError, StorageError
 from darkroom.runtime import progress
 
@@ -98,8 +101,11 @@ def _fill(source: str, target: str, dataset: Dataset) -> None:
             # The list raises the first error here.
             list(pool.map(lambda shard: _copy_shard(source, target, shard), missing))
         os.rmdir(parts)
+    if compare_labels(target, dataset):
+        labels = format_labels(dataset.labels).encode()
+        storage.write_bytes(os.path.join(target, LABELS_FILE), labels)
     if not os.path.exists(os.path.join(target, DATASET_FILE)):
-        write_dataset(target, dataset)
+        write_commit(Folders.of_dataset(target), dataset, {}, {})
 
 
 def _is_copied(target: str, shard: Shard) -> bool:

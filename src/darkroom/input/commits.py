@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from darkroom.audit.verify import check_hashes
-from darkroom.dataset.commit import Dataset, Shard, check_files, find_dataset
+from darkroom.dataset.commit import Dataset, Shard, find_dataset
+from darkroom.dataset.integrity.opening import check_files
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError
 from darkroom.options.image import RAW_ENCODING
@@ -57,6 +58,11 @@ def read_commits(files: Sequence[str]) -> Commits:
         DataError: A dataset was never finished, or its commit is damaged.
     """
     return _pick_commits(_group_by_folder(files))
+
+
+def list_folders(files: Sequence[str]) -> list[str]:
+    """Returns the folders of the datasets that files belong to."""
+    return list(_group_by_folder(files))
 
 
 def find_shards(files: Sequence[str], commits: Commits) -> dict[str, tuple[Shard, Sequence[str]]]:

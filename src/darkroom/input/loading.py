@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.integrity.opening import read_unchanged
 from darkroom.errors import UsageError, find_missing_extra
 from darkroom.manifest.sources import AnySource
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION
@@ -213,7 +214,10 @@ def _open_source(
             "Leave out manifest.",
         )
     folder = storage.absolute(source)
-    dataset = read_dataset(folder)
-    if stage:
-        folder = stage_dataset(folder, dataset, cache_dir)
-    return dataset.labels, open_splits({folder: dataset}, verify)
+
+    def open_now() -> tuple[Sequence[str], Mapping[str, ImageSource]]:
+        dataset = read_dataset(folder)
+        copy = stage_dataset(folder, dataset, cache_dir) if stage else folder
+        return dataset.labels, open_splits({copy: dataset}, verify)
+
+    return read_unchanged([folder], open_now)

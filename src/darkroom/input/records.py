@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.audit.verify import check_hashes
-from darkroom.dataset.commit import Dataset, check_files, find_dataset
+from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
@@ -20,6 +20,7 @@ from darkroom.dataset.example import (
     IMAGE_WIDTH,
     LABEL_NUMBER,
 )
+from darkroom.dataset.integrity.opening import check_files, check_unchanged, read_unchanged
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.commits import (
@@ -27,6 +28,7 @@ from darkroom.input.commits import (
     Commits,
     check_commits,
     find_shards,
+    list_folders,
     read_commits,
     stores_pixels,
 )
@@ -170,8 +172,13 @@ def open_records(
         DataError: No file matches, a dataset was never finished or is damaged, there is nothing to
             verify by, or the records have no image or no label.
     """
-    files = list_files(file_patterns)
-    return RecordSource(files, check_commits(files, verify, checked))
+
+    def open_now() -> RecordSource:
+        files = list_files(file_patterns)
+        return RecordSource(files, check_commits(files, verify, checked))
+
+    patterns = [file_patterns] if isinstance(file_patterns, str) else file_patterns
+    return read_unchanged(list_folders(patterns), open_now)
 
 
 def open_splits(
@@ -193,7 +200,11 @@ def open_splits(
     """
     found: dict[str, list[str]] = {}
     for root, dataset in datasets.items():
-        check_files(root, dataset)
+        try:
+            check_files(root, dataset)
+        except (DataError, OSError):
+            check_unchanged({root: dataset})
+            raise
         shards = {
             name: [shard.file for shard in split.shards]
             for name, split in dataset.splits.items()
@@ -229,12 +240,7 @@ def check_all_records(source: RecordSource) -> None:
     Raises:
         DataError: A record is damaged, or a dataset is not the one that was opened.
     """
-    for folder, dataset in source.commits.items():
-        if dataset is not None and find_dataset(folder) != dataset:
-            raise DataError(
-                f"The dataset in {folder} was replaced while it was read.",
-                "Run this again, to read the one that is there now.",
-            )
+    check_unchanged(source.commits)
     for file in source.files:
         _check_file(file, source.commits)
 

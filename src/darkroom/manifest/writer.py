@@ -147,7 +147,7 @@ def write_manifest(
             split_sizes = _measure_splits(connection)
             path = storage.join(folder, MANIFEST_FILE)
             _write_ordered(connection, schema, split_sizes, path)
-        rejected = write_rejects(rejects_folder, [staged.rejects, conflicts])
+        rejected, _ = write_rejects(rejects_folder, [staged.rejects, conflicts])
     kept = sum(size.rows for size in split_sizes.values())
     manifest = Manifest(
         rows=staged.rows,

@@ -194,11 +194,16 @@ def bucket(monkeypatch):
 
         monkeypatch.setattr(storage, name, call)
 
+    def read_bytes(path, *_):
+        if path not in files:
+            raise FileNotFoundError(path)
+        return files[path]
+
     def copy_file(source, copy):
         files[copy] = Path(source).read_bytes()
 
     fake("write_bytes", lambda path, data, **_: files.__setitem__(path, data))
-    fake("read_bytes", lambda path, *_: files[path])
+    fake("read_bytes", read_bytes)
     fake("list_everything", list_files)
     fake("list_folder", lambda path: sorted({name.split("/")[0] for name in list_files(path)}))
     fake("remove_empty_folders", lambda path: None)

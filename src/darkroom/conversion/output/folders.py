@@ -9,7 +9,6 @@ from darkroom import storage
 from darkroom.conversion.output import ownership
 from darkroom.conversion.shard import REPORT_SUFFIX, ShardTask, find_report
 from darkroom.dataset import journal, layout
-from darkroom.dataset.checksums import SUMS_FILE
 from darkroom.dataset.layout import Folders
 
 _MANIFEST_FOLDER = "manifest"
@@ -72,7 +71,10 @@ def _list_planned(folders: Folders, tasks: Sequence[ShardTask]) -> Iterator[str]
     for folder, name in (
         (folders.examples, layout.LABELS_FILE),
         (folders.examples, layout.DATASET_FILE),
-        (folders.index, SUMS_FILE),
+        # Index and rejects have lists of their own where they are not in the dataset.
+        (folders.examples, layout.SUMS_FILE),
+        (folders.index, layout.SUMS_FILE),
+        (folders.rejects, layout.SUMS_FILE),
     ):
         path = storage.join(folder, name)
         yield from (path, storage.find_part(path))

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from darkroom import storage
-from darkroom.conversion.output import proofs
-from darkroom.dataset import checksums, journal, layout
+from darkroom.conversion.output import listed, proofs
+from darkroom.dataset import journal, layout
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.layout import Folders, is_reserved, is_reserved_for_rejects
 from darkroom.errors import DataError, OutputError
@@ -20,7 +20,7 @@ from darkroom.runtime.text import list_first
 from darkroom.storage.locks import LOCK_FILE, is_lock
 
 # Files that prove others are deleted after them, so that a run that is killed can be resumed.
-_LAST = (checksums.SUMS_FILE, layout.DATASET_FILE, journal.JOURNAL_FILE)
+_LAST = (layout.SUMS_FILE, layout.DATASET_FILE, journal.JOURNAL_FILE)
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,11 @@ def survey(folders: Folders, *, whole: bool = False) -> Survey:
         try:
             dataset = read_dataset(folders.examples)
         except DataError:
-            pass  # the files that it names are unknown
+            ours.update(listed.find_listed(folders, found))
         else:
             ours.update(proofs.find_committed(folders, dataset, found))
     elif found.keys() - ours:
+        ours.update(listed.find_listed(folders, found))
         ours.update(proofs.find_uncommitted(folders, found))
     lock = storage.join(folders.examples, LOCK_FILE)
     foreign = found.keys() - ours - ({lock} if is_lock(lock) else set())

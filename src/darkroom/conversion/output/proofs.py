@@ -1,7 +1,8 @@
 """Finds files of an output that darkroom wrote, by their content.
 
-The commit names shards only, and attempts of version 0.1.0 left no journal, so the other files
-prove themselves: the commit implies their content, or only darkroom writes such content.
+`SHA256SUMS` lists all files of a dataset. Datasets of format 1 have none, and attempts of version
+0.1.0 left no journal, so their files prove themselves: the commit implies their content, or only
+darkroom writes such content.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.conversion.shard import ShardReport
-from darkroom.dataset import checksums, index, labels, layout, rejects
+from darkroom.conversion.output.listed import Lengths, find_listed
+from darkroom.conversion.shard import MAX_REPORT_BYTES, ShardReport
+from darkroom.dataset import index, labels, layout, rejects
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import IMAGE_SOURCE_ID, decode_example
+from darkroom.dataset.integrity.checksums import count_plain_bytes, read_plain_sums
+from darkroom.dataset.integrity.commit_fields import FORMAT_1
 from darkroom.dataset.journal import PLAN_FOLDER
-from darkroom.dataset.layout import Folders, index_file
+from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import MANIFEST_STAGE
 from darkroom.dataset.tfrecord import begins_with_record, ends_in_first_record, read_records
 from darkroom.errors import DarkroomError, DataError
 from darkroom.storage.parquet import read_batches
-
-Lengths = Mapping[str, int]
 
 # The first bytes of a Parquet file. An unfinished file with nothing else has nothing to lose.
 _PARQUET_MAGIC = b"PAR1"
@@ -37,7 +39,6 @@ _SHARD_NAME = r"/Split-([a-z]+)/data_tfrecord-(\d{5,})-of-\d{5,}(?:\.gz)?"
 # Files in the folder of a plan. A report that is not finished has a made-up name.
 _REPORT, _UNFINISHED_REPORT = r"shard-\d{5,}\.json", r"\.part-\w{8}"
 _UNFINISHED_SHARD, _SHARD_REJECTS = r"shard-\d{5,}\.part", r"shard-\d{5,}\.rejects\.parquet"
-_MAX_REPORT_BYTES = 1 << 20
 
 
 def find_committed(folders: Folders, dataset: Dataset, found: Lengths) -> Iterator[str]:
@@ -57,22 +58,26 @@ def find_committed(folders: Folders, dataset: Dataset, found: Lengths) -> Iterat
     data = labels.format_labels(dataset.labels).encode()
     if found.get(label_path) == len(data) and storage.read_bytes(label_path) == data:
         yield label_path
-    shards = [shard for split in dataset.splits.values() for shard in split.shards]
-    index_files = [index_file(number, len(shards)) for number in range(len(shards))]
-    indexed = set(_find_hashed(folders.index, index_files, found))
-    yield from indexed
-    for shard, name in zip(shards, index_files, strict=True):
+    proven = {*find_listed(folders, found)}
+    if dataset.format_version == FORMAT_1:
+        proven |= {*_find_hashed(folders.index, dataset.index_files, found)}
+    if not proven:
+        # The list of hashes is missing. Only darkroom writes an index.
+        names = (storage.join(folders.index, name) for name in dataset.index_files)
+        proven = {path for path in names if path in found and _is_index(path, folders, found)}
+    yield from proven
+    for shard, name in zip(dataset.shards, dataset.index_files, strict=True):
         path, rows = storage.join(folders.examples, shard.file), f"{folders.index}/{name}"
         length = found.get(path, storage.NOT_REGULAR)
-        is_cut = length > 0 and rows in indexed
+        is_cut = length > 0 and rows in proven
         if length in (shard.bytes, 0) or (is_cut and _begins_with(path, _read_first(rows))):
             yield path
     yield from _find_rejects(folders.rejects, found, dataset.rejected)
-    listed = storage.join(folders.examples, layout.DUPLICATES_FILE)
-    groups = _count_rows(listed, layout.DUPLICATES_SCHEMA, found)
+    duplicates = storage.join(folders.examples, layout.DUPLICATES_FILE)
+    groups = _count_rows(duplicates, layout.DUPLICATES_SCHEMA, found)
     # A record is in one group of equal bytes and in one of equal pixels, at most.
     if groups is not None and groups <= 2 * dataset.written:
-        yield listed
+        yield duplicates
 
 
 def find_uncommitted(folders: Folders, found: Lengths) -> Iterator[str]:
@@ -130,11 +135,11 @@ def _damage_proves_nothing() -> Iterator[None]:
 
 def _find_hashed(folder: str, names: list[str], found: Lengths) -> Iterator[str]:
     """Yields the list of hashes, if it names just these files, and the files that match it."""
-    path = storage.join(folder, checksums.SUMS_FILE)
+    path = storage.join(folder, layout.SUMS_FILE)
     sums: dict[str, str] = {}
-    if found.get(path) == checksums.count_sums_bytes(names):
+    if found.get(path) == count_plain_bytes(names):
         with _damage_proves_nothing():
-            sums = checksums.read_sums(folder)
+            sums = read_plain_sums(folder, names)
     if sorted(sums) != sorted(names):
         return
     yield path
@@ -235,7 +240,8 @@ def _read_reports(folders: Folders, found: Lengths) -> Iterator[tuple[str, Shard
     names = re.compile(_SHARD_NAME)
     for path in _list_work(folders, found, f"{_REPORT}|{_UNFINISHED_REPORT}"):
         with _damage_proves_nothing():
-            report = ShardReport(*json.loads(storage.read_bytes(path, _MAX_REPORT_BYTES)))
+            text = storage.read_bytes(path, MAX_REPORT_BYTES).partition(b"\n")[0]
+            report = ShardReport(*json.loads(text))
             match = names.fullmatch(f"/{report.file}")
             if match and match[1] == report.split and isinstance(report.size_bytes, int):
                 yield path, report

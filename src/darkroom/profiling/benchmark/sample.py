@@ -14,7 +14,8 @@ from typing import Any
 from darkroom import storage
 from darkroom.conversion.convert import convert
 from darkroom.dataset import example
-from darkroom.dataset.commit import Dataset, check_files, read_dataset
+from darkroom.dataset.commit import Dataset
+from darkroom.dataset.integrity.opening import open_dataset
 from darkroom.dataset.splits import TRAIN
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError
@@ -87,8 +88,7 @@ def open_sample(
         OSError: Storage failed.
     """
     root = storage.absolute(directory)
-    dataset = read_dataset(root)
-    check_files(root, dataset)
+    dataset = open_dataset(root)
     records = _read_split(root, dataset)
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch, ExitStack() as resources:
         images = _write_images(records, Path(scratch) / "images", num_images)

@@ -1,0 +1,167 @@
+"""SHA-256 and length of the files of a folder, in a file that `sha256sum --check` reads.
+
+`dataset.json` is equal wherever a dataset is made, so it cannot have the hashes of files that name
+URIs, or whose bytes depend on the version of pyarrow. `SHA256SUMS` has those of every file in its
+folder but itself. Two comments end it, which `sha256sum` skips: the lengths, so that a file of
+another length is found before it is read, and the hash of everything above.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+from darkroom import storage
+from darkroom.dataset.layout import SUMS_FILE
+from darkroom.errors import DataError
+
+IS_MISSING = "is missing"
+
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+_SIZES, _OWN = "# bytes", "# sha256"
+_HASH_LENGTH = 64
+# A million shards with their index have 160 MB of lines.
+_MAX_BYTES = 1 << 28
+
+
+class FileSum(NamedTuple):
+    """What identifies the content of a file.
+
+    Attributes:
+        size_bytes: Its length.
+        sha256: SHA-256 of its bytes, hexadecimal.
+    """
+
+    size_bytes: int
+    sha256: str
+
+
+class SummedFile:
+    """Passes on what is written to an open file, and sums it.
+
+    Attributes:
+        size_bytes: Bytes written so far.
+        closed: Always False: whoever opened the file closes it.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._digest = file, hashlib.sha256()
+        self.size_bytes, self.closed = 0, False
+
+    def write(self, data: Any) -> int:
+        """Writes to the file."""
+        self._digest.update(data)
+        self.size_bytes += len(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        """Does nothing: whoever opened the file flushes it."""
+
+    @property
+    def sum(self) -> FileSum:
+        """The sum of all that was written."""
+        return FileSum(self.size_bytes, self._digest.hexdigest())
+
+
+def sum_bytes(data: bytes) -> FileSum:
+    """Returns the sum of a file with this content."""
+    return FileSum(len(data), hashlib.sha256(data).hexdigest())
+
+
+def write_sums(folder: str, sums: Mapping[str, FileSum]) -> None:
+    """Writes the sums of a folder's files, by their paths relative to it."""
+    path = storage.join(folder, SUMS_FILE)
+    storage.write_bytes(path, _format_sums(sums), known_part=True)
+
+
+def _format_sums(sums: Mapping[str, FileSum]) -> bytes:
+    names = sorted(sums)
+    lines = [f"{sums[name].sha256}  {name}\n" for name in names]
+    sizes = " ".join(str(sums[name].size_bytes) for name in names)
+    text = f"{''.join(lines)}{_SIZES} {sizes}\n".encode()
+    return text + f"{_OWN} {hashlib.sha256(text).hexdigest()}\n".encode()
+
+
+def read_sums(folder: str) -> dict[str, FileSum]:
+    """Reads the sums of a folder's files by name.
+
+    Raises:
+        DataError: The file is not as `write_sums` writes it.
+        OSError: It is missing or cannot be read.
+    """
+    path = storage.join(folder, SUMS_FILE)
+    data = storage.read_bytes(path, _MAX_BYTES)
+    try:
+        *lines, sizes, _ = data.decode().splitlines()
+        found = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
+        lengths = [int(size) for size in sizes.removeprefix(_SIZES).split()]
+        sums = {
+            name: FileSum(length, sha256)
+            for (sha256, name), length in zip(found, lengths, strict=True)
+        }
+    except ValueError:
+        sums = {}
+    if not sums or _format_sums(sums) != data:
+        raise DataError(
+            f"{path} is damaged: it does not have its own checksum.",
+            "Restore it from a copy, or convert the source again.",
+        )
+    return sums
+
+
+def find_changed(
+    folder: str, sums: Mapping[str, FileSum], names: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yields files that do not have their sums: their names, and what is wrong with them.
+
+    A file of another length is not read.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    for name in names:
+        if what := _compare(storage.join(folder, name), sums[name]):
+            yield name, what
+
+
+def _compare(path: str, expected: FileSum) -> str:
+    """Returns what is wrong with a file; empty when nothing is."""
+    try:
+        size = storage.stat_file(path).size_bytes
+        if size != expected.size_bytes:
+            return f"has {size:,} bytes, expected {expected.size_bytes:,}"
+        if not size:
+            storage.read_bytes(path, 0)  # a FIFO or a device has no length either
+        elif storage.hash_file(path) != expected.sha256:
+            return f"does not have the hash in {SUMS_FILE}"
+    except (FileNotFoundError, NotADirectoryError):
+        return IS_MISSING
+    except (storage.NotAFileError, IsADirectoryError):
+        return "is not a regular file"
+    return ""
+
+
+def count_plain_bytes(names: Sequence[str]) -> int:
+    """Returns the length of the list of hashes that a dataset of format 1 has in its index."""
+    return sum(len(f"{'':{_HASH_LENGTH}}  {name}\n".encode()) for name in names)
+
+
+def read_plain_sums(folder: str, names: Sequence[str]) -> dict[str, str]:
+    """Reads the hashes in the index of a dataset of format 1, by name.
+
+    Args:
+        folder: The index.
+        names: The files of the index.
+
+    Raises:
+        DataError: They are not a list of these files.
+        OSError: They are missing or cannot be read.
+    """
+    path = storage.join(folder, SUMS_FILE)
+    text = storage.read_bytes(path, count_plain_bytes(names)).decode(errors="replace")
+    sums = {line[_HASH_LENGTH + 2 :]: line[:_HASH_LENGTH] for line in text.split("\n") if line}
+    if text != "".join(f"{sums.get(name)}  {name}\n" for name in sorted(names)):
+        raise DataError(f"{path} is damaged.", "Convert the source again.")
+    return sums

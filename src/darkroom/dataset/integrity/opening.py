@@ -1,0 +1,186 @@
+"""Opens a dataset: the commit and the files that it names, all in the same state.
+
+A conversion that replaces a dataset exchanges two folders. Whoever reads several files at that
+moment sees some of the old dataset and some of the new one, so it reads them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
+from typing import TypeVar
+
+from darkroom import storage
+from darkroom.dataset.commit import Dataset, damaged, find_dataset, read_dataset
+from darkroom.dataset.integrity.checksums import IS_MISSING, find_changed, read_sums
+from darkroom.dataset.integrity.commit_fields import FORMAT_1
+from darkroom.dataset.labels import format_labels
+from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, SUMS_FILE, split_folder
+from darkroom.errors import DataError
+from darkroom.runtime.text import MAX_LISTED_ROWS
+
+# An exchange takes microseconds, so a second one during a short read is rare.
+_MOST_TRIES = 20
+
+_Result = TypeVar("_Result")
+
+
+def open_dataset(folder: str) -> Dataset:
+    """Reads the commit of a dataset, and checks its files as `check_files` does.
+
+    Raises:
+        DataError: The folder has no dataset, or a damaged one.
+        OSError: It cannot be read.
+    """
+
+    def open_now() -> Dataset:
+        dataset = read_dataset(folder)
+        check_files(folder, dataset)
+        return dataset
+
+    return read_unchanged([folder], open_now)
+
+
+def read_unchanged(folders: Sequence[str], read: Callable[[], _Result]) -> _Result:
+    """Calls a function that reads datasets, again if one of them was replaced meanwhile.
+
+    Args:
+        folders: The datasets.
+        read: Reads any of their files.
+
+    Raises:
+        DataError: A dataset was replaced again and again; or what `read` raises.
+        OSError: As `read` raises it.
+    """
+    for _ in range(_MOST_TRIES):
+        before = [_identify_commit(folder) for folder in folders]
+        try:
+            result = read()
+        except (DataError, OSError):
+            if [_identify_commit(folder) for folder in folders] == before:
+                raise
+        else:
+            if [_identify_commit(folder) for folder in folders] == before:
+                return result
+    raise DataError(
+        f"{', '.join(folders)} was replaced {_MOST_TRIES} times while it was read.",
+        "Wait until the conversions into it have ended.",
+    )
+
+
+def check_unchanged(commits: Mapping[str, Dataset | None]) -> None:
+    """Checks that datasets are still those that were opened.
+
+    Args:
+        commits: The commits that were read, by folder; None for Examples of another tool.
+
+    Raises:
+        DataError: One was replaced, or is gone.
+    """
+    for folder, dataset in commits.items():
+        if dataset is not None and find_dataset(folder) != dataset:
+            raise DataError(
+                f"The dataset in {folder} was replaced while it was read.",
+                "Run this again, to read the one that is there now.",
+            )
+
+
+def _identify_commit(folder: str) -> str:
+    """Returns a text that changes when the dataset in a folder is replaced.
+
+    Empty when there is none. Also for a remote one: there a dataset is never exchanged, and each
+    look would cost a request.
+    """
+    if storage.is_remote(folder):
+        return ""
+    try:
+        found = storage.stat_file(storage.join(folder, DATASET_FILE))
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    return f"{found.size_bytes} {found.version}"
+
+
+def check_files(folder: str, dataset: Dataset) -> None:
+    """Checks the shards by name and size, and that the label file is that of the commit.
+
+    Raises:
+        DataError: A shard is missing, has another size, or there is another file; or the label file
+            is not as it was committed.
+    """
+    known = {split_folder(name) for name in dataset.splits}
+    if unknown := sorted(set(list_split_folders(folder)) - known):
+        raise damaged(
+            folder, f"it has splits that the commit does not name: {unknown[:MAX_LISTED_ROWS]}"
+        )
+    for name, split in dataset.splits.items():
+        expected = {shard.file.rpartition("/")[2]: shard for shard in split.shards}
+        inside = storage.join(folder, split_folder(name))
+        found = storage.list_folder(inside)
+        if missing := sorted(set(expected) - set(found)):
+            raise damaged(inside, f"shards are missing: {missing[:MAX_LISTED_ROWS]}")
+        if extra := sorted(set(found) - set(expected)):
+            raise damaged(
+                inside, f"it has files that the commit does not name: {extra[:MAX_LISTED_ROWS]}"
+            )
+        for file, shard in expected.items():
+            size = storage.stat_file(storage.join(inside, file)).size_bytes
+            if size != shard.bytes:
+                raise damaged(f"{inside}/{file}", f"{size} bytes, expected {shard.bytes}")
+    if what := compare_labels(folder, dataset):
+        raise damaged(storage.join(folder, LABELS_FILE), f"it {what}")
+
+
+def check_listed(
+    folder: str, dataset: Dataset, prefix: str = "", *, with_shards: bool = False
+) -> None:
+    """Checks the files beside the shards by their hashes; format 1 has none.
+
+    Args:
+        folder: The dataset.
+        dataset: Its commit.
+        prefix: Only files whose paths begin with this are checked.
+        with_shards: Whether shards are checked, too.
+
+    Raises:
+        DataError: A file, or the list of hashes, is missing or damaged.
+        OSError: A file cannot be read.
+    """
+    if dataset.format_version == FORMAT_1:
+        return
+    try:
+        sums = read_sums(folder)
+    except FileNotFoundError as error:
+        raise damaged(storage.join(folder, SUMS_FILE), "it is missing") from error
+    # In TFX, index and rejects are not here.
+    known = {*dataset.files, *(shard.file for shard in dataset.shards if with_shards)}
+    names = [name for name in sums if name in known and name.startswith(prefix)]
+    for name, what in find_changed(folder, sums, names):
+        raise damaged(storage.join(folder, name), f"it {what}")
+
+
+def compare_labels(folder: str, dataset: Dataset) -> str:
+    """Returns what is wrong with the label file of a dataset; empty when nothing is.
+
+    The text is a sentence when it follows the path.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    expected = format_labels(dataset.labels).encode()
+    try:
+        found = storage.read_bytes(storage.join(folder, LABELS_FILE), len(expected))
+    except (FileNotFoundError, NotADirectoryError):
+        return IS_MISSING
+    except storage.FileTooLargeError:
+        return f"has more than {len(expected):,} bytes"
+    except storage.NotAFileError:
+        return "is not a regular file"
+    lines = zip_longest(found.split(b"\n"), expected.split(b"\n"))
+    number = next((n for n, (one, other) in enumerate(lines, 1) if one != other), 0)
+    return f"differs from the label map of {DATASET_FILE} in line {number}" if number else ""
+
+
+def list_split_folders(folder: str) -> list[str]:
+    """Returns the names of the folders in a dataset that are read as splits."""
+    prefix = split_folder("")
+    return [name for name in storage.list_folder(folder) if name.startswith(prefix)]
