@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from darkroom.errors import DataError
 from darkroom.input.api import input_fn
 from darkroom.input.records import open_records
 from darkroom.options.input import InputOptions
+from darkroom.training.checkpoints import TrainingRun
 from darkroom.training.data import explain_damage
 
 pytestmark = pytest.mark.tensorflow
@@ -79,6 +81,26 @@ def test_a_dataset_that_is_replaced_while_it_is_read_is_named(dataset, image_set
         file.unlink()
     with pytest.raises(DataError, match="was replaced while it was read"), explain_damage(t=source):
         read(source)
+
+
+def test_a_training_whose_dataset_is_replaced_stops_at_the_end_of_the_epoch(
+    dataset, image_set, capsys, monkeypatch
+):
+    """No record is missing, so nothing else would tell that the epoch has read both."""
+    first = TrainingRun.end_epoch
+
+    def end_epoch(self, *args):
+        first(self, *args)
+        convert(str(image_set.csv), str(dataset), seed=1, overwrite=True)
+
+    monkeypatch.setattr(TrainingRun, "end_epoch", end_epoch)
+    arguments = ["--checkpoint-dir", f"{dataset.parent}/run", "--image-size", "8x8"]
+    assert main(["train", "--data", str(dataset), *arguments, "--epochs", "3"]) == 1
+    said = capsys.readouterr().err
+    assert f"darkroom: The dataset in {dataset} was replaced while it was read.\n" in said
+    assert "Traceback" not in said
+    history = (dataset.parent / "run" / "history.json").read_text()
+    assert [entry["epoch"] for entry in json.loads(history)] == [1]
 
 
 def test_an_error_for_another_reason_stays_as_it_is(dataset):

@@ -10,6 +10,7 @@ from dataclasses import replace
 import tensorflow as tf
 
 from darkroom import storage
+from darkroom.dataset.integrity.opening import check_unchanged
 from darkroom.dataset.labels import read_labels
 from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE
 from darkroom.errors import DataError
@@ -107,6 +108,17 @@ def explain_damage(**splits: ImageSource) -> Iterator[None]:
             with progress.step(f"Check the images of {' and '.join(lists)}"):
                 check_all_decodable([*lists.values()])
         raise
+
+
+def check_not_replaced(*sources: ImageSource) -> None:
+    """Checks that the datasets of sources are still those that were opened.
+
+    Raises:
+        DataError: One was replaced.
+    """
+    for source in sources:
+        if isinstance(source, RecordSource):
+            check_unchanged(source.commits)
 
 
 @contextmanager

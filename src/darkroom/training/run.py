@@ -27,6 +27,7 @@ from darkroom.profiling.verdict import BOUND_SHARE, DECODE, InputVerdict, judge_
 from darkroom.storage import copies
 from darkroom.training.checkpoints import TrainingRun, group_options
 from darkroom.training.data import (
+    check_not_replaced,
     explain_damage,
     make_evaluation_part,
     open_split,
@@ -212,6 +213,8 @@ def _train_epochs(
         timing = data.meter.take()
         logs = dict(model.get_metrics_result())
         found = loop.evaluate(evaluation)
+        # Before the epoch counts: it may have read some of the old records and some of the new.
+        check_not_replaced(data.training, data.evaluation)
         run.end_epoch(
             {**logs, **{f"val_{name}": value for name, value in found.items()}},
             {
