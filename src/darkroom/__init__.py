@@ -21,6 +21,7 @@ from darkroom.version import __version__
 if TYPE_CHECKING:
     from darkroom.audit.contact_sheet import inspect
     from darkroom.audit.duplicates import Duplicates, find_duplicates
+    from darkroom.audit.upgrade import UpgradeResult, upgrade
     from darkroom.audit.verify import VerificationResult, verify
     from darkroom.components.artifacts import (
         ImageManifest,
@@ -38,12 +39,14 @@ __all__ = [
     "ConversionResult",
     "DarkroomError",
     "Duplicates",
+    "UpgradeResult",
     "VerificationResult",
     "__version__",
     "convert",
     "find_duplicates",
     "inspect",
     "load",
+    "upgrade",
     "verify",
 ]
 if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
@@ -58,11 +61,13 @@ _HOMES = {
     "RecordIndex": "darkroom.components.artifacts",
     "Rejects": "darkroom.components.artifacts",
     "ValidationReport": "darkroom.components.artifacts",
+    "UpgradeResult": "darkroom.audit.upgrade",
     "VerificationResult": "darkroom.audit.verify",
     "convert": "darkroom.conversion.convert",
     "find_duplicates": "darkroom.audit.duplicates",
     "inspect": "darkroom.audit.contact_sheet",
     "load": "darkroom.input.loading",
+    "upgrade": "darkroom.audit.upgrade",
     "verify": "darkroom.audit.verify",
 }
 

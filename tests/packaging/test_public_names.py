@@ -21,8 +21,8 @@ from darkroom.errors import (
 )
 
 CORE = {
-    *("ConversionResult", "DarkroomError", "Duplicates", "VerificationResult", "__version__"),
-    *("convert", "find_duplicates", "inspect", "load", "verify"),
+    *("ConversionResult", "DarkroomError", "Duplicates", "UpgradeResult", "VerificationResult"),
+    *("__version__", "convert", "find_duplicates", "inspect", "load", "upgrade", "verify"),
 }
 ARTIFACTS = {"ImageManifest", "RecordIndex", "Rejects", "ValidationReport"}
 COMPONENTS = {

@@ -93,6 +93,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
     command = {
         "convert": _convert,
         "verify": _verify,
+        "upgrade": _upgrade,
         "duplicates": _duplicates,
         "inspect": _inspect,
         "train": _train,
@@ -186,6 +187,16 @@ def _verify(arguments: argparse.Namespace) -> int:
         raise StorageError(f"Not all could be verified:{lines}", HINTS[UNREADABLE])
     print(json.dumps(result.to_dict()) if arguments.json else format_verification(result))
     return DataError.exit_code if result.is_damaged else 0
+
+
+def _upgrade(arguments: argparse.Namespace) -> int:
+    from darkroom.audit.upgrade import format_upgrade, upgrade
+    from darkroom.runtime import progress
+
+    with progress.use(progress.make_sink(sys.stderr)):
+        result = upgrade(arguments.directory)
+    print(json.dumps(result.to_dict()) if arguments.json else format_upgrade(result))
+    return 0
 
 
 def _duplicates(arguments: argparse.Namespace) -> int:

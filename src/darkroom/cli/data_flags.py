@@ -74,6 +74,17 @@ def add_verify(commands: Any) -> None:
     parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
 
 
+def add_upgrade(commands: Any) -> None:
+    """Adds `darkroom upgrade`."""
+    parser = add_command(
+        commands,
+        "upgrade",
+        "Bring a dataset to the newest format; its records stay as they are.",
+        epilog="The dataset is verified first. Exit codes: 0 done, 1 damaged or not a dataset.",
+    )
+    parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
+
+
 def add_duplicates(commands: Any) -> None:
     """Adds `darkroom duplicates`."""
     parser = add_command(

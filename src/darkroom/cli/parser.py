@@ -7,7 +7,13 @@ import difflib
 from collections.abc import Sequence
 from typing import NoReturn
 
-from darkroom.cli.data_flags import add_convert, add_duplicates, add_inspect, add_verify
+from darkroom.cli.data_flags import (
+    add_convert,
+    add_duplicates,
+    add_inspect,
+    add_upgrade,
+    add_verify,
+)
 from darkroom.cli.pipeline_flags import add_compile, add_demo, add_run, add_submit
 from darkroom.cli.training_flags import add_benchmark, add_dataservice, add_train
 from darkroom.errors import UsageError
@@ -59,6 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_convert(commands)
     add_verify(commands)
+    add_upgrade(commands)
     add_duplicates(commands)
     add_inspect(commands)
     add_train(commands)
