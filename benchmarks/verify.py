@@ -26,10 +26,11 @@ import pyarrow.parquet as pq
 
 from darkroom.audit.verify import verify
 from darkroom.dataset import example
-from darkroom.dataset.commit import Dataset, Shard, Split, write_dataset
+from darkroom.dataset.commit import Dataset, Shard, Split
 from darkroom.dataset.index import index_schema
-from darkroom.dataset.integrity.checksums import write_sums
-from darkroom.dataset.layout import index_file, shard_file, split_folder
+from darkroom.dataset.integrity.checksums import sum_bytes
+from darkroom.dataset.integrity.committing import write_commit
+from darkroom.dataset.layout import Folders, index_file, shard_file, split_folder
 from darkroom.dataset.splits import TRAIN
 from darkroom.dataset.tfrecord import RecordWriter
 
@@ -71,12 +72,13 @@ def make_dataset(root: Path, num_bytes: int, record_bytes: int) -> None:
     records = max(1, num_bytes // record_bytes // _SHARDS)
     shards = tuple(_write_shard(root, n, records, record_bytes) for n in range(_SHARDS))
     (root / "labels.txt").write_text("cat\n")
-    write_sums(str(root / "index"), [index_file(n, _SHARDS) for n in range(_SHARDS)])
     total = records * _SHARDS
     features = {example.IMAGE_SOURCE_ID: {"type": "bytes"}}
     splits = {TRAIN: Split(total, shards)}
-    unsigned = Dataset(1, "", {}, "full", features, ("cat",), total, total, 0, 0, splits)
-    write_dataset(str(root), unsigned.with_fingerprint())
+    plain = Dataset(2, "", {}, "full", features, ("cat",), total, total, 0, 0, splits)
+    paths = (root / "index" / name for name in plain.index_files)
+    sums = {path.name: sum_bytes(path.read_bytes()) for path in paths}
+    write_commit(Folders.of_dataset(str(root)), plain.with_files(), sums, {})
 
 
 def _hash_file(path: Path) -> None:

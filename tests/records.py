@@ -59,6 +59,8 @@ def write_split(
 
 def commit(root: Path, labels: Sequence[str], counts: Mapping[str, int]) -> None:
     from darkroom.dataset import commit as dataset
+    from darkroom.dataset.integrity.committing import write_commit
+    from darkroom.dataset.layout import Folders
 
     splits = {}
     for name, records in counts.items():
@@ -75,27 +77,16 @@ def commit(root: Path, labels: Sequence[str], counts: Mapping[str, int]) -> None
         assert sum(shard.records for shard in shards) == records
         splits[name] = dataset.Split(records, tuple(shards))
     total = sum(counts.values())
-    unsigned = dataset.Dataset(1, "", {}, "full", {}, tuple(labels), total, total, 0, 0, splits)
-    dataset.write_dataset(str(root), unsigned.with_fingerprint())
+    plain = dataset.Dataset(2, "", {}, "full", {}, tuple(labels), total, total, 0, 0, splits)
+    write_commit(Folders.of_dataset(str(root)), plain.with_files(), {}, {})
 
 
 @pytest.fixture
 def write_dataset(tmp_path: Path) -> Callable[..., Path]:
     """Writes Examples as darkroom does: splits of rows, `labels.txt`, `dataset.json`."""
 
-    def write(
-        splits: Mapping[str, Rows], labels: Sequence[str] = ("dark", "light"), **options: Any
-    ) -> Path:
-        root = tmp_path / "dataset"
-        for split, rows in splits.items():
-            records = [
-                make_example({"image/encoded": image, "image/class/label": label})
-                for image, label in rows
-            ]
-            write_split(root, split, records, **options)
-        (root / "labels.txt").write_text("".join(f"{label}\n" for label in labels))
-        commit(root, labels, {split: len(rows) for split, rows in splits.items()})
-        return root
+    def write(splits: Mapping[str, Rows], *args: Any, **options: Any) -> Path:
+        return write_records(tmp_path / "dataset", splits, *args, **options)
 
     return write
 
@@ -115,7 +106,10 @@ def helpers() -> Any:
 
 
 def write_records(
-    root: Path, splits: Mapping[str, Rows], labels: Sequence[str] = ("dark", "light")
+    root: Path,
+    splits: Mapping[str, Rows],
+    labels: Sequence[str] = ("dark", "light"),
+    **options: Any,
 ) -> Path:
     """Does what `write_dataset` does in a folder of the caller's, for data that tests share."""
     for split, rows in splits.items():
@@ -123,7 +117,7 @@ def write_records(
             make_example({"image/encoded": image, "image/class/label": label})
             for image, label in rows
         ]
-        write_split(root, split, records)
+        write_split(root, split, records, **options)
     (root / "labels.txt").write_text("".join(f"{label}\n" for label in labels))
     commit(root, labels, {split: len(rows) for split, rows in splits.items()})
     return root

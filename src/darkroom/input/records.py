@@ -20,7 +20,12 @@ from darkroom.dataset.example import (
     IMAGE_WIDTH,
     LABEL_NUMBER,
 )
-from darkroom.dataset.integrity.opening import check_files, check_unchanged, read_unchanged
+from darkroom.dataset.integrity.opening import (
+    check_files,
+    check_unchanged,
+    identify_commit,
+    read_unchanged,
+)
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.commits import (
@@ -58,6 +63,7 @@ class RecordSource:
     Attributes:
         files: Paths of TFRecord files in order, gzip-compressed when they end in `.gz`.
         commits: The commits of their datasets.
+        states: What `identify_commit` says of each of them.
         element_bytes: Mean size of a record.
     """
 
@@ -74,6 +80,7 @@ class RecordSource:
         """
         self.files = sorted(files)
         self.commits = read_commits(self.files) if commits is None else commits
+        self.states = {folder: identify_commit(folder) for folder in self.commits}
         try:
             file, first, self.element_bytes = sample_records(self.files)
         except tf.errors.DataLossError:

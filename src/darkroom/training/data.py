@@ -9,10 +9,8 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from darkroom import storage
 from darkroom.dataset.integrity.opening import check_unchanged
-from darkroom.dataset.labels import read_labels
-from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE
+from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError
 from darkroom.input.commits import Commits
 from darkroom.input.files import FileSource, check_all_decodable
@@ -49,14 +47,14 @@ def open_split(
 
 
 def read_shared_labels(commits: Commits) -> list[str]:
-    """Reads the label map that datasets share, from the file beside their records.
+    """Returns the label map that datasets share.
 
     Args:
-        commits: The commits of the datasets by their folders.
+        commits: The commits of the datasets by their folders. Opening a dataset compares the file
+            of its labels with its commit.
 
     Raises:
-        DataError: A folder is not a dataset of darkroom's, two label maps differ, or one is
-            damaged.
+        DataError: A folder is not a dataset of darkroom's, or two label maps differ.
     """
     maps: dict[str, list[str]] = {}
     for folder, dataset in commits.items():
@@ -66,13 +64,7 @@ def read_shared_labels(commits: Commits) -> list[str]:
                 "darkroom's Trainer needs Examples that darkroom made; for others, write a run_fn "
                 "with darkroom.input.input_fn.",
             )
-        path = storage.join(folder, LABELS_FILE)
-        maps[folder] = read_labels(path)
-        if maps[folder] != list(dataset.labels):
-            raise DataError(
-                f"{path} is damaged: it differs from the label map of {DATASET_FILE}.",
-                "See all that is wrong with: darkroom verify.",
-            )
+        maps[folder] = list(dataset.labels)
     (first, labels), *others = maps.items()
     for folder, other in others:
         if other != labels:
@@ -118,7 +110,7 @@ def check_not_replaced(*sources: ImageSource) -> None:
     """
     for source in sources:
         if isinstance(source, RecordSource):
-            check_unchanged(source.commits)
+            check_unchanged(source.commits, source.states)
 
 
 @contextmanager

@@ -53,14 +53,14 @@ def read_unchanged(folders: Sequence[str], read: Callable[[], _Result]) -> _Resu
         OSError: As `read` raises it.
     """
     for _ in range(_MOST_TRIES):
-        before = [_identify_commit(folder) for folder in folders]
+        before = _identify(folders)
         try:
             result = read()
         except (DataError, OSError):
-            if [_identify_commit(folder) for folder in folders] == before:
+            if _identify(folders) == before:
                 raise
         else:
-            if [_identify_commit(folder) for folder in folders] == before:
+            if _identify(folders) == before:
                 return result
     raise DataError(
         f"{', '.join(folders)} was replaced {_MOST_TRIES} times while it was read.",
@@ -68,16 +68,25 @@ def read_unchanged(folders: Sequence[str], read: Callable[[], _Result]) -> _Resu
     )
 
 
-def check_unchanged(commits: Mapping[str, Dataset | None]) -> None:
+def _identify(folders: Sequence[str]) -> list[str]:
+    return [identify_commit(folder) for folder in folders]
+
+
+def check_unchanged(
+    commits: Mapping[str, Dataset | None], states: Mapping[str, str] | None = None
+) -> None:
     """Checks that datasets are still those that were opened.
 
     Args:
         commits: The commits that were read, by folder; None for Examples of another tool.
+        states: What `identify_commit` said then. Commits of the same state are not read again.
 
     Raises:
         DataError: One was replaced, or is gone.
     """
     for folder, dataset in commits.items():
+        if states and states.get(folder) == identify_commit(folder) != "":
+            continue
         if dataset is not None and find_dataset(folder) != dataset:
             raise DataError(
                 f"The dataset in {folder} was replaced while it was read.",
@@ -85,7 +94,7 @@ def check_unchanged(commits: Mapping[str, Dataset | None]) -> None:
             )
 
 
-def _identify_commit(folder: str) -> str:
+def identify_commit(folder: str) -> str:
     """Returns a text that changes when the dataset in a folder is replaced.
 
     Empty when there is none. Also for a remote one: there a dataset is never exchanged, and each
