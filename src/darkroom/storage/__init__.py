@@ -15,6 +15,7 @@ import os
 import posixpath
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import BinaryIO, cast
 
 from darkroom.storage import local, remote, remote_files
@@ -33,6 +34,8 @@ from darkroom.storage.uris import is_pattern as is_pattern
 from darkroom.storage.uris import is_remote as is_remote
 from darkroom.storage.uris import join as join
 from darkroom.storage.uris import local_path as local_path
+
+_BLOCK_BYTES = 1 << 20
 
 
 def read_bytes(path: str, limit_bytes: int | None = None) -> bytes:
@@ -65,7 +68,8 @@ def open_read(path: str) -> BinaryIO:
 def open_write(path: str) -> BinaryIO:
     """Opens a file for writing; a local one is truncated, a remote one appears when closed.
 
-    A `with` block that ends with an error leaves no remote file.
+    A `with` block that ends with an error leaves no remote file. A local link is an error: its
+    target is another file.
     """
     if is_remote(path):
         return cast(BinaryIO, remote_files.open_write(path))
@@ -94,7 +98,7 @@ def write_bytes(path: str, data: bytes, *, known_part: bool = False) -> None:
             file.write(data)
     else:
         path = local_path(path)
-        local.write_bytes(path, data, find_part(path) if known_part else None)
+        local.write_blocks(path, [data], find_part(path) if known_part else None)
 
 
 def sync_file(file: BinaryIO) -> None:
@@ -260,7 +264,7 @@ def hash_file(path: str) -> str:
     """Returns the SHA-256 of a file, hexadecimal."""
     digest = hashlib.sha256()
     with open_read(path) as file:
-        while block := file.read(1 << 20):
+        while block := file.read(_BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()
 
@@ -268,7 +272,16 @@ def hash_file(path: str) -> str:
 def copy_file(source: str, destination: str) -> None:
     """Copies a file between any two stores."""
     with open_read(source) as reader, open_write(destination) as writer:
-        shutil.copyfileobj(reader, writer, 1 << 20)
+        shutil.copyfileobj(reader, writer, _BLOCK_BYTES)
+
+
+def replace_file(source: str, destination: str) -> None:
+    """Copies a file between any two stores; the copy appears complete or not at all."""
+    if is_remote(destination):
+        copy_file(source, destination)
+        return
+    with open_read(source) as reader:
+        local.write_blocks(local_path(destination), iter(partial(reader.read, _BLOCK_BYTES), b""))
 
 
 def delete(path: str) -> None:

@@ -7,7 +7,7 @@ import posixpath
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import BinaryIO
 
 from darkroom.errors import MissingPathError
@@ -85,12 +85,22 @@ def read_bytes(path: str, limit_bytes: int | None = None) -> bytes | None:
         os.close(descriptor)
 
 
-def write_bytes(path: str, data: bytes, part: str | None = None) -> None:
+def open_write(path: str) -> BinaryIO:
+    """Opens a file for writing and truncates it; never the target of a link.
+
+    Raises:
+        OSError: It is a link, or it cannot be written.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    return open(os.open(path, flags, 0o666), "wb")
+
+
+def write_blocks(path: str, blocks: Iterable[bytes], part: str | None = None) -> None:
     """Writes a whole file, which appears complete or not at all, and survives a crash.
 
     Args:
         path: The file.
-        data: Its bytes.
+        blocks: Its bytes.
         part: Path of the unfinished file; a new name in the same folder when None.
 
     Raises:
@@ -109,7 +119,8 @@ def write_bytes(path: str, data: bytes, part: str | None = None) -> None:
         raise
     try:
         with open(descriptor, "wb") as file:
-            file.write(data)
+            for block in blocks:
+                file.write(block)
             file.flush()
             os.fsync(descriptor)
         os.chmod(part, 0o666 & ~_read_umask())

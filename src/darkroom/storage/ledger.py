@@ -1,0 +1,169 @@
+"""The ledger of a folder that is not a dataset: which files in it darkroom wrote.
+
+A name proves nothing: a folder of the user's may have a `report.html` or a `model` of its own. So a
+command asks the ledger before it replaces a file, and lists what comes before it writes the first
+one. A file that is not listed, or whose content changed since, is the user's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Collection, Mapping
+
+from darkroom import storage
+from darkroom.errors import OutputError
+from darkroom.runtime.text import list_first
+
+LEDGER_FILE = ".darkroom-files.json"
+# In place of a SHA-256: whatever is in the file, it is darkroom's.
+ANY = "any"
+
+_FORMAT_VERSION = 1
+_MAX_BYTES = 1 << 24
+_FOLDER, _NOT_REGULAR = "folder", "not regular"
+# Consoles and systems put them into empty folders.
+_IGNORED = ("lost+found",)
+
+_Entries = Mapping[str, list[str]]
+
+
+def claim(
+    folder: str, files: Mapping[str, str], proven: Collection[str] = (), hint: str = ""
+) -> None:
+    """Checks that darkroom may write files into a folder, and lists them in its ledger.
+
+    After this, a file with one of these names is darkroom's, however the command ends.
+
+    Args:
+        folder: The folder; it is made if it does not exist.
+        files: The SHA-256 of what will be written, by name relative to the folder, or `ANY`. A name
+            that ends in `/` is that of a folder with all that is in it, which has `ANY`.
+        proven: Names of what the caller has proven to be darkroom's.
+        hint: What to do when the files are not darkroom's.
+
+    Raises:
+        OutputError: Other files have these names. Nothing was changed.
+    """
+    ledger = _read(folder)
+    entries = ledger or {}
+    foreign = [LEDGER_FILE] if ledger is None else []
+    coming: dict[str, list[str]] = {}
+    for name, sha256 in files.items():
+        found = _look(storage.join(folder, name))
+        listed = [ANY] if name in proven else entries.get(name, [])
+        if not _is_ours(found, [*listed, sha256] if sha256 != ANY else listed):
+            foreign.append(name)
+        # A run that is killed leaves the old file or the new one.
+        hashes = {sha256} if sha256 == ANY or found is None else {found, sha256}
+        coming[name] = sorted(hashes)
+    if foreign:
+        raise _make_error(folder, foreign, hint)
+    if ledger != {**entries, **coming}:
+        _write(folder, {**entries, **coming})
+
+
+def write_files(folder: str, contents: Mapping[str, bytes]) -> list[str]:
+    """Writes files into a folder, which is made if it does not exist.
+
+    Args:
+        folder: The folder.
+        contents: The bytes of the files, by name.
+
+    Returns:
+        The paths of the files.
+
+    Raises:
+        OutputError: Other files have these names. Nothing was changed.
+        OSError: The folder cannot be written.
+    """
+    claim(folder, {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()})
+    for name, data in contents.items():
+        storage.write_bytes(storage.join(folder, name), data)
+    return [storage.join(folder, name) for name in contents]
+
+
+def check_alone(folder: str, names: Collection[str], hint: str) -> None:
+    """Checks that a folder has nothing but what a command writes; hidden files do not count.
+
+    Args:
+        folder: The folder, which may not exist.
+        names: Names of the files and folders that the command writes.
+        hint: What to do when there are others.
+
+    Raises:
+        OutputError: It has others, or is a file itself.
+    """
+    if storage.exists(folder) and not storage.is_folder(folder):
+        raise OutputError(f"{folder} is a file.", "Choose a folder.")
+    own = {name.rstrip("/") for name in names}.union(_IGNORED)
+    there = storage.list_folder(folder)
+    foreign = [name for name in there if name not in own and not name.startswith(".")]
+    if foreign:
+        raise OutputError(f"{folder} has other data: {list_first(foreign)}.", hint)
+
+
+def has_ledger(folder: str) -> bool:
+    """Tells whether darkroom has listed files in a folder."""
+    return bool(_read(folder))
+
+
+def _read(folder: str) -> _Entries | None:
+    """Returns the hashes of files by name; none without a ledger; None for another file."""
+    path = storage.join(folder, LEDGER_FILE)
+    if not storage.is_remote(path) and os.path.islink(storage.local_path(path)):
+        return None
+    try:
+        ledger = json.loads(storage.read_bytes(path, _MAX_BYTES))
+        if ledger["darkroom_files"] != _FORMAT_VERSION:
+            return None
+        return {name: [str(each) for each in hashes] for name, hashes in ledger["files"].items()}
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (*storage.UNUSABLE, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _write(folder: str, entries: _Entries) -> None:
+    text = json.dumps({"darkroom_files": _FORMAT_VERSION, "files": entries}, indent=1) + "\n"
+    storage.make_folder(folder)
+    storage.write_bytes(storage.join(folder, LEDGER_FILE), text.encode())
+
+
+def _look(path: str) -> str | None:
+    """Returns what is at a path: the SHA-256 of a file, a folder, or something that is neither.
+
+    None when there is nothing to lose: nothing at all, an empty file, or an empty folder.
+    """
+    path = path.rstrip("/")
+    if storage.is_remote(path):
+        there = storage.list_everything(path)
+        if "" in there:
+            return storage.hash_file(path) if there[""] else None
+        return _FOLDER if there else None
+    try:
+        mode = os.lstat(storage.local_path(path)).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISDIR(mode):
+        return _FOLDER if storage.list_folder(path) else None
+    if not stat.S_ISREG(mode):
+        return _NOT_REGULAR
+    return storage.hash_file(path) if storage.stat_file(path).size_bytes else None
+
+
+def _is_ours(found: str | None, accepted: Collection[str]) -> bool:
+    if found is None:
+        return True
+    return found != _NOT_REGULAR and (found in accepted or ANY in accepted)
+
+
+def _make_error(folder: str, foreign: list[str], hint: str) -> OutputError:
+    count = len(foreign)
+    return OutputError(
+        f"{folder} holds {count} file{'s' * (count > 1)} that darkroom did not write, or that "
+        f"changed since: {list_first([name.rstrip('/') for name in foreign])}.",
+        hint or f"Move {'them' if count > 1 else 'it'} elsewhere, or choose another folder.",
+    )
