@@ -8,8 +8,9 @@ import pytest
 from PIL import Image
 
 from darkroom.audit.contact_sheet import draw_sheet, format_csv, inspect
+from darkroom.cli.commands import main
 from darkroom.conversion.convert import convert
-from darkroom.errors import UsageError
+from darkroom.errors import OutputError, UsageError
 
 
 def test_the_table_has_the_features_without_the_image(jpeg_set, tmp_path):
@@ -74,3 +75,36 @@ def test_a_wrong_number_of_records_is_an_error(jpeg_set, tmp_path, n):
     result = convert(jpeg_set.csv, tmp_path / "out")
     with pytest.raises(UsageError, match=f"positive whole number, got {n!r}"):
         inspect(result.output_dir, n=n)
+
+
+def test_other_records_replace_those_that_were_shown_before(jpeg_set, tmp_path):
+    result = convert(jpeg_set.csv, tmp_path / "out")
+    for split, n in (("train", 3), ("train", 3), ("eval", 2)):
+        found = inspect(result.output_dir, split, n, tmp_path / "look")
+    with open(found.csv, newline="") as file:
+        assert len(list(csv.DictReader(file))) == 2
+
+
+@pytest.mark.parametrize("name", ["contact-sheet.png", "records.csv"])
+def test_no_file_of_the_user_is_replaced(jpeg_set, tmp_path, capsys, name):
+    result = convert(jpeg_set.csv, tmp_path / "out")
+    mine = tmp_path / "look" / name
+    mine.parent.mkdir()
+    mine.write_bytes(b"mine")
+    assert main(["inspect", str(result.output_dir), "--output-dir", str(mine.parent)]) == 4
+    said = capsys.readouterr().err
+    assert f"holds 1 file that darkroom did not write, or that changed since: {name}." in said
+    assert "Move it elsewhere, or choose another folder." in said
+    assert [path.name for path in mine.parent.iterdir()] == [name]
+    assert mine.read_bytes() == b"mine"
+
+
+def test_no_file_of_the_user_is_replaced_through_a_link(jpeg_set, tmp_path):
+    result = convert(jpeg_set.csv, tmp_path / "out")
+    (tmp_path / "mine.csv").write_bytes(b"mine")
+    (tmp_path / "look").mkdir()
+    (tmp_path / "look/records.csv").symlink_to(tmp_path / "mine.csv")
+    with pytest.raises(OutputError, match=r"records\.csv"):
+        inspect(result.output_dir, output_dir=tmp_path / "look")
+    assert (tmp_path / "mine.csv").read_bytes() == b"mine"
+    assert (tmp_path / "look/records.csv").is_symlink()

@@ -14,6 +14,7 @@ from darkroom.components.system_artifacts import HTML, Markdown
 from darkroom.components.validation_gate.executor import Executor as GateExecutor
 from darkroom.components.validation_gate.executor import GateError
 from darkroom.options.validation import ValidationOptions
+from darkroom.storage.ledger import LEDGER_FILE
 from darkroom.validation.findings import Anomaly
 
 from .conftest import convert_source, read_csv, write_csv
@@ -56,6 +57,7 @@ def test_good_data_is_blessed_and_passes(converted, anomalies, new_artifact):
     report = _judge(converted, anomalies, new_artifact, min_class_images=5)
     assert report.get_int_custom_property("blessed") == 1
     assert sorted(path.name for path in Path(report.uri).iterdir()) == [
+        LEDGER_FILE,
         "report.html",
         "report.json",
         "report.md",

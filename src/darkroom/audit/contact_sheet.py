@@ -21,6 +21,7 @@ from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
 from darkroom.images.pixels import RAW
 from darkroom.runtime.text import make_visible
+from darkroom.storage import ledger
 
 SHEET_FILE = "contact-sheet.png"
 CSV_FILE = "records.csv"
@@ -73,6 +74,7 @@ def inspect(
     Raises:
         DataError: The folder is not a dataset, the names or sizes of its shards differ from its
             commit, or a record is damaged.
+        OutputError: `output_dir` has files of these names that darkroom did not write.
         UsageError: The dataset does not have that split, or `n` is not a positive whole number.
         OSError: A file cannot be read or written.
     """
@@ -88,14 +90,11 @@ def inspect(
     paths = [storage.join(source, shard.file) for shard in dataset.splits[name].shards]
     records = chain.from_iterable(map(read_records, paths))
     found = [example.decode_example(record) for record in islice(records, n)]
-    storage.make_folder(target)
-    csv_path = storage.join(target, CSV_FILE)
-    storage.write_bytes(csv_path, format_csv(found, list(dataset.features)).encode())
-    if example.IMAGE_ENCODED not in dataset.features:
-        return Inspection(None, csv_path, len(found))
-    sheet_path = storage.join(target, SHEET_FILE)
-    storage.write_bytes(sheet_path, draw_sheet(found))
-    return Inspection(sheet_path, csv_path, len(found))
+    contents = {CSV_FILE: format_csv(found, list(dataset.features)).encode()}
+    if example.IMAGE_ENCODED in dataset.features:
+        contents[SHEET_FILE] = draw_sheet(found)
+    csv_path, *sheets = ledger.write_files(target, contents)
+    return Inspection(sheets[0] if sheets else None, csv_path, len(found))
 
 
 def format_csv(records: Sequence[Features], features: Sequence[str]) -> str:

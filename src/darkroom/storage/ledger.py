@@ -65,6 +65,24 @@ def claim(
         _write(folder, {**entries, **coming})
 
 
+def check_files(folder: str, names: Collection[str]) -> None:
+    """Checks that darkroom wrote the files that have these names in a folder, if there are any.
+
+    Raises:
+        OutputError: It did not, or they changed since.
+    """
+    ledger = _read(folder)
+    entries = ledger or {}
+    foreign = [LEDGER_FILE] if ledger is None else []
+    foreign += [
+        name
+        for name in names
+        if not _is_ours(_look(storage.join(folder, name)), entries.get(name, ()))
+    ]
+    if foreign:
+        raise _make_error(folder, foreign, "")
+
+
 def write_files(folder: str, contents: Mapping[str, bytes]) -> list[str]:
     """Writes files into a folder, which is made if it does not exist.
 

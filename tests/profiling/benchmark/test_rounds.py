@@ -253,6 +253,44 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_measuring(
     assert (tmp_path / "file").read_text() == "mine"
 
 
+def test_pictures_and_tables_of_the_user_are_not_replaced(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
+):
+    monkeypatch.setattr(input_benchmark, "compare_input", lambda *_: COMPARISON)
+    command = ["benchmark", "input", str(dataset), "--output-dir", str(tmp_path / "out")]
+    assert main(command) == 0
+    changed = replace(COMPARISON, images=7)
+    monkeypatch.setattr(input_benchmark, "compare_input", lambda *_: changed)
+    assert main(command) == 0
+    assert json.loads((tmp_path / "out/input.json").read_text())["images"] == 7
+
+    def fail(*_: object) -> InputComparison:
+        pytest.fail("it was measured before the folder was checked")
+
+    monkeypatch.setattr(input_benchmark, "compare_input", fail)
+    (tmp_path / "out/input.md").write_text("mine")
+    capsys.readouterr()
+    before = sorted((tmp_path / "out").iterdir())
+    assert main(command) == 4
+    assert "did not write, or that changed since: input.md.\n" in capsys.readouterr().err
+    assert (tmp_path / "out/input.md").read_text() == "mine"
+    assert sorted((tmp_path / "out").iterdir()) == before
+
+
+def test_measurements_are_shown_even_if_somebody_took_their_place(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
+):
+    def measure(*_: object) -> InputComparison:
+        (tmp_path / "input.md").write_text("mine")
+        return COMPARISON
+
+    monkeypatch.setattr(input_benchmark, "compare_input", measure)
+    command = ["benchmark", "input", str(dataset), "--output-dir", str(tmp_path), "--json"]
+    assert main(command) == 4
+    assert json.loads(capsys.readouterr().out)["images"] == COMPARISON.images
+    assert (tmp_path / "input.md").read_text() == "mine"
+
+
 def test_measurements_are_shown_even_if_they_cannot_be_written(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
 ):

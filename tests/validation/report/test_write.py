@@ -3,14 +3,17 @@ import io
 import json
 import re
 from contextlib import closing
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from darkroom.errors import OutputError
 from darkroom.images.decoders import ImagePreparer
 from darkroom.options.image import ImageOptions
+from darkroom.storage.ledger import LEDGER_FILE
 from darkroom.validation.dataset_report import DatasetReport, Histogram
 from darkroom.validation.findings import Finding
 from darkroom.validation.report.html import encode_html
@@ -102,7 +105,7 @@ def test_a_report_is_three_files_with_the_same_bytes_each_time(tmp_path):
     for name in ("a", "b"):
         write_report(make_report(), str(tmp_path / name), read_fake)
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert names == ["report.html", "report.json", "report.md"]
+    assert names == [LEDGER_FILE, "report.html", "report.json", "report.md"]
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     fields = json.loads((tmp_path / "a/report.json").read_text())
@@ -221,6 +224,17 @@ def test_thumbnails_are_read_once_and_at_most_forty(tmp_path):
     assert len(read) == len(set(read)) == 40
     assert read[:2] == ["/a.png", "plain"]
     assert (tmp_path / "report.html").read_text().count("<img ") == 40
+
+
+def test_a_report_replaces_a_report_and_no_file_of_the_user(tmp_path):
+    write_report(make_report(), str(tmp_path / "out"), read_fake)
+    write_report(replace(make_report(), deduplicated=7), str(tmp_path / "out"), read_fake)
+    assert json.loads((tmp_path / "out/report.json").read_text())["deduplicated"] == 7
+    (tmp_path / "report.md").write_text("My own report")
+    with pytest.raises(OutputError, match=r"did not write.*: report\.md\. Move it elsewhere"):
+        write_report(make_report(), str(tmp_path), read_fake)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "report.md"]
+    assert (tmp_path / "report.md").read_text() == "My own report"
 
 
 def test_thumbnail_of_a_missing_or_damaged_image_is_a_placeholder(tmp_path):

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import statistics
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.errors import StorageError
 from darkroom.profiling.benchmark.chart import Bars, draw_chart
+from darkroom.storage import ledger
 
 FILES = ("input.png", "input.md", "input.json")
 BASELINE = "darkroom"
@@ -83,14 +85,16 @@ def check_output(output_dir: str | os.PathLike[str]) -> None:
     """Checks that files can be written to a folder, which is made if it does not exist.
 
     Raises:
+        OutputError: It has files of their names that darkroom did not write.
         StorageError: They cannot.
     """
     folder = storage.absolute(output_dir)
-    probe = storage.join(folder, f"{storage.PART_PREFIX}probe")
+    probe = storage.join(folder, f"{storage.PART_PREFIX}{uuid.uuid4().hex}")
+    ledger.check_files(folder, FILES)
     try:
         storage.make_folder(folder)
         storage.write_bytes(probe, b"")
-        storage.delete(probe)
+        storage.delete_file(probe)
     except OSError as error:
         reason = "it is a file" if isinstance(error, FileExistsError) else error.strerror or error
         raise StorageError(
@@ -100,18 +104,19 @@ def check_output(output_dir: str | os.PathLike[str]) -> None:
 
 
 def write_comparison(comparison: InputComparison, output_dir: str | os.PathLike[str]) -> list[str]:
-    """Writes the picture, and the table as Markdown and JSON. Returns their paths."""
+    """Writes the picture, and the table as Markdown and JSON. Returns their paths.
+
+    Raises:
+        OutputError: `output_dir` has files of these names that darkroom did not write.
+        OSError: It cannot be written.
+    """
     folder = storage.absolute(output_dir)
     contents = (
         draw_comparison(comparison),
         (format_markdown(comparison) + "\n").encode(),
         (json.dumps(comparison.to_dict(), indent=2) + "\n").encode(),
     )
-    storage.make_folder(folder)
-    paths = [storage.join(folder, name) for name in FILES]
-    for path, content in zip(paths, contents, strict=True):
-        storage.write_bytes(path, content)
-    return paths
+    return ledger.write_files(folder, dict(zip(FILES, contents, strict=True)))
 
 
 def find_caution(num_images: int, batch_size: int) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom import storage
-from darkroom.errors import StorageError, UsageError
+from darkroom.errors import OutputError, UsageError, convert_error
 from darkroom.options.checks import check_count
 from darkroom.options.input import InputOptions, choose_short_side
 from darkroom.profiling.benchmark.comparison import (
@@ -100,7 +100,8 @@ def run_benchmark(values: Mapping[str, Any], *, as_json: bool) -> int:
         The exit code.
 
     Raises:
-        StorageError: `output_dir` cannot be written. This is checked before the measurements.
+        OutputError: `output_dir` has files of the same names that darkroom did not write.
+        StorageError: It cannot be written. Both are checked before the measurements.
     """
     values = dict(values)
     directory, output_dir = values.pop("directory"), values.pop("output_dir")
@@ -110,13 +111,13 @@ def run_benchmark(values: Mapping[str, Any], *, as_json: bool) -> int:
         comparison = compare_input(directory, options)
     try:
         paths = write_comparison(comparison, output_dir)
-    except OSError as error:
+    except (OSError, OutputError) as error:
         # The measurements took minutes, so print them even if they cannot be written.
         if not as_json:
             print(format_comparison(comparison))
             raise
         print(json.dumps({**comparison.to_dict(), "message": str(error)}))
-        return StorageError.exit_code
+        return convert_error(error).exit_code
     table = "\n".join([*paths, "", format_comparison(comparison)])
     print(json.dumps(comparison.to_dict()) if as_json else table)
     return 0

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from darkroom import storage
 from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.storage import ledger
 from darkroom.validation.dataset_report import (
     DatasetReport,
     format_accounting,
@@ -45,16 +46,16 @@ def write_report(
             image has no thumbnail.
 
     Raises:
+        OutputError: The folder has files of these names that darkroom did not write.
         OSError: The folder cannot be written.
     """
     thumbnails = read_thumbnails(_list_pictured(report), read_image_bytes, MAX_THUMBNAILS)
-    storage.make_folder(folder)
-    for name, text in (
-        (REPORT_JSON, report.to_json()),
-        (REPORT_MARKDOWN, encode_markdown(report)),
-        (REPORT_HTML, encode_html(report, thumbnails)),
-    ):
-        storage.write_bytes(storage.join(folder, name), text.encode())
+    texts = {
+        REPORT_JSON: report.to_json(),
+        REPORT_MARKDOWN: encode_markdown(report),
+        REPORT_HTML: encode_html(report, thumbnails),
+    }
+    ledger.write_files(folder, {name: text.encode() for name, text in texts.items()})
 
 
 def _list_pictured(report: DatasetReport) -> Iterator[str]:
