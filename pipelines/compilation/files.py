@@ -12,6 +12,7 @@ from darkroom import storage
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
 from darkroom.pipelines.compilation.checks import check_for_target, merge_checked_options
+from darkroom.pipelines.compilation.seals import check_replaceable, seal_text
 from darkroom.pipelines.config import make_config
 from darkroom.pipelines.credentials import check_credentials
 
@@ -33,6 +34,7 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
         The exit code.
 
     Raises:
+        OutputError: There is a file that darkroom did not write.
         UsageError: A value is wrong; see `compile_pipeline`.
         OSError: The file cannot be written.
     """
@@ -46,7 +48,9 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     from darkroom.pipelines.compilation.spec import make_documents  # loads TFX, which takes seconds
 
     documents = make_documents(config, target)
-    storage.write_bytes(output, format_documents(documents, target).encode())
+    text = seal_text(format_documents(documents, target), target)
+    check_replaceable(output, text)
+    storage.write_bytes(output, text.encode())
     if as_json:
         print(json.dumps({"output": output, "target": target, "root": config.root}))
     else:

@@ -25,6 +25,7 @@ from darkroom.errors import StorageError, UsageError
 from darkroom.pipelines.compilation import resources
 from darkroom.pipelines.compilation import spec as spec_module
 from darkroom.pipelines.compilation.files import run_compile
+from darkroom.pipelines.compilation.seals import seal_text
 from darkroom.pipelines.compilation.spec import compile_pipeline, make_platform_spec
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
 from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
@@ -397,7 +398,7 @@ def test_the_command_writes_the_file(tmp_path: Path, texts: dict[str, str], caps
     config = str(ROOT / "docs/examples/vertex.toml")
     values = {"target": "vertex", "output": str(output), "config": config}
     assert run_compile(values, as_json=True) == 0
-    assert output.read_text() == texts["vertex"]
+    assert output.read_text() == seal_text(texts["vertex"], "vertex")
     assert json.loads(capsys.readouterr().out)["output"] == str(output)
 
 
@@ -448,4 +449,4 @@ def test_another_process_makes_the_same_bytes_with_another_hash_seed(tmp_path: P
         cwd=tmp_path,
         capture_output=True,
     )
-    assert output.read_text() == texts["kubeflow"]
+    assert output.read_text() == seal_text(texts["kubeflow"], "kubeflow")
