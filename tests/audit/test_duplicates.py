@@ -1,8 +1,11 @@
 import json
 import random
 import shutil
+from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -12,7 +15,7 @@ from darkroom.conversion.convert import convert
 from darkroom.dataset.index import list_index_files
 from darkroom.dataset.integrity.checksums import read_sums
 from darkroom.dataset.keys import make_key
-from darkroom.errors import DataError, MissingPathError, UsageError
+from darkroom.errors import DataError, MissingPathError, OutputError, UsageError
 
 from ..pictures import encode, make_noise
 
@@ -269,3 +272,92 @@ def test_the_number_of_excluded_rows_is_singular_or_plural(source, tmp_path, cap
         arguments = ["convert", str(source), "--output-dir", f"{tmp_path}/out", "--overwrite"]
         assert main([*arguments, "--exclude", f"{tmp_path}/list.txt"]) == 0
         assert said.format(tmp_path / "list.txt") in capsys.readouterr().err
+
+
+@pytest.fixture
+def listed(source, tmp_path):
+    """A dataset, and the list of its duplicates."""
+    root = convert(source, tmp_path / "out").output_dir
+    return root, Path(find_duplicates(root, tmp_path / "list.parquet").path)
+
+
+def test_a_list_is_replaced(listed):
+    root, path = listed
+    before = path.read_bytes()
+    assert find_duplicates(root, path).path == str(path)
+    assert path.read_bytes() == before
+    assert find_duplicates(root).path == find_duplicates(root).path
+
+
+def test_an_empty_file_is_replaced(listed, tmp_path):
+    root, path = listed
+    (tmp_path / "empty").touch()
+    find_duplicates(root, tmp_path / "empty")
+    assert read(tmp_path / "empty") == read(path)
+
+
+def keep_all(path):
+    table = pq.read_table(path)
+    column = pa.array([True] * len(table))
+    pq.write_table(table.set_column(table.column_names.index("keep"), "keep", column), path)
+
+
+def take_out_a_group(path):
+    table = pq.read_table(path)
+    pq.write_table(table.filter(pc.not_equal(table["group"], 1)), path)
+
+
+def write_with_duckdb(path):
+    query = f"COPY (FROM read_parquet('{path}')) TO '{path}.new' (FORMAT parquet)"
+    duckdb.sql(query)
+    Path(f"{path}.new").rename(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_bytes(b"thesis"),
+        lambda path: pq.write_table(pa.table({"group": [1]}), path),
+        lambda path: path.write_bytes(path.read_bytes()[:-9]),
+        keep_all,
+        take_out_a_group,
+        write_with_duckdb,
+    ],
+    ids=["other", "table", "damaged", "kept", "group", "program"],
+)
+def test_no_other_file_and_no_edited_list_is_replaced(listed, capsys, change):
+    root, path = listed
+    change(path)
+    before = path.read_bytes()
+    assert main(["duplicates", str(root), "--output", str(path)]) == 4
+    said = capsys.readouterr().err
+    assert f"{path} is a file that darkroom did not write, or that changed since." in said
+    assert "Move it elsewhere, or choose another file with --output." in said
+    assert path.read_bytes() == before
+
+
+def test_no_list_in_the_dataset_is_replaced_when_it_was_edited(listed):
+    root, _ = listed
+    path = Path(find_duplicates(root).path)
+    keep_all(path)
+    before = path.read_bytes()
+    with pytest.raises(OutputError):
+        find_duplicates(root)
+    assert path.read_bytes() == before
+
+
+def test_no_link_is_replaced(listed, tmp_path):
+    root, path = listed
+    link = tmp_path / "link.parquet"
+    link.symlink_to(path)
+    before = path.read_bytes()
+    with pytest.raises(OutputError):
+        find_duplicates(root, link)
+    assert link.is_symlink()
+    assert path.read_bytes() == before
+
+
+def test_a_folder_is_not_replaced(listed, tmp_path):
+    root, _ = listed
+    with pytest.raises(OutputError):
+        find_duplicates(root, tmp_path)

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
+from darkroom.audit.duplicates_list import check_replaceable
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import find_index_files
@@ -108,6 +109,7 @@ def find_duplicates(
 
     Raises:
         DataError: The folder is not a dataset, or its index is missing or damaged.
+        OutputError: `output` is a file that darkroom did not write.
         OSError: The dataset cannot be read, or the file cannot be written.
     """
     root = storage.absolute(directory)
@@ -116,6 +118,7 @@ def find_duplicates(
     paths = find_index_files(storage.join(root, layout.INDEX_FOLDER))
     default = storage.join(root, layout.DUPLICATES_FILE)
     path = default if output is None else storage.absolute(output)
+    check_replaceable(path)
     with (
         progress.step("Comparing"),
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
@@ -136,7 +139,7 @@ def _write_groups(
             writer.write_table(pa.Table.from_pylist(batch, schema=DUPLICATES_SCHEMA))
     create_view(connection, "listed", [written], scratch)
     surplus = connection.execute(_COUNT_SURPLUS).fetchall()[0][0]
-    storage.copy_file(written, path)
+    storage.replace_file(written, path)
     return Duplicates(
         path,
         bytes_groups=counts[BYTES],

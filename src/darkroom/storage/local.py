@@ -31,9 +31,10 @@ def open_write(path: str) -> BinaryIO:
     """Opens a file for writing, and truncates it; devices such as /dev/null may be written.
 
     Raises:
-        OSError: It is a FIFO, or cannot be written.
+        OSError: It is a FIFO or a link, which may lead to a file of the user, or it cannot be
+            written.
     """
-    file = open(path, "wb", opener=_open_at_once)  # noqa: SIM115  the caller closes it
+    file = open(path, "wb", opener=_open_no_link)  # noqa: SIM115  the caller closes it
     if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
         file.close()
         raise NotAFileError(f"{path} is not a regular file")
@@ -43,6 +44,10 @@ def open_write(path: str) -> BinaryIO:
 def _open_at_once(path: str, flags: int) -> int:
     # Without O_NONBLOCK, opening a FIFO without a writer waits for ever.
     return os.open(path, flags | os.O_NONBLOCK, 0o666)
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return _open_at_once(path, flags | os.O_NOFOLLOW)
 
 
 def make_folder(path: str) -> None:
@@ -83,16 +88,6 @@ def read_bytes(path: str, limit_bytes: int | None = None) -> bytes | None:
             return data + raw.read()
     finally:
         os.close(descriptor)
-
-
-def open_write(path: str) -> BinaryIO:
-    """Opens a file for writing and truncates it; never the target of a link.
-
-    Raises:
-        OSError: It is a link, or it cannot be written.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    return open(os.open(path, flags, 0o666), "wb")
 
 
 def write_blocks(path: str, blocks: Iterable[bytes], part: str | None = None) -> None:
