@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from darkroom import storage
-from darkroom.errors import StorageError
+from darkroom.errors import OutputError, StorageError
 from darkroom.storage import copies
 
 CONTENT = {
@@ -149,3 +149,26 @@ def test_a_moved_folder_is_deleted_only_when_its_copy_is_complete(
     copies.move_folder(str(source), str(tmp_path / "moved"))
     assert not source.exists()
     assert read(tmp_path / "moved") == CONTENT
+
+
+def test_no_file_is_replaced_by_a_copy(source: Path, tmp_path: Path):
+    taken = write(tmp_path / "taken", {"assets/empty.txt": b"mine", "other": b"mine"})
+    with pytest.raises(OutputError, match=r"would be replaced: assets/empty\.txt\. Move them"):
+        copies.copy_folder(str(source), str(taken))
+    assert read(taken) == {"assets/empty.txt": b"mine", "other": b"mine"}
+    assert read(source) == CONTENT
+
+
+def test_a_file_that_comes_while_a_folder_is_moved_stays(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    plain = copies.copy_folder
+
+    def copy(*given: str) -> None:
+        plain(*given)
+        (source / "thesis.txt").write_bytes(b"mine")
+
+    monkeypatch.setattr(copies, "copy_folder", copy)
+    copies.move_folder(str(source), str(tmp_path / "moved"))
+    assert read(tmp_path / "moved") == CONTENT
+    assert read(source) == {"thesis.txt": b"mine"}

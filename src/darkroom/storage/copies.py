@@ -8,7 +8,8 @@ import posixpath
 from typing import NamedTuple
 
 from darkroom import storage
-from darkroom.errors import StorageError
+from darkroom.errors import OutputError, StorageError
+from darkroom.runtime.text import list_first
 
 _BLOCK_BYTES = 1 << 20
 
@@ -25,11 +26,12 @@ def copy_folder(source: str, destination: str, last: str = "") -> None:
 
     Args:
         source: The folder.
-        destination: Gets the files; may exist.
+        destination: Gets the files; may exist, but has none of them.
         last: Path below the folder of the file to copy after all others have been read back; for
             readers that take it as a sign that the folder is complete.
 
     Raises:
+        OutputError: The destination has one of the files already.
         StorageError: The source has no files or changed while it was copied, or a copy differs from
             what was written.
         OSError: A file cannot be read or written.
@@ -37,6 +39,11 @@ def copy_folder(source: str, destination: str, last: str = "") -> None:
     files = storage.look_up_files(source)
     if not files:
         raise StorageError(f"{source} has no files to copy.", "Check that it is complete.")
+    if taken := sorted(files.keys() & storage.list_everything(destination).keys()):
+        raise OutputError(
+            f"{destination} holds files that would be replaced: {list_first(taken)}.",
+            "Move them elsewhere, or choose another folder.",
+        )
     written: list[str] = []
     try:
         for names in (sorted(files.keys() - {last}), sorted(files.keys() & {last})):
@@ -60,13 +67,15 @@ def copy_folder(source: str, destination: str, last: str = "") -> None:
 
 
 def move_folder(source: str, destination: str) -> None:
-    """Copies a folder as `copy_folder` does, then deletes the source.
+    """Copies a folder as `copy_folder` does, then deletes the files that it copied.
 
     Raises:
         OSError: As `copy_folder`; then the source is still complete.
     """
+    there = storage.list_everything(source)
     copy_folder(source, destination)
-    storage.delete(source)
+    storage.delete_files(storage.join(source, name) for name in there)
+    storage.remove_empty_folders(source)
 
 
 def _copy_file(source: str, destination: str) -> _Content:

@@ -14,6 +14,7 @@ from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.options.input import NO_CACHE
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
+from darkroom.training.folder import CHECKPOINTS_FOLDER, TENSORBOARD_FOLDER, read_checkpoint
 from darkroom.training.history import (
     BEST_FOLDER,
     MONITOR,
@@ -30,11 +31,8 @@ _LEARNED = ("augment", "batch_size", "learning_rate", "precision", "seed")
 # Options that must not change when a training resumes within an epoch.
 _ORDER = ("batch_size", "shuffle_records", "shuffle_bytes", "ram_budget_bytes", "seed")
 
-CHECKPOINTS_FOLDER = "checkpoints"
-TENSORBOARD_FOLDER = "tensorboard"
 _BEST_WEIGHTS = "weights"
 _EVALUATION_PREFIX = "val_"
-_STATE_KEY = "state/.ATTRIBUTES/VARIABLE_VALUE"
 _OTHER_FOLDER = "Use another folder for this run, or delete that folder."
 
 
@@ -81,8 +79,8 @@ class TrainingRun:
                 because all must take part to read values that devices share.
 
         Raises:
-            OutputError: The checkpoint is from a training on other data or with other fixed values,
-                or the best weights are missing.
+            OutputError: The checkpoint is not of darkroom's, from a training on other data or with
+                other fixed values, or the best weights are missing.
             UsageError: The checkpoint does not fit the model, or it is within an epoch with another
                 order.
         """
@@ -210,10 +208,10 @@ class TrainingRun:
         self._manager.save()
 
     def _restore(self) -> None:
-        latest = tf.train.latest_checkpoint(storage.join(self.folder, CHECKPOINTS_FOLDER))
-        if latest is None:
+        found = read_checkpoint(self.folder)
+        if found is None:
             return
-        state = json.loads(tf.train.load_checkpoint(latest).get_tensor(_STATE_KEY))
+        latest, state = found
         self._check_identity(latest, state)
         try:
             self._checkpoint.restore(latest).assert_consumed()

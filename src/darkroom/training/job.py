@@ -17,14 +17,11 @@ from darkroom.profiling.verdict import VERDICT_MARKDOWN
 from darkroom.runtime import progress
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
+from darkroom.training.folder import MODEL_FOLDER, RESULT_FILE, claim_folder, delete_model
 from darkroom.training.history import format_best_epoch
 
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
-
-# The commit of a training. It is written last, after the model.
-RESULT_FILE = "training.json"
-MODEL_FOLDER = "model"
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,8 @@ def train_datasets(
     Raises:
         DataError: No folder matches, one is not a dataset, label maps differ, or a split has no
             records.
-        OutputError: Another process trains in `checkpoint_dir`, or it has a training on other data.
+        OutputError: Another process trains in `checkpoint_dir`, or it has files that darkroom did
+            not write, or a training on other data.
         UsageError: An option is wrong, or does not fit the training in `checkpoint_dir`.
         StorageError: Something cannot be read or written, or another worker is gone.
     """
@@ -93,6 +91,7 @@ def train_datasets(
         return None
     storage.make_folder(folder)
     with FolderLock(folder):
+        claim_folder(folder)
         result = _train_and_export(found, options, folder, export=True)
         text = json.dumps({"plan": plan, "result": result.to_dict()}, indent=1) + "\n"
         storage.write_bytes(storage.join(folder, RESULT_FILE), text.encode())
@@ -146,8 +145,8 @@ def _train_and_export(
             run_dir=folder,
         )
     if export:
-        storage.delete(storage.join(folder, RESULT_FILE))
-        storage.delete(model_dir)
+        storage.delete_file(storage.join(folder, RESULT_FILE))
+        delete_model(folder)
         with progress.step("Export"):
             export_model(
                 trained.model, labels, options.image_size, model_dir, resize=options.resize

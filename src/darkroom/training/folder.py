@@ -1,0 +1,114 @@
+"""The folder of a training: what in it is darkroom's, and which of it may be replaced."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from typing import Any
+
+from darkroom import storage
+from darkroom.errors import OutputError
+from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
+from darkroom.storage import ledger
+from darkroom.training.history import BEST_FOLDER, HISTORY_FILE
+
+CHECKPOINTS_FOLDER = "checkpoints"
+TENSORBOARD_FOLDER = "tensorboard"
+MODEL_FOLDER = "model"
+# The commit of a training. It is written last, after the model.
+RESULT_FILE = "training.json"
+
+_FILES = (RESULT_FILE, HISTORY_FILE, VERDICT_JSON, VERDICT_MARKDOWN)
+_FOLDERS = (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER, MODEL_FOLDER)
+_NAMES = dict.fromkeys((*_FILES, *(f"{folder}/" for folder in _FOLDERS)), ledger.ANY)
+# The files of a SavedModel with a label map.
+_MODEL_FILE = re.compile(
+    r"saved_model\.pb|fingerprint\.pb|assets/labels\.txt|"
+    r"variables/variables\.(index|data-\d{5}-of-\d{5})"
+)
+_STATE_KEY = "state/.ATTRIBUTES/VARIABLE_VALUE"
+_HINT = "Choose another --checkpoint-dir, which may be new."
+
+
+def claim_folder(folder: str) -> None:
+    """Checks that a training may write into a folder, and makes the folder darkroom's.
+
+    It may when the folder is new, empty, or has an earlier training.
+
+    Raises:
+        OutputError: It has other files. Nothing was changed.
+    """
+    proven: tuple[str, ...] = ()
+    if not ledger.has_ledger(folder):
+        if _is_training(folder):
+            proven = tuple(_NAMES)
+        else:
+            ledger.check_alone(folder, _NAMES, _HINT)
+    ledger.claim(folder, _NAMES, proven, _HINT)
+
+
+def delete_model(folder: str) -> None:
+    """Deletes the files of the SavedModel in the folder of a training, and no other.
+
+    Raises:
+        OutputError: There is a link, through which the next model would be written elsewhere.
+    """
+    model = storage.join(folder, MODEL_FOLDER)
+    there = storage.list_everything(model)
+    links = [name for name, size in there.items() if size == storage.NOT_REGULAR]
+    if links:
+        raise OutputError(f"{model} has a link that darkroom did not write: {links[0]}.", _HINT)
+    names = filter(_MODEL_FILE.fullmatch, there)
+    storage.delete_files(storage.join(model, name) for name in names)
+
+
+def read_checkpoint(folder: str) -> tuple[str, dict[str, Any]] | None:
+    """Returns the path of the last checkpoint in a folder, and the state of the training in it.
+
+    None if there is no checkpoint.
+
+    Raises:
+        OutputError: The checkpoint is not of darkroom's, or its list names files elsewhere, which
+            the next one would delete.
+    """
+    import tensorflow as tf
+
+    inside = storage.join(folder, CHECKPOINTS_FOLDER)
+    listed = tf.train.get_checkpoint_state(inside)
+    latest = tf.train.latest_checkpoint(inside)
+    paths = [] if listed is None else [*listed.all_model_checkpoint_paths]
+    try:
+        if any(posixpath.dirname(path) != inside for path in paths):
+            raise ValueError("its list names files in another folder")
+        if latest is None:
+            return None
+        state = json.loads(tf.train.load_checkpoint(latest).get_tensor(_STATE_KEY))
+        if not {"history", "step", "data"} <= state.keys():
+            raise ValueError("it has another state")
+        return latest, state
+    except (ValueError, AttributeError, tf.errors.NotFoundError) as error:
+        raise OutputError(
+            f"{inside} has checkpoints that darkroom did not write.", _HINT
+        ) from error
+
+
+def _is_training(folder: str) -> bool:
+    """Tells whether a folder has a training of version 0.1.0, which left no ledger."""
+    result, history = (_read_json(storage.join(folder, n)) for n in (RESULT_FILE, HISTORY_FILE))
+    if isinstance(result, dict) and result.keys() == {"plan", "result"}:
+        return True
+    if isinstance(history, list) and history:
+        numbers = [entry.get("epoch") for entry in history if isinstance(entry, dict)]
+        return numbers == list(range(1, len(history) + 1))
+    # It was stopped within its first epoch.
+    if not storage.exists(storage.join(folder, CHECKPOINTS_FOLDER, "checkpoint")):
+        return False
+    return read_checkpoint(folder) is not None
+
+
+def _read_json(path: str) -> Any:
+    try:
+        return json.loads(storage.read_bytes(path))
+    except (*storage.UNUSABLE, ValueError, RecursionError):
+        return None
