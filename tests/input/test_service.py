@@ -24,7 +24,7 @@ from tensorflow.python.data.experimental.ops import testing
 
 import darkroom
 from darkroom.cli.commands import main
-from darkroom.errors import StorageError, UsageError
+from darkroom.errors import OutputError, StorageError, UsageError
 from darkroom.input.api import input_fn
 from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.service import (
@@ -35,6 +35,7 @@ from darkroom.input.service import (
     run_worker,
 )
 from darkroom.options.input import InputOptions
+from darkroom.storage.ledger import LEDGER_FILE
 
 from ..warm_python import WarmProcess, WarmPython
 
@@ -453,3 +454,23 @@ def test_a_stopped_service_has_printed_only_its_address():
     # TensorFlow's dispatcher may have counted its workers already: there is none.
     said = [line for line in err.splitlines() if "dispatcher_impl.cc" not in line]
     assert said == ["Ended by SIGTERM."]
+
+
+@pytest.mark.parametrize("name", ["datasets/thesis.txt", "datasets"])
+def test_a_folder_of_the_user_is_not_taken_for_a_journal(tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(b"mine")
+    with (
+        pytest.raises(OutputError, match="did not write.*: datasets") as stop,
+        run_dispatcher(0, work_dir=str(tmp_path)),
+    ):
+        pass
+    assert stop.value.hint == "Choose another folder with --work-dir."
+    assert (tmp_path / name).read_bytes() == b"mine"
+
+
+def test_a_journal_of_an_earlier_version_is_used_again(tmp_path):
+    for _ in range(2):
+        with run_dispatcher(0, work_dir=str(tmp_path)):
+            (tmp_path / LEDGER_FILE).unlink()
+    assert (tmp_path / "tf_data_dispatcher_journal").is_dir()

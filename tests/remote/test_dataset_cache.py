@@ -96,12 +96,27 @@ def test_a_short_or_missing_file_is_copied_again(s3, dataset, tmp_path):
     os.truncate(folder / names[0], 10)
     (folder / names[1]).unlink()
     (folder / ".parts").mkdir()
-    (folder / ".parts" / "train-half").write_bytes(b"what a killed process left")
+    (folder / ".parts" / names[0].replace("/", "-")).write_bytes(b"what a killed process left")
     s3.requests.clear()
     stage_dataset("s3://photos/data", dataset, tmp_path)
     assert {name: (folder / name).read_bytes() for name in names} == CONTENTS
     assert s3.count("GET") == 2
     assert not (folder / ".parts").exists()
+
+
+def test_nothing_is_deleted_or_emptied_that_the_cache_did_not_write(s3, dataset, tmp_path):
+    folder = tmp_path / "cache" / dataset.fingerprint
+    (folder / ".parts").mkdir(parents=True)
+    (folder / ".parts" / "thesis.txt").write_bytes(b"mine")
+    stage_dataset("s3://photos/data", dataset, tmp_path / "cache")
+    assert (folder / ".parts" / "thesis.txt").read_bytes() == b"mine"
+
+    (tmp_path / "thesis.txt").write_bytes(b"mine")
+    (folder / ".lock").unlink()
+    (folder / ".lock").symlink_to(tmp_path / "thesis.txt")
+    with pytest.raises(StorageError, match=r"cannot be written.*\.lock"):
+        stage_dataset("s3://photos/data", dataset, tmp_path / "cache")
+    assert (tmp_path / "thesis.txt").read_bytes() == b"mine"
 
 
 def test_files_that_differ_from_the_commit_are_not_accepted(s3, dataset, tmp_path):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
@@ -56,7 +55,8 @@ def stage_dataset(
     target = os.path.join(find_cache(cache_dir), dataset.fingerprint)
     try:
         os.makedirs(target, exist_ok=True)
-        with open(os.path.join(target, _LOCK_FILE), "wb") as lock:
+        # Never the target of a link, which would be emptied.
+        with storage.open_write(os.path.join(target, _LOCK_FILE)) as lock:
             # The system releases the lock however this process ends.
             fcntl.flock(lock, fcntl.LOCK_EX)
             _fill(folder, target, dataset)
@@ -88,19 +88,18 @@ def find_cache(cache_dir: str | os.PathLike[str] | None = None) -> str:
 
 
 def _fill(source: str, target: str, dataset: Dataset) -> None:
-    # A killed process may have left parts. No other process writes here: this one has the lock.
-    parts = os.path.join(target, _PARTS_FOLDER)
-    shutil.rmtree(parts, ignore_errors=True)
     for name in dataset.splits:
         os.makedirs(os.path.join(target, split_folder(name)), exist_ok=True)
     shards = [shard for split in dataset.splits.values() for shard in split.shards]
     missing = [shard for shard in shards if not _is_copied(target, shard)]
     if missing:
-        os.mkdir(parts)
+        # A killed process may have left parts, which are written again: this one has the lock.
+        parts = os.path.join(target, _PARTS_FOLDER)
+        os.makedirs(parts, exist_ok=True)
         with progress.step("Copying the dataset"), ThreadPoolExecutor(_THREADS) as pool:
             # The list raises the first error here.
             list(pool.map(lambda shard: _copy_shard(source, target, shard), missing))
-        os.rmdir(parts)
+        storage.remove_empty_folders(parts)
     if compare_labels(target, dataset):
         labels = format_labels(dataset.labels).encode()
         storage.write_bytes(os.path.join(target, LABELS_FILE), labels)
@@ -139,10 +138,10 @@ def _download(path: str, part: str) -> tuple[int, str]:
     """Copies a remote file to a local one. Returns its length in bytes and its SHA-256."""
     digest = hashlib.sha256()
     size_bytes = 0
-    with storage.open_read(path) as reader, open(part, "wb", buffering=0) as file:
+    with storage.open_read(path) as reader, storage.open_write(part) as file:
         while chunk := reader.read(_CHUNK_BYTES):
             file.write(chunk)
             digest.update(chunk)
             size_bytes += len(chunk)
-        os.fsync(file.fileno())
+        storage.sync_file(file)
     return size_bytes, digest.hexdigest()

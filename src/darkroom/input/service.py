@@ -20,6 +20,7 @@ from darkroom import storage
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.checks import check_choice
 from darkroom.options.input import SHARDINGS
+from darkroom.storage import ledger
 from darkroom.storage.locks import FolderLock
 
 CONNECT_TIMEOUT_SECONDS = 10.0
@@ -33,6 +34,8 @@ _MAX_PORT = 65_535
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
 _FRAME_HEADER_BYTES = 9
 _SETTINGS = 4
+# TensorFlow's folders in the folder of a dispatcher's journal.
+_JOURNAL_FOLDER, _DATASETS_FOLDER = "tf_data_dispatcher_journal", "datasets"
 # TensorFlow's message when a dispatcher shares files by file and does not know a worker.
 _UNKNOWN_WORKER = "is not in the workers list"
 _UNKNOWN_WORKER_ADVICE = (
@@ -113,7 +116,7 @@ def run_dispatcher(
     Raises:
         UsageError: `port` is not a port, or one of `workers` is not an address.
         StorageError: The port is in use, or the folder cannot be used.
-        OutputError: Another dispatcher uses the folder.
+        OutputError: Another dispatcher uses the folder, or it has files of TensorFlow's names.
     """
     _check_port(port, 0)
     for worker in workers:
@@ -124,6 +127,7 @@ def run_dispatcher(
             work_dir = storage.absolute(work_dir)
             storage.make_folder(work_dir)
             stack.enter_context(FolderLock(work_dir))
+            _claim_journal(work_dir)
         config = tf.data.experimental.service.DispatcherConfig(
             port=port,
             work_dir=work_dir,
@@ -133,6 +137,17 @@ def run_dispatcher(
         server = _start(tf.data.experimental.service.DispatchServer, config)
         stack.callback(server.stop)
         yield f"grpc://{host}:{server.target.rpartition(':')[2]}"
+
+
+def _claim_journal(work_dir: str) -> None:
+    """Checks that the folders that TensorFlow writes to are new or those of a dispatcher."""
+    # Version 0.1.0 left no ledger.
+    is_older = not ledger.has_ledger(work_dir) and storage.is_folder(
+        storage.join(work_dir, _JOURNAL_FOLDER)
+    )
+    names = (f"{_JOURNAL_FOLDER}/", f"{_DATASETS_FOLDER}/")
+    hint = "Choose another folder with --work-dir."
+    ledger.claim(work_dir, dict.fromkeys(names, ledger.ANY), names if is_older else (), hint)
 
 
 @contextmanager
