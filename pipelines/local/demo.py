@@ -7,6 +7,7 @@ pixels), written as PNG and JPEG files with a CSV in AutoML Vision's format.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import os
 from collections import Counter
@@ -20,6 +21,7 @@ from PIL import Image
 
 from darkroom.errors import build_missing_extra_error
 from darkroom.images.headers import ORIENTATION_TAG
+from darkroom.storage import ledger
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -92,15 +94,22 @@ def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
+        OutputError: The directory has other files, or some of these were changed.
         OSError: The directory cannot be written.
     """
     root = Path(directory)
-    rows = [*_write_digits(root), *_write_faults(root)]
+    files: dict[str, bytes] = {}
+    rows = [*_add_digits(files), *_add_faults(files)]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    manifest = root / MANIFEST_FILE
-    _write_file(manifest, text.getvalue().encode())
-    return manifest
+    files[MANIFEST_FILE] = text.getvalue().encode()
+    hint = "Move them, or choose another folder: darkroom demo --root DIR."
+    ledger.check_alone(str(root), {name.partition("/")[0] for name in files}, hint)
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    ledger.claim(str(root), hashes, hint=hint)
+    for name, data in files.items():
+        _write_file(root / name, data)
+    return root / MANIFEST_FILE
 
 
 def _load_digits() -> tuple[Pixels, list[str]]:
@@ -114,7 +123,7 @@ def _load_digits() -> tuple[Pixels, list[str]]:
     return pixels, [str(label) for label in digits.target]
 
 
-def _write_digits(root: Path) -> Iterator[_Row]:
+def _add_digits(files: dict[str, bytes]) -> Iterator[_Row]:
     seen: Counter[str] = Counter()
     for pixels, label in zip(*_load_digits(), strict=True):
         # Counted within the class, so that split and format say nothing about the label.
@@ -126,27 +135,27 @@ def _write_digits(root: Path) -> Iterator[_Row]:
         if path == TURNED.path:
             exif[ORIENTATION_TAG] = _TURN_CLOCKWISE
             pixels = np.ascontiguousarray(np.rot90(pixels))  # np.rot90 turns counterclockwise
-        _write_file(root / path, _encode(pixels, suffix, exif))
+        files[path] = _encode(pixels, suffix, exif)
         is_eval = number % _EVAL_EVERY == _EVAL_EVERY - 1
         yield _Row("VALIDATION" if is_eval else "TRAIN", path, label)
 
 
-def _write_faults(root: Path) -> Iterator[_Row]:
-    whole = (root / RELABELLED_FROM).read_bytes()
+def _add_faults(files: dict[str, bytes]) -> Iterator[_Row]:
+    whole = files[RELABELLED_FROM]
     with Image.open(io.BytesIO(whole), formats=["PNG"]) as image:
         # Large enough that half a file is half a picture.
         large = np.asarray(image.resize((128, 128), Image.Resampling.BICUBIC))
     jpeg = _encode(large, "jpg", Image.Exif())
-    _write_file(root / TRUNCATED.path, jpeg[: len(jpeg) // 2])
+    files[TRUNCATED.path] = jpeg[: len(jpeg) // 2]
     yield _Row("TRAIN", TRUNCATED.path, "3")
-    _write_file(root / EMPTY.path, b"")
+    files[EMPTY.path] = b""
     yield _Row("TRAIN", EMPTY.path, "1")
-    _write_file(root / PAGE.path, _HTML)
+    files[PAGE.path] = _HTML
     yield _Row("VALIDATION", PAGE.path, "4")
     yield _Row("TRAIN", MISSING.path, "5")
-    _write_file(root / LEAKED.path, (root / LEAKED_FROM).read_bytes())
+    files[LEAKED.path] = files[LEAKED_FROM]
     yield _Row("VALIDATION", LEAKED.path, "3")
-    _write_file(root / RELABELLED.path, whole)
+    files[RELABELLED.path] = whole
     yield _Row("TRAIN", RELABELLED.path, "8")
 
 

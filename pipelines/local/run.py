@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import sys
 import time
-from collections.abc import Mapping, Set
-from contextlib import nullcontext
+import urllib.parse
+from collections.abc import Mapping
+from contextlib import closing, nullcontext
 from typing import Any, TextIO
 
 from darkroom import storage
-from darkroom.errors import DataError, OutputError
+from darkroom.errors import DataError, build_missing_extra_error
 from darkroom.manifest.sources import find_sources
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig, make_config, merge_options
 from darkroom.runtime import logs, progress
-from darkroom.storage.locks import LOCK_FILE, FolderLock
+from darkroom.runtime.lazy_names import is_installed
+from darkroom.storage import ledger
+from darkroom.storage.locks import FolderLock
 
 LOG_FILE = "log.txt"
-_RUN_NAMES = frozenset(
-    (METADATA_FILE, LOG_FILE, LOCK_FILE, "artifacts", "checkpoints", "inputs", "pushed")
-)
+_RUN_NAMES = (METADATA_FILE, LOG_FILE, "artifacts/", "checkpoints/", "inputs/", "pushed/")
+_HINT = "Choose another --root."
 
 _DEMO_IMAGES = "images"
 _DEMO_RUN = "run"
@@ -38,7 +42,8 @@ def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -
     Args:
         values: Fields of `PipelineConfig`, and `config`: path of a TOML file with more of them.
         as_json: Whether standard output gets one JSON object and nothing else.
-        overwrite: Whether a root with other data may be used.
+        overwrite: Whether a root with other data may be used. Files of the user's are never
+            replaced.
 
     Returns:
         The exit code.
@@ -59,7 +64,7 @@ def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
 
     root = storage.absolute(root)
     hint = "Move them, or choose another folder: darkroom demo --root DIR."
-    _check_root(root, {_DEMO_IMAGES, _DEMO_RUN}, hint)
+    ledger.check_alone(root, {_DEMO_IMAGES, _DEMO_RUN}, hint)
     source = write_demo_dataset(storage.join(root, _DEMO_IMAGES))
     config = PipelineConfig(
         data=str(source),
@@ -75,12 +80,40 @@ def run_demo(root: str, policies: Mapping[str, str], *, as_json: bool) -> int:
 
 def _run(config: PipelineConfig, *, as_json: bool, overwrite: bool) -> int:
     if not overwrite:
-        _check_root(config.root, _RUN_NAMES, "Choose another --root, or use it with --overwrite.")
+        hint = "Choose another --root, or use it with --overwrite."
+        ledger.check_alone(config.root, _RUN_NAMES, hint)
     find_sources(config.data)  # fails before TFX is loaded, which takes seconds
+    if not is_installed("tfx"):
+        # Nothing has been written yet.
+        raise build_missing_extra_error("The module tfx", "tfx")
     storage.make_folder(config.root)
     log_path = storage.join(config.root, LOG_FILE)
-    with FolderLock(config.root), logs.redirect_output(log_path) as out:
-        return _run_reported(config, log_path, out, as_json=as_json)
+    with FolderLock(config.root):
+        _claim_root(config.root)
+        with logs.redirect_output(log_path) as out:
+            return _run_reported(config, log_path, out, as_json=as_json)
+
+
+def _claim_root(root: str) -> None:
+    """Checks that what a run writes to is new, or of an earlier run in this folder."""
+    # Version 0.1.0 left no ledger.
+    is_older = not ledger.has_ledger(root) and _has_metadata(root)
+    names = dict.fromkeys(_RUN_NAMES, ledger.ANY)
+    ledger.claim(root, names, _RUN_NAMES if is_older else (), _HINT)
+
+
+def _has_metadata(root: str) -> bool:
+    """Tells whether a folder has a database of ML Metadata."""
+    path = storage.join(root, METADATA_FILE)
+    if not os.path.isfile(path):
+        return False
+    query = "SELECT 1 FROM sqlite_master WHERE name = 'MLMDEnv'"
+    uri = f"file:{urllib.parse.quote(path)}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            return bool(connection.execute(query).fetchall())
+    except sqlite3.Error:
+        return False
 
 
 def _run_reported(config: PipelineConfig, log_path: str, out: TextIO, *, as_json: bool) -> int:
@@ -106,12 +139,3 @@ def _run_reported(config: PipelineConfig, log_path: str, out: TextIO, *, as_json
     else:
         print(summaries.format_summary(summary), file=out)
     return 1 if error else summary.exit_code
-
-
-def _check_root(root: str, own_names: Set[str], hint: str) -> None:
-    """Checks that a folder is empty, or has only the files of an earlier run."""
-    if storage.exists(root) and not storage.is_folder(root):
-        raise OutputError(f"{root} is a file.", "Choose a folder for --root.")
-    foreign = [name for name in storage.list_folder(root) if name not in own_names]
-    if foreign:
-        raise OutputError(f"{root} has other data: {foreign[:5]}.", hint)

@@ -461,7 +461,7 @@ def test_a_folder_of_the_user_is_not_taken_for_a_journal(tmp_path, name):
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_bytes(b"mine")
     with (
-        pytest.raises(OutputError, match="did not write.*: datasets") as stop,
+        pytest.raises(OutputError, match=r"did not write.*: datasets") as stop,
         run_dispatcher(0, work_dir=str(tmp_path)),
     ):
         pass

@@ -241,6 +241,17 @@ def test_redirect_output_keeps_the_terminal(tmp_path):
     assert "descriptor" not in text
 
 
+def test_redirect_output_follows_no_link(tmp_path):
+    (tmp_path / "thesis.txt").write_bytes(b"mine")
+    (tmp_path / "log.txt").symlink_to(tmp_path / "thesis.txt")
+    with (
+        pytest.raises(StorageError, match="cannot be written"),
+        redirect_output(tmp_path / "log.txt"),
+    ):
+        pass
+    assert (tmp_path / "thesis.txt").read_bytes() == b"mine"
+
+
 def test_redirect_output_to_an_unusable_file(tmp_path):
     (tmp_path / "file").write_text("")
     with (

@@ -33,7 +33,7 @@ def add_run(commands: Any) -> None:
         "--overwrite",
         action="store_true",
         default=False,
-        help="Use the root even if it contains other data",
+        help="Use the root even if it contains other data, which stays as it is",
     )
 
 

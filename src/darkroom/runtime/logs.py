@@ -34,7 +34,8 @@ def redirect_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     path = os.fspath(path)
     try:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW
+        log = os.open(path, flags, 0o644)
     except OSError as error:
         message = f"The log file {path!r} cannot be written: {error.strerror or error}."
         raise StorageError(message, "Name a file in a folder that you may write to.") from error

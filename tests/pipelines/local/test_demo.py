@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from darkroom.errors import MissingExtraError, RejectError
+from darkroom.errors import MissingExtraError, OutputError, RejectError
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
 from darkroom.pipelines.local.demo import (
@@ -20,6 +20,7 @@ from darkroom.pipelines.local.demo import (
     TURNED,
     write_demo_dataset,
 )
+from darkroom.storage.ledger import LEDGER_FILE
 
 
 @pytest.fixture(scope="module")
@@ -108,13 +109,42 @@ def test_a_second_call_changes_no_file(demo):
     path, _ = demo
     files = [file for file in path.parent.rglob("*") if file.is_file()]
     before = {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
-    (path.parent / "digits/0/0000.png").write_bytes(b"damaged")
+    (path.parent / "digits/0/0000.png").unlink()
     assert write_demo_dataset(path.parent) == path
     after = {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
     assert {file for file in files if before[file] != after[file]} == {
         path.parent / "digits/0/0000.png"
     }
     assert all(before[file][1] == after[file][1] for file in files)
+
+
+def test_images_of_an_earlier_version_are_used_again(demo):
+    path, _ = demo
+    (path.parent / LEDGER_FILE).unlink()
+    before = {file: file.stat().st_mtime_ns for file in path.parent.rglob("*.*g")}
+    assert write_demo_dataset(path.parent) == path
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+
+
+@pytest.mark.parametrize("name", ["digits.csv", "digits/3/0010.png"])
+def test_a_file_that_somebody_changed_is_kept(demo, name):
+    path, _ = demo
+    file = path.parent / name
+    before = file.read_bytes()
+    file.write_bytes(b"mine")
+    with pytest.raises(OutputError, match=f"changed since: {name}") as stop:
+        write_demo_dataset(path.parent)
+    assert "darkroom demo --root DIR" in stop.value.hint
+    assert file.read_bytes() == b"mine"
+    file.write_bytes(before)
+
+
+def test_a_folder_of_photos_gets_no_digits(tmp_path):
+    pytest.importorskip("sklearn")
+    (tmp_path / "holiday.jpg").write_bytes(b"mine")
+    with pytest.raises(OutputError, match=r"has other data: holiday\.jpg"):
+        write_demo_dataset(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["holiday.jpg"]
 
 
 def test_without_scikit_learn(monkeypatch, tmp_path):

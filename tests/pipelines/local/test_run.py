@@ -1,0 +1,115 @@
+"""The folder of a run: nothing in it is replaced that darkroom did not write."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from darkroom.errors import MissingExtraError, OutputError
+from darkroom.pipelines.local import run
+from darkroom.pipelines.local.run import run_pipeline
+from darkroom.storage.ledger import LEDGER_FILE
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "images.csv").write_text("a.png,a\n")
+    return tmp_path / "images.csv"
+
+
+@pytest.fixture
+def start(source: Path, monkeypatch: pytest.MonkeyPatch):
+    """Starts a run in a folder; nothing is run."""
+    monkeypatch.setattr(run, "is_installed", lambda _: True)
+    monkeypatch.setattr(run, "_run_reported", lambda *_, **__: 0)
+
+    def start(root: Path, *, overwrite: bool = False) -> int:
+        values = {"data": str(source), "root": str(root)}
+        return run_pipeline(values, as_json=True, overwrite=overwrite)
+
+    return start
+
+
+def _write(folder: Path, *names: str) -> dict[str, bytes]:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"mine")
+    return _read(folder)
+
+
+def _read(folder: Path) -> dict[str, bytes]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    ["log.txt", "metadata.sqlite", *(f"{n}/mine" for n in ("artifacts", "inputs", "pushed"))],
+)
+def test_a_file_of_the_user_under_a_name_of_a_run_stops_it(tmp_path, start, name, overwrite):
+    before = _write(tmp_path / "root", name)
+    with pytest.raises(OutputError, match="did not write") as stop:
+        start(tmp_path / "root", overwrite=overwrite)
+    assert stop.value.hint == "Choose another --root."
+    assert _read(tmp_path / "root") == before
+
+
+def test_other_data_stays_with_overwrite_and_stops_a_run_without(tmp_path, start):
+    root = tmp_path / "root"
+    before = _write(root, "thesis.txt")
+    with pytest.raises(OutputError, match=r"has other data: thesis\.txt"):
+        start(root)
+    assert _read(root) == before
+    assert start(root, overwrite=True) == 0
+    assert before.items() <= _read(root).items()
+
+
+def test_a_run_uses_its_folder_again(tmp_path, start):
+    root = tmp_path / "root"
+    assert start(root) == 0
+    _write(root, "artifacts/Trainer/model", "metadata.sqlite")
+    assert start(root) == 0
+    assert (root / "artifacts/Trainer/model").read_bytes() == b"mine"
+
+
+def test_the_folder_of_an_earlier_version_is_used_again(tmp_path, start):
+    root = tmp_path / "root"
+    _write(root, "log.txt", "artifacts/Trainer/model")
+    with closing(sqlite3.connect(root / "metadata.sqlite")) as connection:
+        connection.execute("CREATE TABLE MLMDEnv (schema_version INTEGER)")
+    assert start(root) == 0
+    assert (root / LEDGER_FILE).exists()
+
+
+def test_another_database_is_not_taken_for_an_earlier_run(tmp_path, start):
+    root = tmp_path / "root"
+    root.mkdir()
+    with closing(sqlite3.connect(root / "metadata.sqlite")) as connection:
+        connection.execute("CREATE TABLE thesis (page INTEGER)")
+    before = _read(root)
+    with pytest.raises(OutputError, match=r"metadata\.sqlite"):
+        start(root)
+    assert _read(root) == before
+
+
+def test_no_log_is_written_through_a_link(tmp_path, start):
+    root = tmp_path / "root"
+    assert start(root) == 0
+    (tmp_path / "thesis.txt").write_bytes(b"mine")
+    (root / "log.txt").unlink()
+    (root / "log.txt").symlink_to(tmp_path / "thesis.txt")
+    with pytest.raises(OutputError, match=r"log\.txt"):
+        start(root)
+    assert (tmp_path / "thesis.txt").read_bytes() == b"mine"
+
+
+def test_a_run_without_tfx_leaves_nothing(tmp_path, source, monkeypatch):
+    monkeypatch.setattr(run, "is_installed", lambda name: name != "tfx")
+    values = {"data": str(source), "root": str(tmp_path / "runs/first")}
+    with pytest.raises(MissingExtraError, match="The module tfx needs the extra 'tfx'"):
+        run_pipeline(values, as_json=True, overwrite=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["images.csv"]
