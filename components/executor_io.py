@@ -140,11 +140,15 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
 def _check_outputs(task: Task) -> None:
     """Checks that emptying the outputs of a task deletes nothing else.
 
+    What proves that their contents are the failed attempt's is the URI: a backend makes it for one
+    task of one run, in a store. A path of this machine is no such URI.
+
     Raises:
-        UsageError: An output is too high up, or overlaps an input or another output.
+        UsageError: An output is too high up, not in a store, or overlaps an input or another
+            output.
     """
-    outputs = [artifact["uri"] for artifact in list_artifacts(task["outputs"])]
-    outputs.append(task["outputs"]["outputFile"])
+    artifacts = [artifact["uri"] for artifact in list_artifacts(task["outputs"])]
+    outputs = [*artifacts, task["outputs"]["outputFile"]]
     inputs = [artifact["uri"] for artifact in list_artifacts(task["inputs"])]
     for number, uri in enumerate(outputs):
         _, scheme_end, path = uri.rpartition("://")
@@ -154,10 +158,11 @@ def _check_outputs(task: Task) -> None:
         overlaps = any(_is_below(uri, other) or _is_below(other, uri) for other in others)
         # Backends put folders of run and task between the root's bucket and the output.
         is_deep = has_bucket and len(names) >= 3 and {".", ".."}.isdisjoint(names)
-        if overlaps or not is_deep:
+        is_place = number == len(artifacts) or uri.startswith(tuple(_MOUNTS))
+        if overlaps or not (is_deep and is_place):
             raise UsageError(
                 f"The output {uri!r} cannot be emptied before the task starts: it is too high up, "
-                "or overlaps an input or another output.",
+                "not in a store, or overlaps an input or another output.",
                 "Let the compiled pipeline pass the URI that Kubeflow or Vertex made.",
             )
 
@@ -238,7 +243,7 @@ def clear_outputs(task: Task) -> None:
 
     It makes local folders, as TFX does, and leaves files to the executor.
     """
-    storage.delete(task["outputs"]["outputFile"])
+    storage.delete_file(task["outputs"]["outputFile"])
     for artifact in list_artifacts(task["outputs"]):
         storage.delete(artifact["uri"])
         storage.make_folder(artifact["uri"])

@@ -18,6 +18,7 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.components.pusher.saved_model import GRAPH_FILE, check_saved_model
+from darkroom.errors import OutputError
 from darkroom.storage import copies
 
 PUSH_DESTINATION_KEY = "push_destination"
@@ -52,7 +53,8 @@ class Executor(tfx_executor.Executor):
             return
         model = self.GetModelPath(input_dict)
         check_saved_model(model)
-        storage.delete(pushed.uri)  # the files of a failed attempt
+        # The files of a failed attempt: TFX makes this folder for one execution.
+        storage.delete(pushed.uri)
         base = read_destination(exec_properties[PUSH_DESTINATION_KEY])
         if base:
             base = storage.absolute(base)
@@ -73,6 +75,8 @@ def read_destination(text: str) -> str:
 
 def push_version(model: str, base: str) -> str:
     """Copies a model into a new folder of `base`, named by the time as servers expect it.
+
+    Nothing in `base` is changed: a version that is there is never written to.
 
     Where folders can be renamed, a server sees the whole version or nothing. On an object store,
     `saved_model.pb` is written last, after all other files were read back.
@@ -102,9 +106,13 @@ def push_version(model: str, base: str) -> str:
                 return version
         finally:
             storage.delete(part)
-    version = _find_version(base)
-    copies.copy_folder(model, storage.join(base, version), last=GRAPH_FILE)
-    return version
+    while True:
+        version = _find_version(base)
+        try:
+            copies.copy_folder(model, storage.join(base, version), last=GRAPH_FILE)
+            return version
+        except OutputError:
+            pass  # another process has just taken this version
 
 
 def _find_version(base: str) -> str:

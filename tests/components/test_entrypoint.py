@@ -194,6 +194,8 @@ def test_a_retry_finds_no_files_of_the_failed_attempt(mounts: Path):
         "minio://bucket/root/Task",  # where the other output lies
         "/",
         "/minio/bucket",
+        "/home/user/photos/holiday",  # of this machine, and not of a store
+        "file:///home/user/photos/holiday",
     ],
 )
 def test_only_the_place_of_an_output_is_emptied(mounts: Path, capfd, uri: str):
@@ -206,6 +208,17 @@ def test_only_the_place_of_an_output_is_emptied(mounts: Path, capfd, uri: str):
     kept.write_text("kept")
     assert run(given)[0] == 2
     assert f"The output {uri!r} cannot be emptied" in read_error(capfd)["message"]
+    assert kept.read_text() == "kept"
+    assert CALLS == []
+
+
+def test_a_folder_in_the_place_of_the_output_file_is_kept(mounts: Path, capfd):
+    given = make_input(mounts)
+    kept = Path(given["outputs"]["outputFile"], "photos/holiday.jpg")
+    kept.parent.mkdir(parents=True)
+    kept.write_text("kept")
+    assert run(given)[0] == 3
+    assert "output_metadata.json cannot be read or written" in read_error(capfd)["message"]
     assert kept.read_text() == "kept"
     assert CALLS == []
 

@@ -92,6 +92,29 @@ def test_a_folder_gets_the_same_files_as_from_tfx(inputs, new_artifact, tmp_path
     assert version.stat().st_mode & 0o777 == 0o777 & ~_umask()
 
 
+def test_what_is_at_the_destination_stays(inputs, new_artifact, tmp_path, monkeypatch):
+    base = tmp_path / "models"
+    (base / "1700000000").mkdir(parents=True)
+    (base / "1700000000/saved_model.pb").write_bytes(b"mine")
+    (base / "1700000001").write_bytes(b"mine")
+    (base / "1700000002").symlink_to(tmp_path / "nowhere")
+    (base / "README").write_bytes(b"mine")
+    before = {path: path.read_bytes() for path in base.rglob("*") if path.is_file()}
+    monkeypatch.setattr(executor.time, "time", lambda: 1_700_000_000.0)
+    # Others take two versions after they were found free.
+    found = iter(["1700000000", "1700000000"])
+    find = executor._find_version
+    monkeypatch.setattr(executor, "_find_version", lambda base: next(found, None) or find(base))
+    pushed = new_artifact(standard_artifacts.PushedModel)
+    _push(inputs, pushed, str(base))
+    assert pushed.get_string_custom_property("pushed_version") == "1700000003"
+    assert _read(base / "1700000003") == CONTENT
+    assert {path: path.read_bytes() for path in before} == before
+    names = ["1700000000", "1700000001", "1700000002", "1700000003", "README"]
+    assert sorted(os.listdir(base)) == names
+    assert not (tmp_path / "nowhere").exists()
+
+
 def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
