@@ -15,6 +15,7 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.integrity.opening import check_files
 from darkroom.dataset.tfrecord import read_records
+from darkroom.storage.ledger import LEDGER_FILE
 
 from ..warm_python import WarmPython
 
@@ -239,7 +240,7 @@ def test_a_killed_training_resumes_where_it_stopped(demo, tmp_path):
 def test_a_wrong_model_is_reported_before_the_data_is_read(demo):
     root, _ = demo
     early = root.parent / "early"
-    # A root that contains only a log is used again.
+    # A root that contains only an empty log is used.
     early.mkdir()
     (early / "log.txt").touch()
     command = [sys.executable, "-m", "darkroom.cli", "run", "--json", "--data"]
@@ -251,5 +252,5 @@ def test_a_wrong_model_is_reported_before_the_data_is_read(demo):
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 2
     assert "Did you mean MobileNet" in json.loads(done.stdout)["error"]["hint"]
-    assert [path.name for path in early.iterdir()] == ["log.txt"]
+    assert sorted(path.name for path in early.iterdir()) == [LEDGER_FILE, "log.txt"]
     assert (early / "log.txt").stat().st_size

@@ -55,7 +55,7 @@ def _has_our_form(path: str) -> bool:
     with storage.open_read(path) as file:
         footer = pq.ParquetFile(file)
         is_ours = footer.schema_arrow.equals(DUPLICATES_SCHEMA, check_metadata=True)
-        return is_ours and footer.metadata.created_by.startswith(_WRITER)
+        return is_ours and str(footer.metadata.created_by).startswith(_WRITER)
 
 
 def _has_our_rows(path: str) -> bool:

@@ -1,0 +1,84 @@
+"""In a store, too: a command replaces only the objects that darkroom wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import darkroom
+from darkroom import storage
+from darkroom.audit.contact_sheet import inspect
+from darkroom.audit.duplicates import find_duplicates
+from darkroom.errors import OutputError
+from darkroom.pipelines.compilation.seals import check_replaceable, seal_text
+from darkroom.storage import copies, ledger
+
+from .test_flows import write_source
+from .test_ownership import read_objects
+
+pytestmark = pytest.mark.heavy
+
+YAML = "# PIPELINE DEFINITION\nroot: {}\n"
+
+
+@pytest.fixture
+def dataset(store, tmp_path: Path) -> str:
+    source = write_source(store[1])
+    return darkroom.convert(source, tmp_path / "local", num_shards=1).output_dir
+
+
+def test_a_contact_sheet_is_replaced_and_no_object_of_the_user(store, dataset):
+    folder = f"{store[1]}/look"
+    for n in (3, 3, 2):
+        inspect(dataset, n=n, output_dir=folder)
+    storage.write_bytes(f"{folder}/records.csv", b"mine")
+    before = read_objects(folder)
+    with pytest.raises(OutputError, match=r"changed since: records\.csv"):
+        inspect(dataset, n=1, output_dir=folder)
+    assert read_objects(folder) == before
+
+
+def test_a_folder_is_claimed_and_no_object_of_the_user_is_in_it(store):
+    storage.write_bytes(f"{store[1]}/mine/model/graph", b"mine")
+    with pytest.raises(OutputError, match="did not write"):
+        ledger.claim(f"{store[1]}/mine", {"model/": ledger.ANY})
+    with pytest.raises(OutputError, match="has other data: model"):
+        ledger.check_alone(f"{store[1]}/mine", ["log.txt"], "Do this")
+    assert read_objects(f"{store[1]}/mine") == {"model/graph": b"mine"}
+    for _ in range(2):
+        ledger.claim(f"{store[1]}/run", {"model/": ledger.ANY})
+        storage.write_bytes(f"{store[1]}/run/model/graph", b"1")
+
+
+def test_a_list_of_duplicates_is_replaced_and_no_object_of_the_user(store, dataset):
+    path = f"{store[1]}/list.parquet"
+    for _ in range(2):
+        find_duplicates(dataset, path)
+    storage.write_bytes(path, b"mine")
+    with pytest.raises(OutputError, match="did not write"):
+        find_duplicates(dataset, path)
+    assert storage.read_bytes(path) == b"mine"
+    storage.write_bytes(f"{store[1]}/folder/mine", b"mine")
+    with pytest.raises(OutputError, match="did not write"):
+        find_duplicates(dataset, f"{store[1]}/folder")
+
+
+def test_a_compiled_file_is_replaced_and_no_object_of_the_user(store):
+    path = f"{store[1]}/p.yaml"
+    new = seal_text(YAML.format("new"), "kubeflow")
+    check_replaceable(path, new)
+    storage.write_bytes(path, seal_text(YAML.format("old"), "kubeflow").encode())
+    check_replaceable(path, new)
+    storage.write_bytes(path, YAML.format("old").encode())
+    with pytest.raises(OutputError, match="did not write"):
+        check_replaceable(path, new)
+
+
+def test_no_object_is_replaced_by_a_copy_of_a_folder(store, tmp_path: Path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/graph").write_bytes(b"1")
+    storage.write_bytes(f"{store[1]}/models/graph", b"mine")
+    with pytest.raises(OutputError, match="would be replaced: graph"):
+        copies.copy_folder(str(tmp_path / "model"), f"{store[1]}/models")
+    assert read_objects(f"{store[1]}/models") == {"graph": b"mine"}
