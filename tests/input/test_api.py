@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
 from inspect import signature
 from pathlib import Path
@@ -560,6 +561,8 @@ def test_files_of_a_cache_are_found_again_and_only_for_the_same_records(
     helpers, write_dataset, tmp_path, monkeypatch
 ):
     rows, options = helpers.make_rows(20), _options(record_cache=str(tmp_path / "cache"))
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/index").write_bytes(b"mine")
     root = write_dataset({"train": rows[:12], "eval": rows[12:]})
     other = tf.data.Dataset.from_tensors("read again")
     for split, numbers in (("train", range(12)), ("eval", range(12, 20))):
@@ -568,6 +571,9 @@ def test_files_of_a_cache_are_found_again_and_only_for_the_same_records(
         with monkeypatch.context() as patch:
             patch.setattr(RecordSource, "_interleave", lambda *_: other)
             assert sorted(_numbers(make_eval_dataset(files, options))) == list(numbers)
+    assert (tmp_path / "cache/index").read_bytes() == b"mine"
+    names = {path.name for path in (tmp_path / "cache").iterdir()} - {"index"}
+    assert all(re.match(r"[0-9a-f]{64}\.", name) for name in names)
 
 
 def test_the_error_names_a_folder_that_cannot_be_a_cache(files, tmp_path):
