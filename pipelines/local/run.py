@@ -97,17 +97,17 @@ def _run(config: PipelineConfig, *, as_json: bool, overwrite: bool) -> int:
 def _claim_root(root: str) -> None:
     """Checks that what a run writes to is new, or of an earlier run in this folder."""
     # Version 0.1.0 left no ledger.
-    is_older = not ledger.has_ledger(root) and _has_metadata(root)
+    is_older = not ledger.has_ledger(root) and _has_our_metadata(root)
     names = dict.fromkeys(_RUN_NAMES, ledger.ANY)
     ledger.claim(root, names, _RUN_NAMES if is_older else (), _HINT)
 
 
-def _has_metadata(root: str) -> bool:
-    """Tells whether a folder has a database of ML Metadata."""
+def _has_our_metadata(root: str) -> bool:
+    """Tells whether a folder has a database of ML Metadata that knows our artifacts."""
     path = storage.join(root, METADATA_FILE)
     if not os.path.isfile(path):
         return False
-    query = "SELECT 1 FROM sqlite_master WHERE name = 'MLMDEnv'"
+    query = "SELECT 1 FROM Type WHERE name = 'darkroom.ImageManifest'"
     uri = f"file:{urllib.parse.quote(path)}?mode=ro"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:

@@ -45,6 +45,13 @@ def _read(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
+def _make_types(connection: sqlite3.Connection, name: str) -> None:
+    """Makes the table in which ML Metadata lists types."""
+    connection.execute("CREATE TABLE Type (id INTEGER, name TEXT)")
+    connection.execute("INSERT INTO Type VALUES (1, ?)", [name])
+    connection.commit()
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize(
     "name",
@@ -80,16 +87,20 @@ def test_the_folder_of_an_earlier_version_is_used_again(tmp_path, start):
     root = tmp_path / "root"
     _write(root, "log.txt", "artifacts/Trainer/model")
     with closing(sqlite3.connect(root / "metadata.sqlite")) as connection:
-        connection.execute("CREATE TABLE MLMDEnv (schema_version INTEGER)")
+        _make_types(connection, "darkroom.ImageManifest")
     assert start(root) == 0
     assert (root / LEDGER_FILE).exists()
 
 
-def test_another_database_is_not_taken_for_an_earlier_run(tmp_path, start):
+@pytest.mark.parametrize("kind", [None, "tfx.components.trainer.component.Trainer"])
+def test_another_database_is_not_taken_for_an_earlier_run(tmp_path, start, kind):
     root = tmp_path / "root"
     root.mkdir()
     with closing(sqlite3.connect(root / "metadata.sqlite")) as connection:
-        connection.execute("CREATE TABLE thesis (page INTEGER)")
+        if kind:
+            _make_types(connection, kind)
+        else:
+            connection.execute("CREATE TABLE thesis (page INTEGER)")
     before = _read(root)
     with pytest.raises(OutputError, match=r"metadata\.sqlite"):
         start(root)
