@@ -97,7 +97,7 @@ def _run(config: PipelineConfig, *, as_json: bool, overwrite: bool) -> int:
 def _claim_root(root: str) -> None:
     """Checks that what a run writes to is new, or of an earlier run in this folder."""
     # Version 0.1.0 left no ledger.
-    is_older = not ledger.has_ledger(root) and _has_our_metadata(root)
+    is_older = not ledger.is_listed(root, METADATA_FILE) and _has_our_metadata(root)
     names = dict.fromkeys(_RUN_NAMES, ledger.ANY)
     ledger.claim(root, names, _RUN_NAMES if is_older else (), _HINT)
 

@@ -14,7 +14,7 @@ from darkroom.storage.ledger import (
     LEDGER_FILE,
     check_alone,
     claim,
-    has_ledger,
+    is_listed,
     write_files,
 )
 
@@ -112,9 +112,9 @@ def test_a_folder_of_the_user_is_not(tmp_path: Path) -> None:
     (other / "model/mine").write_bytes(b"1")
     with pytest.raises(OutputError, match=r"did not write.*: model\. Do this"):
         claim(str(other), {"model/": ANY}, hint="Do this")
-    assert not has_ledger(str(other))
+    assert not is_listed(str(other), "model/")
     claim(str(other), {"model/": ANY}, proven={"model/"})
-    assert has_ledger(str(other))
+    assert is_listed(str(other), "model/")
 
 
 def test_a_link_to_a_folder_is_never_ours(tmp_path: Path) -> None:

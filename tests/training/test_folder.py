@@ -67,6 +67,14 @@ def test_a_folder_that_was_used_may_have_notes(tmp_path: Path):
     assert _read(folder) == before
 
 
+def test_the_folder_of_a_report_is_not_that_of_a_training(tmp_path: Path):
+    ledger.write_files(str(tmp_path), {"report.html": b"1"})
+    before = _read(tmp_path)
+    with pytest.raises(OutputError, match=r"has other data: report\.html"):
+        claim_folder(str(tmp_path))
+    assert _read(tmp_path) == before
+
+
 @pytest.mark.parametrize("existing", ["", ".DS_Store", "lost+found/"])
 def test_an_empty_folder_is_used(tmp_path: Path, existing: str):
     if existing.endswith("/"):
@@ -74,7 +82,7 @@ def test_an_empty_folder_is_used(tmp_path: Path, existing: str):
     elif existing:
         _write(tmp_path, existing)
     claim_folder(str(tmp_path))
-    assert ledger.has_ledger(str(tmp_path))
+    assert ledger.is_listed(str(tmp_path), "model/")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +96,7 @@ def test_a_training_of_an_earlier_version_is_known(tmp_path: Path, name: str, va
     _write(tmp_path, "checkpoints/ckpt-1.index", "model/saved_model.pb", "notes.txt")
     (tmp_path / name).write_text(json.dumps(value))
     claim_folder(str(tmp_path))
-    assert ledger.has_ledger(str(tmp_path))
+    assert ledger.is_listed(str(tmp_path), "model/")
 
 
 @pytest.mark.parametrize("value", [[], {}, [1], [{"epoch": 2}], [{"loss": 1}], "x"])
@@ -170,7 +178,7 @@ def test_notes_beside_a_model_survive_the_next_one(train, tmp_path):
     for name in (ledger.LEDGER_FILE, "training.json", "history.json"):
         (folder / name).unlink()
     assert run(folder, 2) == 0
-    assert ledger.has_ledger(str(folder))
+    assert ledger.is_listed(str(folder), "model/")
 
 
 @pytest.mark.tensorflow

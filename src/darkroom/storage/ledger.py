@@ -123,9 +123,9 @@ def check_alone(folder: str, names: Collection[str], hint: str) -> None:
         raise OutputError(f"{folder} has other data: {list_first(foreign)}.", hint)
 
 
-def has_ledger(folder: str) -> bool:
-    """Tells whether darkroom has listed files in a folder."""
-    return bool(_read(folder))
+def is_listed(folder: str, name: str) -> bool:
+    """Tells whether the ledger of a folder lists a file."""
+    return name in (_read(folder) or {})
 
 
 def _read(folder: str) -> _Entries | None:

@@ -40,7 +40,7 @@ def claim_folder(folder: str) -> None:
         OutputError: It has other files. Nothing was changed.
     """
     proven: tuple[str, ...] = ()
-    if not ledger.has_ledger(folder):
+    if not ledger.is_listed(folder, RESULT_FILE):
         if _is_training(folder):
             proven = tuple(_NAMES)
         else:
