@@ -21,6 +21,7 @@ from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
 
 from ..pictures import encode, make_photo
+from ..tiff_files import make_tiff
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +55,7 @@ def make_files() -> dict[str, bytes]:
     photo = make_photo()
     jpeg, png = encode(photo, "JPEG", quality=90), encode(photo, "PNG")
     deep = Image.fromarray(np.arange(960, dtype=np.uint16).reshape(24, 40) * 60)
+    ramp = np.linspace(0, 0xFFFF, 960).astype(np.int64).reshape(24, 40, 1)
     transparent = photo.convert("RGBA")
     transparent.putalpha(100)
     several = {"save_all": True, "append_images": [photo.rotate(180)]}
@@ -80,6 +82,9 @@ def make_files() -> dict[str, bytes]:
         "deep.tiff": encode(deep, "TIFF"),
         "float.tiff": encode(Image.fromarray(np.zeros((4, 4), np.float32)), "TIFF"),
         "integer.tiff": encode(Image.fromarray(np.zeros((4, 4), np.int32)), "TIFF"),
+        "twelve.tiff": make_tiff(ramp >> 4, 12, 1),
+        "white.tiff": make_tiff(0xFFFF - ramp, 16, 0),
+        "fourteen.tiff": make_tiff(ramp >> 2, 14, 1),
         "palette.png": encode(photo.quantize(8), "PNG"),
         "transparent.png": encode(transparent, "PNG"),
         "bit.png": encode(photo.convert("1"), "PNG"),
@@ -221,9 +226,10 @@ def test_gray_keeps_its_channel(outcome):
 
 @pytest.mark.fault(
     49,
-    "16 bits a channel; numbers of 32 bits",
-    "of 16 bits the upper eight are kept (`bit_depth`); numbers of 32 bits have no known range, so "
-    "the row is rejected",
+    "16 bits a channel; a TIFF of 12 bits, or of 16 where white is zero; of another depth; signed "
+    "or floating point numbers, or of 32 bits",
+    "of 16 and of 12 bits the upper eight are kept, so that white is white (`bit_depth`); numbers "
+    "of another depth are not read, and the others have no known range, so the row is rejected",
     code="`unsupported_format`",
     hint="store them with 8 or 16 bits",
 )
@@ -231,12 +237,18 @@ def test_deep_images_follow_a_policy(outcome):
     assert outcome.changes("deep.png") == ["bit_depth"]
     assert outcome.changes("deep.tiff") == ["format:tiff", "bit_depth"]
     assert outcome.written["deep.png"]["pixel_hash"] == outcome.written["deep.tiff"]["pixel_hash"]
-    for name, mode in (("float.tiff", "F"), ("integer.tiff", "I")):
+    for name, numbers in (("float.tiff", "floating point"), ("integer.tiff", "signed")):
         reason, detail = outcome.refusal(name)
         assert (reason, detail) == (
             "unsupported_format",
-            f"pixels of mode {mode} (32 bits) have no known range: store them with 8 or 16 bits",
+            f"{numbers} numbers of 32 bits have no known range: store them with 8 or 16 bits, "
+            "from 0 on",
         )
+    # The values of the first are 0 to 4095, those of the second 65535 to 0.
+    for name in ("twelve.tiff", "white.tiff"):
+        assert outcome.changes(name) == ["format:tiff", "bit_depth"]
+        assert outcome.written[name]["luminance"] == pytest.approx(127.5, abs=1)
+    assert outcome.refusal("fourteen.tiff")[0] == "unsupported_format"
 
 
 @pytest.mark.fault(

@@ -189,14 +189,16 @@ def _comment(text: str) -> PngImagePlugin.PngInfo:
     return info
 
 
-def _make_png(width: int, height: int, depth: int, color: int, rows: bytes) -> bytes:
+def _make_png(
+    width: int, height: int, depth: int, color: int, rows: bytes, *more: tuple[bytes, bytes]
+) -> bytes:
     def chunk(name: bytes, data: bytes) -> bytes:
         body = name + data
         return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
 
     header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0)
-    parts = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+    chunks = ((b"IHDR", header), *more, (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*each) for each in chunks)
 
 
 def test_cmyk_becomes_a_jpeg_in_rgb(photo):
@@ -497,3 +499,30 @@ def test_a_wrong_option_is_named(options, message):
 def test_equal_images_make_equal_bytes(photo, tmp_path: Path):
     data = encode(photo.convert("CMYK"), "JPEG")
     assert prepare_image(data, FULL) == prepare_image(data, FULL)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_a_transparent_gray_of_few_bits_becomes_white(depth):
+    top = (1 << depth) - 1
+    for value in range(top + 1):
+        row = "".join(f"{each:0{depth}b}" for each in range(top + 1)).ljust(8, "0")
+        packed = int(row, 2).to_bytes(len(row) // 8, "big")
+        more = (b"tRNS", struct.pack(">H", value))
+        image = prepare_image(_make_png(top + 1, 1, depth, 0, b"\0" + packed, more), FULL)
+        expected = [each * 255 // top for each in range(top + 1)]
+        expected[value] = 255
+        assert _decode(image.encoded).tolist() == [expected]
+
+
+def test_a_transparent_color_of_sixteen_bits_is_rejected():
+    # Pillow keeps eight bits of the pixels, so the color cannot be told from its neighbors.
+    rows = b"\0" + np.array([[[0x0102, 0x8081, 0xFFFE]]], ">u2").tobytes()
+    data = _make_png(1, 1, 16, 2, rows, (b"tRNS", bytes(6)))
+    assert _refuse(data)[0] == "unsupported_format"
+
+
+def test_gray_of_sixteen_bits_with_transparency_stays_gray():
+    rows = b"\0" + np.array([[[0x1234, 0xFFFF], [0x1234, 0]]], ">u2").tobytes()
+    image = prepare_image(_make_png(2, 1, 16, 4, rows), FULL)
+    assert (image.channels, image.changes) == (1, ("alpha", "bit_depth"))
+    assert _decode(image.encoded).tolist() == [[0x12, 255]]

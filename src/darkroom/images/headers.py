@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 JPEG, PNG = "jpeg", "png"
+# Types of color in the header of a PNG.
+PNG_GRAY, PNG_RGB, PNG_PALETTE, PNG_GRAY_ALPHA = 0, 2, 3, 4
 # The tag of EXIF and TIFF that says which way up an image is.
 ORIENTATION_TAG = 0x0112
 

@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 from PIL import Image, UnidentifiedImageError
 
 from darkroom.errors import RejectError
-from darkroom.images.headers import JPEG, ORIENTATION_TAG, PNG, parse_webp_size
+from darkroom.images import tiff
+from darkroom.images.headers import (
+    JPEG,
+    ORIENTATION_TAG,
+    PNG,
+    PNG_GRAY,
+    PNG_RGB,
+    parse_webp_size,
+)
 from darkroom.images.memory import (
     MemoryNeededError,
     Reserve,
@@ -35,7 +43,6 @@ _READERS = {
     "avif": ("AVIF", "PIL.AvifImagePlugin"),
     "heic": ("HEIF", "pillow_heif.HeifImagePlugin"),
 }
-_BITS_TAG = 0x0102
 
 _NO_READER = "this Pillow was built without {}"
 _MISSING = {
@@ -104,6 +111,8 @@ def decode(data: bytes, source_format: str, reserve: Reserve = reserve_nothing) 
         _reserve(data, source_format, parse_webp_size(data), reserve)
     with _open(data, source_format) as image:
         _reserve(data, source_format, (image.height, image.width), reserve, image.mode)
+        if source_format == PNG and "transparency" in image.info:
+            _correct_transparency(image, data[24], data[25])
         return _load(image, changes)
 
 
@@ -118,11 +127,24 @@ def _reserve(
         return
 
 
+def _correct_transparency(image: Any, depth: int, color: int) -> None:
+    """Brings the transparent color of a PNG to the 8 bits that Pillow gives its pixels."""
+    if color == PNG_GRAY and depth < 8:
+        top = (1 << depth) - 1
+        image.info["transparency"] = (image.info["transparency"] & top) * 255 // top
+    elif color == PNG_RGB and depth > 8:
+        what = "one transparent color in RGB of 16 bits"
+        raise RejectError("unsupported_format", f"{what} is not read: store it with 8 bits")
+
+
 def _load(image: Any, changes: list[str]) -> Decoded:
     if getattr(image, "is_animated", False):
         changes.append("first_frame")
-    if image.format == "TIFF" and max(image.tag_v2.get(_BITS_TAG, (8,))) > 8:
-        changes.append("bit_depth")
+    bits, is_inverted = 16, False
+    if image.format == "TIFF":
+        tiff.check_kind(image.tag_v2)
+        bits, is_inverted = tiff.count_bits(image.tag_v2), tiff.is_inverted(image.tag_v2)
+        changes += ["bit_depth"] if bits > 8 else []
     # While loading, Pillow turns a TIFF upright, and finds EXIF data after a PNG's pixels.
     orientation = _read_orientation(image)
     image.load()
@@ -131,8 +153,9 @@ def _load(image: Any, changes: list[str]) -> Decoded:
     left = _read_orientation(image)
     if max(orientation, left) > 1:
         changes.append("orientation")
-    pixels = convert_to_rgb(image, changes)
-    return Decoded(undo_orientation(pixels, left), changes, profile)
+    pixels = convert_to_rgb(image, changes, bits)
+    upright = undo_orientation(~pixels if is_inverted else pixels, left)
+    return Decoded(upright, changes, profile)
 
 
 def _read_orientation(image: Any) -> int:
@@ -159,6 +182,8 @@ def _open(data: bytes, source_format: str) -> Iterator[Any]:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise RejectError("too_large", str(error)) from None
     except UnidentifiedImageError:
+        if source_format == "tiff" and (kind := tiff.describe_unread(data)):
+            raise RejectError("unsupported_format", kind) from None
         text = f"its header is not one of {reader}, or is damaged"
         raise RejectError("undecodable", text) from None
     except Exception as error:  # noqa: BLE001  damaged files make it raise anything

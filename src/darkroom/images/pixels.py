@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import struct
 from collections.abc import Callable, Iterator
@@ -42,17 +43,23 @@ def undo_orientation(pixels: Pixels, orientation: int) -> Pixels:
     return np.ascontiguousarray(pixels)
 
 
-def convert_to_rgb(image: Any, changes: list[str]) -> Pixels:
+def convert_to_rgb(image: Any, changes: list[str], deep_bits: int = 16) -> Pixels:
     """Returns the pixels of a Pillow image in gray or RGB, and adds the codes of what was changed.
 
-    Transparent images are put on white. Of 16 bits, the upper eight remain. Colors other than RGB
-    are converted by the image's profile; RGB images with a profile are left for `convert_profile`.
+    Transparent images are put on white. Of more than 8 bits, the upper eight remain. Colors other
+    than RGB are converted by the image's profile; RGB images with a profile are left for
+    `convert_profile`.
+
+    Args:
+        image: The image.
+        changes: Codes of what was changed before.
+        deep_bits: Bits of a value of gray that Pillow gives as 16 bits.
 
     Raises:
         RejectError: The pixels are of a kind that is not supported.
     """
     changes += [code for code in _name_conversion(image) if code not in changes]
-    return _map_strips(image, _convert)
+    return _map_strips(image, functools.partial(_convert, deep_bits))
 
 
 def _name_conversion(image: Any) -> Iterator[str]:
@@ -81,11 +88,11 @@ def _has_16_bits(image: Any) -> bool:
     return bool(image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"))
 
 
-def _convert(image: Any) -> Any:
+def _convert(deep_bits: int, image: Any) -> Any:
     """Returns an image in mode `L` or `RGB`; gray stays gray."""
     if image.mode.startswith("I"):
         values = np.asarray(image)
-        gray = (values >> 8).astype(np.uint8)
+        gray = (values >> (deep_bits - 8)).astype(np.uint8)
         if "transparency" in image.info:
             gray[values == image.info["transparency"]] = 255
         return Image.fromarray(gray)

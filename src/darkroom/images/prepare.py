@@ -19,11 +19,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from darkroom.errors import RejectError
 from darkroom.images import pillow
 from darkroom.images.headers import (
     JPEG,
     PNG,
+    PNG_GRAY,
+    PNG_GRAY_ALPHA,
+    PNG_PALETTE,
     describe_bytes,
     find_png_damage,
     is_plain_png,
@@ -58,7 +63,6 @@ from darkroom.options.image import (
 )
 
 MAX_IMAGE_BYTES = 64 << 20
-_PNG_PALETTE = 3
 # A picture has about ten; some hundreds keep a decoder busy for minutes.
 _MAX_PLAIN_SCANS = 100
 
@@ -198,8 +202,10 @@ def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> Prepar
         return kept
     decoded = pillow.decode(data, PNG, reserve)
     depth, color = data[24], data[25]
-    if depth != 8 and color != _PNG_PALETTE and "bit_depth" not in decoded.changes:
+    if depth != 8 and color != PNG_PALETTE and "bit_depth" not in decoded.changes:
         decoded.changes.append("bit_depth")
+    if color == PNG_GRAY_ALPHA and decoded.pixels.ndim == 3:  # as Pillow gives 16 bits
+        decoded = decoded._replace(pixels=np.ascontiguousarray(decoded.pixels[..., 0]))
     return _finish(None if decoded.changes else data, PNG, decoded, PNG, options)
 
 
@@ -210,7 +216,7 @@ def _keep_plain_png(data: bytes, options: ImageOptions) -> PreparedImage | None:
     is_kept = options.image_check == CHECK_HEADER and not _must_change(height, width, options)
     if not is_kept or not is_plain_png(data):
         return None
-    return _keep(data, PNG, height, width, 1 if data[25] == 0 else 3)
+    return _keep(data, PNG, height, width, 1 if data[25] == PNG_GRAY else 3)
 
 
 def _keep(data: bytes, format: str, height: int, width: int, channels: int) -> PreparedImage:
