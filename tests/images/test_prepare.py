@@ -13,6 +13,7 @@ import simplejpeg
 from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 
 from darkroom.errors import RejectError, UsageError
+from darkroom.images import pixels
 from darkroom.images.memory import MAX_PIXELS
 from darkroom.images.pixels import hash_pixels, measure_luminance
 from darkroom.images.prepare import prepare_image
@@ -409,6 +410,29 @@ def test_the_same_pixels_have_the_same_hash_in_any_lossless_form(photo):
     forms += [encode(photo, "BMP"), encode(photo, "WEBP", lossless=True)]
     hashes = {prepare_image(data, FULL).pixel_hash for data in forms}
     assert hashes == {hash_pixels(np.asarray(photo))}
+
+
+def test_gray_has_the_same_hash_with_one_channel_and_with_three(photo):
+    gray = photo.convert("L")
+    forms = [encode(gray, "PNG"), encode(gray.convert("RGB"), "PNG"), encode(gray, "BMP")]
+    forms += [encode(gray.convert("RGB"), "WEBP", lossless=True)]
+    hashes = {prepare_image(data, FULL).pixel_hash for data in forms}
+    assert hashes == {hash_pixels(np.asarray(gray))}
+    # One value that differs makes it a color image.
+    colored = np.array(gray.convert("RGB"))
+    colored[-1, -1, 2] ^= 1
+    assert hash_pixels(colored) not in hashes
+
+
+@pytest.mark.parametrize("channel", range(3))
+@pytest.mark.parametrize("place", [(0, 0), (49, 51), (99, 69)])
+def test_one_value_tells_a_color_image_from_a_gray_one(channel, place, monkeypatch):
+    monkeypatch.setattr(pixels, "_STRIP_PIXELS", 700)  # ten rows
+    values = np.random.default_rng(3).integers(0, 256, (100, 70, 1), np.uint8)
+    gray = np.repeat(values, 3, axis=2)
+    assert hash_pixels(gray) == hash_pixels(values)
+    gray[(*place, channel)] ^= 1
+    assert hash_pixels(gray) not in (hash_pixels(values), hash_pixels(gray ^ 1))
 
 
 def test_larger_images_are_reduced_by_area(photo):

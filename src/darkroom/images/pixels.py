@@ -26,6 +26,7 @@ _FULL_COLOR_QUALITY = 95
 _LUMINANCE_SIDE = 64
 _REC601 = np.array([0.299, 0.587, 0.114])
 _STRIP_PIXELS = 1 << 20
+_SAMPLE_SIDE = 16
 _COLOR_MODES = ("CMYK", "YCbCr", "LAB")
 _ALPHA_MODES = ("PA", "LA", "RGBA", "RGBa", "La")
 
@@ -189,10 +190,34 @@ def count_channels(pixels: Pixels) -> int:
 
 
 def hash_pixels(pixels: Pixels) -> str:
-    """Returns xxh3-128 of shape and pixels: uint8 [height, width] or [height, width, channels]."""
-    digest = xxhash.xxh3_128(struct.pack("<3I", *pixels.shape[:2], count_channels(pixels)))
-    digest.update(np.ascontiguousarray(pixels).data)
+    """Returns xxh3-128 of shape and pixels: uint8 [height, width] or [height, width, channels].
+
+    Pixels whose three channels are equal count as gray, because a model sees the same image.
+    """
+    is_gray = _has_equal_channels(pixels)
+    num_channels = 1 if is_gray else count_channels(pixels)
+    digest = xxhash.xxh3_128(struct.pack("<3I", *pixels.shape[:2], num_channels))
+    for strip in _cut_strips(pixels):
+        digest.update(np.ascontiguousarray(strip[..., 0] if is_gray else strip).data)
     return digest.hexdigest()
+
+
+def _has_equal_channels(pixels: Pixels) -> bool:
+    """Tells whether all channels of RGB pixels are equal; a few pixels tell most images apart."""
+    if pixels.shape[2:] != (3,):
+        return False
+    sample = pixels[:: 1 + pixels.shape[0] // _SAMPLE_SIDE, :: 1 + pixels.shape[1] // _SAMPLE_SIDE]
+    return all(
+        np.array_equal(part[..., 0], part[..., 1]) and np.array_equal(part[..., 0], part[..., 2])
+        for part in (sample, *_cut_strips(pixels))
+    )
+
+
+def _cut_strips(pixels: Pixels) -> Iterator[Pixels]:
+    """Yields views of some rows each, so that what is made of them needs little memory."""
+    rows = max(1, _STRIP_PIXELS // max(pixels.shape[1], 1))
+    for top in range(0, pixels.shape[0], rows):
+        yield pixels[top : top + rows]
 
 
 def measure_luminance(pixels: Pixels) -> float:
