@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image
 
 from darkroom.errors import build_missing_extra_error
-from darkroom.images.headers import ORIENTATION_TAG
+from darkroom.images.jpeg_header import ORIENTATION_TAG
 from darkroom.storage import ledger
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from darkroom.options.image import ImageOptions
 
 from ..pictures import encode, make_photo
 from ..tiff_files import make_tiff
+from ..turned_images import make_jpeg, xmp_segment
 
 pytestmark = pytest.mark.slow
 
@@ -113,6 +114,7 @@ def make_files() -> dict[str, bytes]:
     for orientation in range(2, 9):
         exif[EXIF_ORIENTATION] = orientation
         files[f"turned{orientation}.jpg"] = encode(photo, "JPEG", quality=95, exif=exif)
+        files[f"xmp{orientation}.jpg"] = make_jpeg(xmp_segment(orientation))
     if features.check("avif"):
         files["one.avif"] = encode(photo, "AVIF")
     return files
@@ -301,14 +303,18 @@ def test_a_bmp_becomes_png(outcome):
     assert outcome.written["one.bmp"]["format"] == "png"
 
 
-@pytest.mark.fault(54, "EXIF orientation 2 to 8", "turned upright (`orientation`)")
+@pytest.mark.fault(
+    54,
+    "orientation 2 to 8 in EXIF or XMP data, wherever Pillow finds it",
+    "turned upright (`orientation`)",
+)
 @pytest.mark.parametrize("orientation", range(2, 9))
 def test_turned_images_are_stored_upright(outcome, orientation):
-    name = f"turned{orientation}.jpg"
-    assert outcome.changes(name) == ["orientation"]
     size = (40, 24) if orientation >= 5 else (24, 40)
-    row = outcome.written[name]
-    assert (row["height"], row["width"]) == size
+    for name in (f"turned{orientation}.jpg", f"xmp{orientation}.jpg"):
+        assert outcome.changes(name) == ["orientation"]
+        row = outcome.written[name]
+        assert (row["height"], row["width"]) == size
 
 
 @pytest.mark.fault(

@@ -13,14 +13,12 @@ from PIL import Image
 
 from darkroom.images.headers import (
     find_png_damage,
-    has_jpeg_end,
     is_plain_png,
-    parse_exif_orientation,
-    parse_jpeg_traits,
     parse_png_size,
     parse_webp_size,
     sniff_format,
 )
+from darkroom.images.jpeg_header import has_jpeg_end, parse_jpeg_traits
 
 HEADER = struct.pack(">IIBBBBB", 4, 2, 8, 0, 0, 0, 0)
 
@@ -105,23 +103,6 @@ def test_a_png_with_more_than_pixels_is_not_plain(name):
     before = make_png((b"IHDR", HEADER), (name, b""), make_pixels(), END)
     behind = make_png((b"IHDR", HEADER), make_pixels(), (name, b""), END)
     assert (is_plain_png(before), is_plain_png(behind)) == (False, False)
-
-
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("value", range(11))
-def test_an_orientation_is_read_in_both_byte_orders(order, value):
-    mark = b"II*\0" if order == "<" else b"MM\0*"
-    entry = struct.pack(order + "IHHHIHH", 8, 1, 0x0112, 3, 1, value, 0)
-    assert parse_exif_orientation(mark + entry) == (value if 1 <= value <= 8 else 1)
-
-
-def test_damaged_exif_data_is_ignored():
-    mark = b"MM\0*" + struct.pack(">IHHHIHH", 8, 1, 0x0112, 3, 1, 6, 0)
-    for length in range(len(mark) - 2):
-        assert parse_exif_orientation(mark[:length]) == 1
-    assert parse_exif_orientation(b"XX" + mark[2:]) == 1
-    assert parse_jpeg_traits(b"\xff\xd8\xff\xe1\0\x0eExif\0\0MM").orientation == 1
-    assert parse_jpeg_traits(b"\xff\xd8" + b"\xff" * 50).orientation == 1
 
 
 def test_the_end_of_a_jpeg_is_that_of_its_last_scan():

@@ -1,17 +1,14 @@
-"""What the bytes of an image file say without decoding: format, size, orientation, damage."""
+"""What the bytes of an image file say without decoding: format, size, damage."""
 
 from __future__ import annotations
 
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple
 
 JPEG, PNG = "jpeg", "png"
 # Types of color in the header of a PNG.
 PNG_GRAY, PNG_RGB, PNG_PALETTE, PNG_GRAY_ALPHA = 0, 2, 3, 4
-# The tag of EXIF and TIFF that says which way up an image is.
-ORIENTATION_TAG = 0x0112
 
 _PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _MAGIC = (
@@ -28,14 +25,11 @@ _MAGIC = (
 _AVIF_BRANDS = (b"avif", b"avis")
 # The last two say only that it is one or more images of this family.
 _HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
-_STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
-_START_OF_SCAN, _APP1, _APP2 = 0xDA, 0xE1, 0xE2
-_SEQUENTIAL_FRAMES = (0xC0, 0xC1)
-# Cameras write a few dozen; a small file with many more would keep us busy.
-_MAX_SEGMENTS = 10_000
-_UNKNOWN_SCANS = 1 << 30
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _PNG_CRITICAL = frozenset((b"IHDR", b"PLTE", b"IDAT", b"IEND"))
+_PNG_NOT_PLAIN = frozenset((b"tRNS", b"acTL", b"eXIf"))
+_PNG_TEXTS = frozenset((b"tEXt", b"zTXt", b"iTXt"))
+# Names of the texts that can say which way up a PNG is; the first is ImageMagick's.
+_PNG_EXIF = (b"Raw profile type exif\0", b"XML:com.adobe.xmp\0", b"exif\0", b"xmp\0")
 _PNG_CHANNELS = {b"\0": 1, b"\2": 3, b"\3": 1, b"\4": 2, b"\6": 4}
 # First column and row, and steps, of the seven passes of an interlaced PNG.
 _ADAM7 = (
@@ -83,13 +77,15 @@ def describe_bytes(data: bytes) -> str:
 
 
 def is_plain_png(data: bytes) -> bool:
-    """Tells whether a PNG is opaque RGB or gray of 8 bits, with one frame and no EXIF data."""
+    """Tells whether a PNG is opaque RGB or gray of 8 bits, with one frame and never turned."""
     if data[24:25] != b"\x08" or data[25:26] not in (b"\0", b"\x02"):
         return False
     if not has_sound_png_header(data):
         return False
-    names = {name for name, _, _ in iterate_png_chunks(data)}
-    return names.isdisjoint((b"tRNS", b"acTL", b"eXIf"))
+    return not any(
+        name in _PNG_NOT_PLAIN or (name in _PNG_TEXTS and data.startswith(_PNG_EXIF, start))
+        for name, start, _ in iterate_png_chunks(data)
+    )
 
 
 def has_sound_png_header(data: bytes) -> bool:
@@ -195,79 +191,3 @@ def parse_webp_size(data: bytes) -> tuple[int, int]:
     if kind == b"VP8L":
         return (bits >> 22) % (1 << 14) + 1, (bits >> 8) % (1 << 14) + 1
     return (bits >> 64) % (1 << 14), (bits >> 48) % (1 << 14)
-
-
-def has_jpeg_end(data: bytes) -> bool:
-    """Tells whether a JPEG has its end after its last scan; bytes after the end do not matter."""
-    return data.rfind(b"\xff\xd9") > data.rfind(b"\xff\xda")
-
-
-def iterate_jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yields the second byte of the marker, and start and end of the data, of a JPEG's segments.
-
-    The header of the first scan is the last segment.
-    """
-    place = 2
-    for _ in range(_MAX_SEGMENTS):
-        if place + 4 > len(data) or data[place] != 0xFF:
-            return
-        marker = data[place + 1]
-        if marker == 0xFF or marker in _STANDALONE_MARKERS:
-            place += 1 if marker == 0xFF else 2
-            continue
-        length = int.from_bytes(data[place + 2 : place + 4], "big")
-        yield marker, place + 4, place + 2 + length
-        if marker == _START_OF_SCAN:
-            return
-        place += 2 + max(length, 2)
-
-
-class JpegTraits(NamedTuple):
-    """What a JPEG says about itself before its first scan.
-
-    Attributes:
-        orientation: EXIF orientation, 1 to 8; 1 when it has none or a damaged one.
-        has_profile: Whether it has an embedded ICC profile.
-        num_scans: Number of scans of a JPEG that needs all coefficients until the last scan, such
-            as a progressive one; 1 when it is decoded line by line; a huge number when unknown.
-    """
-
-    orientation: int
-    has_profile: bool
-    num_scans: int
-
-
-def parse_jpeg_traits(data: bytes) -> JpegTraits:
-    """Returns what a JPEG says about itself before its first scan."""
-    orientation, has_profile, num_scans, components = 1, False, _UNKNOWN_SCANS, 0
-    for marker, start, end in iterate_jpeg_segments(data):
-        if marker == _APP1 and data.startswith(b"Exif\0\0", start):
-            orientation = parse_exif_orientation(data[start + 6 : end])
-        elif marker == _APP2 and data.startswith(b"ICC_PROFILE\0", start):
-            has_profile = True
-        elif marker in _FRAMES:
-            # Other frames get a number of components that no scan can have.
-            is_sequential = marker in _SEQUENTIAL_FRAMES
-            components = ord(data[start + 5 : start + 6] or b"\0") if is_sequential else 256
-        elif marker == _START_OF_SCAN:
-            is_whole = ord(data[start : start + 1] or b"\0") >= components
-            num_scans = 1 if is_whole else data.count(b"\xff\xda", start - 4)
-    return JpegTraits(orientation, has_profile, num_scans)
-
-
-def parse_exif_orientation(tiff: bytes) -> int:
-    """Returns the orientation in an EXIF block (a TIFF header and its first directory)."""
-    order = {b"II": "<", b"MM": ">"}.get(tiff[:2])
-    if order is None:
-        return 1
-    try:
-        (directory,) = struct.unpack_from(order + "I", tiff, 4)
-        (entries,) = struct.unpack_from(order + "H", tiff, directory)
-        for entry in range(entries):
-            place = directory + 2 + 12 * entry
-            tag, _, _, value = struct.unpack_from(order + "HHIH", tiff, place)
-            if tag == ORIENTATION_TAG:
-                return value if 1 <= value <= 8 else 1
-    except struct.error:
-        return 1
-    return 1

@@ -8,7 +8,7 @@ import numpy as np
 import simplejpeg
 
 from darkroom.errors import RejectError
-from darkroom.images.headers import has_jpeg_end
+from darkroom.images.jpeg_header import has_jpeg_end
 from darkroom.images.pixels import Pixels
 
 # libjpeg's messages when pixels are missing, and when a complete image has ended.

@@ -15,12 +15,12 @@ from darkroom.errors import RejectError
 from darkroom.images import tiff
 from darkroom.images.headers import (
     JPEG,
-    ORIENTATION_TAG,
     PNG,
     PNG_GRAY,
     PNG_RGB,
     parse_webp_size,
 )
+from darkroom.images.jpeg_header import ORIENTATION_TAG, parse_xmp_orientation
 from darkroom.images.memory import (
     MemoryNeededError,
     Reserve,
@@ -95,6 +95,15 @@ def parse_header(data: bytes, source_format: str) -> Header:
         return Header(image.height, image.width, channels, image.info.get("icc_profile"))
 
 
+def find_orientation(data: bytes, source_format: str) -> int:
+    """Returns which way up an image is, 1 to 8, without decoding it; 1 when it is damaged."""
+    try:
+        with _open(data, source_format) as image:
+            return _read_orientation(image)
+    except RejectError:
+        return 1
+
+
 def decode(data: bytes, source_format: str, reserve: Reserve = reserve_nothing) -> Decoded:
     """Decodes an image, or the first one of several, completely.
 
@@ -146,12 +155,12 @@ def _load(image: Any, changes: list[str]) -> Decoded:
         bits, is_inverted = tiff.count_bits(image.tag_v2), tiff.is_inverted(image.tag_v2)
         changes += ["bit_depth"] if bits > 8 else []
     # While loading, Pillow turns a TIFF upright, and finds EXIF data after a PNG's pixels.
-    orientation = _read_orientation(image)
+    turned = _read_orientation(image) if image.format == "TIFF" else 1
     image.load()
     is_rgb = image.mode in ("RGB", "RGBA", "P", "PA")
     profile = image.info.get("icc_profile") if is_rgb else None
     left = _read_orientation(image)
-    if max(orientation, left) > 1:
+    if max(turned, left) > 1:
         changes.append("orientation")
     pixels = convert_to_rgb(image, changes, bits)
     upright = undo_orientation(~pixels if is_inverted else pixels, left)
@@ -159,11 +168,17 @@ def _load(image: Any, changes: list[str]) -> Decoded:
 
 
 def _read_orientation(image: Any) -> int:
-    """Returns the EXIF orientation of an image, 1 to 8; other metadata is ignored."""
-    if image.format != "TIFF" and "exif" not in image.info:
+    """Returns which way up an image is, 1 to 8, by EXIF or else by XMP."""
+    try:
+        exif = image.getexif()
+    except Exception:  # noqa: BLE001  damaged metadata makes it raise anything, and turns nothing
         return 1
-    value = image.getexif().get(ORIENTATION_TAG, 1)
-    return value if value in range(2, 9) else 1
+    value = exif.get(ORIENTATION_TAG)
+    if value is None and image.format != "TIFF":  # Pillow has turned a TIFF, by XMP as well
+        # Older versions of Pillow do not look at XMP themselves.
+        xmp = image.info.get("XML:com.adobe.xmp") or image.info.get("xmp") or b""
+        value = parse_xmp_orientation(xmp.encode() if isinstance(xmp, str) else bytes(xmp))
+    return int(value) if value in range(2, 9) else 1
 
 
 @contextmanager

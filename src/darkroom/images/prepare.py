@@ -32,11 +32,11 @@ from darkroom.images.headers import (
     describe_bytes,
     find_png_damage,
     is_plain_png,
-    parse_jpeg_traits,
     parse_png_size,
     sniff_format,
 )
 from darkroom.images.jpeg import decode_sound_jpeg, parse_plain_header
+from darkroom.images.jpeg_header import parse_jpeg_traits
 from darkroom.images.memory import (
     Reserve,
     check_need,
@@ -174,7 +174,12 @@ def _prepare_sound_jpeg(
     height, width, channels = header
     check_num_pixels(height, width)
     traits = parse_jpeg_traits(data)
-    stays = traits.orientation == 1 and not _must_change(height, width, options)
+    orientation = traits.orientation
+    if orientation is None:
+        if plain:
+            return None
+        orientation = pillow.find_orientation(data, JPEG)
+    stays = orientation == 1 and not _must_change(height, width, options)
     if stays and options.image_check == CHECK_HEADER:
         return _keep(data, JPEG, height, width, channels)
     if plain and (traits.num_scans > _MAX_PLAIN_SCANS or (traits.has_profile and not stays)):
@@ -186,10 +191,10 @@ def _prepare_sound_jpeg(
             return None
         if stays:
             return _finish(data, JPEG, Decoded(pixels, []), JPEG, options)
-        changes = ["orientation"] if traits.orientation != 1 else []
+        changes = ["orientation"] if orientation != 1 else []
         has_profile = traits.has_profile and channels == 3
         profile = pillow.parse_header(data, JPEG).profile if has_profile else None
-        decoded = Decoded(undo_orientation(pixels, traits.orientation), changes, profile)
+        decoded = Decoded(undo_orientation(pixels, orientation), changes, profile)
         return _finish(None, JPEG, decoded, JPEG, options)
 
 

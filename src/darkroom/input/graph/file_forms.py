@@ -1,10 +1,13 @@
 """Which files TensorFlow decodes to the pixels that a conversion would store.
 
-These are JPEGs, gray or in color, with any EXIF orientation; PNGs without transparency; BMPs of 24
-bits. (Of 16 bits both decoders keep the upper eight. Of an animated PNG both take the default
-picture.) Other files are described, by graph operations: formats that TensorFlow cannot read;
-transparency, which a conversion puts on white and TensorFlow drops; color profiles that a
-conversion would apply; PNGs that EXIF data turns.
+These are JPEGs, gray or in color, that any usual EXIF or XMP data turn; PNGs without transparency;
+BMPs of 24 bits. (Of 16 bits both decoders keep the upper eight. Of an animated PNG both take the
+default picture.) Other files are described, by graph operations: formats that TensorFlow cannot
+read; transparency, which a conversion puts on white and TensorFlow drops; color profiles that a
+conversion would apply; PNGs that EXIF data turns; JPEGs with EXIF data in an unusual place.
+
+One difference is left. A conversion ends reading EXIF data, as Pillow does, at a value that is
+outside of them; input reads on.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom.input.graph.orientation import (
+    is_orientation_hidden,
     parse_orientation,
     parse_tiff_orientation,
+    parse_xmp_orientation,
     to_numbers,
 )
 
@@ -108,8 +113,10 @@ def _describe_jpeg(encoded: tf.Tensor) -> tf.Tensor:
     # A conversion applies the profile of a turned JPEG, because it encodes that again.
     is_foreign = tf.cond(is_turned, has_foreign_profile, lambda: False)
     is_plain = tf.equal(channels, 1) | tf.equal(channels, 3)
-    turned = tf.where(is_foreign, "a turned JPEG with a color profile other than sRGB", "")
-    return tf.where(is_plain, turned, "a CMYK JPEG")
+    form = tf.where(is_foreign, "a turned JPEG with a color profile other than sRGB", "")
+    unusual = "a JPEG with unusual EXIF data, which may turn it"
+    form = tf.where(is_orientation_hidden(encoded), unusual, form)
+    return tf.where(is_plain, form, "a CMYK JPEG")
 
 
 def _describe_png(encoded: tf.Tensor, depth: tf.Tensor, color: tf.Tensor) -> tf.Tensor:
@@ -118,7 +125,11 @@ def _describe_png(encoded: tf.Tensor, depth: tf.Tensor, color: tf.Tensor) -> tf.
     exif = _split(encoded, "eXIf")
     # The same four bytes among the pixels are not followed by EXIF data.
     orientation = tf.cond(tf.size(exif) > 1, lambda: parse_tiff_orientation(exif[1]), lambda: 1)
-    form = tf.where(tf.not_equal(orientation, 1), "a PNG that EXIF data turns", "")
+    by_xmp = parse_xmp_orientation(before_pixels, b"XML:com.adobe.xmp\0")
+    is_turned = tf.not_equal(orientation, 1) | tf.not_equal(by_xmp, 1)
+    form = tf.where(is_turned, "a PNG that EXIF data turns", "")
+    text = "a PNG with EXIF data as a text, which may turn it"
+    form = tf.where(_contains(before_pixels, "Raw profile type exif"), text, form)
     # A conversion encodes these again and applies their profile.
     has_profile = has_colors & _contains(before_pixels, "iCCP")
     form = tf.where(has_profile, "a PNG of 16 bits or a palette with a color profile", form)

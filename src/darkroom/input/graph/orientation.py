@@ -1,19 +1,27 @@
 """The EXIF orientation of a JPEG, found and undone by graph operations.
 
 TensorFlow ignores the flag and decodes pixels as they are stored, so photographs from phones would
-be turned by 90 degrees. The orientation in the eXIf chunk of a PNG is not read.
+be turned by 90 degrees. Where there is no flag in EXIF data, that in XMP counts, as in a
+conversion. The orientation of a PNG is not read.
 """
 
 from __future__ import annotations
 
 import tensorflow as tf
 
-from darkroom.images.headers import ORIENTATION_TAG
+from darkroom.images.jpeg_header import ORIENTATION_TAG
 
 # Real files have EXIF in their first or second segment. This limits hostile files.
 _MAX_SEGMENTS = 64
 # The start of an EXIF segment, after its marker and its length. In RE2, \C is any byte.
 _EXIF = r"\C{4}Exif\x00\x00"
+_EXIF_NAME, _XMP_NAME = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0"
+_XMP_ORIENTATION = r'(?s)\C*?tiff:Orientation(?:="|>)([1-8])\C*'
+# EXIF and XMP data are at the beginning: each is one segment of at most 64 KiB.
+_EXIF_BYTES, _XMP_BYTES = 1 << 16, 1 << 17
+_SHORT, _LONG = 3, 4
+# Other results than an orientation.
+_ABSENT, _UNUSUAL = 0, -1
 
 
 def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
@@ -35,7 +43,7 @@ def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
 
 
 def parse_orientation(encoded: tf.Tensor) -> tf.Tensor:
-    """Returns the EXIF orientation of a JPEG, or 1 if it has none or a damaged one. Never fails.
+    """Returns the orientation of a JPEG, or 1 if it has none or a damaged one. Never fails.
 
     Args:
         encoded: string [], any bytes.
@@ -46,9 +54,62 @@ def parse_orientation(encoded: tf.Tensor) -> tf.Tensor:
 
     def parse() -> tf.Tensor:
         start, size = _find_exif(encoded)
-        return parse_tiff_orientation(_cut(encoded, start, size))
+        found = _parse_directory(_cut(encoded, start, size))
+        is_absent = tf.equal(found, _ABSENT)
+        return tf.cond(is_absent, lambda: parse_xmp_orientation(encoded), lambda: found)
 
-    return tf.cond(_may_have_exif(encoded), parse, lambda: tf.constant(1))
+    found = tf.cond(_may_have_exif(encoded), parse, lambda: tf.constant(1))
+    return tf.maximum(found, 1)
+
+
+def is_orientation_hidden(encoded: tf.Tensor) -> tf.Tensor:
+    """Tells whether a JPEG has EXIF data in a place, or of a kind, that is not read here.
+
+    Args:
+        encoded: string [], any bytes.
+
+    Returns:
+        bool [].
+    """
+
+    def is_hidden() -> tf.Tensor:
+        start, size = _find_exif(encoded)
+        return tf.cond(
+            size > 0,
+            lambda: tf.equal(_parse_directory(_cut(encoded, start, size)), _UNUSUAL),
+            has_exif,
+        )
+
+    def has_exif() -> tf.Tensor:
+        return tf.size(_split(encoded, _EXIF_NAME, _EXIF_BYTES)) > 1
+
+    return tf.cond(_may_have_exif(encoded), is_hidden, has_exif)
+
+
+def parse_xmp_orientation(encoded: tf.Tensor, name: bytes = _XMP_NAME) -> tf.Tensor:
+    """Returns the orientation in the last XMP data of a file, or 1 if there is none.
+
+    Args:
+        encoded: string [], any bytes.
+        name: What the data begin with.
+
+    Returns:
+        int32 [], 1 to 8.
+    """
+    parts = _split(encoded, name, _XMP_BYTES)
+
+    def parse() -> tf.Tensor:
+        found = tf.strings.regex_full_match(parts[-1], _XMP_ORIENTATION)
+        digit = tf.strings.regex_replace(parts[-1], _XMP_ORIENTATION, r"\1")
+        return tf.cond(found, lambda: to_numbers(digit, 1)[0] - ord("0"), lambda: tf.constant(1))
+
+    return tf.cond(tf.size(parts) > 1, parse, lambda: tf.constant(1))
+
+
+def _split(data: tf.Tensor, name: bytes, num_bytes: int) -> tf.Tensor:
+    """Returns the first bytes of a file, cut wherever they have a name."""
+    start = tf.strings.substr(data, 0, num_bytes)
+    return tf.raw_ops.StringSplitV2(input=start[tf.newaxis], sep=name).values
 
 
 def _is_one_of(value: tf.Tensor, numbers: tuple[int, ...]) -> tf.Tensor:
@@ -102,6 +163,11 @@ def parse_tiff_orientation(tiff: tf.Tensor) -> tf.Tensor:
     Returns:
         int32 [], 1 to 8.
     """
+    return tf.maximum(_parse_directory(tiff), 1)
+
+
+def _parse_directory(tiff: tf.Tensor) -> tf.Tensor:
+    """Returns the same, or `_ABSENT`, or `_UNUSUAL` when it is of a type that is not read here."""
     start, length = tf.strings.substr(tiff, 0, 4), tf.strings.length(tiff)
     is_little, is_big = tf.equal(start, b"II*\0"), tf.equal(start, b"MM\0*")
 
@@ -119,19 +185,14 @@ def parse_tiff_orientation(tiff: tf.Tensor) -> tf.Tensor:
     tag, kind, _, _, short, _ = tf.unstack(tf.reshape(read(entries, tf.int16), (-1, 6)), axis=1)
     _, values, long = tf.unstack(tf.reshape(read(entries, tf.int32), (-1, 3)), axis=1)
     # The standard says SHORT, but some writers use LONG.
-    is_short, is_long = tf.equal(kind, 3), tf.equal(kind, 4)
+    is_short, is_long = tf.equal(kind, _SHORT), tf.equal(kind, _LONG)
     value = tf.where(is_long, long, tf.cast(short, tf.int32))
-    is_valid = (
-        tf.equal(tag, ORIENTATION_TAG)
-        & (is_short | is_long)
-        & tf.equal(values, 1)
-        & (value >= 1)
-        & (value <= 8)
-        & (is_little | is_big)
-    )
+    value = tf.where((value >= 1) & (value <= 8), value, 1)
+    value = tf.where((is_short | is_long) & tf.equal(values, 1), value, _UNUSUAL)
+    is_found = tf.equal(tag, ORIENTATION_TAG) & (is_little | is_big)
     # A mask would take three times as many operations.
-    found = tf.dynamic_partition(value, tf.cast(is_valid, tf.int32), 2)[1]
-    return tf.concat(((1,), found), axis=0)[-1]
+    found = tf.dynamic_partition(value, tf.cast(is_found, tf.int32), 2)[1]
+    return tf.concat(((_ABSENT,), found), axis=0)[-1]
 
 
 def _cut(data: tf.Tensor, position: tf.Tensor, count: tf.Tensor | int) -> tf.Tensor:

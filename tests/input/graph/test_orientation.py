@@ -1,0 +1,89 @@
+"""The graph of the input turns files as a conversion does, or says that it does not read them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+import tensorflow as tf
+
+from darkroom.images.jpeg_header import parse_jpeg_traits
+from darkroom.images.pillow import find_orientation
+from darkroom.images.prepare import prepare_image
+from darkroom.input.graph.file_forms import describe_form
+from darkroom.input.graph.orientation import parse_orientation
+from darkroom.options.image import ImageOptions
+
+from ...pictures import encode, make_photo
+from ...turned_images import (
+    LONG,
+    RATIONAL,
+    exif_segment,
+    make_entry,
+    make_jpeg,
+    make_odd_jpegs,
+    make_png,
+    make_random_jpeg,
+    make_turned_pngs,
+    make_xmp,
+    xmp_segment,
+)
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.filterwarnings("ignore::UserWarning")]
+
+UNUSUAL = "a JPEG with unusual EXIF data, which may turn it"
+
+
+@pytest.fixture(scope="module")
+def look():
+    """Returns the form of an image, and its orientation as a JPEG."""
+    signature = [tf.TensorSpec([], tf.string)]
+    describe = tf.function(describe_form, input_signature=signature, autograph=False)
+    parse = tf.function(parse_orientation, input_signature=signature, autograph=False)
+    return lambda data: (describe(data).numpy().decode(), int(parse(data)))
+
+
+def _convert(data: bytes) -> int:
+    found = parse_jpeg_traits(data).orientation
+    return find_orientation(data, "jpeg") if found is None else found
+
+
+def test_a_jpeg_is_turned_as_by_a_conversion_or_not_read(look):
+    read = {}
+    for name, data in make_odd_jpegs():
+        form, orientation = look(data)
+        assert form in ("", UNUSUAL)
+        if not form:
+            assert orientation == _convert(data), name
+            read[name] = orientation
+    assert read.keys() >= {"long, big-endian", "twice", "XMP attribute", "EXIF without, XMP"}
+    assert not read.keys() & {"behind many segments", "behind the tables", "rational"}
+
+
+def test_random_metadata_turns_a_jpeg_as_by_a_conversion(look):
+    chance, seen = random.Random(4), Counter()
+    for _ in range(200):
+        data = make_random_jpeg(chance, sound=True)
+        form, orientation = look(data)
+        assert form or orientation == _convert(data), data[:700]
+        seen[form, orientation != 1] += 1
+    assert seen["", True] > 20 < seen["", False]
+
+
+def test_a_jpeg_that_says_that_it_is_upright_is_read(look):
+    for segment in (exif_segment(make_entry(1, LONG)), xmp_segment(1), exif_segment()):
+        assert look(make_jpeg(segment)) == ("", 1)
+    assert look(encode(make_photo(), "JPEG")) == ("", 1)
+    assert look(make_jpeg(exif_segment(make_entry(6, RATIONAL))))[0] == UNUSUAL
+
+
+@pytest.mark.parametrize("data", [pytest.param(data, id=name) for name, data in make_turned_pngs()])
+def test_a_png_that_a_conversion_turns_is_not_read(look, data):
+    assert "orientation" in prepare_image(data, ImageOptions()).changes
+    assert "EXIF data" in look(data)[0]
+
+
+def test_a_png_whose_xmp_says_that_it_is_upright_is_read(look):
+    data = make_png((b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + make_xmp(1)))
+    assert look(data)[0] == ""
