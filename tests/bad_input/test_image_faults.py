@@ -107,6 +107,8 @@ def make_files() -> dict[str, bytes]:
         "page.jpg": b"<!DOCTYPE html><title>404</title>",
         "drawing.jpg": b'<svg xmlns="http://www.w3.org/2000/svg"/>',
         "paper.jpg": b"%PDF-1.7 and so on",
+        "icon.ico": encode(photo, "ICO"),
+        "gray.pgm": encode(photo.convert("L"), "PPM"),
         "dot.png": encode(photo.crop((0, 0, 1, 1)), "PNG"),
         "line.png": encode(photo.resize((3000, 1)), "PNG"),
         "flat.png": encode(Image.new("RGB", (64, 64), (9, 9, 9)), "PNG"),
@@ -375,6 +377,20 @@ def test_other_files_under_the_name_of_an_image_are_rejected(outcome):
     assert outcome.refusal("page.jpg") == ("not_an_image", "it looks like HTML")
     assert outcome.refusal("drawing.jpg") == ("not_an_image", "it looks like XML or SVG")
     assert outcome.refusal("paper.jpg") == ("not_an_image", "it looks like PDF")
+
+
+@pytest.mark.fault(
+    59,
+    "an image of another format: JPEG 2000, ICO, PSD, DDS, TGA, PGM, PPM, SGI, FLI, EPS, PCX, QOI, "
+    "DICOM, OpenEXR, ...",
+    "the row is rejected, and the format is named, which its first bytes tell",
+    code="`unsupported_format`",
+    hint="convert it to PNG",
+)
+@pytest.mark.parametrize(("name", "shown"), [("icon.ico", "ICO"), ("gray.pgm", "PGM or PPM")])
+def test_an_image_of_another_format_is_named(outcome, name, shown):
+    detail = f"the image is of the format {shown}, which is not read: convert it to PNG"
+    assert outcome.refusal(name) == ("unsupported_format", detail)
 
 
 @pytest.mark.fault(

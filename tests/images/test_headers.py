@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from darkroom.images.headers import (
+    find_foreign_format,
     find_png_damage,
     is_plain_png,
     parse_png_size,
@@ -134,6 +135,87 @@ def test_the_end_of_a_jpeg_is_that_of_its_last_scan():
 )
 def test_a_format_is_recognised_by_its_first_bytes(start, name):
     assert sniff_format(start) == name
+
+
+SAVED = {
+    "BLP": ("BLP", "P"),
+    "DDS": ("DDS", "RGB"),
+    "DIB": ("DIB", "RGB"),
+    "EPS": ("EPS", "RGB"),
+    "ICNS": ("ICNS", "RGB"),
+    "ICO": ("ICO", "RGB"),
+    "IM": ("IM", "RGB"),
+    "JPEG 2000": ("JPEG2000", "RGB"),
+    "MSP": ("MSP", "1"),
+    "PCX": ("PCX", "RGB"),
+    "PGM or PPM": ("PPM", "RGB"),
+    "QOI": ("QOI", "RGB"),
+    "SGI": ("SGI", "RGB"),
+    "TGA": ("TGA", "RGB"),
+    "XBM": ("XBM", "1"),
+}
+STARTS = {
+    "CUR": b"\0\0\2\0\1\0\x10\x10\0\0",
+    "DICOM": bytes(128) + b"DICM",
+    "FITS": b"SIMPLE  =                    T",
+    "FLI": bytes(4) + b"\x12\xaf" + bytes(10),
+    "GBR": bytes(20) + b"GIMP",
+    "JPEG XL": b"\0\0\0\x0cJXL \r\n\x87\n",
+    "OpenEXR": b"\x76\x2f\x31\1",
+    "PGM or PPM": b"P2\n# a comment\n2 2 255\n",
+    "PSD": b"8BPS\0\1",
+    "Radiance HDR": b"#?RADIANCE\n",
+    "Sun raster": b"\x59\xa6\x6a\x95",
+    "WMF or EMF": b"\xd7\xcd\xc6\x9a",
+    "XCF": b"gimp xcf file",
+    "XPM": b"/* XPM */\nstatic char",
+}
+
+
+def _save_other(kind: str, mode: str, **options) -> bytes:
+    buffer = io.BytesIO()
+    Image.linear_gradient("L").resize((40, 24)).convert(mode).save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_format_that_is_not_read_is_known_by_its_bytes(name):
+    kind, mode = SAVED[name]
+    Image.init()
+    if kind not in Image.SAVE:
+        pytest.skip(f"this Pillow writes no {name}")
+    data = _save_other(kind, mode)
+    assert sniff_format(data) is None
+    assert find_foreign_format(data) == name
+
+
+@pytest.mark.parametrize(("name", "start"), STARTS.items())
+def test_other_formats_are_known_by_their_first_bytes(name, start):
+    assert (sniff_format(start), find_foreign_format(start)) == (None, name)
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGB", "RGBA"])
+@pytest.mark.parametrize("options", [{}, {"compression": "tga_rle"}])
+def test_a_tga_is_known_by_its_header_alone(mode, options):
+    data = _save_other("TGA", mode, **options)
+    assert find_foreign_format(data.removesuffix(b"TRUEVISION-XFILE.\0")) == "TGA"
+    assert find_foreign_format(data[:40]) == ("TGA" if options else None)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\0" * 500,
+        b"P5",
+        b"P2P",
+        b"PK\3\4",
+        b"\0\1\2\3\4\5\6\7\x08",
+        b"split,image_uri,label\n",
+    ],
+)
+def test_other_bytes_are_of_no_image_format(data):
+    assert find_foreign_format(data) is None
 
 
 @pytest.mark.parametrize("options", [{}, {"lossless": True}, {"exif": b"Exif\0\0x"}])

@@ -368,6 +368,7 @@ def test_a_png_with_a_damaged_comment_is_rejected(photo):
         (b"%PDF-1.7 ...", "not_an_image", "PDF"),
         (b"<svg xmlns='x'/>", "not_an_image", "SVG"),
         (b"PK\x03\x04....", "not_an_image", "archive"),
+        (b"8BPS\0\1", "unsupported_format", "format PSD, which is not read: convert it to PNG"),
         (b"split,image_uri,label\n", "not_an_image", "text"),
         (b"\0\1\2\3\4\5\6\7\x08", "not_an_image", "begins with 00 01 02"),
         (b"\xff\xd8\xff\xe0", "undecodable", ""),

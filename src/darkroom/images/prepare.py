@@ -30,6 +30,7 @@ from darkroom.images.headers import (
     PNG_GRAY_ALPHA,
     PNG_PALETTE,
     describe_bytes,
+    find_foreign_format,
     find_png_damage,
     is_plain_png,
     parse_png_size,
@@ -146,6 +147,9 @@ def _sniff(data: bytes) -> str:
         raise RejectError("empty", "the file has no bytes")
     source_format = sniff_format(data)
     if source_format is None:
+        if name := find_foreign_format(data):
+            detail = f"the image is of the format {name}, which is not read: convert it to PNG"
+            raise RejectError("unsupported_format", detail)
         raise RejectError("not_an_image", describe_bytes(data))
     return source_format
 

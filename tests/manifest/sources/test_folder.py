@@ -97,3 +97,10 @@ def test_a_folder_without_images_is_refused(read):
 def test_a_folder_has_no_schema(tmp_path):
     with pytest.raises(UsageError, match="has no columns"):
         FolderSource(str(tmp_path), Schema.parse({"i": "image"}))
+
+
+def test_the_endings_of_formats_that_are_not_read_are_not_known(read):
+    with pytest.raises(DataError) as error:
+        read("cat/a.ico", "cat/b.jp2")
+    endings = ".avif .bmp .gif .heic .heif .jfif .jpe .jpeg .jpg .png .tif .tiff .webp"
+    assert error.value.hint == f"Known endings: {endings}. Convert other images to PNG."

@@ -16,7 +16,7 @@ from darkroom.runtime import progress
 # Files with other endings (licences, notes, thumbnail databases) are not rows.
 IMAGE_ENDINGS = frozenset(
     f".{name}"
-    for name in "avif bmp gif heic heif ico jfif jpe jpeg jpg png tif tiff webp".split()  # noqa: SIM905
+    for name in "avif bmp gif heic heif jfif jpe jpeg jpg png tif tiff webp".split()  # noqa: SIM905
 )
 
 
@@ -45,7 +45,7 @@ class FolderSource:
         if not self._files:
             raise DataError(
                 f"There is no image below {path}: {len(files)} files, none with an image's ending.",
-                f"Known endings: {' '.join(sorted(IMAGE_ENDINGS))}.",
+                f"Known endings: {' '.join(sorted(IMAGE_ENDINGS))}. Convert other images to PNG.",
             )
         tops = {file.split("/")[0] for file in self._files if "/" in file}
         self._has_splits = bool(tops) and all(splits.parse_split(top) is not None for top in tops)
