@@ -11,7 +11,12 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
 from darkroom.components.image_to_tfrecord import executor
 from darkroom.options.conversion import ConversionOptions
-from darkroom.options.image import CHECK_FULL, DEFAULT_JPEG_QUALITY, KEEP_ENCODING
+from darkroom.options.image import (
+    AUTO_COPIES,
+    CHECK_FULL,
+    DEFAULT_JPEG_QUALITY,
+    KEEP_ENCODING,
+)
 
 MANIFEST_KEY = executor.MANIFEST_KEY
 MANIFEST_REJECTS_KEY = executor.MANIFEST_REJECTS_KEY
@@ -60,6 +65,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         resize_short_side: int | None = None,
         encoding: str = KEEP_ENCODING,
         jpeg_quality: int = DEFAULT_JPEG_QUALITY,
+        find_decoded_copies: str = AUTO_COPIES,
         compression: str = "none",
         num_shards: int | Mapping[str, int] | None = None,
     ) -> None:
@@ -73,6 +79,8 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
             resize_short_side: Reduce larger images to this length of their short side, in pixels.
             encoding: Store images as files (keep) or as decoded pixels (raw).
             jpeg_quality: Quality of JPEGs that were reduced. Below 95 with 4:2:0.
+            find_decoded_copies: Decode JPEGs a second time, so that PNGs that were made of them are
+                found. `always` or `never`; `auto` does so if the source names other files.
             compression: Compression of the record files. `none` or `gzip`.
             num_shards: Number of shards per split. A number for each split, or numbers by split;
                 None chooses from the size of the data.
@@ -85,6 +93,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
             resize_short_side=resize_short_side,
             encoding=encoding,
             jpeg_quality=jpeg_quality,
+            find_decoded_copies=find_decoded_copies,
             compression=compression,
             num_shards=num_shards,
         )

@@ -1,18 +1,23 @@
+import io
 import json
 import random
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+import simplejpeg
+from PIL import Image
 
 from darkroom.audit.duplicates import Duplicates, find_duplicates, format_duplicates
 from darkroom.cli.commands import main
 from darkroom.conversion.convert import convert
-from darkroom.dataset.index import list_index_files
+from darkroom.dataset.index import is_index_file, list_index_files
 from darkroom.dataset.integrity.checksums import read_sums
 from darkroom.dataset.keys import make_key
 from darkroom.errors import DataError, MissingPathError, OutputError, UsageError
@@ -96,6 +101,70 @@ def test_images_of_the_same_bytes_or_pixels_are_grouped(source, tmp_path):
     counts = (found.bytes_groups, found.pixels_groups, found.surplus)
     assert counts == (2, 2, 4)
     assert (found.labels_differ, found.splits_differ, found.has_pixels) == (1, 2, True)
+
+
+@pytest.fixture
+def copies(tmp_path):
+    """A list of a JPEG, and of what other programs make of it."""
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    smooth = Image.fromarray(make_noise(7, 9, 12)).resize((96, 72), Image.Resampling.BICUBIC)
+    jpeg = encode(smooth, "JPEG", quality=85)
+    fast = simplejpeg.decode_jpeg(jpeg, fastdct=True)
+    accurate = np.asarray(Image.open(io.BytesIO(jpeg)))
+    assert not np.array_equal(fast, accurate)
+    files = {
+        "photo.jpg": jpeg,
+        "again.jpg": encode(smooth, "JPEG", quality=85, progressive=True),
+        "pillow.png": encode(accurate, "PNG"),
+        "lossless.webp": encode(accurate, "WEBP", lossless=True),
+        "tensorflow.png": encode(fast, "PNG"),
+        "other.png": encode(accurate ^ 1, "PNG"),
+        "worse.jpg": encode(smooth, "JPEG", quality=80),
+    }
+    with suppress(ImportError):
+        import cv2
+
+        pixels = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+        files["opencv.png"] = bytes(cv2.imencode(".png", pixels)[1])
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    rows = [f"{'TRAIN' if name == 'photo.jpg' else 'TEST'},{name},cat" for name in files]
+    (folder / "m.csv").write_text("split,image_uri,label\n" + "\n".join(rows))
+    return folder / "m.csv"
+
+
+SAME = {"photo", "again", "pillow", "lossless", "tensorflow", "opencv"}
+
+
+def test_a_jpeg_and_the_images_made_of_it_are_one_group(copies, tmp_path):
+    convert(copies, tmp_path / "out")
+    found = find_duplicates(tmp_path / "out")
+    # Images of other formats are stored as PNGs: here with the bytes of Pillow's.
+    groups, kinds = list_names(found.path)
+    assert kinds == ["bytes", "pixels"]
+    assert groups[0].keys() >= {"pillow", "lossless"}
+    group = groups[1]
+    assert SAME - {"opencv"} <= group.keys() <= SAME
+    assert not group["photo"]  # the copies in the test split stay
+    assert (found.pixels_groups, found.splits_differ) == (1, 1)
+
+
+def test_without_the_second_decoding_only_equal_decoders_are_found(copies, tmp_path):
+    convert(copies, tmp_path / "out", find_decoded_copies="never")
+    groups, _ = list_names(find_duplicates(tmp_path / "out").path)
+    assert {"photo", "again", "tensorflow"} in [group.keys() for group in groups]
+    assert not [group for group in groups if group.keys() >= {"photo", "pillow"}]
+
+
+def test_an_index_of_an_older_version_has_no_second_hash(source, tmp_path):
+    convert(source, tmp_path / "out")
+    expected = list_names(find_duplicates(tmp_path / "out").path)
+    for path in list_index_files(str(tmp_path / "out" / "index")):
+        table = pq.read_table(path)
+        pq.write_table(table.drop(["decoded_hash"]), path)
+        assert is_index_file(path)
+    assert list_names(find_duplicates(tmp_path / "out").path) == expected
 
 
 def test_a_group_says_what_differs_and_includes_the_kept_image(source, tmp_path):
@@ -234,7 +303,8 @@ def test_the_command_says_what_it_found(source, tmp_path, capsys):
 
 
 @pytest.mark.long
-def test_many_groups_need_little_memory(tmp_path, monkeypatch):
+@pytest.mark.parametrize("copies", [False, True], ids=["bytes", "decoded copies"])
+def test_many_groups_need_little_memory(tmp_path, monkeypatch, copies):
     """The groups take more than the limit of memory, so the disk must be used."""
     monkeypatch.setattr("darkroom.storage.database._MEMORY", "128MB")
     from darkroom.audit import duplicates
@@ -242,13 +312,20 @@ def test_many_groups_need_little_memory(tmp_path, monkeypatch):
 
     query = """CREATE VIEW records AS SELECT md5(i::VARCHAR) AS key, i AS row,
         '/a/folder/somewhere/' || i AS uri, 'train' AS split, 'cat' AS label,
-        sha256((i // 2)::VARCHAR) AS sha256, md5((i // 2)::VARCHAR) AS pixel_hash
-        FROM range(300000) t(i)"""
+        sha256((i // 2)::VARCHAR) AS sha256, md5((i // 2)::VARCHAR) AS pixel_hash,
+        NULL::VARCHAR AS decoded_hash FROM range(300000) t(i)"""
+    if copies:  # every second image is a JPEG, and the next one was made of it
+        query = query.replace("sha256((i // 2)::VARCHAR)", "sha256(i::VARCHAR)")
+        query = query.replace(
+            "md5((i // 2)::VARCHAR)", "md5(if(i % 2 = 0, 'first ' || i, (i // 2)::VARCHAR))"
+        )
+        query = query.replace("NULL::VARCHAR", "if(i % 2 = 0, md5((i // 2)::VARCHAR), NULL)")
     with open_database(str(tmp_path)) as connection:
         connection.execute(query)
         path = str(tmp_path / "x.parquet")
         found = duplicates._write_groups(connection, path, True, str(tmp_path))
-    assert (found.bytes_groups, found.pixels_groups, found.surplus) == (150_000, 0, 150_000)
+    counts = (0, 150_000, 150_000) if copies else (150_000, 0, 150_000)
+    assert (found.bytes_groups, found.pixels_groups, found.surplus) == counts
     assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE keep").fetchall() == [(150_000,)]
 
 

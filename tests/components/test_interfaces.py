@@ -144,6 +144,7 @@ def test_properties_are_json_text_of_the_options(components):
             "resize_short_side": None,
             "encoding": "keep",
             "jpeg_quality": 90,
+            "find_decoded_copies": "auto",
         },
         "compression": "none",
         "num_shards": {"train": 4, "eval": 4, "test": 4},

@@ -41,6 +41,7 @@ CHANGED: dict[str, Any] = {
     "resize_short_side": 64,
     "encoding": "raw",
     "jpeg_quality": 80,
+    "find_decoded_copies": "always",
     "compression": "gzip",
     "policies": {"leakage": "warn"},
     "max_rejects": 0.25,

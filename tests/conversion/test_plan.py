@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.conversion.plan import count_shards, cut_range, plan_shards
-from darkroom.dataset.layout import index_file, shard_file
+from darkroom.conversion.plan import count_shards, cut_range, plan_shards, plan_tasks
+from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.errors import UsageError
 from darkroom.manifest.table import Manifest, SplitSize
-from darkroom.options.conversion import parse_shard_counts
+from darkroom.manifest.writer import write_manifest
+from darkroom.options.conversion import ConversionOptions, parse_shard_counts
+from darkroom.options.manifest import ManifestOptions
 
 MIB = 1 << 20
 
@@ -81,3 +83,22 @@ def test_counts_may_be_one_for_all_or_by_split(given_counts, expected):
 def test_a_wrong_count_is_an_error(wrong):
     with pytest.raises(UsageError):
         parse_shard_counts(wrong)
+
+
+@pytest.mark.parametrize(
+    ("names", "asked", "planned"),
+    [
+        (("a.jpg", "b.JPEG"), "auto", "never"),
+        (("a.jpg", "b.png"), "auto", "always"),
+        (("a.jpg", "b.jpg"), "always", "always"),
+        (("a.jpg", "b.png"), "never", "never"),
+    ],
+)
+def test_jpegs_are_decoded_again_where_the_source_has_other_files(tmp_path, names, asked, planned):
+    (tmp_path / "m.csv").write_text("image_uri\n" + "\n".join(names) + "\n")
+    folders = Folders.of_dataset(str(tmp_path / "out"), str(tmp_path / "manifest"))
+    write_manifest(
+        str(tmp_path / "m.csv"), folders.manifest, folders.manifest_rejects, ManifestOptions()
+    )
+    tasks = plan_tasks(folders, ConversionOptions(find_decoded_copies=asked))
+    assert {task.image.find_decoded_copies for task in tasks} == {planned}

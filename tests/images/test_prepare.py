@@ -413,6 +413,37 @@ def test_the_same_pixels_have_the_same_hash_in_any_lossless_form(photo):
     assert hashes == {hash_pixels(np.asarray(photo))}
 
 
+@pytest.mark.parametrize("orientation", [1, 6])
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+@pytest.mark.parametrize("options", [{}, {"encoding": "raw"}, {"resize_short_side": 12}])
+def test_a_jpeg_has_the_hash_of_what_pillow_decodes_too(photo, orientation, mode, options):
+    noise = Image.effect_noise((40, 24), 90).convert("RGB")
+    data = encode(Image.blend(photo, noise, 0.5).convert(mode), "JPEG", exif=_turn(orientation))
+    plain = prepare_image(data, ImageOptions(**options))
+    image = prepare_image(data, ImageOptions(find_decoded_copies="always", **options))
+    with Image.open(io.BytesIO(data)) as opened:
+        upright = np.asarray(ImageOps.exif_transpose(opened))
+    assert image.decoded_hash == hash_pixels(upright)
+    assert image.decoded_hash != image.pixel_hash
+    assert image == plain._replace(decoded_hash=image.decoded_hash)
+    assert plain.decoded_hash is None
+
+
+def _turn(orientation: int) -> Image.Exif:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return exif
+
+
+def test_only_a_decoded_jpeg_that_differs_has_a_second_hash(photo):
+    always = ImageOptions(find_decoded_copies="always")
+    flat = encode(Image.new("RGB", (40, 24), (128, 128, 128)), "JPEG")
+    for data in (flat, encode(photo, "PNG"), encode(photo, "WEBP")):
+        assert prepare_image(data, always).decoded_hash is None
+    header = ImageOptions(find_decoded_copies="always", image_check="header")
+    assert prepare_image(encode(photo, "JPEG"), header).decoded_hash is None
+
+
 def test_gray_has_the_same_hash_with_one_channel_and_with_three(photo):
     gray = photo.convert("L")
     forms = [encode(gray, "PNG"), encode(gray.convert("RGB"), "PNG"), encode(gray, "BMP")]

@@ -1,9 +1,17 @@
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from darkroom.errors import DataError
-from darkroom.manifest.table import Manifest, SplitSize, read_manifest, write_manifest_info
+from darkroom.manifest.table import (
+    Manifest,
+    SplitSize,
+    names_only_jpegs,
+    read_manifest,
+    write_manifest_info,
+)
 
 MANIFEST = Manifest(
     rows=10,
@@ -51,3 +59,20 @@ def test_a_manifest_of_another_format_is_refused(tmp_path):
     with pytest.raises(DataError, match="has format 2, expected 1") as caught:
         read_manifest(str(tmp_path))
     assert "again" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("uris", "expected"),
+    [
+        (["a.jpg", "b.JPEG", "gs://c/d.jpe", "e.f.jfif"], True),
+        (["a.jpg", "b.png"], False),
+        (["a.jpg.webp"], False),
+        (["a jpg"], False),
+        (["a.jpg", "without"], False),
+        (["a.jpg"] * 9_000 + ["b.png"], False),
+    ],
+)
+def test_the_endings_of_jpegs_are_known(tmp_path, uris, expected):
+    table = pa.table({"key": uris, "uri": uris})
+    pq.write_table(table, tmp_path / "manifest.parquet", row_group_size=8_192)
+    assert names_only_jpegs(str(tmp_path)) == expected

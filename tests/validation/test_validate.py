@@ -30,6 +30,7 @@ INDEX_SCHEMA = pa.schema(
         *MANIFEST_SCHEMA,
         ("sha256", pa.string()),
         ("pixel_hash", pa.string()),
+        ("decoded_hash", pa.string()),
         ("height", pa.int64()),
         ("width", pa.int64()),
         ("luminance", pa.float64()),
@@ -49,6 +50,7 @@ def record(row, split, label, content=None, **more):
         "label": label,
         "sha256": f"bytes of {row}",
         "pixel_hash": pixels,
+        "decoded_hash": None,
         "height": 10 * row,
         "width": 20,
         "luminance": 100.5,
@@ -163,6 +165,28 @@ def test_leakage_names_both_records(judge):
     )
     assert not report.blessed
     assert report.verdict == "stopped"
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_jpeg_and_its_decoded_copies_are_the_same_image(judge, place):
+    jpeg = record(5, "train", "cat", "by the fast DCT", decoded_hash="by the accurate DCT")
+    again = record(6, "train", "cat", "by the fast DCT", decoded_hash="by the accurate DCT")
+    copies = [record(7, "eval", "cat", f"by the {kind} DCT") for kind in ("fast", "accurate")]
+    other = record(8, "eval", "cat", "of another", decoded_hash="of another, accurate")
+    report = judge([*CLEAN, jpeg, copies[place], other])
+    (leak,) = report.findings
+    assert (leak.check, leak.count) == ("leakage", 1)
+    assert [leak.rows[0][name] for name in ("row", "other_row")] == [5, 7]
+    findings = found(judge([*CLEAN, jpeg, again, copies[place]], folder="again"))
+    assert {check: finding.count for check, finding in findings.items()} == {
+        "leakage": 1,
+        "duplicates": 1,
+    }
+
+
+def test_jpegs_with_other_first_hashes_are_one_image_by_their_second(judge):
+    twins = [record(row, "train", "cat", decoded_hash="the same") for row in (5, 6)]
+    assert found(judge([*CLEAN, *twins]))["duplicates"].count == 1
 
 
 def test_a_label_conflict_in_one_split_is_reported_once(judge):
@@ -432,12 +456,18 @@ def test_the_database_has_112_mb_and_two_threads(judge, monkeypatch):
 
 # The worst case: each image occurs twice, with two labels, and one row in a thousand was lost.
 @pytest.mark.slow
-def test_300_000_records_are_validated_within_the_memory_of_the_database(tmp_path):
+@pytest.mark.parametrize("copies", [False, True], ids=["pixels", "decoded copies"])
+def test_300_000_records_are_validated_within_the_memory_of_the_database(tmp_path, copies):
     index, rejects, manifest = write_inputs(tmp_path, CLEAN[:0], [], 300_000, 0, ["0", "1"])
     rows = """SELECT sha256('key ' || i) AS key, '/a/folder/somewhere/' || i || '.jpg' AS uri,
         if(i % 5 = 0, 'eval', 'train') AS split, (i % 2)::VARCHAR AS label, i AS row,
         sha256('bytes ' || i) AS sha256, md5('pixels ' || (i // 2)) AS pixel_hash,
         i % 500 AS height, 20 AS width, 100.5 AS luminance FROM range(300000) rows(i)"""
+    if copies:  # every second image is a JPEG, and the next one was made of it; else an old index
+        hashes = "md5('pixels ' || (i // 2)) AS pixel_hash"
+        first = "md5(if(i % 2 = 0, 'first ' || i, 'pixels ' || (i // 2))) AS pixel_hash"
+        second = "if(i % 2 = 0, md5('pixels ' || (i // 2)), NULL) AS decoded_hash"
+        rows = rows.replace(hashes, f"{first}, {second}")
     for part in range(2):
         path = f"{index}/index-0000{part}-of-00002.parquet"
         duckdb.sql(f"COPY ({rows} WHERE i % 1000 > 0 AND i % 2 = {part}) TO '{path}'")

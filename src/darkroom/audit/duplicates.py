@@ -1,7 +1,8 @@
 """Finds images that are in a dataset more than once, by its index and without reading an image.
 
 There are two kinds of groups. The images of a `bytes` group have the same bytes (SHA-256). Those of
-a `pixels` group have the same pixels in different bytes, as after a lossless change of the file.
+a `pixels` group have the same pixels in different bytes, as after a lossless change of the file, or
+as a JPEG and the PNG that Pillow, OpenCV or TensorFlow make of it.
 
 One image of each group is kept: the one in the test split, else in the eval split, else in train.
 Of several in that split, the one with the smallest key is kept. So the splits that measure a model
@@ -28,7 +29,7 @@ from darkroom import storage
 from darkroom.audit.duplicates_list import check_replaceable
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.index import find_index_files
+from darkroom.dataset.index import LATER_COLUMNS, find_index_files, match_decoded_copies
 from darkroom.dataset.integrity.opening import check_listed
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.runtime import progress
@@ -47,14 +48,15 @@ _COLUMNS = {
     "label": "VARCHAR",
     "sha256": "VARCHAR",
     "pixel_hash": "VARCHAR",
+    "decoded_hash": "VARCHAR",
 }
 # Comparing 64-bit hashes takes a fraction of the memory that texts of 64 digits take. Hashes that
 # are equal by chance are sorted out later.
 _CANDIDATES = """
 SELECT '{kind}' AS kind, {column} AS content, key, row, uri, split, label, sha256
-FROM records
+FROM matched
 WHERE content IS NOT NULL AND hash(content) IN (
-    SELECT hash({column}) FROM records WHERE {column} IS NOT NULL
+    SELECT hash({column}) FROM matched WHERE {column} IS NOT NULL
     GROUP BY ALL HAVING count(*) > 1
 )
 """
@@ -124,13 +126,14 @@ def find_duplicates(
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         open_database(scratch) as connection,
     ):
-        create_view(connection, "records", paths, scratch, _COLUMNS)
+        create_view(connection, "records", paths, scratch, _COLUMNS, LATER_COLUMNS)
         return _write_groups(connection, path, dataset.checks == "full", scratch)
 
 
 def _write_groups(
     connection: duckdb.DuckDBPyConnection, path: str, has_pixels: bool, scratch: str
 ) -> Duplicates:
+    match_decoded_copies(connection)
     written = os.path.join(scratch, "duplicates.parquet")
     counts: Counter[str] = Counter()
     with pq.ParquetWriter(written, DUPLICATES_SCHEMA) as writer:
@@ -155,7 +158,7 @@ def _find_groups(
     connection: duckdb.DuckDBPyConnection, counts: Counter[str]
 ) -> Iterator[dict[str, Any]]:
     """Yields the images of all groups, and counts the groups."""
-    kinds = {BYTES: "sha256", PIXELS: "pixel_hash"}
+    kinds = {BYTES: "sha256", PIXELS: "pixels"}
     queries = [_CANDIDATES.format(kind=kind, column=column) for kind, column in kinds.items()]
     query = _SORTED.format(candidates=" UNION ALL ".join(queries))
     batches = connection.sql(query).to_arrow_reader(BATCH_ROWS)

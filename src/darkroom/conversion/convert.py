@@ -16,7 +16,12 @@ from darkroom.errors import UsageError
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import check_flag
 from darkroom.options.conversion import ConversionOptions
-from darkroom.options.image import CHECK_FULL, DEFAULT_JPEG_QUALITY, KEEP_ENCODING
+from darkroom.options.image import (
+    AUTO_COPIES,
+    CHECK_FULL,
+    DEFAULT_JPEG_QUALITY,
+    KEEP_ENCODING,
+)
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIOS
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
@@ -38,6 +43,7 @@ def convert(
     resize_short_side: int | None = None,
     encoding: str = KEEP_ENCODING,
     jpeg_quality: int = DEFAULT_JPEG_QUALITY,
+    find_decoded_copies: str = AUTO_COPIES,
     compression: str = "none",
     num_shards: int | Mapping[str, int] | None = None,
     max_rejects: float = DEFAULT_MAX_REJECTS,
@@ -72,6 +78,8 @@ def convert(
             read, and many times larger.
         jpeg_quality: Quality of JPEGs that were reduced. Below 95 their colors have half
             the resolution (4:2:0).
+        find_decoded_copies: Decode JPEGs a second time, so that PNGs that were made of them are
+            found. `always` or `never`; `auto` does so if the source names other files.
         compression: Compression of the record files. `none` or `gzip`.
         num_shards: Number of shards per split. A number for each split, or numbers by split; None
             or 0 chooses from the size of the data.
@@ -110,6 +118,7 @@ def convert(
         resize_short_side=resize_short_side,
         encoding=encoding,
         jpeg_quality=jpeg_quality,
+        find_decoded_copies=find_decoded_copies,
         compression=compression,
         num_shards=num_shards,
     )

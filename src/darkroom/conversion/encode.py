@@ -88,6 +88,7 @@ def _index_row(row: ManifestRow, image: PreparedImage | None, sha256: str | None
         *found,
         sha256,
         image.pixel_hash,
+        image.decoded_hash,
         image.height,
         image.width,
         image.channels,

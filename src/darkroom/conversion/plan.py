@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 
 from darkroom import storage
@@ -15,8 +16,15 @@ from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.dataset.splits import TRAIN
 from darkroom.errors import DataError
-from darkroom.manifest.table import MANIFEST_FILE, Manifest, SplitSize, read_manifest
+from darkroom.manifest.table import (
+    MANIFEST_FILE,
+    Manifest,
+    SplitSize,
+    names_only_jpegs,
+    read_manifest,
+)
 from darkroom.options.conversion import ConversionOptions
+from darkroom.options.image import ALWAYS_COPIES, AUTO_COPIES, NEVER_COPIES
 
 SHARD_BYTES = 128 << 20
 # With fewer shards than readers some readers are idle; smaller shards cost more than they save.
@@ -41,6 +49,10 @@ def plan_tasks(folders: Folders, options: ConversionOptions) -> list[ShardTask]:
             + list_rejects(folders.manifest_rejects),
             f"Fix the source.\n{format_hint(count_rejects(folders.manifest_rejects))}".rstrip(),
         )
+    image = options.image
+    if image.find_decoded_copies == AUTO_COPIES:
+        found = NEVER_COPIES if names_only_jpegs(folders.manifest) else ALWAYS_COPIES
+        image = replace(image, find_decoded_copies=found)
     shards = plan_shards(manifest, options.shard_counts)
     work = storage.join(folders.work, _identify_plan(folders.manifest, manifest, options))
     return [
@@ -52,7 +64,7 @@ def plan_tasks(folders: Folders, options: ConversionOptions) -> list[ShardTask]:
             work=work,
             inputs=manifest.inputs,
             has_images=manifest.has_images,
-            image=options.image,
+            image=image,
             compressed=options.compression == "gzip",
             total=manifest.num_examples,
             source=manifest.fingerprint,

@@ -1,13 +1,17 @@
 """The record index: one row for every written record, beside the records.
 
 Statistics, leakage, reports and reruns read the index, never the images.
+
+A JPEG has two hashes of its pixels, because decoders differ by a level here and there: `pixel_hash`
+is of what TensorFlow decodes by default, `decoded_hash` of what Pillow and OpenCV do. An image that
+was made of a JPEG by one of them has that hash as its `pixel_hash`.
 """
 
 from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +21,9 @@ from darkroom.dataset.integrity.checksums import FileSum, SummedFile
 from darkroom.dataset.schema import Kind
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS
+
+if TYPE_CHECKING:
+    import duckdb
 
 INDEX_PATTERN = "index-*.parquet"
 _SOURCE = b"darkroom.source"
@@ -29,6 +36,7 @@ _COLUMNS = (
     ("label", pa.string()),
     ("sha256", pa.string()),
     ("pixel_hash", pa.string()),
+    ("decoded_hash", pa.string()),
     ("height", pa.int64()),
     ("width", pa.int64()),
     ("channels", pa.int64()),
@@ -42,6 +50,27 @@ _COLUMNS = (
     ("shard", pa.int64()),
     ("position", pa.int64()),
 )
+# Columns that an index of an older version lacks; they count as empty there.
+LATER_COLUMNS = frozenset(("decoded_hash",))
+# A JPEG's second hash is that of its pixels where another record has it, too. Comparing 64-bit
+# hashes takes a fraction of the memory; those that are equal by chance change no group. Of JPEGs
+# with one first and several second hashes, which are tiny images, the smallest counts.
+_CREATE_COPIES = """
+CREATE TEMP TABLE copies AS
+SELECT pixel_hash AS first, min(decoded_hash) AS pixels FROM records
+WHERE decoded_hash IS NOT NULL AND hash(decoded_hash) IN (
+    SELECT hash(pixels) FROM (
+        SELECT pixel_hash AS pixels FROM records UNION ALL SELECT decoded_hash FROM records
+    ) WHERE pixels IS NOT NULL GROUP BY ALL HAVING count(*) > 1
+)
+GROUP BY pixel_hash
+"""
+_CREATE_MATCHED = """
+CREATE TEMP VIEW matched AS
+SELECT records.*, coalesce(copies.pixels, pixel_hash) AS pixels
+FROM records LEFT JOIN copies ON pixel_hash = copies.first
+"""
+_CREATE_PLAIN = "CREATE TEMP VIEW matched AS SELECT *, pixel_hash AS pixels FROM records"
 # Type of a column in Parquet files, by the kind of input column.
 INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
 
@@ -72,6 +101,7 @@ class IndexRow(NamedTuple):
         extra: Its input columns by name.
         sha256: SHA-256 of the image as written, hexadecimal.
         pixel_hash: Hash of the pixels.
+        decoded_hash: Hash of the pixels that Pillow and OpenCV decode.
         height: Height as written, in pixels.
         width: Width as written, in pixels.
         channels: 1 or 3.
@@ -92,6 +122,7 @@ class IndexRow(NamedTuple):
     extra: Mapping[str, Any] | None = None
     sha256: str | None = None
     pixel_hash: str | None = None
+    decoded_hash: str | None = None
     height: int | None = None
     width: int | None = None
     channels: int | None = None
@@ -213,9 +244,8 @@ def is_index_file(path: str) -> bool:
     """
     with storage.open_read(path) as file:
         schema = pq.read_schema(file)
-    return _SOURCE in (schema.metadata or {}) and {name for name, _ in _COLUMNS} <= set(
-        schema.names
-    )
+    known = {name for name, _ in _COLUMNS} - LATER_COLUMNS
+    return _SOURCE in (schema.metadata or {}) and known <= set(schema.names)
 
 
 def read_index(folder: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -229,3 +259,14 @@ def read_index(folder: str, columns: Sequence[str] | None = None) -> pa.Table:
         with storage.open_read(path) as file:
             tables.append(pq.read_table(file, columns=columns))
     return pa.concat_tables(tables)
+
+
+def match_decoded_copies(connection: duckdb.DuckDBPyConnection) -> None:
+    """Creates the view `matched`: the view `records` of an index with the column `pixels`.
+
+    It is a hash of the pixels that is the same for a JPEG and for the images made of it.
+    """
+    has_second = connection.execute("SELECT count(decoded_hash) FROM records").fetchall()[0][0]
+    if has_second:
+        connection.execute(_CREATE_COPIES)
+    connection.execute(_CREATE_MATCHED if has_second else _CREATE_PLAIN)

@@ -29,15 +29,21 @@ def parse_plain_header(data: bytes) -> tuple[int, int, int] | None:
     return None if channels is None else (height, width, channels)
 
 
-def decode_sound_jpeg(data: bytes, channels: int) -> Pixels | None:
-    """Decodes a JPEG completely, as TensorFlow does by default: fast DCT, smooth upsampling.
+def decode_sound_jpeg(data: bytes, channels: int, fast: bool = True) -> Pixels | None:
+    """Decodes a JPEG completely, with smooth upsampling.
+
+    Args:
+        data: The file.
+        channels: 1 or 3.
+        fast: Use the fast DCT, as TensorFlow does by default; else the accurate one, as Pillow and
+            OpenCV do.
 
     Returns:
         Its pixels; None when it breaks the rules in a way that some decoders accept.
     """
     colorspace = "GRAY" if channels == 1 else "RGB"
     try:
-        return np.asarray(simplejpeg.decode_jpeg(data, colorspace=colorspace, fastdct=True))
+        return np.asarray(simplejpeg.decode_jpeg(data, colorspace=colorspace, fastdct=fast))
     except ValueError as error:
         # The decoder reports only its first finding, so the end of the file is checked here.
         found = str(error)
@@ -46,5 +52,5 @@ def decode_sound_jpeg(data: bytes, channels: int) -> Pixels | None:
     if not found.endswith(_BEFORE_END):
         return None
     return np.asarray(
-        simplejpeg.decode_jpeg(data, colorspace=colorspace, fastdct=True, strict=False)
+        simplejpeg.decode_jpeg(data, colorspace=colorspace, fastdct=fast, strict=False)
     )

@@ -58,6 +58,7 @@ from darkroom.images.pixels import (
     undo_orientation,
 )
 from darkroom.options.image import (
+    ALWAYS_COPIES,
     CHECK_FULL,
     CHECK_HEADER,
     ImageOptions,
@@ -83,6 +84,8 @@ class PreparedImage(NamedTuple):
         source_width: Width in the file, upright, before any resizing.
         pixel_hash: xxh3-128 of shape and pixels, upright and before any resizing; None when the
             image was not decoded.
+        decoded_hash: The same for a JPEG as Pillow and OpenCV decode it, with the accurate DCT.
+            None when it is equal, for other images, and when it was not asked for.
         luminance: Mean luminance 0 to 255 of a fixed subsample; None when not decoded.
     """
 
@@ -96,6 +99,7 @@ class PreparedImage(NamedTuple):
     source_height: int
     source_width: int
     pixel_hash: str | None
+    decoded_hash: str | None
     luminance: float | None
 
 
@@ -190,16 +194,28 @@ def _prepare_sound_jpeg(
         return None
     num_bytes = count_plain_jpeg_bytes(height * width, channels, traits.num_scans, stays)
     with reserve(check_need(height * width, num_bytes, len(data))):
+        # First, so that only one of both forms is in memory.
+        decoded_hash = _hash_accurate(data, channels, orientation, options)
         pixels = decode_sound_jpeg(data, channels)
         if pixels is None:
             return None
         if stays:
-            return _finish(data, JPEG, Decoded(pixels, []), JPEG, options)
+            return _finish(data, JPEG, Decoded(pixels, []), JPEG, options, decoded_hash)
         changes = ["orientation"] if orientation != 1 else []
         has_profile = traits.has_profile and channels == 3
         profile = pillow.parse_header(data, JPEG).profile if has_profile else None
         decoded = Decoded(undo_orientation(pixels, orientation), changes, profile)
-        return _finish(None, JPEG, decoded, JPEG, options)
+        return _finish(None, JPEG, decoded, JPEG, options, decoded_hash)
+
+
+def _hash_accurate(
+    data: bytes, channels: int, orientation: int, options: ImageOptions
+) -> str | None:
+    """Returns the hash of a JPEG's upright pixels as Pillow and OpenCV decode it, if asked for."""
+    if options.find_decoded_copies != ALWAYS_COPIES or options.image_check != CHECK_FULL:
+        return None
+    pixels = decode_sound_jpeg(data, channels, fast=False)
+    return None if pixels is None else hash_pixels(undo_orientation(pixels, orientation))
 
 
 def _prepare_png(data: bytes, options: ImageOptions, reserve: Reserve) -> PreparedImage:
@@ -231,7 +247,7 @@ def _keep_plain_png(data: bytes, options: ImageOptions) -> PreparedImage | None:
 def _keep(data: bytes, format: str, height: int, width: int, channels: int) -> PreparedImage:
     """Returns an image that is written as it is, without decoding."""
     return PreparedImage(
-        data, format, height, width, channels, (), format, height, width, None, None
+        data, format, height, width, channels, (), format, height, width, None, None, None
     )
 
 
@@ -241,6 +257,7 @@ def _finish(
     decoded: Decoded,
     source_format: str,
     options: ImageOptions,
+    decoded_hash: str | None = None,
 ) -> PreparedImage:
     """Measures pixels, shrinks them if asked, and encodes them unless the bytes stay."""
     pixels, changes, quality = decoded.pixels, decoded.changes, JPEG_QUALITY
@@ -267,6 +284,7 @@ def _finish(
         source_height=source_height,
         source_width=source_width,
         pixel_hash=pixel_hash,
+        decoded_hash=None if decoded_hash == pixel_hash else decoded_hash,
         luminance=luminance,
     )
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from darkroom import storage
@@ -26,6 +27,7 @@ MANIFEST_FILE = "manifest.parquet"
 MANIFEST_INFO_FILE = "manifest.json"
 FORMAT_VERSION = 1
 MAX_ROW_GROUP_ROWS = 8_192
+_JPEG_NAME = r"(?i)\.(jpg|jpeg|jpe|jfif)$"
 
 
 @dataclass(frozen=True)
@@ -162,3 +164,13 @@ def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[Manifest
                 # Column by column: row by row pyarrow takes several times as long.
                 yield from map(ManifestRow, *(table[name].to_pylist() for name in names))
             start += rows
+
+
+def names_only_jpegs(folder: str) -> bool:
+    """Tells whether all images of a manifest have the ending of a JPEG."""
+    with storage.open_read(storage.join(folder, MANIFEST_FILE)) as file:
+        parquet = pq.ParquetFile(file)
+        return all(
+            pc.all(pc.match_substring_regex(batch.column(0), _JPEG_NAME)).as_py()
+            for batch in parquet.iter_batches(MAX_ROW_GROUP_ROWS, columns=["uri"])
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import duckdb
@@ -49,6 +49,7 @@ def create_view(
     paths: Sequence[str],
     scratch: str,
     columns: Mapping[str, str] | None = None,
+    later: Collection[str] = (),
 ) -> None:
     """Makes Parquet files a view; remote ones are copied to `scratch` first.
 
@@ -58,6 +59,7 @@ def create_view(
         paths: The files.
         scratch: A local folder.
         columns: DuckDB's type of each column of the view; all columns as they are when None.
+        later: Columns that files of older versions lack; they are NULL there.
     """
     files = []
     for number, path in enumerate(paths):
@@ -70,6 +72,14 @@ def create_view(
         files.append("".join(f"[{char}]" if char in "*?[" else char for char in local))
     relation = connection.read_parquet(files)
     if columns:
-        casts = (f'CAST("{column}" AS {kind}) AS "{column}"' for column, kind in columns.items())
+        missing = set(later) - set(relation.columns)
+        casts = (
+            f"CAST({'NULL' if name in missing else _quote(name)} AS {kind}) AS {_quote(name)}"
+            for name, kind in columns.items()
+        )
         relation = relation.project(", ".join(casts))
     relation.create_view(name)
+
+
+def _quote(name: str) -> str:
+    return f'"{name}"'

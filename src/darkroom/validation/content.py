@@ -1,5 +1,7 @@
 """Checks for records with the same pixels, or with the same bytes where pixels are unknown.
 
+A JPEG and the PNG that was made of it have the same pixels.
+
 Two records of one image are a duplicate if they have the same split and label, a label conflict if
 only the labels differ, and leakage if only the splits differ. If both differ, they are reported as
 both, because fixing one does not fix the other. Each finding counts images, and lists one pair of
@@ -81,9 +83,9 @@ def _fetch_twins(
 # All records with content that occurs more than once. Usually this table is small.
 _CREATE_TWINS = """
 CREATE TEMP TABLE IF NOT EXISTS twins AS
-SELECT row, uri, split, label, coalesce(pixel_hash, sha256) AS content FROM records
+SELECT row, uri, split, label, coalesce(pixels, sha256) AS content FROM matched
 WHERE content IN (
-    SELECT coalesce(pixel_hash, sha256) AS content FROM records WHERE content IS NOT NULL
+    SELECT coalesce(pixels, sha256) AS content FROM matched WHERE content IS NOT NULL
     GROUP BY ALL HAVING count(*) > 1
 )
 """

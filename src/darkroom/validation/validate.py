@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import duckdb
 
 from darkroom import storage
-from darkroom.dataset.index import find_index_files
+from darkroom.dataset.index import LATER_COLUMNS, find_index_files, match_decoded_copies
 from darkroom.errors import DataError, StorageError
 from darkroom.manifest import table
 from darkroom.options.validation import FAIL, OFF, ValidationOptions
@@ -97,6 +97,7 @@ def _open_views(inputs: ValidationInputs, scratch: str) -> Iterator[duckdb.DuckD
         _create_view(connection, "rejects", [inputs.rejects_path], _REJECT_COLUMNS, scratch)
         _create_view(connection, "manifest", [manifest], _MANIFEST_COLUMNS, scratch)
         try:
+            match_decoded_copies(connection)
             yield connection
         except duckdb.OperationalError:  # Memory or disk, not the data.
             raise
@@ -114,6 +115,7 @@ _RECORD_COLUMNS = {
     "key": "VARCHAR",
     "sha256": "VARCHAR",
     "pixel_hash": "VARCHAR",
+    "decoded_hash": "VARCHAR",
     "height": "BIGINT",
     "width": "BIGINT",
     "luminance": "DOUBLE",
@@ -128,7 +130,7 @@ def _create_view(
     scratch: str,
 ) -> None:
     try:
-        create_view(connection, name, paths, scratch, columns)
+        create_view(connection, name, paths, scratch, columns, LATER_COLUMNS)
     except StorageError:
         raise
     except (OSError, duckdb.OperationalError) as error:
