@@ -170,10 +170,9 @@ def _load(image: Any, changes: list[str]) -> Decoded:
 def _read_orientation(image: Any) -> int:
     """Returns which way up an image is, 1 to 8, by EXIF or else by XMP."""
     try:
-        exif = image.getexif()
+        value = image.getexif().get(ORIENTATION_TAG)
     except Exception:  # noqa: BLE001  damaged metadata makes it raise anything, and turns nothing
         return 1
-    value = exif.get(ORIENTATION_TAG)
     if value is None and image.format != "TIFF":  # Pillow has turned a TIFF, by XMP as well
         # Older versions of Pillow do not look at XMP themselves.
         xmp = image.info.get("XML:com.adobe.xmp") or image.info.get("xmp") or b""

@@ -78,7 +78,7 @@ def describe_unread(data: bytes) -> str | None:
         tags = ImageFileDirectory_v2(data[:16] if data[2] == 43 else data[:8])
         file.seek(tags.next)
         tags.load(file)
-        bits, colors = tags.get(_BITS, (1,)), _COLORS.get(tags.get(_PHOTOMETRIC))
+        bits, colors = tags.get(_BITS, (1,)), _COLORS.get(tags.get(_PHOTOMETRIC, -1))
         channels = tags.get(_CHANNELS, len(bits))
         if colors is None or not 0 < max(bits) <= _MAX_BITS or not 0 < channels <= len(bits):
             return None
