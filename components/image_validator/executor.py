@@ -12,9 +12,10 @@ from tfx.types import artifact_utils
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.options.validation import ValidationOptions
+from darkroom.validation.anomalies import list_anomalies
 from darkroom.validation.findings import Anomaly
+from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.write import REPORT_HTML, REPORT_MARKDOWN, write_report
-from darkroom.validation.validate import ValidationInputs, validate
 
 INDEX_KEY = "index"
 REJECTS_KEY = "rejects"
@@ -48,13 +49,13 @@ class Executor(base_executor.BaseExecutor):
         """
         anomalies = artifact_utils.get_single_instance(input_dict[ANOMALIES_KEY])
         rejects_uri = artifact_utils.get_single_uri(input_dict[REJECTS_KEY])
-        inputs = ValidationInputs(
+        files = JudgedFiles(
             index_dir=artifact_utils.get_single_uri(input_dict[INDEX_KEY]),
             rejects_path=storage.join(rejects_uri, layout.REJECTS_FILE),
-            manifest_dir=artifact_utils.get_single_uri(input_dict[MANIFEST_KEY]),
+            source=artifact_utils.get_single_uri(input_dict[MANIFEST_KEY]),
             anomalies=tuple(read_anomalies(anomalies)),
         )
-        verdict = validate(inputs, ValidationOptions.from_json(exec_properties[OPTIONS_KEY]))
+        verdict = judge_dataset(files, ValidationOptions.from_json(exec_properties[OPTIONS_KEY]))
         report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
         write_report(verdict, report.uri)
         report.set_int_custom_property(BLESSED_KEY, int(verdict.blessed))
@@ -70,12 +71,4 @@ def read_anomalies(artifact: Any) -> Iterator[Anomaly]:
         folder = artifact_utils.get_split_uri([artifact], split)
         found = anomalies_pb2.Anomalies()
         found.ParseFromString(storage.read_bytes(storage.join(folder, ANOMALIES_FILE)))
-        if found.dataset_anomaly_info.description:
-            yield _convert_anomaly(split, "", found.dataset_anomaly_info)
-        for feature, info in sorted(found.anomaly_info.items()):
-            yield _convert_anomaly(split, feature, info)
-
-
-def _convert_anomaly(split: str, feature: str, info: Any) -> Anomaly:
-    severity = anomalies_pb2.AnomalyInfo.Severity.Name(info.severity)
-    return Anomaly(split, feature, severity, info.short_description, info.description)
+        yield from list_anomalies(split, found)

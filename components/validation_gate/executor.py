@@ -8,15 +8,11 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.errors import DataError
-from darkroom.validation.dataset_report import DatasetReport, format_table
+from darkroom.validation.dataset_report import DatasetReport
+from darkroom.validation.gate import check_blessed
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
 REPORT_KEY = "report"
-
-
-class GateError(DataError):
-    """The data did not pass; the message is a table of the findings."""
 
 
 class Executor(base_executor.BaseExecutor):
@@ -40,8 +36,4 @@ class Executor(base_executor.BaseExecutor):
         """
         uri = artifact_utils.get_single_uri(input_dict[REPORT_KEY])
         text = storage.read_bytes(storage.join(uri, REPORT_JSON)).decode()
-        report = DatasetReport.from_json(text)
-        if not report.blessed:
-            raise GateError(
-                format_table(report), f"\nThe whole report: {storage.join(uri, REPORT_HTML)}"
-            )
+        check_blessed(DatasetReport.from_json(text), storage.join(uri, REPORT_HTML))

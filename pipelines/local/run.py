@@ -121,11 +121,11 @@ def _run_reported(config: PipelineConfig, log_path: str, out: TextIO, *, as_json
     error: DataError | None = None
     with nullcontext() if as_json else progress.use(progress.make_sink(out)):
         with progress.step("Loading TFX and TensorFlow"):
-            from darkroom.components.validation_gate.executor import GateError
             from darkroom.pipelines.local import summary as summaries
             from darkroom.pipelines.local.pinning import pin_inputs
             from darkroom.pipelines.local_runner import run_locally
             from darkroom.training.models import check_model
+            from darkroom.validation.gate import GateError
         # A wrong model fails now, not after the data has been converted.
         check_model(config.model, config.weights)
         config = pin_inputs(config)

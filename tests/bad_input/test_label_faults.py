@@ -15,7 +15,7 @@ from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import FAIL, WARN, ValidationOptions
 from darkroom.runtime import progress
-from darkroom.validation.validate import ValidationInputs, validate
+from darkroom.validation.judge import JudgedFiles, judge_dataset
 
 pytestmark = pytest.mark.slow
 
@@ -28,9 +28,10 @@ def _judge(images, tmp_path, **options):
     write_manifest(images.csv, folder, folder, ManifestOptions())
     out = tmp_path / "out"
     convert(images.csv, out, max_rejects=1, overwrite=True)
-    inputs = ValidationInputs(str(out / "index"), str(out / "rejects.parquet"), folder)
+    inputs = JudgedFiles(str(out / "index"), str(out / "rejects.parquet"), folder)
     options = {"min_class_images": 2, "max_rejects": 1, **options}
-    return {each.check: each for each in validate(inputs, ValidationOptions(**options)).findings}
+    report = judge_dataset(inputs, ValidationOptions(**options))
+    return {each.check: each for each in report.findings}
 
 
 @pytest.mark.fault(

@@ -12,10 +12,10 @@ from darkroom.components.artifacts import ValidationReport
 from darkroom.components.image_validator.executor import Executor, read_anomalies
 from darkroom.components.system_artifacts import HTML, Markdown
 from darkroom.components.validation_gate.executor import Executor as GateExecutor
-from darkroom.components.validation_gate.executor import GateError
 from darkroom.options.validation import ValidationOptions
 from darkroom.storage.ledger import LEDGER_FILE
 from darkroom.validation.findings import Anomaly
+from darkroom.validation.gate import GateError
 
 from .conftest import convert_source, read_csv, write_csv
 

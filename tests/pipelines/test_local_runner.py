@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.components.validation_gate.executor import GateError
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local.lineage import read_latest_run
 from darkroom.pipelines.local_runner import run_locally
+from darkroom.validation.gate import GateError
 
 pytestmark = pytest.mark.tfx
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import duckdb
 
+from darkroom.dataset.commit import Dataset
 from darkroom.dataset.splits import SPLITS
 from darkroom.manifest.table import Manifest
 from darkroom.runtime.text import MAX_LISTED_ROWS
@@ -16,17 +17,19 @@ MAX_SAMPLES = 40
 NUM_BINS = 20
 
 
-def count_dataset(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> DatasetCounts:
+def count_dataset(
+    connection: duckdb.DuckDBPyConnection, source: Manifest | Dataset
+) -> DatasetCounts:
     """Counts records by split and label, and rejects by reason.
 
     Args:
         connection: Has the views `records` and `rejects`.
-        manifest: Has the number of rows, of deduplicated rows, and the label map.
+        source: Has the number of rows, of deduplicated rows, and the label map.
     """
     found: dict[str, dict[str, int]] = {}
     for split, label, count in connection.execute(_COUNT_CLASSES).fetchall():
         found.setdefault(split, {})[label] = count
-    order = {label: number for number, label in enumerate(manifest.labels)}
+    order = {label: number for number, label in enumerate(source.labels)}
 
     def rank(item: tuple[str, int]) -> tuple[int, str]:
         label, _ = item
@@ -37,9 +40,9 @@ def count_dataset(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     }
     splits = {split: sum(counts.values()) for split, counts in classes.items()}
     return DatasetCounts(
-        rows=manifest.rows,
-        deduplicated=manifest.deduplicated,
-        labels=tuple(manifest.labels),
+        rows=source.rows,
+        deduplicated=source.deduplicated,
+        labels=tuple(source.labels),
         written=sum(splits.values()),
         rejected=dict(connection.execute(_COUNT_REJECTS).fetchall()),
         splits=splits,

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from darkroom.components.validation_gate.executor import GateError
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local.lineage import read_latest_run
 from darkroom.pipelines.local_runner import run_locally
+from darkroom.validation.gate import GateError
 
 from ...warm_python import WarmPython
 from ..launcher import LOGS, Launcher, TaskRun, compile_spec, run_in_process, run_subprocess

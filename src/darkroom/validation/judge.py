@@ -1,4 +1,4 @@
-"""Validates a converted dataset by its index, rejects and manifest, without reading an image.
+"""Judges a dataset by its index, its rejects and its manifest or commit, without its images.
 
 DuckDB counts and compares, within a limit of memory. The SQL is constant: text of the user is only
 ever data.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import duckdb
 
 from darkroom import storage
+from darkroom.dataset.commit import Dataset
 from darkroom.dataset.index import LATER_COLUMNS, find_index_files, match_decoded_copies
 from darkroom.errors import DataError, StorageError
 from darkroom.manifest import table
@@ -33,27 +34,28 @@ from darkroom.validation.findings import Anomaly
 
 
 @dataclass(frozen=True)
-class ValidationInputs:
-    """The files that are validated.
+class JudgedFiles:
+    """The files that are judged.
 
     Attributes:
         index_dir: Folder of the index's Parquet files.
         rejects_path: `rejects.parquet` of the conversion; it contains those of the manifest, too.
-        manifest_dir: Folder of `manifest.parquet`, `manifest.json` and `labels.txt`.
+        source: Folder of `manifest.parquet`, `manifest.json` and `labels.txt`. Or the commit of a
+            finished dataset, which keeps no manifest: then a lost row is counted, but not named.
         anomalies: What TFDV's example validation found.
     """
 
     index_dir: str
     rejects_path: str
-    manifest_dir: str
+    source: str | Dataset
     anomalies: tuple[Anomaly, ...] = ()
 
 
-def validate(inputs: ValidationInputs, options: ValidationOptions | None = None) -> DatasetReport:
-    """Validates a dataset.
+def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) -> DatasetReport:
+    """Judges a dataset.
 
     Args:
-        inputs: Where its index, rejects and manifest are.
+        files: Its index, its rejects, and its manifest or commit.
         options: Policies and limits.
 
     Returns:
@@ -64,13 +66,15 @@ def validate(inputs: ValidationInputs, options: ValidationOptions | None = None)
         StorageError: An input cannot be read.
     """
     options = options or ValidationOptions()
-    source = table.read_manifest(inputs.manifest_dir)
+    source = files.source
+    if isinstance(source, str):
+        source = table.read_manifest(source)
     with (
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
-        _open_views(inputs, scratch) as connection,
+        _open_views(files, scratch) as connection,
     ):
         counts = count_dataset(connection, source)
-        context = Context(connection, counts, inputs.anomalies, options)
+        context = Context(connection, counts, files.anomalies, options)
         findings = list(check_accounting(context))
         for check, policy in options.policies.items():
             if policy != OFF:
@@ -87,15 +91,18 @@ def validate(inputs: ValidationInputs, options: ValidationOptions | None = None)
 
 
 @contextmanager
-def _open_views(inputs: ValidationInputs, scratch: str) -> Iterator[duckdb.DuckDBPyConnection]:
+def _open_views(files: JudgedFiles, scratch: str) -> Iterator[duckdb.DuckDBPyConnection]:
     """Opens a database with the views `records`, `rejects` and `manifest`."""
-    index = find_index_files(inputs.index_dir)
-    manifest = storage.join(inputs.manifest_dir, table.MANIFEST_FILE)
+    index = find_index_files(files.index_dir)
     # With two threads, half a million images that are there twice do not fit.
     with open_database(scratch, threads=1) as connection:
         _create_view(connection, "records", index, _RECORD_COLUMNS, scratch)
-        _create_view(connection, "rejects", [inputs.rejects_path], _REJECT_COLUMNS, scratch)
-        _create_view(connection, "manifest", [manifest], _MANIFEST_COLUMNS, scratch)
+        _create_view(connection, "rejects", [files.rejects_path], _REJECT_COLUMNS, scratch)
+        if isinstance(files.source, str):
+            manifest = [storage.join(files.source, table.MANIFEST_FILE)]
+            _create_view(connection, "manifest", manifest, _MANIFEST_COLUMNS, scratch)
+        else:
+            connection.execute(_NO_MANIFEST)
         try:
             match_decoded_copies(connection)
             yield connection
@@ -120,6 +127,8 @@ _RECORD_COLUMNS = {
     "width": "BIGINT",
     "luminance": "DOUBLE",
 }
+
+_NO_MANIFEST = "CREATE VIEW manifest AS SELECT row, uri, split, label, key FROM records WHERE false"
 
 
 def _create_view(

@@ -13,7 +13,7 @@ from darkroom.options.validation import DEFAULT_POLICIES, ValidationOptions
 from darkroom.validation.checks import CHECK_FUNCTIONS
 from darkroom.validation.dataset_report import DatasetReport, format_table
 from darkroom.validation.findings import Anomaly, Finding
-from darkroom.validation.validate import ValidationInputs, validate
+from darkroom.validation.judge import JudgedFiles, judge_dataset
 
 FEW = {"min_class_images": 1}
 MANIFEST_SCHEMA = pa.schema(
@@ -70,8 +70,8 @@ def judge(tmp_path):
         anomalies = options.pop("anomalies", ())
         root = tmp_path / options.pop("folder", "run")
         inputs = write_inputs(root, records, rejects, rows, deduplicated, labels, lost)
-        return validate(
-            ValidationInputs(*inputs, anomalies=anomalies), ValidationOptions(**{**FEW, **options})
+        return judge_dataset(
+            JudgedFiles(*inputs, anomalies=anomalies), ValidationOptions(**{**FEW, **options})
         )
 
     return run
@@ -427,14 +427,14 @@ def test_options_reject_wrong_values(options, message):
 def test_missing_inputs_are_named(tmp_path):
     index, rejects, manifest = write_inputs(tmp_path / "a", CLEAN, [], None, 0, ["cat", "dog"])
     with pytest.raises(DataError, match="There is no manifest in"):
-        validate(ValidationInputs(index, rejects, str(tmp_path / "none")))
+        judge_dataset(JudgedFiles(index, rejects, str(tmp_path / "none")))
     with pytest.raises(DataError, match="has no index-"):
-        validate(ValidationInputs(str(tmp_path / "none"), rejects, manifest))
+        judge_dataset(JudgedFiles(str(tmp_path / "none"), rejects, manifest))
     with pytest.raises(StorageError, match="rejects cannot be read"):
-        validate(ValidationInputs(index, str(tmp_path / "none.parquet"), manifest))
+        judge_dataset(JudgedFiles(index, str(tmp_path / "none.parquet"), manifest))
     (tmp_path / "rejects.parquet").write_bytes(b"not Parquet, but long enough to have a footer")
     with pytest.raises(DataError, match=r"rejects at .* cannot be used"):
-        validate(ValidationInputs(index, str(tmp_path / "rejects.parquet"), manifest))
+        judge_dataset(JudgedFiles(index, str(tmp_path / "rejects.parquet"), manifest))
 
 
 def test_the_database_has_112_mb_and_two_threads(judge, monkeypatch):
@@ -474,7 +474,7 @@ def test_300_000_records_are_validated_within_the_memory_of_the_database(tmp_pat
     columns = ", ".join(MANIFEST_SCHEMA.names)
     duckdb.sql(f"COPY (SELECT {columns} FROM ({rows})) TO '{manifest}/manifest.parquet'")
 
-    findings = found(validate(ValidationInputs(index, rejects, manifest)))
+    findings = found(judge_dataset(JudgedFiles(index, rejects, manifest)))
     assert {check: finding.count for check, finding in findings.items()} == {
         "accounting": 300,
         "leakage": 59_700,
@@ -503,4 +503,4 @@ def test_a_damaged_index_is_reported_as_an_error_of_the_data(tmp_path):
     data = index.read_bytes()
     index.write_bytes(data[:4] + b"\xff" * 400 + data[404:])
     with pytest.raises(DataError, match="damaged"):
-        validate(ValidationInputs(*inputs))
+        judge_dataset(JudgedFiles(*inputs))

@@ -1,0 +1,85 @@
+"""What does not match a schema: TFDV's anomalies, as plain text."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+from darkroom import storage
+from darkroom.dataset.index import find_index_files
+from darkroom.errors import UsageError, find_missing_extra
+from darkroom.runtime.plain_beam import apply_transform, beam
+from darkroom.validation.findings import Anomaly
+from darkroom.validation.statistics import WriteStatistics, list_splits
+
+
+def find_anomalies(index_dir: str, schema_path: str) -> list[Anomaly]:
+    """Finds what does not match a schema, by statistics of the index: no image is read.
+
+    It does what ImageStatisticsGen, ImportSchemaGen and ExampleValidator do in a pipeline.
+
+    Args:
+        index_dir: Folder of the index's Parquet files.
+        schema_path: A schema of TFDV as text, as SchemaGen writes it: `schema.pbtxt`.
+
+    Returns:
+        The anomalies, split by split.
+
+    Raises:
+        MissingExtraError: TFDV is not installed.
+        UsageError: The file is not a schema.
+        OSError: It cannot be read.
+    """
+    try:
+        import tensorflow_data_validation as tfdv
+    except ModuleNotFoundError as error:
+        if missing := find_missing_extra(error):
+            raise missing from error
+        raise
+    schema = _read_schema(schema_path)
+    files = find_index_files(index_dir)
+    found: list[Anomaly] = []
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+        for split in list_splits(files):
+            path = os.path.join(scratch, split)
+            options = beam.options.pipeline_options.PipelineOptions(["--runner=FnApiRunner"])
+            with beam.Pipeline(options=options) as pipeline:
+                write = WriteStatistics(files, split, path)
+                apply_transform(pipeline, f"WriteStatistics[{split}]", write)
+            statistics = tfdv.load_stats_binary(path)
+            found += list_anomalies(split, tfdv.validate_statistics(statistics, schema))
+    return found
+
+
+def _read_schema(path: str) -> Any:
+    from google.protobuf import text_format
+    from tensorflow_metadata.proto.v0 import schema_pb2
+
+    try:
+        schema = text_format.Parse(storage.read_bytes(path).decode(), schema_pb2.Schema())
+    except (text_format.ParseError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{path} is not a schema of TFDV: {error}.",
+            "Give the schema.pbtxt that SchemaGen wrote, or one like it.",
+        ) from error
+    return schema
+
+
+def list_anomalies(split: str, found: Any) -> Iterator[Anomaly]:
+    """Yields the anomalies of a split.
+
+    Args:
+        split: The split.
+        found: TFDV's `Anomalies`.
+    """
+    if found.dataset_anomaly_info.description:
+        yield _convert_anomaly(split, "", found.dataset_anomaly_info)
+    for feature, info in sorted(found.anomaly_info.items()):
+        yield _convert_anomaly(split, feature, info)
+
+
+def _convert_anomaly(split: str, feature: str, info: Any) -> Anomaly:
+    severity = info.Severity.Name(info.severity)
+    return Anomaly(split, feature, severity, info.short_description, info.description)
