@@ -17,7 +17,8 @@ import pytest
 
 from darkroom.cli.commands import _quiet_libraries, main
 from darkroom.conversion.convert import convert
-from darkroom.conversion.result import TooManyRejectsError
+from darkroom.conversion.result import TooManyRejectsError, describe_dataset
+from darkroom.dataset.commit import read_dataset
 from darkroom.errors import UsageError
 from darkroom.storage.locks import FolderLock
 
@@ -50,6 +51,30 @@ def test_a_conversion_says_what_became_of_the_rows(faulty_set, tmp_path, capsys)
     assert "Traceback" not in err
 
 
+def test_a_conversion_shows_its_classes_and_those_that_a_split_lacks(jpeg_set, tmp_path, capsys):
+    jpeg_set.rows = [row for row in jpeg_set.rows if row[::2] != ("VALIDATION", "owl")]
+    assert main(["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out"]) == 0
+    out, _ = capsys.readouterr()
+    assert out.splitlines()[4:] == [
+        "Labels     3  train  eval",
+        "  cat            11     3",
+        "  dog            10     3",
+        "  owl            11     0",
+        f"Dataset    {tmp_path}/out",
+        "Missing    No records of owl in eval.",
+    ]
+
+
+def test_without_its_index_a_finished_dataset_is_still_described(jpeg_set, tmp_path):
+    result = convert(jpeg_set.csv, tmp_path / "out")
+    assert result.classes["eval"] == {"cat": 3, "dog": 3, "owl": 2}
+    assert "classes" not in repr(result)
+    for path in (tmp_path / "out" / "index").glob("*.parquet"):
+        path.write_bytes(b"PAR1 is all that is left of it PAR1")
+    dataset = read_dataset(f"{tmp_path}/out")
+    assert describe_dataset(f"{tmp_path}/out", dataset).classes == {}
+
+
 def test_json_has_the_whole_result(faulty_set, tmp_path, capsys):
     code = main(
         [
@@ -74,7 +99,13 @@ def test_json_has_the_whole_result(faulty_set, tmp_path, capsys):
         "deduplicated": 1,
         "splits": {"train": 31, "eval": 8, "test": 0},
         "shards": 4,
+        "labels": ["cat", "dog", "owl"],
+        "classes": {
+            "train": {"cat": 11, "dog": 9, "owl": 11},
+            "eval": {"cat": 3, "dog": 3, "owl": 2},
+        },
         "output_dir": f"{tmp_path}/out",
+        "rejects_path": f"{tmp_path}/out/rejects.jsonl",
         "already_complete": False,
         "job_id": None,
         "excluded": 0,

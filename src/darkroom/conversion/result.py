@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.commit import Dataset
+from darkroom.dataset.index import count_classes
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.rejects import count_rejects
 from darkroom.errors import DataError
+from darkroom.runtime.class_table import format_class_table, format_missing_classes
 from darkroom.runtime.text import format_count
 
 
@@ -29,6 +33,8 @@ class ConversionResult:
         splits: Records by split.
         shards: Number of files of records.
         labels: The label map.
+        classes: Records by split, then by label; "" means no label. Empty while nothing is
+            written, and when the index cannot be read.
         fingerprint: Fingerprint of the dataset; empty while a remote job runs.
         already_complete: Whether the output was there before, and nothing was done.
         job_id: Id of the remote job, when it was not waited for.
@@ -43,6 +49,7 @@ class ConversionResult:
     splits: Mapping[str, int] = field(default_factory=dict)
     shards: int = 0
     labels: tuple[str, ...] = ()
+    classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
     fingerprint: str = ""
     already_complete: bool = False
     job_id: str | None = None
@@ -65,14 +72,20 @@ class ConversionResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the result as values that JSON knows."""
-        names = (field.name for field in dataclasses.fields(self) if field.name != "labels")
-        values = {name: getattr(self, name) for name in names}
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         values |= {"rejected": dict(self.rejected), "splits": dict(self.splits)}
+        values |= {"labels": list(self.labels), "rejects_path": self.rejects_path}
+        values["classes"] = {split: dict(counts) for split, counts in self.classes.items()}
         return values
 
 
-def format_conversion(result: ConversionResult) -> str:
-    """Returns the result as text for a terminal."""
+def format_conversion(result: ConversionResult, *, bars: bool = False) -> str:
+    """Returns the result as text for a terminal.
+
+    Args:
+        result: The result.
+        bars: Whether the table of classes has bars.
+    """
     if result.job_id:
         rows = format_count(result.rows, "row")
         return f"Submitted as {result.job_id}: {rows} to {result.output_dir}."
@@ -85,11 +98,13 @@ def format_conversion(result: ConversionResult) -> str:
         f"Rejected   {result.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
         f"Duplicates {result.deduplicated - result.excluded:,}",
         *([f"Excluded   {result.excluded:,}"] if result.excluded else []),
-        f"Labels     {len(result.labels)}",
+        *format_class_table(result.classes, result.labels, bars=bars),
         f"Dataset    {result.output_dir}",
     ]
     if result.num_rejected:
         lines.append(f"Rejects    {result.rejects_path}")
+    if missing := format_missing_classes(result.classes, result.labels):
+        lines.append(f"Missing    {missing}")
     return "\n".join(lines)
 
 
@@ -122,7 +137,16 @@ def describe_dataset(
         splits={name: split.records for name, split in dataset.splits.items()},
         shards=sum(len(split.shards) for split in dataset.splits.values()),
         labels=dataset.labels,
+        classes=_count_classes(output_dir, dataset),
         fingerprint=dataset.fingerprint,
         already_complete=already_complete,
         excluded=excluded,
     )
+
+
+def _count_classes(output_dir: str, dataset: Dataset) -> dict[str, dict[str, int]]:
+    try:
+        return count_classes(storage.join(output_dir, INDEX_FOLDER), dataset.labels)
+    except (OSError, pa.ArrowInvalid):
+        # The dataset is complete; `darkroom verify` says what is wrong with its index.
+        return {}

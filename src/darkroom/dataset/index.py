@@ -10,6 +10,7 @@ was made of a JPEG by one of them has that hash as its `pixel_hash`.
 from __future__ import annotations
 
 import fnmatch
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset.integrity.checksums import FileSum, SummedFile
 from darkroom.dataset.schema import Kind
+from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS
 
@@ -270,3 +272,36 @@ def match_decoded_copies(connection: duckdb.DuckDBPyConnection) -> None:
     if has_second:
         connection.execute(_CREATE_COPIES)
     connection.execute(_CREATE_MATCHED if has_second else _CREATE_PLAIN)
+
+
+def count_classes(index_dir: str, labels: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Counts the records of an index by split and label.
+
+    Args:
+        index_dir: Folder of the index's Parquet files.
+        labels: The label map, for the order.
+
+    Returns:
+        Each split that has records, in the order train, eval, test. In it, the labels that have
+        records, in the order of the label map.
+
+    Raises:
+        OSError: A file cannot be read.
+        ArrowInvalid: A file is damaged.
+    """
+    # In the order of the splits.
+    counts: dict[str, Counter[str]] = {split: Counter() for split in SPLITS}
+    names = ["split", "label"]
+    for path in list_index_files(index_dir):
+        with storage.open_read(path) as file:
+            table = pq.read_table(file, columns=names)
+        grouped = table.group_by(names).aggregate([("split", "count")])
+        columns = (grouped[name].to_pylist() for name in (*names, "split_count"))
+        for split, label, count in zip(*columns, strict=True):
+            counts.setdefault(split, Counter())[label or ""] += count
+    order = {label: number for number, label in enumerate(labels)}
+    return {
+        split: dict(sorted(found.items(), key=lambda item: (order.get(item[0], -1), item[0])))
+        for split, found in counts.items()
+        if found
+    }

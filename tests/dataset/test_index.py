@@ -1,0 +1,27 @@
+"""Counts of classes, from the record index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from darkroom.dataset.index import IndexRow, IndexWriter, count_classes
+from darkroom.storage.parquet import BATCH_ROWS
+
+
+def test_classes_are_counted_by_split_over_all_files_and_row_groups(tmp_path: Path):
+    for number, split in enumerate(("eval", "train", "train")):
+        path = str(tmp_path / f"index-0000{number}-of-00003.parquet")
+        with IndexWriter(path, number, {}, "source") as writer:
+            # Each call is a row group, with other labels than the one before.
+            for label in ("owl", None, "cat"):
+                row = IndexRow("key", 1, "uri", split, label)
+                writer.add([row] * (BATCH_ROWS + number))
+    counts = count_classes(str(tmp_path), ["owl", "cat", "dog"])
+    assert list(counts) == ["train", "eval"]
+    assert counts["eval"] == {"": BATCH_ROWS, "owl": BATCH_ROWS, "cat": BATCH_ROWS}
+    assert counts["train"] == dict.fromkeys(("", "owl", "cat"), 2 * BATCH_ROWS + 3)
+    assert [*counts["train"]] == ["", "owl", "cat"]
+
+
+def test_a_folder_without_an_index_has_no_counts(tmp_path: Path):
+    assert count_classes(str(tmp_path), ["cat"]) == {}
