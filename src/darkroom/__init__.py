@@ -4,6 +4,7 @@
 
     darkroom.convert("images.csv", "records")                      # no pipeline
     df.tensorflow.to_tfrecord(output_dir="records")                # from a DataFrame
+    darkroom.validate("records", report_dir="report")              # checks, and a page
     datasets = darkroom.load("records", image_size=(224, 224), batch_size=64)
 
 Importing the package loads neither TensorFlow nor Beam nor TFX: what needs them is loaded when it
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from darkroom.conversion.result import ConversionResult
     from darkroom.errors import DarkroomError
     from darkroom.input.loading import load
+    from darkroom.validation.validate import ValidationResult, validate
 
 # All that an installation has: `import *`, `dir` and `help` load each of them.
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "DarkroomError",
     "Duplicates",
     "UpgradeResult",
+    "ValidationResult",
     "VerificationResult",
     "__version__",
     "convert",
@@ -47,6 +50,7 @@ __all__ = [
     "inspect",
     "load",
     "upgrade",
+    "validate",
     "verify",
 ]
 if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
@@ -62,12 +66,14 @@ _HOMES = {
     "Rejects": "darkroom.components.artifacts",
     "ValidationReport": "darkroom.components.artifacts",
     "UpgradeResult": "darkroom.audit.upgrade",
+    "ValidationResult": "darkroom.validation.validate",
     "VerificationResult": "darkroom.audit.verify",
     "convert": "darkroom.conversion.convert",
     "find_duplicates": "darkroom.audit.duplicates",
     "inspect": "darkroom.audit.contact_sheet",
     "load": "darkroom.input.loading",
     "upgrade": "darkroom.audit.upgrade",
+    "validate": "darkroom.validation.validate",
     "verify": "darkroom.audit.verify",
 }
 

@@ -5,15 +5,20 @@ import shutil
 from pathlib import Path
 
 import pytest
+import tensorflow_data_validation as tfdv
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx.types import standard_artifacts
 
+import darkroom
 from darkroom.components.artifacts import ValidationReport
+from darkroom.components.image_statistics_gen.executor import Executor as StatisticsExecutor
 from darkroom.components.image_validator.executor import Executor, read_anomalies
 from darkroom.components.system_artifacts import HTML, Markdown
 from darkroom.components.validation_gate.executor import Executor as GateExecutor
+from darkroom.errors import UsageError
 from darkroom.options.validation import ValidationOptions
 from darkroom.storage.ledger import LEDGER_FILE
+from darkroom.validation.anomalies import list_anomalies
 from darkroom.validation.findings import Anomaly
 from darkroom.validation.gate import GateError
 
@@ -66,6 +71,54 @@ def test_good_data_is_blessed_and_passes(converted, anomalies, new_artifact):
     assert (found["blessed"], found["rows"], found["written"]) == (True, 30, 30)
     assert found["findings"] == []
     _pass_gate(report)
+
+
+def test_without_tfx_the_verdict_and_the_report_are_the_same(
+    converted, images: Path, anomalies, new_artifact, tmp_path: Path
+):
+    policies = {"anomalies": "off"}
+    report = _judge(converted, anomalies, new_artifact, policies=policies)
+    darkroom.convert(images, tmp_path / "records")
+    result = darkroom.validate(tmp_path / "records", report_dir=tmp_path / "report")
+    assert [finding.check for finding in result.findings] == ["small_classes"]
+    for path in (tmp_path / "report").iterdir():
+        assert path.read_bytes() == Path(report.uri, path.name).read_bytes(), path.name
+
+
+def test_without_tfx_a_schema_finds_the_anomalies_of_the_pipeline(
+    images: Path, tmp_path: Path, converted, new_artifact, beam_context
+):
+    statistics = new_artifact(standard_artifacts.ExampleStatistics)
+    StatisticsExecutor(beam_context).Do(
+        {"index": [converted["index"]]}, {"statistics": [statistics]}, {}
+    )
+    of = {
+        split: tfdv.load_stats_binary(f"{statistics.uri}/Split-{split}/FeatureStats.pb")
+        for split in ("train", "eval")
+    }
+    schema = tfdv.infer_schema(of["train"])
+    tfdv.get_feature(schema, "image/height").int_domain.max = 5
+    tfdv.write_schema_text(schema, str(tmp_path / "schema.pbtxt"))
+    darkroom.convert(images, tmp_path / "records")
+    result = darkroom.validate(tmp_path / "records", schema=tmp_path / "schema.pbtxt")
+    expected = [
+        vars(each)
+        for split, found in of.items()
+        for each in list_anomalies(split, tfdv.validate_statistics(found, schema))
+    ]
+    assert {each["feature"] for each in expected} == {"image/height"}
+    [finding] = [each for each in result.findings if each.check == "anomalies"]
+    assert [dict(row) for row in finding.rows] == expected
+    assert not result.blessed
+
+
+def test_a_file_that_is_not_a_schema_is_wrong_usage(images: Path, tmp_path: Path):
+    darkroom.convert(images, tmp_path / "records")
+    (tmp_path / "schema.pbtxt").write_text("feature { nome: 'x' }")
+    with pytest.raises(UsageError, match=r"schema.pbtxt is not a schema of TFDV: .*nome"):
+        darkroom.validate(tmp_path / "records", schema=tmp_path / "schema.pbtxt")
+    with pytest.raises(FileNotFoundError):
+        darkroom.validate(tmp_path / "records", schema=tmp_path / "nothing.pbtxt")
 
 
 def test_leakage_is_reported_by_a_component_that_succeeds_and_stopped_by_the_gate(

@@ -184,6 +184,7 @@ def _help(command: str, capsys: pytest.CaptureFixture[str]) -> str:
     ("command", "groups"),
     [
         ("convert", ["data", "conversion", "checks", "cluster"]),
+        ("validate", ["data", "checks"]),
         ("train", ["data", "model", "training"]),
         ("run", list(GROUPS)),
         ("compile", list(GROUPS)),
@@ -197,8 +198,8 @@ def test_help_is_grouped_shows_defaults_and_ends_with_two_examples(
     assert re.findall(r"^(\w+):$", text, re.M) == ["options", *groups, "examples"]
     flat = " ".join(text.split())
     for words in ("(default: 90)", "(default: 80/10/10)"):
-        assert (words in flat) == (command != "train")
-    assert "(default: small_cnn)" in flat or command == "convert"
+        assert (words in flat) == (command not in ("train", "validate"))
+    assert "(default: small_cnn)" in flat or command in ("convert", "validate")
     examples = text.partition("examples:\n")[2].strip().splitlines()
     assert len(examples) == 2
     for example in examples:
@@ -210,7 +211,7 @@ def test_help_is_grouped_shows_defaults_and_ends_with_two_examples(
 def test_every_flag_has_a_sentence_of_help(
     capsys: pytest.CaptureFixture[str],
 ):
-    for command in ("convert", "verify", "inspect", "train", "run", "submit", "demo"):
+    for command in ("convert", "verify", "validate", "inspect", "train", "run", "submit", "demo"):
         for line in _help(command, capsys).splitlines():
             if found := re.match(r"  (--[a-z-]+)(?: \S+)*?  +(\S.*)", line):
                 assert re.match(r"[A-Z]|train, ", found[2]), found[0]

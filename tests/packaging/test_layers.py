@@ -105,13 +105,13 @@ LAYERS = [
     ),
     Layer(
         "cli",
-        "errors, version, runtime, storage, options, conversion, audit, input, profiling, "
-        "training, pipelines",
+        "errors, version, runtime, storage, options, conversion, validation, audit, input, "
+        "profiling, training, pipelines",
         "the command line",
     ),
     Layer(
         "darkroom",
-        "errors, version, runtime, conversion, audit, input, components",
+        "errors, version, runtime, conversion, validation, audit, input, components",
         "the public names, loaded when they are first used",
     ),
 ]

@@ -21,8 +21,9 @@ from darkroom.errors import (
 )
 
 CORE = {
-    *("ConversionResult", "DarkroomError", "Duplicates", "UpgradeResult", "VerificationResult"),
-    *("__version__", "convert", "find_duplicates", "inspect", "load", "upgrade", "verify"),
+    *("ConversionResult", "DarkroomError", "Duplicates", "UpgradeResult", "ValidationResult"),
+    *("VerificationResult", "__version__", "convert", "find_duplicates", "inspect", "load"),
+    *("upgrade", "validate", "verify"),
 }
 ARTIFACTS = {"ImageManifest", "RecordIndex", "Rejects", "ValidationReport"}
 COMPONENTS = {
@@ -119,6 +120,7 @@ from darkroom.conversion.dataframe import TensorFlowAccessor
 hints = typing.get_type_hints(darkroom.convert)
 print(hints["source"], len(hints))
 functions = (darkroom.convert, darkroom.find_duplicates, darkroom.inspect, darkroom.verify)
+functions = (*functions, darkroom.validate)
 for function in (*functions, TensorFlowAccessor.to_tfrecord, TensorFlowAccessor.to_tfr):
     print(function.__name__, typing.get_type_hints(function)["return"].__name__)
 """
@@ -131,6 +133,7 @@ for function in (*functions, TensorFlowAccessor.to_tfrecord, TensorFlowAccessor.
         "find_duplicates Duplicates",
         "inspect Inspection",
         "verify VerificationResult",
+        "validate ValidationResult",
         "to_tfrecord ConversionResult",
         "to_tfr ConversionResult",
     ]

@@ -1,4 +1,4 @@
-"""The command `darkroom`: convert, verify, inspect, train, run, compile, submit and others.
+"""The command `darkroom`: convert, verify, validate, train, run, compile, submit and others.
 
 Exit codes: 0 done, 1 the data failed a check, 2 wrong usage, 3 environment, 4 another process uses
 the output or it contains other data, 70 a defect of darkroom, 128 + n ended by signal n.
@@ -23,7 +23,7 @@ from darkroom.cli.process import Signal, end_by_signal, end_process
 from darkroom.errors import DarkroomError, UsageError, convert_error
 from darkroom.runtime.garbage import collect_less_garbage
 
-_QUIET = ("train", "benchmark", "compile", "submit")
+_QUIET = ("validate", "train", "benchmark", "compile", "submit")
 _EXIT_USAGE, _EXIT_DEFECT = 2, 70
 _SIGNAL_SECONDS = 0.5
 
@@ -94,6 +94,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
         "convert": _convert,
         "verify": _verify,
         "upgrade": _upgrade,
+        "validate": _validate,
         "duplicates": _duplicates,
         "inspect": _inspect,
         "train": _train,
@@ -170,7 +171,7 @@ def _convert(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(result.to_dict()))
     else:
-        print(format_conversion(result))
+        print(format_conversion(result, bars=sys.stdout.isatty()))
     return 0
 
 
@@ -196,6 +197,23 @@ def _upgrade(arguments: argparse.Namespace) -> int:
     with progress.use(progress.make_sink(sys.stderr)):
         result = upgrade(arguments.directory)
     print(json.dumps(result.to_dict()) if arguments.json else format_upgrade(result))
+    return 0
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    from darkroom.errors import DataError
+    from darkroom.runtime import progress
+    from darkroom.validation.validate import format_validation, validate
+
+    options = _read_options(arguments)
+    with progress.use(progress.make_sink(sys.stderr)):
+        result = validate(options.pop("directory"), **options)
+    if arguments.json:
+        print(json.dumps(result.to_dict()))
+        return 0 if result.blessed else DataError.exit_code
+    # When it does not pass, the error says the same and more.
+    result.check()
+    print(format_validation(result, bars=sys.stdout.isatty()))
     return 0
 
 

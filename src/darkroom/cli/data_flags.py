@@ -85,6 +85,39 @@ def add_upgrade(commands: Any) -> None:
     parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
 
 
+def add_validate(commands: Any) -> None:
+    """Adds `darkroom validate`."""
+    parser = add_command(
+        commands,
+        "validate",
+        "Check the images and labels of a dataset by its index, and write the report.",
+        usage="darkroom validate RECORDS [options]",
+        examples=(
+            "darkroom validate records --report report",
+            "darkroom validate records --policy leakage=warn --required-split train",
+        ),
+        epilog="Exit codes: 0 passed, also with warnings; 1 stopped by a finding, or not a "
+        "dataset; 2 wrong usage; 3 something cannot be read or written.",
+    )
+    flags = FlagGroups(parser)
+    flags.add("data", "directory", metavar="RECORDS", help="A dataset; gs:// and s3:// work")
+    flags.add(
+        "data",
+        "--report",
+        dest="report_dir",
+        metavar="DIR",
+        help="Folder for report.html, report.md and report.json (default: no report is written)",
+    )
+    flags.add_options(ValidationFields)
+    flags.add(
+        "checks",
+        "--schema",
+        metavar="FILE",
+        help="Schema of TFDV, schema.pbtxt, that the data must match; needs the extra tfx "
+        "(default: anomalies are not looked for)",
+    )
+
+
 def add_duplicates(commands: Any) -> None:
     """Adds `darkroom duplicates`."""
     parser = add_command(

@@ -12,6 +12,7 @@ from darkroom.cli.data_flags import (
     add_duplicates,
     add_inspect,
     add_upgrade,
+    add_validate,
     add_verify,
 )
 from darkroom.cli.pipeline_flags import add_compile, add_demo, add_run, add_submit
@@ -66,6 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_convert(commands)
     add_verify(commands)
     add_upgrade(commands)
+    add_validate(commands)
     add_duplicates(commands)
     add_inspect(commands)
     add_train(commands)

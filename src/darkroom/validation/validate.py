@@ -1,0 +1,207 @@
+"""`darkroom.validate`: the checks, the report and the gate of the pipeline, without TFX."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from darkroom import storage
+from darkroom.dataset import layout
+from darkroom.dataset.commit import read_dataset
+from darkroom.errors import OutputError, UsageError
+from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
+from darkroom.runtime import progress
+from darkroom.runtime.class_table import format_class_table
+from darkroom.validation.anomalies import find_anomalies
+from darkroom.validation.dataset_report import DatasetReport, format_table
+from darkroom.validation.findings import Finding
+from darkroom.validation.gate import check_blessed
+from darkroom.validation.judge import JudgedFiles, judge_dataset
+from darkroom.validation.report.write import REPORT_HTML, find_foreign_file, write_report
+
+
+@dataclass(frozen=True, repr=False)
+class ValidationResult:
+    """The result of `validate`.
+
+    Attributes:
+        directory: The dataset.
+        report: Its counts, and what the checks found.
+        report_path: The report's page for people; None when none was written.
+    """
+
+    directory: str
+    report: DatasetReport
+    report_path: str | None = None
+
+    @property
+    def blessed(self) -> bool:
+        """Whether the gate lets the dataset pass: no finding has the policy `fail`."""
+        return self.report.blessed
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in a word: "stopped", "passed with warnings" or "passed"."""
+        return self.report.verdict
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found; findings that stop a run come first."""
+        return self.report.findings
+
+    def check(self) -> None:
+        """Does what the gate of the pipeline does.
+
+        Raises:
+            GateError: The dataset is not blessed; a `DataError`.
+        """
+        check_blessed(self.report, self.report_path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the result as values that JSON knows, without histograms and samples."""
+        report = self.report
+        return {
+            "blessed": self.blessed,
+            "verdict": self.verdict,
+            "directory": self.directory,
+            "rows": report.rows,
+            "written": report.written,
+            "rejected": dict(report.rejected),
+            "deduplicated": report.deduplicated,
+            "splits": dict(report.splits),
+            "classes": {split: dict(counts) for split, counts in report.classes.items()},
+            "policies": dict(report.policies),
+            "findings": [asdict(finding) for finding in report.findings],
+            "report": self.report_path,
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"ValidationResult(directory={self.directory!r}, verdict={self.verdict!r}, "
+            f"findings={len(self.findings)}, report_path={self.report_path!r})"
+        )
+
+
+def validate(
+    directory: str | os.PathLike[str],
+    *,
+    policies: Mapping[str, str] | None = None,
+    max_rejects: float = DEFAULT_MAX_REJECTS,
+    required_splits: tuple[str, ...] = ("train", "eval"),
+    min_class_images: int = 10,
+    expected_labels: tuple[str, ...] | None = None,
+    schema: str | os.PathLike[str] | None = None,
+    report_dir: str | os.PathLike[str] | None = None,
+) -> ValidationResult:
+    """Checks a dataset by its index, as the pipeline does, and writes the report.
+
+    Args:
+        directory: A folder that `darkroom.convert` wrote; local or remote.
+        policies: What a finding of a check does to the run, by check: fail, warn or off. A check
+            that is not named keeps its default: `darkroom.options.validation.DEFAULT_POLICIES`.
+        max_rejects: Share of rejected rows that is allowed.
+        required_splits: Splits that must have records.
+        min_class_images: Number of training images that every class needs.
+        expected_labels: The only labels that may occur. None: those of the label map.
+        schema: A schema of TFDV as text (`schema.pbtxt`), which needs the extra `tfx`. None: the
+            check `anomalies` is off.
+        report_dir: Folder for `report.html`, `report.md` and `report.json`; made if it does not
+            exist. A report that is there is replaced, another file is not. None: no report is
+            written.
+
+    Returns:
+        The report. Bad data is a finding in it: `result.blessed` says whether it passes, and
+        `result.check()` raises where the gate of the pipeline stops.
+
+    Raises:
+        DataError: The folder is not a dataset, or its index or rejects are missing or damaged.
+        UsageError: An option is wrong.
+        OutputError: `report_dir` is the dataset, or has files that are not a report.
+        MissingExtraError: `schema` is given, and TFDV is not installed.
+        OSError: Something cannot be read or written.
+    """
+    options = ValidationOptions(
+        policies={} if policies is None else policies,
+        max_rejects=max_rejects,
+        required_splits=required_splits,
+        min_class_images=min_class_images,
+        expected_labels=expected_labels,
+    )
+    if schema is None:
+        options = _leave_out_anomalies(options, policies)
+    root = storage.absolute(directory)
+    folder = None if report_dir is None else storage.absolute(report_dir)
+    if folder is not None:
+        _check_folder(folder, root)
+    report = _judge(root, options, None if schema is None else storage.absolute(schema))
+    if folder is None:
+        return ValidationResult(root, report)
+    with progress.step("Writing the report"):
+        write_report(report, folder)
+    return ValidationResult(root, report, storage.join(folder, REPORT_HTML))
+
+
+def _leave_out_anomalies(
+    options: ValidationOptions, policies: Mapping[str, str] | None
+) -> ValidationOptions:
+    """Returns the options with a report that says that no schema was compared.
+
+    Raises:
+        UsageError: The check was asked for.
+    """
+    if (policies or {}).get("anomalies", OFF) != OFF:
+        raise UsageError("The check anomalies needs a schema.", "Give one: schema (--schema).")
+    return replace(options, policies={**options.policies, "anomalies": OFF})
+
+
+def _judge(root: str, options: ValidationOptions, schema: str | None) -> DatasetReport:
+    files = JudgedFiles(
+        index_dir=storage.join(root, layout.INDEX_FOLDER),
+        rejects_path=storage.join(root, layout.REJECTS_FILE),
+        source=read_dataset(root),
+    )
+    if schema is not None:
+        with progress.step("Comparing with the schema"):
+            found = find_anomalies(files.index_dir, schema)
+            files = replace(files, anomalies=tuple(found))
+    with progress.step("Checking"):
+        return judge_dataset(files, options)
+
+
+def _check_folder(folder: str, root: str) -> None:
+    """Checks that the report replaces nothing but a report.
+
+    Raises:
+        OutputError: It would.
+    """
+    if f"{folder}/".startswith(f"{root}/"):
+        raise OutputError(
+            f"The report would be in the dataset {root}, which it is not a part of.",
+            "Choose another folder for the report.",
+        )
+    if storage.exists(folder) and not storage.is_folder(folder):
+        raise OutputError(f"{folder} is a file.", "Choose a folder for the report.")
+    if foreign := find_foreign_file(folder):
+        raise OutputError(
+            f"{foreign} is not a report of darkroom.", "Move it, or choose another folder."
+        )
+
+
+def format_validation(result: ValidationResult, *, bars: bool = False) -> str:
+    """Returns the result as text for a terminal.
+
+    Args:
+        result: The result.
+        bars: Whether the table of classes has bars.
+    """
+    report = result.report
+    lines = [
+        *format_class_table(report.classes, report.labels, bars=bars),
+        "",
+        format_table(report),
+    ]
+    if result.report_path:
+        lines += ["", f"Report     {result.report_path}"]
+    return "\n".join(lines)

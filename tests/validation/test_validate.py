@@ -1,0 +1,189 @@
+"""`darkroom.validate` and `darkroom validate`: the checks, the report and the gate without TFX."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import darkroom
+from darkroom.cli.commands import main
+from darkroom.errors import DataError, MissingExtraError, OutputError, UsageError
+from darkroom.options.validation import ValidationFields
+from darkroom.validation.gate import GateError
+from darkroom.validation.validate import validate
+
+from ..image_set import ImageSet
+from ..signatures import find_differences
+
+REPORT = ["report.html", "report.json", "report.md"]
+MILD = {"leakage": "warn", "small_classes": "off"}
+
+
+@pytest.fixture
+def records(jpeg_set: ImageSet, tmp_path: Path) -> Path:
+    """A dataset with an image that is in two splits, and a rejected row."""
+    image = (jpeg_set.folder / "00.jpg").read_bytes()
+    jpeg_set.add("VALIDATION", "copy.jpg", "cat", image)
+    jpeg_set.add("TRAIN", "gone.jpg", "dog", None)
+    darkroom.convert(jpeg_set.csv, tmp_path / "records", max_rejects=1)
+    return tmp_path / "records"
+
+
+def test_the_options_are_those_of_the_pipeline():
+    # A default of a function must not be a table, which somebody could change.
+    assert find_differences(validate, ValidationFields) == [
+        "policies is Mapping[str, str] | None",
+        "policies has the default None",
+    ]
+
+
+def test_a_dataset_is_judged_and_its_page_is_written(records: Path, tmp_path: Path):
+    result = darkroom.validate(records, report_dir=tmp_path / "report", max_rejects=0.1)
+    assert not result.blessed
+    assert [(each.check, each.policy, each.count) for each in result.findings] == [
+        ("leakage", "fail", 1)
+    ]
+    [leak] = result.findings[0].rows
+    assert {Path(leak["uri"]).name, Path(leak["other_uri"]).name} == {"00.jpg", "copy.jpg"}
+    report = result.report
+    assert (report.rows, report.written, report.rejected) == (42, 41, {"missing": 1})
+    assert report.splits == {"train": 32, "eval": 9}
+    assert sorted(path.name for path in (tmp_path / "report").iterdir()) == REPORT
+    assert result.report_path == f"{tmp_path}/report/report.html"
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "Stopped by 1 finding." in page
+    assert "data:image/jpeg;base64," in page
+    assert "<code>anomalies</code></td><td>Data that does not match the schema</td>" in page
+    with pytest.raises(GateError, match=r"leakage +1  1 image is in more than one split") as stop:
+        result.check()
+    assert isinstance(stop.value, DataError)
+    assert stop.value.hint == f"\nThe whole report: {tmp_path}/report/report.html"
+
+
+def test_policies_decide_what_passes(records: Path):
+    result = darkroom.validate(records, policies=MILD, max_rejects=0.1)
+    assert result.blessed
+    result.check()
+    assert repr(result) == (
+        f"ValidationResult(directory='{records}', verdict='passed with warnings', findings=1, "
+        "report_path=None)"
+    )
+    assert result.report.policies["anomalies"] == "off"
+
+
+def test_nothing_is_written_into_the_dataset(records: Path):
+    before = {path: path.read_bytes() for path in records.rglob("*") if path.is_file()}
+    darkroom.validate(records)
+    assert {path: path.read_bytes() for path in records.rglob("*") if path.is_file()} == before
+
+
+def test_the_command_stops_with_exit_code_one_and_says_why(records: Path, capsys):
+    arguments = ["validate", str(records), "--max-rejects", "0.1"]
+    assert main(arguments) == 1
+    out, error = capsys.readouterr()
+    assert out == ""
+    with pytest.raises(GateError) as stop:
+        darkroom.validate(records, max_rejects=0.1).check()
+    said = error[error.index("darkroom: ") :]
+    assert said == f"darkroom: {stop.value.message}\n{stop.value.hint.lstrip()}\n"
+    assert "--report FOLDER" in stop.value.hint
+    assert main([*arguments, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["blessed"], found["verdict"], found["report"]) == (False, "stopped", None)
+    assert found["findings"][0]["check"] == "leakage"
+
+
+def test_the_command_prints_the_classes_and_the_verdict(records: Path, tmp_path: Path, capsys):
+    options = ["--max-rejects", "0.1", "--policy", "leakage=warn", "--report"]
+    assert main(["validate", str(records), *options, str(tmp_path / "report")]) == 0
+    out, _ = capsys.readouterr()
+    assert out.splitlines()[:7] == [
+        "Labels     3  train  eval",
+        "  cat            11     4",
+        "  dog            10     3",
+        "  owl            11     2",
+        "",
+        "Passed with 1 warning.",
+        "42 rows in the source: 41 written, 1 rejected, 0 deduplicated.",
+    ]
+    assert out.splitlines()[-1] == f"Report     {tmp_path}/report/report.html"
+    assert main(["validate", str(records), *options, str(tmp_path / "report"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["classes"]["eval"] == {"cat": 4, "dog": 3, "owl": 2}
+    assert found["blessed"] is True
+
+
+def test_a_lost_row_is_found_without_a_manifest(records: Path):
+    [path, *_] = sorted((records / "index").glob("*.parquet"))
+    table = pq.read_table(path)
+    pq.write_table(table.slice(1), path)
+    [finding] = [each for each in darkroom.validate(records).findings if each.check == "accounting"]
+    assert (finding.policy, finding.count) == ("fail", 1)
+    pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), path)
+    [finding] = [each for each in darkroom.validate(records).findings if each.check == "accounting"]
+    assert finding.count == 1
+    assert finding.rows[0]["problem"] == "written or rejected 2 times"
+
+
+def test_a_report_replaces_a_report_and_nothing_else(records: Path, tmp_path: Path):
+    folder = tmp_path / "report"
+    darkroom.validate(records, report_dir=folder)
+    first = {name: (folder / name).read_bytes() for name in REPORT}
+    darkroom.validate(records, report_dir=folder)
+    assert {name: (folder / name).read_bytes() for name in REPORT} == first
+    for name in REPORT:
+        (folder / name).write_text("my own notes")
+        with pytest.raises(OutputError, match=f"{name} is not a report of darkroom"):
+            darkroom.validate(records, report_dir=folder, policies=MILD)
+        assert (folder / name).read_text() == "my own notes"
+        (folder / name).write_bytes(first[name])
+    for place in (records, records / "report"):
+        with pytest.raises(OutputError, match="would be in the dataset"):
+            darkroom.validate(records, report_dir=place)
+    with pytest.raises(OutputError, match="is a file"):
+        darkroom.validate(records, report_dir=folder / "report.md")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"policies": {"leaks": "fail"}}, "Unknown check 'leaks'"),
+        ({"policies": {"leakage": "maybe"}}, "Unknown policy of leakage 'maybe'"),
+        ({"policies": "leakage=warn"}, "policies"),
+        ({"policies": ["leakage"]}, "policies"),
+        ({"required_splits": ("holdout",)}, "Unknown required split 'holdout'"),
+        ({"max_rejects": 2}, "max_rejects"),
+        ({"min_class_images": -1}, "min_class_images"),
+    ],
+)
+def test_a_wrong_option_is_named_before_anything_is_read(options, message, tmp_path: Path):
+    with pytest.raises(UsageError, match=message):
+        darkroom.validate(tmp_path / "nothing", **options)
+
+
+def test_what_is_not_a_dataset_is_named(records: Path, tmp_path: Path):
+    with pytest.raises(DataError, match=r"is not a dataset: it has no dataset\.json"):
+        darkroom.validate(tmp_path)
+    shutil.rmtree(records / "index")
+    with pytest.raises(DataError, match=r"index has no index-\*\.parquet"):
+        darkroom.validate(records)
+
+
+def test_the_check_of_anomalies_needs_a_schema(records: Path):
+    with pytest.raises(UsageError, match="anomalies needs a schema"):
+        darkroom.validate(records, policies={"anomalies": "warn"})
+    assert darkroom.validate(records, policies={"anomalies": "off"}).findings
+
+
+def test_without_tfdv_a_schema_says_which_extra_is_missing(records: Path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tensorflow_data_validation", None)
+    with pytest.raises(MissingExtraError, match="needs the extra 'tfx'"):
+        darkroom.validate(records, schema="schema.pbtxt")
+    assert main(["validate", str(records), "--schema", "schema.pbtxt", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "missing-extra"
