@@ -1,12 +1,15 @@
 """Writes the demo's data: real handwritten digits as image files, with a few faults among them.
 
-The digits are the 1,797 of scikit-learn (UCI's "Optical Recognition of Handwritten Digits", 8 x 8
-pixels), written as PNG and JPEG files with a CSV in AutoML Vision's format.
+The digits are the 1,797 of scikit-learn: the test set of "Optical Recognition of Handwritten
+Digits" by E. Alpaydin and C. Kaynak, from the UCI Machine Learning Repository (CC BY 4.0).
+`digits.gz` has 65 bytes for each: 8 x 8 pixels from 0 to 16, and the digit. They are written as PNG
+and JPEG files with a CSV in AutoML Vision's format.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import io
 import os
@@ -19,7 +22,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from PIL import Image
 
-from darkroom.errors import build_missing_extra_error
 from darkroom.images.jpeg_header import ORIENTATION_TAG
 from darkroom.storage import ledger
 
@@ -30,8 +32,9 @@ if TYPE_CHECKING:
 
 MANIFEST_FILE = "digits.csv"
 NUM_DIGITS = 1797
+_DIGITS_FILE = Path(__file__).with_name("digits.gz")
 _JPEG_QUALITY = 95
-_MAX_VALUE = 16.0  # of scikit-learn's pixels
+_MAX_VALUE = 16.0  # of a pixel in that file
 _EVAL_EVERY = 5  # every fifth image of a class: 20 %
 _TURN_CLOCKWISE = 6  # EXIF: turn 90 degrees clockwise to see the image upright
 _HTML = b"<!doctype html>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n"
@@ -93,7 +96,6 @@ def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
         The CSV: rows of split, path relative to the CSV, and label, without a header.
 
     Raises:
-        MissingExtraError: scikit-learn is not installed.
         OutputError: The directory has other files, or some of these were changed.
         OSError: The directory cannot be written.
     """
@@ -112,20 +114,17 @@ def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
     return root / MANIFEST_FILE
 
 
-def _load_digits() -> tuple[Pixels, list[str]]:
+def read_digits() -> tuple[Pixels, list[str]]:
     """Returns the digits: uint8 [1797, 8, 8] with ink as white, and their labels."""
-    try:
-        from sklearn.datasets import load_digits
-    except ModuleNotFoundError as error:
-        raise build_missing_extra_error("The demo", "tfx") from error
-    digits = load_digits()
-    pixels = np.rint(digits.images * (255 / _MAX_VALUE)).astype(np.uint8)
-    return pixels, [str(label) for label in digits.target]
+    data = np.frombuffer(gzip.decompress(_DIGITS_FILE.read_bytes()), np.uint8)
+    digits = data.reshape(NUM_DIGITS, 65)
+    pixels = np.rint(digits[:, :64] * (255 / _MAX_VALUE)).astype(np.uint8)
+    return pixels.reshape(NUM_DIGITS, 8, 8), [str(label) for label in digits[:, 64]]
 
 
 def _add_digits(files: dict[str, bytes]) -> Iterator[_Row]:
     seen: Counter[str] = Counter()
-    for pixels, label in zip(*_load_digits(), strict=True):
+    for pixels, label in zip(*read_digits(), strict=True):
         # Counted within the class, so that split and format say nothing about the label.
         number = seen[label]
         seen[label] += 1

@@ -19,6 +19,7 @@ from darkroom.input.graph.decode import decode_image
 from darkroom.input.records import RecordSource, open_splits
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
+from darkroom.pipelines.local.demo import read_digits
 from darkroom.runtime import progress
 from darkroom.training.checkpoints import TrainingRun
 from darkroom.training.history import read_best_epoch
@@ -530,15 +531,9 @@ def test_own_run_fn_with_our_input_fn(helpers, tmp_path):
 # The demo's own test asks the same of the whole pipeline.
 @pytest.mark.long
 def test_small_cnn_reads_digits(helpers, write_dataset, tmp_path):
-    digits = pytest.importorskip("sklearn.datasets").load_digits()
-    order = np.random.default_rng(0).permutation(len(digits.target))
-    rows = [
-        (
-            helpers.encode_png(np.uint8(digits.images[number] * 255 / 16)),
-            int(digits.target[number]),
-        )
-        for number in order
-    ]
+    digits, labels = read_digits()
+    order = np.random.default_rng(0).permutation(len(labels))
+    rows = [(helpers.encode_png(digits[number]), int(labels[number])) for number in order]
     root = write_dataset({"train": rows[:1437], "eval": rows[1437:]}, labels="0123456789")
     options = TrainingOptions(image_size=(16, 16), epochs=8, augment="none")
     opened = open_splits({str(root): read_dataset(str(root))})
