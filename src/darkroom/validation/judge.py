@@ -66,9 +66,8 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
         StorageError: An input cannot be read.
     """
     options = options or ValidationOptions()
-    source = files.source
-    if isinstance(source, str):
-        source = table.read_manifest(source)
+    given = files.source
+    source = table.read_manifest(given) if isinstance(given, str) else given
     with (
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         _open_views(files, scratch) as connection,
