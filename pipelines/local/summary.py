@@ -1,4 +1,4 @@
-"""The result of a local run, as text for people and as JSON for programs."""
+"""The result of a run on this machine, as text for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from darkroom import storage
-from darkroom.components.model_report.evaluation import read_evaluation
 from darkroom.dataset.index import read_index
 from darkroom.options.validation import DEFAULT_POLICIES, FAIL, WARN
-from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.local.lineage import NodeRun, read_latest_run
 from darkroom.runtime.text import format_count, make_visible
-from darkroom.training.history import format_best_epoch, read_best_epoch
+from darkroom.training.history import format_best_epoch
 from darkroom.validation.dataset_report import DatasetReport, format_verdict
 from darkroom.validation.findings import Finding, format_row
-from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
-_ACCURACY_KEY = "sparse_categorical_accuracy"
 _SHOWN_ROWS = 2
 
 
@@ -91,39 +85,8 @@ class RunSummary:
         }
 
 
-def read_summary(config: PipelineConfig, log_path: str, seconds: float) -> RunSummary:
-    """Reads the result of a configuration's latest run."""
-    nodes = read_latest_run(config.root, config.name)
-    report_folder = _output(nodes, "ImageValidator", "report")
-    model_run = _output(nodes, "Trainer", "model_run")
-    report = accuracy = None
-    if report_folder is not None:
-        text = storage.read_bytes(storage.join(report_folder, REPORT_JSON)).decode()
-        report = DatasetReport.from_json(text)
-    if evaluation := _output(nodes, "Evaluator", "evaluation"):
-        accuracy = read_evaluation(evaluation).metrics.get(_ACCURACY_KEY)
-    pushed = nodes["Pusher"].properties.get("pushed_model", {}) if "Pusher" in nodes else {}
-    return RunSummary(
-        root=config.root,
-        report=report,
-        report_path=storage.join(report_folder, REPORT_HTML) if report_folder else None,
-        epochs=read_best_epoch(model_run) if model_run else None,
-        accuracy=accuracy,
-        min_accuracy=config.min_accuracy,
-        pushed=pushed.get("pushed_destination"),
-        examples=_output(nodes, "ImageToTFRecord", "examples"),
-        changed=_count_changes(_output(nodes, "ImageToTFRecord", "index")),
-        reused=tuple(node for node, run in nodes.items() if run.state == "CACHED"),
-        log_path=log_path,
-        seconds=seconds,
-    )
-
-
-def _output(nodes: Mapping[str, NodeRun], node: str, key: str) -> str | None:
-    return nodes[node].outputs.get(key) if node in nodes else None
-
-
-def _count_changes(folder: str | None) -> dict[str, int]:
+def count_changes(folder: str | None) -> dict[str, int]:
+    """Counts the images that were encoded again, by kind of change, in the folder of an index."""
     if folder is None:
         return {}
     changes = read_index(folder, ["changes"])["changes"].to_pylist()

@@ -70,7 +70,7 @@ LAYERS = [
     Layer(
         "validation",
         "errors, runtime, storage, dataset, options, images, manifest",
-        "checks a dataset by its index; the report",
+        "checks a dataset by its index; the report, the gate",
     ),
     Layer(
         "audit",

@@ -288,7 +288,9 @@ def _demo(arguments: argparse.Namespace) -> int:
     from darkroom.pipelines.local.run import run_demo
 
     policies = getattr(arguments, "policies", {})
-    return run_demo(arguments.root, policies, as_json=arguments.json)
+    return run_demo(
+        arguments.root, policies, as_json=arguments.json, without_tfx=arguments.without_tfx
+    )
 
 
 def _dataservice(arguments: argparse.Namespace) -> NoReturn:

@@ -120,6 +120,12 @@ def add_demo(commands: Any) -> None:
         default="darkroom-demo",
         help="Folder for everything (default: darkroom-demo)",
     )
+    parser.add_argument(
+        "--without-tfx",
+        action="store_true",
+        default=False,
+        help="Do the steps on the core and TensorFlow alone, as where TFX is not installed",
+    )
     FlagGroups(parser).add_options(ValidationFields, names=("policies",))
 
 

@@ -138,7 +138,7 @@ def validate(
     report = _judge(root, options, None if schema is None else storage.absolute(schema))
     if folder is None:
         return ValidationResult(root, report)
-    with progress.step("Writing the report"):
+    with progress.step("Report"):
         write_report(report, folder)
     return ValidationResult(root, report, storage.join(folder, REPORT_HTML))
 
@@ -166,7 +166,7 @@ def _judge(root: str, options: ValidationOptions, schema: str | None) -> Dataset
         with progress.step("Comparing with the schema"):
             found = find_anomalies(files.index_dir, schema)
             files = replace(files, anomalies=tuple(found))
-    with progress.step("Checking"):
+    with progress.step("Statistics and checks"):
         return judge_dataset(files, options)
 
 

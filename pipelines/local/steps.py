@@ -1,0 +1,92 @@
+"""The steps of the demo without TFX: conversion, checks, gate, training, evaluation, push."""
+
+from __future__ import annotations
+
+import time
+
+from darkroom import storage
+from darkroom.conversion.convert import convert
+from darkroom.dataset import layout
+from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.splits import EVAL
+from darkroom.options.checks import pick_fields
+from darkroom.options.conversion import ConversionFields
+from darkroom.options.source import SourceFields
+from darkroom.options.validation import ValidationFields
+from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.local.summary import RunSummary, count_changes
+from darkroom.runtime import progress
+from darkroom.storage import copies
+from darkroom.training.job import TrainingResult, train_datasets
+from darkroom.validation.validate import ValidationResult, validate
+
+RECORDS, REPORT, TRAINING, PUSHED = "records", "report", "training", "pushed"
+_REUSED = "Training"
+
+
+def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
+    """Does what the pipeline does, one step after the other, on the core and TensorFlow alone.
+
+    Args:
+        config: What to do. Records, report, training and pushed models go below its root.
+        log_path: File with the output of TensorFlow, for the summary.
+
+    Raises:
+        DarkroomError: A step failed. A dataset or a model that does not pass is in the summary.
+    """
+    started = time.monotonic()
+    records = storage.join(config.root, RECORDS)
+    with progress.step("Loading TensorFlow"):
+        from darkroom.training.evaluation import measure_accuracy
+    result = _make_dataset(config, records)
+    trained = accuracy = pushed = None
+    if result.blessed:
+        data = config.training
+        trained = train_datasets([records], data, storage.join(config.root, TRAINING))
+    if trained is not None:
+        with progress.step("Evaluation"):
+            accuracy = measure_accuracy(trained.model_dir, _list_shards(records, EVAL))
+        if accuracy >= config.min_accuracy:
+            pushed = _push(trained, config.push_dir)
+    return RunSummary(
+        root=config.root,
+        report=result.report,
+        report_path=result.report_path,
+        epochs=(trained.best_epoch, trained.epochs) if trained else None,
+        accuracy=accuracy,
+        min_accuracy=config.min_accuracy,
+        pushed=pushed,
+        examples=records,
+        changed=count_changes(storage.join(records, layout.INDEX_FOLDER)),
+        reused=(_REUSED,) if trained and trained.already_complete else (),
+        log_path=log_path,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _make_dataset(config: PipelineConfig, records: str) -> ValidationResult:
+    """Converts the source, and judges the dataset; the gate judges the rejects, too."""
+    source, conversion = (pick_fields(config, each) for each in (SourceFields, ConversionFields))
+    convert(config.data, records, **source, **conversion, max_rejects=1, overwrite=True)
+    options = pick_fields(config, ValidationFields)
+    return validate(records, **options, report_dir=storage.join(config.root, REPORT))
+
+
+def _list_shards(records: str, split: str) -> list[str]:
+    shards = read_dataset(records).splits[split].shards
+    return [storage.join(records, shard.file) for shard in shards]
+
+
+def _push(trained: TrainingResult, push_dir: str) -> str:
+    """Copies the model into a new folder, named by the time as servers expect it.
+
+    A model that was pushed before is not pushed again.
+    """
+    versions = [name for name in storage.list_folder(push_dir) if name.isdecimal()]
+    if trained.already_complete and versions:
+        return storage.join(push_dir, max(versions, key=int))
+    with progress.step("Push"):
+        version = max(int(time.time()), *(int(name) + 1 for name in versions), 0)
+        folder = storage.join(push_dir, str(version))
+        copies.copy_folder(trained.model_dir, folder, last="saved_model.pb")
+    return folder
