@@ -19,6 +19,7 @@ CONFIG_VERTEX ?= docs/examples/vertex.toml
 unexport PYTHONDONTWRITEBYTECODE
 
 IN_TFX = VENV=$$(sh tools/setup_env.sh tfx '$(PYTHON)') && "$$VENV/bin/python"
+IN_DEMO = VENV=$$(sh tools/setup_env.sh demo '$(PYTHON)') && "$$VENV/bin/python"
 IN_CORE = VENV=$$(sh tools/setup_env.sh core '$(PYTHON)') && "$$VENV/bin/python"
 IN_DOCS = VENV=$$(sh tools/setup_env.sh docs '$(PYTHON)') && "$$VENV/bin/python"
 IN_NEWEST = BARE=$$(sh tools/setup_env.sh bare '$(PYTHON)') && \
@@ -29,7 +30,7 @@ BENCHMARKS = $(filter-out benchmarks/side_by_side.py,$(wildcard benchmarks/*.py)
 CORE = not long and not slow and not newest and not tensorflow and not tfx
 # What the newest packages can break: the core, input, training, notebooks.
 NEWEST_TESTS = $(addprefix tests/,audit cli conversion dataset images input manifest notebooks \
-	options runtime storage training validation)
+	options pipelines/local runtime storage training validation)
 FUZZ_TARGETS = $(wildcard tests/fuzz/fuzz_*.py)
 COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	$(if $(UPGRADE),--upgrade)
@@ -44,8 +45,8 @@ help: ## List the targets
 setup: ## Make the virtual environment of the TFX line that this machine can install
 	@$(IN_TFX) -c 'import os, sys; print("Ready: source", os.path.relpath(sys.prefix) + "/bin/activate")'
 
-demo: ## Run the whole pipeline on 1,797 real images
-	@$(IN_TFX) -m darkroom.cli demo
+demo: ## Run the whole pipeline on 1,797 real images; without TFX where it cannot be had
+	@$(IN_DEMO) -m darkroom.cli demo
 
 compile: ## Compile the pipeline for Kubeflow and Vertex into build (CONFIG_KUBEFLOW=, CONFIG_VERTEX=)
 	@mkdir -p build && $(IN_TFX) -m darkroom.cli compile --target kubeflow \

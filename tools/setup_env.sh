@@ -2,6 +2,7 @@
 # Makes the virtual environment that a make target needs, and prints its folder.
 #
 #   setup_env.sh tfx  [PYTHON]   the TFX line that this machine can install, in .venv/tfx-*
+#   setup_env.sh demo [PYTHON]   the same, or the core and TensorFlow in .venv/tf-*, where TFX cannot be
 #   setup_env.sh core [PYTHON]   the core alone, without tfx and TensorFlow, in .venv/core-*
 #   setup_env.sh docs [PYTHON]   what builds the site, in .venv/docs-*
 #   setup_env.sh newest [PYTHON] the newest of everything, no constraints, in .venv/newest-*
@@ -9,7 +10,7 @@
 #
 # PYTHON is a version (3.12), a command or a path; without it an interpreter is looked for.
 # What is missing is fetched into .venv/: uv, and with it the interpreter and a compiler. Packages
-# come from the hash-locked files in constraints/, except for newest and bare. A current environment
+# come from the hash-locked files in constraints/, except for tf, newest and bare. A current environment
 # is used as it is: then nothing is written, so that anybody who can read the checkout can use it.
 set -eu
 cd "$(dirname "$0")/.."
@@ -55,6 +56,53 @@ choose_tfx() {
       name=tfx-1.16 needed_by="TFX 1.16" lock=constraints/tfx-1.16-py310.txt ;;
     *) die "TFX needs Python 3.11 (with glibc 2.39) or 3.10, and PYTHON=$asked is $version" ;;
   esac
+}
+
+# Any Python will do: the demo has a form for the core and TensorFlow.
+choose_tf() {
+  if [ -n "$asked" ]; then
+    use_asked_python
+  else
+    for version in 3.12 3.13 3.11 3.10; do
+      if python=$(find_python "$version"); then break; fi
+    done
+  fi
+  case $version in
+    3.10 | 3.11 | 3.12 | 3.13) name=tf-$version needed_by="the demo" lock= ;;
+    *) die "the demo needs Python 3.10 to 3.13, and PYTHON=$asked is $version" ;;
+  esac
+}
+
+# True when the demo was set up without TFX before.
+has_tf() {
+  set -- .venv/tf-*/locked.stamp
+  [ -e "$1" ]
+}
+
+# Sets kind: TFX where it can be installed.
+choose_demo() {
+  if [ -z "$why_no_tfx" ]; then
+    why_no_tfx=$( (choose_tfx) 2>&1) && why_no_tfx=
+  fi
+  kind=tfx
+  [ -n "$why_no_tfx" ] || choose_tfx
+  if [ -n "$why_no_tfx" ] || { [ -z "$python" ] && has_tf; }; then
+    kind=tf
+    choose_tf
+  fi
+}
+
+# Fetches the Python that TFX needs. Where that fails, the demo goes without TFX, if there is a Python.
+fetch_demo_python() {
+  if answer=$( (fetch_python) 2>&1); then
+    say "$answer"
+  else
+    why_no_tfx=$answer
+    python=
+    choose_tf
+    [ -n "$python" ] || { say "$answer"; exit 3; }
+  fi
+  plan
 }
 
 choose_core() {
@@ -179,6 +227,7 @@ install_locked() {
 # Without constraints: the newest versions that go together, and the project with them.
 install_newest() {
   case $kind in
+    tf) packages= extras="[tf]" ;;
     newest) packages="hypothesis ipykernel pandas pytest pytest-xdist" extras="[tf]" ;;
     bare) packages=ipykernel extras= ;;
   esac
@@ -202,16 +251,18 @@ install_project() {
 
 # Sets all that the environment depends on. python is empty where the right one is not found.
 plan() {
+  kind=$wanted
   case $kind in
-    tfx | core | docs | newest | bare) "choose_$kind" ;;
-    *) die "usage: setup_env.sh tfx|core|docs|newest|bare [PYTHON]" ;;
+    tfx | demo | core | docs | newest | bare) "choose_$kind" ;;
+    *) die "usage: setup_env.sh tfx|demo|core|docs|newest|bare [PYTHON]" ;;
   esac
   venv=$PWD/.venv/$name
   locked=$project
   [ -z "$lock" ] || locked=$(cksum <"$lock")
 }
 
-kind=${1:-}
+wanted=${1:-}
+why_no_tfx=
 asked=${2:-}
 uv=$(find_uv)
 quiet=
@@ -228,6 +279,8 @@ if ! has_packages || ! has_project; then
       say "uv cannot be fetched ($why_no_uv): pip is used, which takes longer"
   fi
   configure_uv
+  [ "$wanted-$kind-$python" != demo-tfx- ] || fetch_demo_python
+  [ -z "$why_no_tfx" ] || say "The demo runs without TFX, which cannot be had here: ${why_no_tfx#error: }"
   if command -v flock >/dev/null; then
     exec 9>"$venv.lock"
     flock 9
@@ -237,7 +290,7 @@ if ! has_packages || ! has_project; then
   if ! has_packages; then
     [ -n "$python" ] || fetch_python
     case $kind in
-      newest | bare) install_newest ;;
+      tf | newest | bare) install_newest ;;
       *) install_locked ;;
     esac
     printf '%s\n' "$locked" >"$venv/locked.stamp"

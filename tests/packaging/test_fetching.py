@@ -261,3 +261,57 @@ def test_packages_that_cannot_be_fetched_fail_with_one_sentence(bare_machine: Pa
     assert said[-2] == "error: DNS\n"
     assert re.fullmatch(r"error: the packages could not be .*UV_DEFAULT_INDEX.*\n", said[-1])
     assert not (bare_machine / ".venv" / "core-3.12" / "locked.stamp").exists()
+
+
+@needs_tfx_machine
+def test_the_demo_gets_tfx_where_its_python_can_be_fetched(bare_machine: Path) -> None:
+    add_program(bare_machine, "uv", UV)
+    add_program(bare_machine, "cc", "true")
+    add_program(bare_machine, "c++", "true")
+    add_program(bare_machine, "python3.12", PYTHON)
+    code, out, said = set_up(bare_machine, "demo")
+    assert code == 0
+    assert re.fullmatch(r"\./\.venv/tfx-1\.\d\d\n", out)
+    assert said[0].startswith("Found no Python 3.1")
+    assert not any("without TFX" in each for each in said)
+
+
+def test_the_demo_goes_without_tfx_on_a_machine_that_tfx_does_not_know(bare_machine: Path) -> None:
+    (bare_machine / "bin" / "uname").unlink()
+    add_program(bare_machine, "uname", 'case "$1" in -m) echo arm64 ;; *) echo Darwin ;; esac')
+    add_program(bare_machine, "uv", UV)
+    add_program(bare_machine, "python3.12", PYTHON)
+    code, out, said = set_up(bare_machine, "demo")
+    assert (code, out) == (0, "./.venv/tf-3.12\n")
+    assert said[0].startswith(
+        "The demo runs without TFX, which cannot be had here: TFX installs on x86-64 Linux with "
+        "glibc only, and this is Darwin on arm64"
+    )
+    [call] = [call for call in read_calls(bare_machine) if call.startswith("pip install")]
+    assert " -e .[tf] " in call
+    assert "--require-hashes" not in call
+    # Without the package index and without a word.
+    before = read_calls(bare_machine)
+    assert set_up(bare_machine, "demo") == (0, "./.venv/tf-3.12\n", [])
+    assert read_calls(bare_machine) == before
+
+
+def test_the_demo_goes_without_tfx_with_a_python_that_tfx_does_not_know(bare_machine: Path) -> None:
+    add_program(bare_machine, "uv", UV)
+    add_program(bare_machine, "python3.12", PYTHON)
+    code, out, _ = set_up(bare_machine, "demo", "3.12")
+    assert (code, out) == (0, "./.venv/tf-3.12\n")
+
+
+@needs_tfx_machine
+def test_the_demo_goes_without_tfx_where_its_python_cannot_be_fetched(bare_machine: Path) -> None:
+    add_program(bare_machine, "uv", UV)
+    code, out, said = set_up(bare_machine, "demo", UV_PYTHON_DOWNLOADS="never")
+    assert (code, out) == (3, "")
+    assert len(said) == 1
+    assert WAYS_OUT.fullmatch(said[0])
+    add_program(bare_machine, "python3.12", PYTHON)
+    for _ in range(2):
+        code, out, said = set_up(bare_machine, "demo", UV_PYTHON_DOWNLOADS="never")
+        assert (code, out) == (0, "./.venv/tf-3.12\n")
+    assert said == []
