@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -77,6 +78,18 @@ def test_policies_decide_what_passes(records: Path):
     assert result.report.policies["anomalies"] == "off"
 
 
+def test_the_core_alone_is_loaded(records: Path):
+    script = """
+import sys, darkroom
+result = darkroom.validate(sys.argv[1], max_rejects=0.1)
+heavy = ("apache_beam", "tensorflow", "tensorflow_data_validation", "tfx")
+print(result.verdict, [name for name in heavy if name in sys.modules])
+"""
+    command = [sys.executable, "-c", script, str(records)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout == "stopped []\n", done.stderr
+
+
 def test_nothing_is_written_into_the_dataset(records: Path):
     before = {path: path.read_bytes() for path in records.rglob("*") if path.is_file()}
     darkroom.validate(records)
@@ -87,7 +100,12 @@ def test_the_command_stops_with_exit_code_one_and_says_why(records: Path, capsys
     arguments = ["validate", str(records), "--max-rejects", "0.1"]
     assert main(arguments) == 1
     out, error = capsys.readouterr()
-    assert out == ""
+    assert out.splitlines() == [
+        "Labels     3  train  eval",
+        "  cat            11     4",
+        "  dog            10     3",
+        "  owl            11     2",
+    ]
     with pytest.raises(GateError) as stop:
         darkroom.validate(records, max_rejects=0.1).check()
     said = error[error.index("darkroom: ") :]

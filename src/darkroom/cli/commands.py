@@ -203,7 +203,7 @@ def _upgrade(arguments: argparse.Namespace) -> int:
 def _validate(arguments: argparse.Namespace) -> int:
     from darkroom.errors import DataError
     from darkroom.runtime import progress
-    from darkroom.validation.validate import format_validation, validate
+    from darkroom.validation.validate import format_classes, format_validation, validate
 
     options = _read_options(arguments)
     with progress.use(progress.make_sink(sys.stderr)):
@@ -211,9 +211,9 @@ def _validate(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(result.to_dict()))
         return 0 if result.blessed else DataError.exit_code
-    # When it does not pass, the error says the same and more.
+    print(format_classes(result, bars=sys.stdout.isatty()), flush=True)
     result.check()
-    print(format_validation(result, bars=sys.stdout.isatty()))
+    print(format_validation(result))
     return 0
 
 

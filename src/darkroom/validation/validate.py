@@ -14,7 +14,6 @@ from darkroom.errors import OutputError, UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
 from darkroom.runtime import progress
 from darkroom.runtime.class_table import format_class_table
-from darkroom.validation.anomalies import find_anomalies
 from darkroom.validation.dataset_report import DatasetReport, format_table
 from darkroom.validation.findings import Finding
 from darkroom.validation.gate import check_blessed
@@ -164,6 +163,9 @@ def _judge(root: str, options: ValidationOptions, schema: str | None) -> Dataset
     )
     if schema is not None:
         with progress.step("Comparing with the schema"):
+            # It loads Beam, which takes longer than all the checks of a small dataset.
+            from darkroom.validation.anomalies import find_anomalies
+
             found = find_anomalies(files.index_dir, schema)
             files = replace(files, anomalies=tuple(found))
     with progress.step("Statistics and checks"):
@@ -189,19 +191,18 @@ def _check_folder(folder: str, root: str) -> None:
         )
 
 
-def format_validation(result: ValidationResult, *, bars: bool = False) -> str:
-    """Returns the result as text for a terminal.
+def format_classes(result: ValidationResult, *, bars: bool = False) -> str:
+    """Returns how many records each class has, as text for a terminal.
 
     Args:
         result: The result.
-        bars: Whether the table of classes has bars.
+        bars: Whether each class gets a bar.
     """
     report = result.report
-    lines = [
-        *format_class_table(report.classes, report.labels, bars=bars),
-        "",
-        format_table(report),
-    ]
-    if result.report_path:
-        lines += ["", f"Report     {result.report_path}"]
-    return "\n".join(lines)
+    return "\n".join(format_class_table(report.classes, report.labels, bars=bars))
+
+
+def format_validation(result: ValidationResult) -> str:
+    """Returns the verdict and the findings as text for a terminal."""
+    page = f"\n\nReport     {result.report_path}" if result.report_path else ""
+    return f"\n{format_table(result.report)}{page}"

@@ -27,7 +27,7 @@ REPORT_HTML = "report.html"
 MAX_THUMBNAILS = 40
 # What is at the start of each file, whatever the report says.
 _MARKS = {
-    REPORT_JSON: b'{\n  "format_version": 1,\n  "blessed": ',
+    REPORT_JSON: b',\n  "blessed": ',
     REPORT_MARKDOWN: b"# Validation: ",
     REPORT_HTML: b"<title>Validation: ",
 }
