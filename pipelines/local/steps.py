@@ -22,6 +22,7 @@ from darkroom.validation.validate import ValidationResult, validate
 
 RECORDS, REPORT, TRAINING, PUSHED = "records", "report", "training", "pushed"
 _REUSED = "Training"
+_GRAPH_FILE = "saved_model.pb"
 
 
 def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
@@ -83,10 +84,12 @@ def _push(trained: TrainingResult, push_dir: str) -> str:
     A model that was pushed before is not pushed again.
     """
     versions = [name for name in storage.list_folder(push_dir) if name.isdecimal()]
-    if trained.already_complete and versions:
-        return storage.join(push_dir, max(versions, key=int))
+    # It is copied last, so a version without it was not pushed to its end.
+    whole = [name for name in versions if storage.exists(f"{push_dir}/{name}/{_GRAPH_FILE}")]
+    if trained.already_complete and whole:
+        return storage.join(push_dir, max(whole, key=int))
     with progress.step("Push"):
         version = max(int(time.time()), *(int(name) + 1 for name in versions), 0)
         folder = storage.join(push_dir, str(version))
-        copies.copy_folder(trained.model_dir, folder, last="saved_model.pb")
+        copies.copy_folder(trained.model_dir, folder, last=_GRAPH_FILE)
     return folder
