@@ -62,6 +62,15 @@ def test_a_dataset_is_converted_from_store_to_store_and_inspected(store, tmp_pat
     found = {n: storage.read_bytes(f"{root}/data/{n}") for n in storage.walk_files(f"{root}/data")}
     assert found == expected
 
+    assert result.classes == local.classes == {"train": {"a": 4, "b": 2}, "test": {"b": 2}}
+    # Twice: a report replaces a report.
+    for _ in range(2):
+        judged = darkroom.validate(f"{root}/data", report_dir=f"{root}/report")
+    assert [finding.check for finding in judged.findings][:1] == ["missing_splits"]
+    darkroom.validate(tmp_path / "local", report_dir=tmp_path / "report")
+    for name, data in read_files(tmp_path / "report").items():
+        assert storage.read_bytes(f"{root}/report/{name}") == data
+
     seen = darkroom.inspect(f"{root}/data", n=3, output_dir=tmp_path / "seen")
     with open(seen.csv, newline="") as file:
         rows = list(csv.DictReader(file))
