@@ -233,13 +233,25 @@ def test_the_core_gets_a_python(system: System) -> None:
 
 
 def test_without_downloads_one_sentence_says_what_to_do(system: System, suite: str) -> None:
-    code, out, error = system.run("make demo", UV_PYTHON_DOWNLOADS="never")
+    code, out, error = system.run("make setup", UV_PYTHON_DOWNLOADS="never")
     assert (code, out) == (2, "")
     assert "] Error 3" in error.splitlines()[-1]
     said = read_sentences(error)
     assert said[0] == "Fetching uv into .venv/uv, once"
     assert len(said) == 2
     check_ways_out(said[1], LINES[suite][0])
+
+
+def test_without_downloads_the_demo_goes_without_tfx(system: System, suite: str) -> None:
+    code, out, error = system.run("make demo", UV_PYTHON_DOWNLOADS="never")
+    assert code == 0, error[-3000:]
+    assert "\nWritten    1,799" in out
+    assert "\nPushed to  /home/user/darkroom/darkroom-demo/run-without-tfx/pushed/" in out
+    assert out.splitlines()[-1].startswith("With TFX   ")
+    said = read_sentences(error)
+    assert said[0] == "Fetching uv into .venv/uv, once"
+    without = "The demo runs without TFX, which cannot be had here: found no Python "
+    assert said[1].startswith(f"{without}{LINES[suite][0]}, which TFX 1.")
 
 
 def test_without_a_network_one_sentence_says_what_to_do(system: System, suite: str) -> None:
