@@ -115,6 +115,11 @@ def test_the_command_stops_with_exit_code_one_and_says_why(records: Path, capsys
     found = json.loads(capsys.readouterr().out)
     assert (found["blessed"], found["verdict"], found["report"]) == (False, "stopped", None)
     assert found["findings"][0]["check"] == "leakage"
+    more = ["--required-split", "train", "--required-split", "test", "--expected-label", "cat"]
+    assert main([*arguments, *more, "--min-class-images", "11", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    checks = [finding["check"] for finding in found["findings"]]
+    assert checks == ["leakage", "missing_splits", "unknown_labels", "small_classes"]
 
 
 def test_the_command_prints_the_classes_and_the_verdict(records: Path, tmp_path: Path, capsys):
