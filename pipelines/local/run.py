@@ -67,14 +67,18 @@ def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -
 
 
 def run_demo(
-    root: str, policies: Mapping[str, str], *, as_json: bool, without_tfx: bool = False
+    root: str,
+    *,
+    as_json: bool,
+    policies: Mapping[str, str] | None = None,
+    without_tfx: bool = False,
 ) -> int:
     """Writes the demo's images and runs the pipeline on them; see `run_pipeline`.
 
     Args:
         root: Folder for everything.
-        policies: What findings of checks do to the run, where they differ from the demo's own.
         as_json: Whether standard output gets one JSON object and nothing else.
+        policies: What findings of checks do to the run, where they differ from the demo's own.
         without_tfx: Whether to do the steps on the core and TensorFlow alone, as is done where TFX
             is not installed.
 
@@ -93,7 +97,7 @@ def run_demo(
     config = PipelineConfig(
         data=str(source),
         root=storage.join(root, _DEMO_STEPS if without_tfx else _DEMO_RUN),
-        policies={**DEMO_POLICIES, **policies},
+        policies={**DEMO_POLICIES, **(policies or {})},
         **_DEMO_OPTIONS,
     )
     _check_root(config.root, _STEP_NAMES if without_tfx else _RUN_NAMES, hint)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from darkroom.cli.process import Signal, end_by_signal, end_process
-from darkroom.errors import DarkroomError, UsageError, convert_error
+from darkroom.errors import DarkroomError, DataError, UsageError, convert_error
 from darkroom.runtime.garbage import collect_less_garbage
 
 _QUIET = ("validate", "train", "benchmark", "compile", "submit")
@@ -178,7 +178,7 @@ def _convert(arguments: argparse.Namespace) -> int:
 def _verify(arguments: argparse.Namespace) -> int:
     from darkroom.audit.findings import HINTS, UNREADABLE, format_findings
     from darkroom.audit.verify import format_verification, verify
-    from darkroom.errors import DataError, StorageError
+    from darkroom.errors import StorageError
     from darkroom.runtime import progress
 
     with progress.use(progress.make_sink(sys.stderr)):
@@ -201,7 +201,6 @@ def _upgrade(arguments: argparse.Namespace) -> int:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    from darkroom.errors import DataError
     from darkroom.runtime import progress
     from darkroom.validation.validate import format_classes, format_validation, validate
 
@@ -287,10 +286,7 @@ def _read_options(arguments: argparse.Namespace) -> dict[str, Any]:
 def _demo(arguments: argparse.Namespace) -> int:
     from darkroom.pipelines.local.run import run_demo
 
-    policies = getattr(arguments, "policies", {})
-    return run_demo(
-        arguments.root, policies, as_json=arguments.json, without_tfx=arguments.without_tfx
-    )
+    return run_demo(**_read_options(arguments), as_json=arguments.json)
 
 
 def _dataservice(arguments: argparse.Namespace) -> NoReturn:
