@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from darkroom.components.image_statistics_gen.component import ImageStatisticsGen
     from darkroom.components.image_to_tfrecord.component import ImageToTFRecord
     from darkroom.components.image_validator.component import ImageValidator
+    from darkroom.components.import_schema_gen.component import ImportSchemaGen
     from darkroom.components.manifest_gen.component import ManifestGen
     from darkroom.components.model_report.component import ModelReport
     from darkroom.components.pusher.component import Pusher
+    from darkroom.components.trainer.component import Trainer
     from darkroom.components.validation_gate.component import ValidationGate
+    from darkroom.options.validation import ValidationOptions
 
 # Only names that this installation can load: `import *`, `dir` and `help` load each of them.
 __all__: list[str] = []
@@ -33,12 +36,15 @@ if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
         "ImageStatisticsGen",
         "ImageToTFRecord",
         "ImageValidator",
+        "ImportSchemaGen",
         "ManifestGen",
         "ModelReport",
         "Pusher",
         "RecordIndex",
         "Rejects",
+        "Trainer",
         "ValidationGate",
+        "ValidationOptions",
         "ValidationReport",
     ]
 
@@ -47,12 +53,15 @@ _HOMES = {
     "ImageStatisticsGen": "darkroom.components.image_statistics_gen.component",
     "ImageToTFRecord": "darkroom.components.image_to_tfrecord.component",
     "ImageValidator": "darkroom.components.image_validator.component",
+    "ImportSchemaGen": "darkroom.components.import_schema_gen.component",
     "ManifestGen": "darkroom.components.manifest_gen.component",
     "ModelReport": "darkroom.components.model_report.component",
     "Pusher": "darkroom.components.pusher.component",
     "RecordIndex": "darkroom.components.artifacts",
     "Rejects": "darkroom.components.artifacts",
+    "Trainer": "darkroom.components.trainer.component",
     "ValidationGate": "darkroom.components.validation_gate.component",
+    "ValidationOptions": "darkroom.options.validation",
     "ValidationReport": "darkroom.components.artifacts",
 }
 

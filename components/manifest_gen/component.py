@@ -12,6 +12,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.manifest_gen import driver, executor
+from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.options.manifest import ManifestOptions
@@ -105,9 +106,7 @@ class ManifestGen(base_component.BaseComponent):
                     SOURCE_KEY: source,
                     OPTIONS_KEY: options.to_json(),
                     FINGERPRINT_KEY: (
-                        executor.TAKEN_BY_EACH_RUN
-                        if source_fingerprint is None
-                        else source_fingerprint
+                        TAKEN_BY_EACH_RUN if source_fingerprint is None else source_fingerprint
                     ),
                     MANIFEST_KEY: channel_utils.as_channel([ImageManifest()]),
                     REJECTS_KEY: channel_utils.as_channel([Rejects()]),

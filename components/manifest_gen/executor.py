@@ -9,6 +9,7 @@ from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
+from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.dataset.layout import REJECTS_LIST_FILE
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
@@ -18,11 +19,6 @@ OPTIONS_KEY = "options"
 FINGERPRINT_KEY = "source_fingerprint"
 MANIFEST_KEY = "manifest"
 REJECTS_KEY = "rejects"
-
-# The property's value until the driver replaces it by the source's fingerprint. Kubeflow Pipelines
-# and Vertex AI do not run drivers: they replace this text by the id of the run before they look
-# into their caches, so the node runs each time.
-TAKEN_BY_EACH_RUN = "{{$.pipeline_job_uuid}}"
 
 
 class Executor(base_executor.BaseExecutor):

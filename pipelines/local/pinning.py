@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib.util
 
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from darkroom import storage
+from darkroom.components.user_code import fingerprint_sources, read_sources
 from darkroom.errors import UsageError, describe_os_error
 from darkroom.options.training import APPLICATIONS_PREFIX
 from darkroom.pipelines.config import PipelineConfig
@@ -59,18 +59,15 @@ def _copy_schema(path: str, root: str) -> str:
 
 
 def fingerprint_model(model: str, weights: str | None) -> str:
-    """Returns the state of a model's files: its weights, and the module that builds it."""
+    """Returns the state of a model's files: its weights, and the code that builds it.
+
+    The code is the module of the function and the user's modules that it imports.
+    """
     states = []
     if weights is not None and storage.exists(weights):
         states.append(repr(storage.stat_file(weights)))
     module, colon, _ = model.partition(":")
     if colon and not model.startswith(APPLICATIONS_PREFIX):
-        try:
-            spec = importlib.util.find_spec(module)
-        except (ImportError, ValueError):
-            spec = None
-        if spec is None or spec.origin is None or not storage.exists(spec.origin):
-            states.append("")  # the error comes when the model is built
-        else:
-            states.append(hashlib.sha256(storage.read_bytes(spec.origin)).hexdigest())
+        # Empty for an unknown module: the error comes when the model is built.
+        states.append(fingerprint_sources(read_sources(module)))
     return "-".join(states)

@@ -27,8 +27,8 @@ CORE = {
 }
 ARTIFACTS = {"ImageManifest", "RecordIndex", "Rejects", "ValidationReport"}
 COMPONENTS = {
-    *("ImageStatisticsGen", "ImageToTFRecord", "ImageValidator", "ManifestGen", "ModelReport"),
-    *("Pusher", "ValidationGate"),
+    *("ImageStatisticsGen", "ImageToTFRecord", "ImageValidator", "ImportSchemaGen", "ManifestGen"),
+    *("ModelReport", "Pusher", "Trainer", "ValidationGate", "ValidationOptions"),
 }
 HAS_TFX = importlib.util.find_spec("tfx") is not None
 # As on a machine without the extras, even if they are installed here.

@@ -22,6 +22,7 @@ from tfx.orchestration.pipeline import Pipeline
 
 from darkroom.components import ImageManifest, ImageToTFRecord, ManifestGen, Rejects
 from darkroom.components.manifest_gen import driver, executor
+from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, StorageError
@@ -236,7 +237,7 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         if "ManifestGen" in text % more:  # TFX warns by the same function
             found.append(text % more)
 
-    monkeypatch.setattr(driver.logging, "warning", warn)
+    monkeypatch.setattr(absl_logging, "warning", warn)
     return found
 
 
@@ -380,7 +381,7 @@ def test_a_runner_without_drivers_or_run_ids_gets_a_warning(folder, warnings):
     for name, [artifact] in artifacts.items():
         artifact.uri = str(folder / name)
     properties = {"source": "images.csv", "options": ManifestOptions().to_json()}
-    for value, count in (("0.1.0-abc", 0), (executor.TAKEN_BY_EACH_RUN, 1)):
+    for value, count in (("0.1.0-abc", 0), (TAKEN_BY_EACH_RUN, 1)):
         executor.Executor().Do({}, artifacts, {**properties, "source_fingerprint": value})
         assert len(warnings) == count
     assert "its cache cannot notice that images.csv has changed" in warnings[0]

@@ -11,6 +11,9 @@ from typing import Any
 from tfx.dsl.components.base.base_component import BaseComponent
 
 import darkroom.components
+from darkroom.options.fields import list_options
+from darkroom.options.validation import DEFAULT_POLICIES, ValidationFields
+from darkroom.validation.findings import CHECK_TITLES
 from tables import escape, format_table
 
 _HEAD = """# Components
@@ -19,6 +22,18 @@ _HEAD = """# Components
 
 All are in `darkroom.components`. A component takes artifacts from the `outputs` of others.
 Execution properties are text or numbers; structures are JSON text.
+"""
+_VALIDATION_HEAD = """
+## ValidationOptions
+
+What ImageValidator judges, and how strictly; `darkroom run` has the same options. A policy is
+`fail`, which makes ValidationGate stop the run, `warn`, or `off`:
+`ValidationOptions(policies={"duplicates": "fail", "small_classes": "off"}, min_class_images=50)`.
+
+"""
+_CHECKS_HEAD = """
+The policies that a check has when `policies` does not name it:
+
 """
 # The parameters of a component's constructor, as its docstring explains them.
 _ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.M)
@@ -32,7 +47,26 @@ def format_page(generated: str) -> str:
     """
     found = (getattr(darkroom.components, name) for name in sorted(darkroom.components.__all__))
     classes = [each for each in found if issubclass(each, BaseComponent)]
-    return _HEAD.format(generated=generated) + "".join(map(_format_component, classes))
+    text = _HEAD.format(generated=generated) + "".join(map(_format_component, classes))
+    return text + _format_validation_options()
+
+
+def _format_validation_options() -> str:
+    """Returns the section of the options of ImageValidator, and of its checks."""
+    fields = [
+        (f"`{each.name}`", f"`{_show(each.default)}`", escape(each.option.help))
+        for each in list_options(ValidationFields)
+    ]
+    checks = [
+        (f"`{check}`", f"`{policy}`", CHECK_TITLES[check])
+        for check, policy in DEFAULT_POLICIES.items()
+    ]
+    return (
+        _VALIDATION_HEAD
+        + format_table(("field", "default", "meaning"), fields)
+        + _CHECKS_HEAD
+        + format_table(("check", "policy", "what it finds"), checks)
+    )
 
 
 def _format_component(component: Any) -> str:

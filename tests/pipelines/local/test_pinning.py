@@ -109,8 +109,13 @@ def test_changed_weights_or_model_code_change_the_properties_of_the_trainer(
     weights.write_bytes(b"1")
     config = dataclasses.replace(config, model="own_models:build", weights=str(weights))
     first = _properties(config)
-    (tmp_path / "own_models.py").write_text("def build(n, size): return 1\n")
+    (tmp_path / "own_models.py").write_text("import own_nets\n\ndef build(n, size): return 1\n")
+    (tmp_path / "own_nets.py").write_text("WIDTH = 8\n")
     second = _properties(config)
+    (tmp_path / "own_nets.py").write_text("WIDTH = 16\n")
+    imported = _properties(config)
+    assert [name for name in second if second[name] != imported[name]] == ["Trainer"]
+    second = imported
     weights.write_bytes(b"22")
     third = _properties(config)
     for before, after in ((first, second), (second, third)):

@@ -1,0 +1,31 @@
+"""ImportSchemaGen: TFX's own, with a driver that notices a changed schema."""
+
+from __future__ import annotations
+
+from tfx.components.schema_gen.import_schema_gen import component as tfx_component
+
+from darkroom.components.import_schema_gen import driver
+from darkroom.components.state_driver import FINGERPRINT_KEY, TAKEN_BY_EACH_RUN
+
+
+class ImportSchemaGen(tfx_component.ImportSchemaGen):
+    """Takes a schema from a file; each run looks whether the file has changed.
+
+    Component `outputs` contains:
+      - `schema`: `standard_artifacts.Schema`.
+    """
+
+    DRIVER_CLASS = driver.Driver
+
+    def __init__(self, schema_file: str, *, fingerprint: str | None = None) -> None:
+        """Makes the component.
+
+        Args:
+            schema_file: TFDV's schema in text form, as SchemaGen writes it.
+            fingerprint: State of the file, which caches compare. With None each run takes it. A
+                text is used as it is.
+        """
+        super().__init__(schema_file)
+        given = TAKEN_BY_EACH_RUN if fingerprint is None else fingerprint
+        # TFX's constructor makes its own spec, which has no such property.
+        self.spec.exec_properties[FINGERPRINT_KEY] = given
