@@ -11,6 +11,7 @@ from unittest import mock
 
 from absl import logging as absl_logging
 from tfx.orchestration.local import local_dag_runner
+from tfx.orchestration.pipeline import Pipeline
 from tfx.orchestration.portable import launcher
 from tfx.types import artifact_utils
 
@@ -29,14 +30,32 @@ def run_locally(config: PipelineConfig) -> None:
         DarkroomError: Another component of ours failed.
     """
     storage.make_folder(config.root)
-    pipeline = create_pipeline(config)
+    launch(create_pipeline(config))
+
+
+def launch(pipeline: Pipeline) -> None:
+    """Runs a pipeline to its end, and reports the progress of its nodes.
+
+    Raises:
+        Exception: What the executor of a node raised.
+    """
     # TFX passes the process's arguments to absl, which would reject ours.
     with (
         mock.patch.object(sys, "argv", sys.argv[:1]),
         _use_reporting_launcher(len(pipeline.components)),
+        _log_warnings_only(),
     ):
-        absl_logging.set_verbosity(absl_logging.WARNING)
         local_dag_runner.LocalDagRunner().run(pipeline)
+
+
+@contextmanager
+def _log_warnings_only() -> Iterator[None]:
+    before = absl_logging.get_verbosity()
+    absl_logging.set_verbosity(absl_logging.WARNING)
+    try:
+        yield
+    finally:
+        absl_logging.set_verbosity(before)
 
 
 @contextmanager

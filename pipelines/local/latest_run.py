@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
+
+from tfx.types import standard_artifacts
 
 from darkroom import storage
 from darkroom.components.model_report.evaluation import read_evaluation
-from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.local.lineage import NodeRun, read_latest_run
-from darkroom.pipelines.local.summary import RunSummary, count_changes
+from darkroom.pipelines.local.lineage import NodeRun
+from darkroom.pipelines.local.summary import (
+    EXAMPLES,
+    INDEX,
+    MODEL,
+    PUSHED,
+    REPORT,
+    RunSummary,
+    count_changes,
+)
 from darkroom.training.history import read_best_epoch
 from darkroom.validation.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
@@ -16,33 +26,69 @@ from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 _ACCURACY_KEY = "sparse_categorical_accuracy"
 
 
-def read_summary(config: PipelineConfig, log_path: str, seconds: float) -> RunSummary:
-    """Reads the result of a configuration's latest run."""
-    nodes = read_latest_run(config.root, config.name)
-    report_folder = _output(nodes, "ImageValidator", "report")
-    model_run = _output(nodes, "Trainer", "model_run")
+def read_summary(
+    nodes: Mapping[str, NodeRun],
+    root: str,
+    log_path: str,
+    seconds: float,
+    *,
+    min_accuracy: float | None = None,
+    makes: Set[str] | None = None,
+) -> RunSummary:
+    """Reads the result of a run from what its nodes made.
+
+    Args:
+        nodes: The nodes of the run, as `lineage.read_run` returns them.
+        root: Folder of the run.
+        log_path: File with the output of TFX and TensorFlow.
+        seconds: Wall time of the run.
+        min_accuracy: Accuracy below which a model is not pushed, where it is known.
+        makes: Types of the artifacts that a pipeline of one's own makes; None for that of darkroom.
+    """
+    report_folder = _find_output(nodes, REPORT)
+    model_run = _find_output(nodes, standard_artifacts.ModelRun.TYPE_NAME)
     report = accuracy = None
     if report_folder is not None:
         text = storage.read_bytes(storage.join(report_folder, REPORT_JSON)).decode()
         report = DatasetReport.from_json(text)
-    if evaluation := _output(nodes, "Evaluator", "evaluation"):
+    if evaluation := _find_output(nodes, standard_artifacts.ModelEvaluation.TYPE_NAME):
         accuracy = read_evaluation(evaluation).metrics.get(_ACCURACY_KEY)
-    pushed = nodes["Pusher"].properties.get("pushed_model", {}) if "Pusher" in nodes else {}
     return RunSummary(
-        root=config.root,
+        root=root,
         report=report,
         report_path=storage.join(report_folder, REPORT_HTML) if report_folder else None,
         epochs=read_best_epoch(model_run) if model_run else None,
         accuracy=accuracy,
-        min_accuracy=config.min_accuracy,
-        pushed=pushed.get("pushed_destination"),
-        examples=_output(nodes, "ImageToTFRecord", "examples"),
-        changed=count_changes(_output(nodes, "ImageToTFRecord", "index")),
+        min_accuracy=min_accuracy,
+        pushed=_find_pushed(nodes),
+        examples=_find_output(nodes, EXAMPLES),
+        changed=count_changes(_find_output(nodes, INDEX)),
         reused=tuple(node for node, run in nodes.items() if run.state == "CACHED"),
         log_path=log_path,
         seconds=seconds,
+        model=_find_output(nodes, MODEL),
+        makes=RunSummary.makes if makes is None else makes,
+        is_command=makes is None,
     )
 
 
-def _output(nodes: Mapping[str, NodeRun], node: str, key: str) -> str | None:
-    return nodes[node].outputs.get(key) if node in nodes else None
+def _find_output(nodes: Mapping[str, NodeRun], kind: str) -> str | None:
+    """Returns where the first artifact of a type is; None when no node made one."""
+    return next((each for each, _ in _list_outputs(nodes, kind)), None)
+
+
+def _find_pushed(nodes: Mapping[str, NodeRun]) -> str | None:
+    found = (
+        properties.get("pushed_destination") for _, properties in _list_outputs(nodes, PUSHED)
+    )
+    return next(filter(None, found), None)
+
+
+def _list_outputs(
+    nodes: Mapping[str, NodeRun], kind: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields URI and properties of the artifacts of a type."""
+    for run in nodes.values():
+        for key, found in run.types.items():
+            if found == kind:
+                yield run.outputs[key], run.properties[key]

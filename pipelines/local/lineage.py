@@ -29,17 +29,29 @@ class NodeRun:
     Attributes:
         state: Name of its state: `COMPLETE`, `CACHED`, `FAILED`, ...
         outputs: URI of the first artifact of each output, by key.
+        types: Type name of that artifact, by key.
         properties: Custom properties of that artifact, by key and name.
     """
 
     state: str
     outputs: Mapping[str, str]
+    types: Mapping[str, str]
     properties: Mapping[str, Mapping[str, Any]]
 
 
 def read_latest_run(root: str, pipeline_name: str) -> dict[str, NodeRun]:
-    """Returns the nodes of a pipeline's latest run by id; empty if it never ran."""
-    store = metadata_store.MetadataStore(make_connection_config(root))
+    """Returns the nodes of a pipeline's latest run; its ML Metadata is in a root."""
+    return read_run(make_connection_config(root), pipeline_name)
+
+
+def read_run(connection: Any, pipeline_name: str) -> dict[str, NodeRun]:
+    """Returns the nodes of a pipeline's latest run by id; empty if it never ran.
+
+    Args:
+        connection: The pipeline's `metadata_connection_config`.
+        pipeline_name: Its name.
+    """
+    store = metadata_store.MetadataStore(connection)
     runs = [
         context
         for context in store.get_contexts_by_type("pipeline_run")
@@ -75,6 +87,7 @@ def _describe(store: Any, execution: Any) -> NodeRun:
     return NodeRun(
         state=metadata_store_pb2.Execution.State.Name(execution.last_known_state),
         outputs={keys[artifact.id]: artifact.uri for artifact in artifacts},
+        types={keys[artifact.id]: artifact.type for artifact in artifacts},
         properties={
             keys[artifact.id]: {
                 name: getattr(value, value.WhichOneof("value"))

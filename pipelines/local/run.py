@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import sys
 import time
-from collections.abc import Callable, Mapping, Set
-from contextlib import nullcontext
-from typing import Any
+import urllib.parse
+from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext
+from typing import Any, NamedTuple
 
 from darkroom import storage
-from darkroom.errors import DataError, OutputError, build_missing_extra_error
+from darkroom.errors import DataError, build_missing_extra_error
 from darkroom.manifest.sources import find_sources
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig, make_config, merge_options
 from darkroom.pipelines.local.summary import RunSummary, format_summary
 from darkroom.runtime import logs, progress
 from darkroom.runtime.lazy_names import is_installed
-from darkroom.storage.locks import LOCK_FILE, FolderLock
+from darkroom.storage import ledger
+from darkroom.storage.locks import FolderLock
 from darkroom.validation.gate import GateError
 
 LOG_FILE = "log.txt"
-_RUN_NAMES = frozenset(
-    (METADATA_FILE, LOG_FILE, LOCK_FILE, "artifacts", "checkpoints", "inputs", "pushed")
-)
-_STEP_NAMES = frozenset((LOG_FILE, LOCK_FILE, "pushed", "records", "report", "training"))
+_HINT = "Choose another --root."
 
 _DEMO_IMAGES = "images"
 _DEMO_RUN = "run"
@@ -41,13 +42,21 @@ _ADDED_BY_TFX = (
 DEMO_POLICIES = {"leakage": "warn", "label_conflicts": "warn"}
 
 
+class _Form(NamedTuple):
+    """A way to run: what does it, and the files and folders that it writes to in its root."""
+
+    perform: Callable[[PipelineConfig, str], tuple[RunSummary, int]]
+    names: tuple[str, ...]
+
+
 def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -> int:
     """Runs the pipeline of options by name.
 
     Args:
         values: Fields of `PipelineConfig`, and `config`: path of a TOML file with more of them.
         as_json: Whether standard output gets one JSON object and nothing else.
-        overwrite: Whether a root with other data may be used.
+        overwrite: Whether a root with other data may be used. Files of the user's are never
+            replaced.
 
     Returns:
         The exit code.
@@ -59,11 +68,7 @@ def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -
     for name in ("data", "root", "push_to", "schema", "label_map"):
         if merged.get(name) is not None:
             merged[name] = storage.absolute(merged[name])
-    config = make_config(merged)
-    if not overwrite:
-        hint = "Choose another --root, or use it with --overwrite."
-        _check_root(config.root, _RUN_NAMES, hint)
-    return _run(config, _run_with_tfx, as_json=as_json)
+    return _run(make_config(merged), _WITH_TFX, as_json=as_json, overwrite=overwrite)
 
 
 def run_demo(
@@ -92,7 +97,7 @@ def run_demo(
         raise build_missing_extra_error("The demo", "tf")
     root = storage.absolute(root)
     hint = "Move them, or choose another folder: darkroom demo --root DIR."
-    _check_root(root, {_DEMO_IMAGES, _DEMO_RUN, _DEMO_STEPS}, hint)
+    ledger.check_alone(root, {_DEMO_IMAGES, _DEMO_RUN, _DEMO_STEPS}, hint)
     source = write_demo_dataset(storage.join(root, _DEMO_IMAGES))
     config = PipelineConfig(
         data=str(source),
@@ -100,8 +105,7 @@ def run_demo(
         policies={**DEMO_POLICIES, **(policies or {})},
         **_DEMO_OPTIONS,
     )
-    _check_root(config.root, _STEP_NAMES if without_tfx else _RUN_NAMES, hint)
-    code = _run(config, _run_without_tfx if without_tfx else _run_with_tfx, as_json=as_json)
+    code = _run(config, _WITHOUT_TFX if without_tfx else _WITH_TFX, as_json=as_json)
     if not as_json:
         print(f"\n{_format_next(without_tfx=without_tfx)}")
     return code
@@ -116,19 +120,22 @@ def _format_next(*, without_tfx: bool) -> str:
     )
 
 
-def _run(
-    config: PipelineConfig,
-    perform: Callable[[PipelineConfig, str], tuple[RunSummary, int]],
-    *,
-    as_json: bool,
-) -> int:
+def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool = False) -> int:
+    if not overwrite:
+        hint = "Choose another --root, or use it with --overwrite."
+        ledger.check_alone(config.root, form.names, hint)
     find_sources(config.data)  # fails before TFX is loaded, which takes seconds
+    if form is _WITH_TFX and not is_installed("tfx"):
+        # Nothing has been written yet.
+        raise build_missing_extra_error("The module tfx", "tfx")
     storage.make_folder(config.root)
     log_path = storage.join(config.root, LOG_FILE)
-    with FolderLock(config.root), logs.redirect_output(log_path) as out:
-        with nullcontext() if as_json else progress.use(progress.make_sink(out)):
-            summary, code = perform(config, log_path)
-        print(json.dumps(summary.to_dict()) if as_json else format_summary(summary), file=out)
+    with FolderLock(config.root):
+        _claim_root(config.root, form.names)
+        with logs.redirect_output(log_path) as out:
+            with nullcontext() if as_json else progress.use(progress.make_sink(out)):
+                summary, code = form.perform(config, log_path)
+            print(json.dumps(summary.to_dict()) if as_json else format_summary(summary), file=out)
     return code
 
 
@@ -136,6 +143,7 @@ def _run_with_tfx(config: PipelineConfig, log_path: str) -> tuple[RunSummary, in
     """Runs the pipeline; returns its summary and the exit code."""
     started = time.monotonic()
     with progress.step("Loading TFX and TensorFlow"):
+        from darkroom.pipelines.local import lineage
         from darkroom.pipelines.local.latest_run import read_summary
         from darkroom.pipelines.local.pinning import pin_inputs
         from darkroom.pipelines.local_runner import run_locally
@@ -148,7 +156,13 @@ def _run_with_tfx(config: PipelineConfig, log_path: str) -> tuple[RunSummary, in
         run_locally(config)
     except GateError:
         is_stopped = True
-    summary = read_summary(config, log_path, time.monotonic() - started)
+    summary = read_summary(
+        lineage.read_latest_run(config.root, config.name),
+        config.root,
+        log_path,
+        time.monotonic() - started,
+        min_accuracy=config.min_accuracy,
+    )
     return summary, DataError.exit_code if is_stopped else summary.exit_code
 
 
@@ -159,10 +173,30 @@ def _run_without_tfx(config: PipelineConfig, log_path: str) -> tuple[RunSummary,
     return summary, summary.exit_code
 
 
-def _check_root(root: str, own_names: Set[str], hint: str) -> None:
-    """Checks that a folder is empty, or has only the files of an earlier run."""
-    if storage.exists(root) and not storage.is_folder(root):
-        raise OutputError(f"{root} is a file.", "Choose a folder for --root.")
-    foreign = [name for name in storage.list_folder(root) if name not in own_names]
-    if foreign:
-        raise OutputError(f"{root} has other data: {foreign[:5]}.", hint)
+_WITH_TFX = _Form(
+    _run_with_tfx, (METADATA_FILE, LOG_FILE, "artifacts/", "checkpoints/", "inputs/", "pushed/")
+)
+_WITHOUT_TFX = _Form(
+    _run_without_tfx, (LOG_FILE, "pushed/", "records/", "report/", "training/")
+)
+
+
+def _claim_root(root: str, names: tuple[str, ...]) -> None:
+    """Checks that what a run writes to is new, or of an earlier run in this folder."""
+    # Version 0.1.0 left no ledger.
+    is_older = not ledger.is_listed(root, METADATA_FILE) and _has_our_metadata(root)
+    ledger.claim(root, dict.fromkeys(names, ledger.ANY), names if is_older else (), _HINT)
+
+
+def _has_our_metadata(root: str) -> bool:
+    """Tells whether a folder has a database of ML Metadata that knows our artifacts."""
+    path = storage.join(root, METADATA_FILE)
+    if not os.path.isfile(path):
+        return False
+    query = "SELECT 1 FROM Type WHERE name = 'darkroom.ImageManifest'"
+    uri = f"file:{urllib.parse.quote(path)}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            return bool(connection.execute(query).fetchall())
+    except sqlite3.Error:
+        return False

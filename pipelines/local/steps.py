@@ -62,6 +62,7 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
         reused=(_REUSED,) if trained and trained.already_complete else (),
         log_path=log_path,
         seconds=time.monotonic() - started,
+        model=trained.model_dir if trained else None,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +15,9 @@ from darkroom.validation.dataset_report import DatasetReport, format_verdict
 from darkroom.validation.findings import Finding, format_row
 
 _SHOWN_ROWS = 2
+# Type names of artifacts, which this module knows without TFX.
+REPORT, INDEX = "darkroom.ValidationReport", "darkroom.RecordIndex"
+EXAMPLES, MODEL, PUSHED = "Examples", "Model", "PushedModel"
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,16 @@ class RunSummary:
         epochs: The epoch of the model's weights, from 1, and the number of epochs; None when the
             run ended before the training, or an older version of darkroom trained.
         accuracy: Accuracy on the eval split; None when the run ended before it.
-        min_accuracy: Accuracy below which a model is not pushed.
+        min_accuracy: Accuracy below which a model is not pushed; None when it is not known.
         pushed: Folder of the pushed model; None when no model was pushed.
         examples: Folder of the dataset.
         changed: Number of images that were encoded again, by kind of change.
         reused: Nodes with outputs from an earlier run.
         log_path: File with the output of TFX and TensorFlow.
         seconds: Wall time of the run.
+        model: Folder of the trained model; None when the run ended before it.
+        makes: Types of the artifacts that the pipeline makes when nothing stops it.
+        is_command: Whether a command of darkroom ran it, which has flags for its options.
     """
 
     root: str
@@ -42,13 +48,16 @@ class RunSummary:
     report_path: str | None
     epochs: tuple[int, int] | None
     accuracy: float | None
-    min_accuracy: float
+    min_accuracy: float | None
     pushed: str | None
     examples: str | None
     changed: Mapping[str, int]
     reused: tuple[str, ...]
     log_path: str
     seconds: float
+    model: str | None = None
+    makes: Set[str] = frozenset((REPORT, MODEL, EXAMPLES, PUSHED))
+    is_command: bool = True
 
     @property
     def exit_code(self) -> int:
@@ -97,32 +106,43 @@ def format_summary(summary: RunSummary) -> str:
     """Returns the summary as text for a terminal."""
     lines = [""]
     if summary.report:
-        report = summary.report
-        splits = ", ".join(f"{split} {count:,}" for split, count in report.splits.items())
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in report.rejected.items())
-        lines += [
-            f"Rows in    {report.rows:,}",
-            f"Written    {report.written:,}  ({splits})",
-            f"Rejected   {report.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
-            f"Duplicates {report.deduplicated:,}",
-        ]
-        if summary.changed:
-            changes = ", ".join(f"{code} {count:,}" for code, count in summary.changed.items())
-            lines.append(f"Fixed      {sum(summary.changed.values()):,}  ({changes})")
-        lines += ["", *_format_findings(report)]
-        if mild := [finding.check for finding in summary.mild_findings]:
-            flags = " ".join(f"--policy {check}=fail" for check in mild)
-            lines += [
-                f"  {' and '.join(mild)} would have stopped this run, but they are set to warn.",
-                f"  They stop a run by default; to stop this one, add {flags}",
-            ]
-    lines += ["", *_format_model(summary)]
-    lines.append(f"Report     {summary.report_path or 'none: the run ended before it'}")
-    lines.append(f"Records    {summary.examples or 'none'}")
+        lines += [*_format_rows(summary, summary.report), "", *_format_findings(summary.report)]
+        lines += [*_format_mild_findings(summary), ""]
+    lines += _format_model(summary)
+    if REPORT in summary.makes:
+        lines.append(f"Report     {summary.report_path or 'none: the run ended before it'}")
+    if EXAMPLES in summary.makes:
+        lines.append(f"Records    {summary.examples or 'none'}")
     lines.append(f"Log        {summary.log_path}")
     again = f", {format_count(len(summary.reused), 'step')} reused" if summary.reused else ""
     lines.append(f"Time       {summary.seconds:.1f} s{again}")
     return "\n".join(lines)
+
+
+def _format_rows(summary: RunSummary, report: DatasetReport) -> list[str]:
+    splits = ", ".join(f"{split} {count:,}" for split, count in report.splits.items())
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in report.rejected.items())
+    lines = [
+        f"Rows in    {report.rows:,}",
+        f"Written    {report.written:,}  ({splits})",
+        f"Rejected   {report.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
+        f"Duplicates {report.deduplicated:,}",
+    ]
+    if summary.changed:
+        changes = ", ".join(f"{code} {count:,}" for code, count in summary.changed.items())
+        lines.append(f"Fixed      {sum(summary.changed.values()):,}  ({changes})")
+    return lines
+
+
+def _format_mild_findings(summary: RunSummary) -> list[str]:
+    mild = [finding.check for finding in summary.mild_findings]
+    if not mild:
+        return []
+    lines = [f"  {' and '.join(mild)} would have stopped this run, but they are set to warn."]
+    if summary.is_command:
+        flags = " ".join(f"--policy {check}=fail" for check in mild)
+        lines.append(f"  They stop a run by default; to stop this one, add {flags}")
+    return lines
 
 
 def _format_findings(report: DatasetReport) -> list[str]:
@@ -141,10 +161,25 @@ def _format_findings(report: DatasetReport) -> list[str]:
 
 
 def _format_model(summary: RunSummary) -> list[str]:
-    if summary.accuracy is None:
+    if MODEL not in summary.makes:
+        return []
+    if summary.model is None:
         return ["Model      none: the run was stopped before training"]
-    needed = f"needed {summary.min_accuracy:.2f}" if summary.min_accuracy else "no minimum is set"
     lines = [f"Epoch      {format_best_epoch(*summary.epochs)}"] if summary.epochs else []
-    lines.append(f"Accuracy   {summary.accuracy:.4f} on the eval split ({needed})")
-    lines.append(f"Pushed to  {summary.pushed or 'nowhere: the model did not pass its evaluation'}")
-    return lines
+    if summary.accuracy is not None:
+        lines.append(
+            f"Accuracy   {summary.accuracy:.4f} on the eval split{_format_needed(summary)}"
+        )
+    if PUSHED not in summary.makes:
+        return [*lines, f"Model      {summary.model}"]
+    return [
+        *lines,
+        f"Pushed to  {summary.pushed or 'nowhere: the model did not pass its evaluation'}",
+    ]
+
+
+def _format_needed(summary: RunSummary) -> str:
+    if summary.min_accuracy is None:
+        return ""
+    needed = summary.min_accuracy
+    return f" (needed {needed:.2f})" if needed else " (no minimum is set)"

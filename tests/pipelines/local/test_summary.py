@@ -46,7 +46,9 @@ def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list
         log_path="log.txt",
         seconds=1.0,
     )
-    trained = replace(summary, epochs=(6, 7), accuracy=0.5, pushed="/runs/first/pushed/1")
+    trained = replace(
+        summary, epochs=(6, 7), accuracy=0.5, pushed="/runs/first/pushed/1", model="/runs/first/m"
+    )
     assert format_summary(trained).splitlines()[-7:-4] == [
         "Epoch      6 of 7 (lowest val_loss)",
         "Accuracy   0.5000 on the eval split (no minimum is set)",
