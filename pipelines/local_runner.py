@@ -72,7 +72,8 @@ def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
             self._has_run = False
             with progress.step(self._pipeline_node.node_info.id, next(numbers), num_nodes):
                 info = super().launch()
-                if not self._has_run:
+                # A Resolver has no executor: it looks in each run.
+                if not self._has_run and self._executor_operator:
                     progress.remark("reused: nothing has changed")
             return info
 

@@ -16,9 +16,16 @@ from tfx.utils import path_utils
 
 from darkroom import storage
 from darkroom.components.pusher.saved_model import check_saved_model
+from darkroom.components.system_artifacts import ClassificationMetrics
 from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.integrity.opening import check_files
 from darkroom.errors import DataError, StorageError
+
+_STANDARD = frozenset(
+    each.TYPE_NAME
+    for each in vars(standard_artifacts).values()
+    if isinstance(each, type) and issubclass(each, Artifact)
+)
 
 
 def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
@@ -33,7 +40,8 @@ def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
     """
     for artifact in itertools.chain(*outputs.values()):
         for place in _list_places(artifact):
-            if not storage.has_files(place):
+            is_there = storage.exists if _may_be_empty(artifact) else storage.has_files
+            if not is_there(place):
                 raise RuntimeError(f"{place} has no files")
             try:
                 # The files of a model or a dataset are checked against its list.
@@ -48,6 +56,17 @@ def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
                     check_files(place, dataset)
             except (DataError, StorageError) as error:
                 raise RuntimeError(str(error)) from error
+
+
+def _may_be_empty(artifact: Artifact) -> bool:
+    """Tells whether a whole artifact may have no files, as that of a user's own component.
+
+    A `run_fn` of the user's need not write into its ModelRun, and an evaluation may have no matrix.
+    """
+    kind = artifact.type_name
+    if kind in (standard_artifacts.ModelRun.TYPE_NAME, ClassificationMetrics.TYPE_NAME):
+        return True
+    return kind not in _STANDARD and not kind.startswith(("darkroom.", "system."))
 
 
 def _list_places(artifact: Artifact) -> Iterator[str]:

@@ -11,11 +11,20 @@ import pytest
 from PIL import Image
 from tensorflow.core.protobuf import saved_model_pb2
 from tfx.types import standard_artifacts
+from tfx.types.artifact import Artifact
 
+from darkroom.components.system_artifacts import ClassificationMetrics
 from darkroom.conversion.convert import convert
 from darkroom.pipelines.local.cached_outputs import check_outputs
 
 pytestmark = pytest.mark.tfx
+
+
+class OwnArtifact(Artifact):
+    """That of a user's own component."""
+
+    TYPE_NAME = "OwnArtifact"
+
 
 GRAPH = saved_model_pb2.SavedModel(saved_model_schema_version=1).SerializeToString()
 
@@ -50,6 +59,15 @@ def test_outputs_without_files_are_not_reused(tmp_path: Path, kind: str):
         os.unlink(tmp_path / "b/Split-train/data")
     with pytest.raises(RuntimeError, match=f"{tmp_path}/b has no files"):
         check_outputs({"b": [examples]})
+
+
+@pytest.mark.parametrize("kind", [standard_artifacts.ModelRun, ClassificationMetrics, OwnArtifact])
+def test_outputs_that_may_be_empty_are_reused(tmp_path: Path, kind: type[Any]):
+    artifact = make(tmp_path / "a", kind)
+    check_outputs({"a": [artifact]})
+    (tmp_path / "a").rmdir()
+    with pytest.raises(RuntimeError, match=f"{tmp_path}/a has no files"):
+        check_outputs({"a": [artifact]})
 
 
 def test_a_pushed_model_is_at_its_destination_and_in_its_artifact(tmp_path: Path):

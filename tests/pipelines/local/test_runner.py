@@ -1,0 +1,120 @@
+"""LocalRunner: what it prints of a pipeline of one's own, and where the rest goes.
+
+TFX reads the annotations of its components, so they are not texts here.
+"""
+
+import io
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from absl import logging as absl_logging
+from PIL import Image
+from tfx.dsl.component.experimental.annotations import Parameter
+from tfx.dsl.component.experimental.decorators import component
+from tfx.orchestration.pipeline import Pipeline
+
+from darkroom import pipelines
+from darkroom.components import ImageToTFRecord, ManifestGen
+from darkroom.errors import UsageError
+from darkroom.pipelines import LocalRunner
+from darkroom.pipelines.local.lineage import make_connection_config
+from darkroom.pipelines.local.summary import RunSummary
+
+pytestmark = pytest.mark.tfx
+
+
+@component
+def Speak(text: Parameter[str]):  # noqa: N802
+    """A component of the user's own, which prints."""
+    print("printed:", text)
+    absl_logging.warning("logged: %s", text)
+    if text == "fail":
+        raise ValueError("the reason")
+
+
+@pytest.fixture
+def console() -> io.StringIO:
+    """Standard output as in a notebook: not that of the process."""
+    return io.StringIO()
+
+
+def _run(pipeline: Pipeline, console: io.StringIO, log: Path | None = None) -> RunSummary:
+    with redirect_stdout(console):
+        return LocalRunner(log).run(pipeline)
+
+
+def _make_pipeline(folder: Path, *components: Any, **options: Any) -> Pipeline:
+    given = {"metadata_connection_config": make_connection_config(str(folder)), **options}
+    return Pipeline(
+        pipeline_name="own",
+        pipeline_root=f"{folder}/artifacts",
+        components=list(components),
+        enable_cache=True,
+        beam_pipeline_args=["--runner=FnApiRunner", "--sdk_container_image=local"],
+        **given,
+    )
+
+
+def _lines(console: io.StringIO) -> list[str]:
+    return [line for line in console.getvalue().splitlines() if line]
+
+
+def test_each_node_has_a_line_and_the_rest_is_in_the_log(tmp_path: Path, console):
+    pipeline = _make_pipeline(tmp_path, Speak(text="hello"))
+    before = absl_logging.get_verbosity()
+    summary = _run(pipeline, console)
+    node, log, time = _lines(console)
+    assert node.startswith("Speak [1/1] done in ")
+    assert log == f"Log        {tmp_path}/artifacts/log.txt"
+    assert time.startswith("Time ")
+    text = (tmp_path / "artifacts/log.txt").read_text()
+    assert "printed: hello" in text
+    assert absl_logging.get_verbosity() == before
+    assert (summary.reused, summary.log_path) == ((), f"{tmp_path}/artifacts/log.txt")
+
+    again = _run(pipeline, console, tmp_path / "again.txt")
+    assert again.reused == ("Speak",)
+    assert "Speak [1/1] done in 0." in _lines(console)[3]
+    assert _lines(console)[3].endswith("reused: nothing has changed")
+    assert _lines(console)[-1].endswith(", 1 step reused")
+    assert "printed" not in (tmp_path / "again.txt").read_text()
+
+
+def test_what_a_pipeline_does_not_make_is_not_in_its_summary(tmp_path: Path, console):
+    folder = tmp_path / "images/train/cat"
+    folder.mkdir(parents=True)
+    Image.new("RGB", (8, 8)).save(folder / "a.png")
+    manifest = ManifestGen(str(tmp_path / "images"))
+    records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
+    renamed = records.with_id("records")
+    summary = _run(_make_pipeline(tmp_path, manifest, renamed), console)
+    assert [line.split()[0] for line in _lines(console)] == [
+        *("ManifestGen", "records", "Records", "Log", "Time")
+    ]
+    assert summary.examples == f"{tmp_path}/artifacts/records/examples/2"
+    assert Path(summary.examples, "dataset.json").exists()
+
+
+def test_an_error_of_a_node_is_raised_after_the_place_of_the_log(tmp_path: Path, console):
+    with pytest.raises(ValueError, match="the reason"):
+        _run(_make_pipeline(tmp_path, Speak(text="fail")), console)
+    node, log = _lines(console)
+    assert node.startswith("Speak [1/1] failed after ")
+    assert log == f"Log        {tmp_path}/artifacts/log.txt"
+    assert "printed: fail" in (tmp_path / "artifacts/log.txt").read_text()
+
+
+def test_a_pipeline_without_a_place_for_its_metadata_or_its_log_is_rejected(tmp_path: Path):
+    with pytest.raises(UsageError, match="no metadata_connection_config"):
+        LocalRunner().run(
+            _make_pipeline(tmp_path, Speak(text="a"), metadata_connection_config=None)
+        )
+    pipeline = Pipeline("own", "gs://bucket/root", components=[Speak(text="a")])
+    with pytest.raises(UsageError, match="cannot be written to gs://bucket/root"):
+        LocalRunner().run(pipeline)
+
+
+def test_the_package_names_its_runner():
+    assert dir(pipelines) == pipelines.__all__ == ["LocalRunner"]
