@@ -1,11 +1,13 @@
 """TFX components: from a list of images to verified TFRecords.
 
 Each component is loaded when it is first used. So a module that needs no TFX, such as
-`darkroom.components.parameters`, is imported without the seconds that TFX takes.
+`darkroom.components.parameters`, is imported without the seconds that TFX takes. In a notebook that
+also tells TFX's InteractiveContext how to show the artifacts.
 """
 
 from __future__ import annotations
 
+import builtins as _builtins
 from typing import TYPE_CHECKING, Any
 
 from darkroom.runtime import lazy_names as _lazy_names
@@ -67,7 +69,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    return _lazy_names.load_name("darkroom.components", name, _HOMES)
+    found = _lazy_names.load_name("darkroom.components", name, _HOMES)
+    if hasattr(_builtins, "__IPYTHON__"):  # in a notebook
+        from darkroom.components import notebook
+
+        notebook.register()
+    return found
 
 
 def __dir__() -> list[str]:
