@@ -87,6 +87,6 @@ class Trainer(tfx_component.Trainer):
         """Packs the module file; TFX would do so in the first run of the component alone."""
         if self._module_file and udf_utils.should_package_user_modules():
             self.spec.exec_properties[MODULE_FILE_KEY] = self._module_file
-            self._pip_dependencies = []
+            self._pip_dependencies: list[object] = []
             udf_utils.add_user_module_dependency(self, MODULE_FILE_KEY, MODULE_PATH_KEY)
         super()._resolve_pip_dependencies(pipeline_root)

@@ -22,10 +22,10 @@ from darkroom.dataset.integrity.opening import check_files
 from darkroom.errors import DataError, StorageError
 
 _STANDARD = frozenset(
-    each.TYPE_NAME
-    for each in vars(standard_artifacts).values()
-    if isinstance(each, type) and issubclass(each, Artifact)
+    getattr(each, "TYPE_NAME", None) for each in vars(standard_artifacts).values()
 )
+# What TensorFlow writes into the folder of a model.
+_SAVED_MODEL_NAMES = {"saved_model.pb", "fingerprint.pb", "variables", "assets"}
 
 
 def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
@@ -47,15 +47,21 @@ def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
                 # The files of a model or a dataset are checked against its list.
                 kind = artifact.type_name
                 if kind == standard_artifacts.PushedModel.TYPE_NAME:
-                    check_saved_model(place)
+                    _check_model(place)
                 elif kind == standard_artifacts.Model.TYPE_NAME:
-                    check_saved_model(path_utils.serving_model_dir(place))
+                    _check_model(path_utils.serving_model_dir(place))
                 elif kind == standard_artifacts.Examples.TYPE_NAME and (
                     dataset := find_dataset(place)
                 ):
                     check_files(place, dataset)
             except (DataError, StorageError) as error:
                 raise RuntimeError(str(error)) from error
+
+
+def _check_model(folder: str) -> None:
+    """Checks a SavedModel; a `run_fn` of the user's may export a model in another form."""
+    if _SAVED_MODEL_NAMES.intersection(storage.list_folder(folder)):
+        check_saved_model(folder)
 
 
 def _may_be_empty(artifact: Artifact) -> bool:

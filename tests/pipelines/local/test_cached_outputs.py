@@ -111,6 +111,14 @@ def test_a_model_without_its_graph_is_trained_again(tmp_path: Path):
         check_outputs({"a": [model]})
 
 
+def test_a_model_in_another_form_needs_only_its_files(tmp_path: Path):
+    model = make(tmp_path / "a", standard_artifacts.Model, "Format-Serving/model.keras")
+    check_outputs({"a": [model]})
+    os.unlink(tmp_path / "a/Format-Serving/model.keras")
+    with pytest.raises(RuntimeError, match="a has no files"):
+        check_outputs({"a": [model]})
+
+
 def test_examples_without_a_shard_are_converted_again(tmp_path: Path):
     (tmp_path / "images/cat").mkdir(parents=True)
     Image.new("RGB", (4, 4)).save(tmp_path / "images/cat/a.png")
