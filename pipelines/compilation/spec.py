@@ -129,10 +129,13 @@ def _complete_task(spec: dict[str, Any], node: str, config: PipelineConfig, targ
     a path runs each time, unless the state of those files is among its properties.
     """
     task = spec["root"]["dag"]["tasks"][node]
+    # Weights are a run-time parameter: whoever runs the file may name some. Where ManifestGen runs
+    # each time, Trainer has new input anyway.
+    reads_no_weights = config.weights is None and not config.source_fingerprint
     is_pinned = {
         "ImportSchemaGen": False,
         "ManifestGen": bool(config.source_fingerprint),
-        "Trainer": config.weights is None or bool(config.model_fingerprint),
+        "Trainer": reads_no_weights or bool(config.model_fingerprint),
     }.get(node, True)
     task["cachingOptions"] = {"enableCache": True} if config.cache and is_pinned else {}
     if retries := find_resources(config.resources, node).retries:

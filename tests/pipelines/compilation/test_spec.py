@@ -32,6 +32,7 @@ from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
 from darkroom.pipelines.vertex_runner import format_for_vertex
 
 from ..launcher import Launcher
+from ..service_cache import ServiceCache
 from ..spec_rules import find_violations
 
 pytestmark = pytest.mark.tfx
@@ -194,6 +195,17 @@ def test_tasks_that_read_a_path_are_cached_only_with_its_state():
     config = _config(source_fingerprint="1234", weights="gs://photos/w.weights.h5")
     assert not _is_cached(config, "Trainer")
     assert _is_cached(dataclasses.replace(config, model_fingerprint="5678"), "Trainer")
+
+
+def test_weights_that_only_a_run_names_are_read_again_in_each_run():
+    config = _config(source_fingerprint="1234")
+    cache, weights = ServiceCache(), {"weights": "gs://photos/w.weights.h5"}
+    spec = compile_pipeline(config, "kubeflow")
+    cache.run(spec, weights, run_id="1")
+    assert "Trainer" in cache.run(spec, weights, run_id="2")
+    spec = compile_pipeline(dataclasses.replace(config, model_fingerprint="5678"), "kubeflow")
+    cache.run(spec, weights, run_id="3")
+    assert cache.run(spec, weights, run_id="4") == set()
 
 
 def test_resources_and_retries_have_the_form_of_the_target(specs):
