@@ -50,7 +50,7 @@ def run_fn(fn_args):
     export_model(model, labels, OPTIONS.image_size, fn_args.serving_model_dir)
 
 
-def make_training_nodes(data, root, epochs=20):
+def make_training_nodes(data, root, epochs=10):
     """Returns the nodes that train on the records of `data` and push the model."""
     _, records, *_, gate = data
     trainer = Trainer(

@@ -47,6 +47,21 @@ for component in (manifest, records, statistics, schema, anomalies, validator):
     'context.show(statistics.outputs["statistics"])',
     'context.show(validator.outputs["report"])',
     'context.show(validator.outputs["html"])',
+    """
+from tfx.v1.dsl import Pipeline
+from tfx.v1.orchestration.metadata import sqlite_metadata_connection_config
+from darkroom.pipelines import LocalRunner
+
+summary = LocalRunner().run(
+    Pipeline(
+        "own",
+        "runner",
+        components=[ManifestGen("images")],
+        metadata_connection_config=sqlite_metadata_connection_config("runner/metadata.sqlite"),
+    )
+)
+print(summary.root)
+""",
 ]
 
 
@@ -68,7 +83,8 @@ def test_a_notebook_shows_what_is_in_the_artifacts(tmp_path: Path):
     client = nbclient.NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}})
     client.create_kernel_manager().kernel_spec.argv[0] = sys.executable
     client.execute()
-    manifest, examples, index, rejects, statistics, report, page = map(_show, notebook.cells[2:])
+    *shown, runner = notebook.cells[2:]
+    manifest, examples, index, rejects, statistics, report, page = map(_show, shown)
     assert "<td>to convert, train</td><td>7</td>" in manifest
     assert re.findall(r"<h4>(.*?)</h4>", examples) == ["train: 6 records", "eval: 6 records"]
     assert examples.count("<img") == 12
@@ -76,6 +92,15 @@ def test_a_notebook_shows_what_is_in_the_artifacts(tmp_path: Path):
     assert "<td>empty</td><td>1</td>" in rejects
     assert statistics.count("split:</b>") == 2
     assert "facets-overview" in statistics
-    for shown in (report, page):
-        assert "srcdoc=" in shown
-        assert "darkroom · validation report" in shown
+    for frame in (report, page):
+        assert "srcdoc=" in frame
+        assert "darkroom · validation report" in frame
+    assert {(each["output_type"], each.get("name")) for each in runner["outputs"]} == {
+        ("stream", "stdout")
+    }
+    text = "".join(each["text"] for each in runner["outputs"])
+    node, log, time, root = filter(None, text.splitlines())
+    assert root == "runner"
+    assert node.startswith("ManifestGen [1/1] done in ")
+    assert log == f"Log        {tmp_path}/runner/log.txt"
+    assert time.startswith("Time ")
