@@ -46,6 +46,7 @@ class Trainer(tfx_component.Trainer):
         custom_config: Mapping[str, Any] | None = None,
         files: Sequence[str | os.PathLike[str]] = (),
         fingerprint: str | None = None,
+        **more: Any,
     ) -> None:
         """Makes the component.
 
@@ -64,6 +65,7 @@ class Trainer(tfx_component.Trainer):
             files: More files and folders that `run_fn` reads.
             fingerprint: State of code and files, which caches compare. With None each run takes it.
                 A text is used as it is.
+            **more: What else TFX's Trainer takes in this version of TFX.
         """
         super().__init__(
             examples=examples,
@@ -76,6 +78,7 @@ class Trainer(tfx_component.Trainer):
             train_args=train_args,
             eval_args=eval_args,
             custom_config=custom_config,
+            **more,
         )
         properties = self.spec.exec_properties
         self._module_file = properties.get(MODULE_FILE_KEY)

@@ -72,7 +72,10 @@ def _format_validation_options() -> str:
 def _format_component(component: Any) -> str:
     spec = component.SPEC_CLASS
     text = f"\n## {component.__name__}\n\n{inspect.getdoc(component)}\n"
-    for title, channels in (("input", spec.INPUTS), ("output", spec.OUTPUTS)):
+    known = _describe_arguments(component) or spec.INPUTS
+    # TFX's own may have more inputs in a later version.
+    inputs = {key: slot for key, slot in spec.INPUTS.items() if key in known}
+    for title, channels in (("input", inputs), ("output", spec.OUTPUTS)):
         text += _format_slots((title, "artifact"), channels)
     text += _format_slots(("execution property", "type"), spec.PARAMETERS)
     return text + _format_constructor(component)
@@ -91,14 +94,21 @@ def _format_slots(head: tuple[str, str], slots: Mapping[str, Any]) -> str:
 def _format_constructor(component: Any) -> str:
     if "__init__" not in vars(component):
         return "\nIts arguments are those of TFX's component of the same name.\n"
-    described = dict(_ARGUMENT.findall(inspect.getdoc(component.__init__) or ""))
+    described = _describe_arguments(component)
     rows = []
     for name, parameter in inspect.signature(component.__init__).parameters.items():
-        if name != "self":
+        if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD:
             empty = parameter.default is inspect.Parameter.empty
             default = "" if empty else f"`{_show(parameter.default)}`"
             rows.append((f"`{name}`", default, escape(described[name])))
     return "\n" + format_table(("argument", "default", "meaning"), rows) if rows else ""
+
+
+def _describe_arguments(component: Any) -> dict[str, str]:
+    """Returns the arguments that a component of ours describes; empty for one of TFX's."""
+    if "__init__" not in vars(component):
+        return {}
+    return dict(_ARGUMENT.findall(inspect.getdoc(component.__init__) or ""))
 
 
 def _show(default: Any) -> str:
