@@ -10,6 +10,7 @@ from typing import Any
 from darkroom.errors import DarkroomError, UsageError
 from darkroom.options.conversion import ConversionFields
 from darkroom.options.fields import GROUPS, OptionField, list_options
+from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
 from darkroom.options.training import TrainingFields
 from darkroom.options.validation import ValidationFields
@@ -186,6 +187,8 @@ def name_flag(error: DarkroomError, arguments: argparse.Namespace) -> DarkroomEr
     name = error.message.split(" ")[0].rstrip(":")
     if not isinstance(error, UsageError) or name not in vars(arguments):
         return error
-    fields = list_options(SourceFields, ConversionFields, ValidationFields, TrainingFields)
+    fields = list_options(
+        PipelineFields, SourceFields, ConversionFields, ValidationFields, TrainingFields
+    )
     flags = {each.name: each.flag for each in fields if each.flag}
     return UsageError(f"{flags.get(name, name)}{error.message[len(name) :]}", error.hint)
