@@ -78,9 +78,7 @@ def _find_output(nodes: Mapping[str, NodeRun], kind: str) -> str | None:
 
 
 def _find_pushed(nodes: Mapping[str, NodeRun]) -> str | None:
-    found = (
-        properties.get("pushed_destination") for _, properties in _list_outputs(nodes, PUSHED)
-    )
+    found = (properties.get("pushed_destination") for _, properties in _list_outputs(nodes, PUSHED))
     return next(filter(None, found), None)
 
 

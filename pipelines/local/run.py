@@ -176,9 +176,7 @@ def _run_without_tfx(config: PipelineConfig, log_path: str) -> tuple[RunSummary,
 _WITH_TFX = _Form(
     _run_with_tfx, (METADATA_FILE, LOG_FILE, "artifacts/", "checkpoints/", "inputs/", "pushed/")
 )
-_WITHOUT_TFX = _Form(
-    _run_without_tfx, (LOG_FILE, "pushed/", "records/", "report/", "training/")
-)
+_WITHOUT_TFX = _Form(_run_without_tfx, (LOG_FILE, "pushed/", "records/", "report/", "training/"))
 
 
 def _claim_root(root: str, names: tuple[str, ...]) -> None:

@@ -15,13 +15,13 @@ from absl import logging as absl_logging
 from tfx.orchestration.pipeline import Pipeline
 
 from darkroom import storage
-from darkroom.validation.gate import GateError
 from darkroom.errors import UsageError
 from darkroom.pipelines.local import lineage
 from darkroom.pipelines.local.latest_run import read_summary
 from darkroom.pipelines.local.summary import RunSummary, format_summary
 from darkroom.pipelines.local_runner import launch
 from darkroom.runtime import logs, progress
+from darkroom.validation.gate import GateError
 
 LOG_FILE = "log.txt"
 

@@ -38,7 +38,7 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
     started = time.monotonic()
     records = storage.join(config.root, RECORDS)
     with progress.step("Loading TensorFlow"):
-        from darkroom.training.evaluation import measure_accuracy
+        from darkroom.training.export import measure_accuracy
     result = _make_dataset(config, records)
     trained = accuracy = pushed = None
     if result.blessed:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from darkroom.dataset.index import IndexRow, IndexWriter, count_classes
+from darkroom.dataset.index import IndexRow, IndexWriter
+from darkroom.dataset.index_queries import count_classes
 from darkroom.storage.parquet import BATCH_ROWS
 
 

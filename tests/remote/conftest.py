@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.storage import retries
+from darkroom.storage.stores import retries
 
 BUCKET = "photos"
 

@@ -9,7 +9,7 @@ import pytest
 
 from darkroom import storage
 from darkroom.errors import StorageError, TransientStorageError
-from darkroom.storage import retries
+from darkroom.storage.stores import retries
 
 # One status for all of them: see test_a_status_says_whether_to_try_again.
 TRANSIENT = [503, "reset", "cut"]

@@ -29,7 +29,8 @@ from darkroom import storage
 from darkroom.audit.duplicates_list import check_replaceable
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.index import LATER_COLUMNS, find_index_files, match_decoded_copies
+from darkroom.dataset.index import LATER_COLUMNS, find_index_files
+from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.dataset.integrity.opening import check_listed
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.runtime import progress

@@ -17,10 +17,12 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from darkroom.cli import data_commands
+from darkroom.cli.data_commands import read_options
 from darkroom.cli.process import Signal, end_by_signal, end_process
-from darkroom.errors import DarkroomError, DataError, UsageError, convert_error
+from darkroom.errors import DarkroomError, UsageError, convert_error
 from darkroom.runtime.garbage import collect_less_garbage
 
 _QUIET = ("validate", "train", "benchmark", "compile", "submit")
@@ -91,12 +93,12 @@ def _run_command(arguments: argparse.Namespace) -> int:
     from darkroom.storage import convert_os_error
 
     command = {
-        "convert": _convert,
-        "verify": _verify,
-        "upgrade": _upgrade,
-        "validate": _validate,
-        "duplicates": _duplicates,
-        "inspect": _inspect,
+        "convert": data_commands.convert_command,
+        "verify": data_commands.verify_command,
+        "upgrade": data_commands.upgrade_command,
+        "validate": data_commands.validate_command,
+        "duplicates": data_commands.duplicates_command,
+        "inspect": data_commands.inspect_command,
         "train": _train,
         "run": _run,
         "compile": _compile,
@@ -149,96 +151,6 @@ def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
     return error.exit_code
 
 
-def _convert(arguments: argparse.Namespace) -> int:
-    from darkroom.conversion.convert import convert
-    from darkroom.conversion.result import TooManyRejectsError, format_conversion
-    from darkroom.runtime import progress
-
-    options = {
-        name: value
-        for name, value in vars(arguments).items()
-        if name not in ("command", "json", "source", "output_dir", "beam_option")
-    }
-    options["beam_options"] = dict(arguments.beam_option or ())
-    try:
-        with progress.use(progress.make_sink(sys.stderr)):
-            result = convert(arguments.source, arguments.output_dir, **options)
-    except TooManyRejectsError as error:
-        if not arguments.json:
-            raise
-        print(json.dumps({**error.result.to_dict(), "message": error.message}))
-        return error.exit_code
-    if arguments.json:
-        print(json.dumps(result.to_dict()))
-    else:
-        print(format_conversion(result, bars=sys.stdout.isatty()))
-    return 0
-
-
-def _verify(arguments: argparse.Namespace) -> int:
-    from darkroom.audit.findings import HINTS, UNREADABLE, format_findings
-    from darkroom.audit.verify import format_verification, verify
-    from darkroom.errors import StorageError
-    from darkroom.runtime import progress
-
-    with progress.use(progress.make_sink(sys.stderr)):
-        result = verify(arguments.directory)
-    if result.findings and not result.is_damaged:
-        lines = format_findings(result.findings)
-        raise StorageError(f"Not all could be verified:{lines}", HINTS[UNREADABLE])
-    print(json.dumps(result.to_dict()) if arguments.json else format_verification(result))
-    return DataError.exit_code if result.is_damaged else 0
-
-
-def _upgrade(arguments: argparse.Namespace) -> int:
-    from darkroom.audit.upgrade import format_upgrade, upgrade
-    from darkroom.runtime import progress
-
-    with progress.use(progress.make_sink(sys.stderr)):
-        result = upgrade(arguments.directory)
-    print(json.dumps(result.to_dict()) if arguments.json else format_upgrade(result))
-    return 0
-
-
-def _validate(arguments: argparse.Namespace) -> int:
-    from darkroom.runtime import progress
-    from darkroom.validation.validate import format_classes, format_validation, validate
-
-    options = _read_options(arguments)
-    with progress.use(progress.make_sink(sys.stderr)):
-        result = validate(options.pop("directory"), **options)
-    if arguments.json:
-        print(json.dumps(result.to_dict()))
-        return 0 if result.blessed else DataError.exit_code
-    print(format_classes(result, bars=sys.stdout.isatty()), flush=True)
-    result.check()
-    print(format_validation(result))
-    return 0
-
-
-def _duplicates(arguments: argparse.Namespace) -> int:
-    from darkroom.audit.duplicates import find_duplicates, format_duplicates
-    from darkroom.runtime import progress
-
-    with progress.use(progress.make_sink(sys.stderr)):
-        found = find_duplicates(arguments.directory, arguments.output)
-    print(json.dumps(found.to_dict()) if arguments.json else format_duplicates(found))
-    return 0
-
-
-def _inspect(arguments: argparse.Namespace) -> int:
-    from darkroom.audit.contact_sheet import inspect
-
-    found = inspect(
-        arguments.directory, arguments.split, arguments.num_records, arguments.output_dir
-    )
-    if arguments.json:
-        print(json.dumps({"sheet": found.sheet, "csv": found.csv, "records": found.records}))
-    else:
-        print("\n".join(path for path in (found.sheet, found.csv) if path))
-    return 0
-
-
 def _train(arguments: argparse.Namespace) -> int:
     from contextlib import nullcontext
 
@@ -261,7 +173,7 @@ def _train(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from darkroom.pipelines.local.run import run_pipeline
 
-    values = _read_options(arguments)
+    values = read_options(arguments)
     overwrite = values.pop("overwrite")
     return run_pipeline(values, as_json=arguments.json, overwrite=overwrite)
 
@@ -269,24 +181,19 @@ def _run(arguments: argparse.Namespace) -> int:
 def _compile(arguments: argparse.Namespace) -> int:
     from darkroom.pipelines.compilation.files import run_compile
 
-    return run_compile(_read_options(arguments), as_json=arguments.json)
+    return run_compile(read_options(arguments), as_json=arguments.json)
 
 
 def _submit(arguments: argparse.Namespace) -> int:
     from darkroom.pipelines.submission.submit import submit_pipeline
 
-    return submit_pipeline(_read_options(arguments), as_json=arguments.json)
-
-
-def _read_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Returns the options of a pipeline that were given, by name."""
-    return {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
+    return submit_pipeline(read_options(arguments), as_json=arguments.json)
 
 
 def _demo(arguments: argparse.Namespace) -> int:
     from darkroom.pipelines.local.run import run_demo
 
-    return run_demo(**_read_options(arguments), as_json=arguments.json)
+    return run_demo(**read_options(arguments), as_json=arguments.json)
 
 
 def _dataservice(arguments: argparse.Namespace) -> NoReturn:

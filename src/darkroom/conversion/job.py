@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options
-from darkroom.conversion.commit import Commit, describe_options
+from darkroom.conversion.commit import Commit
+from darkroom.conversion.finished import describe_finished
 from darkroom.conversion.output import exchange, overlap, ownership
 from darkroom.conversion.output.folders import prepare_output, share_manifest
 from darkroom.conversion.plan import plan_tasks
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
 from darkroom.dataset import layout, rejects
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.index import read_source_fingerprint
-from darkroom.dataset.integrity.opening import check_files, check_listed
 from darkroom.dataset.journal import is_output
 from darkroom.dataset.labels import describe_lookalikes
 from darkroom.dataset.layout import Folders, is_reserved
@@ -204,7 +203,7 @@ class ConversionJob:
         if self.overwrite:
             return None
         try:
-            return self._describe_finished(manifest, self.output_dir)
+            return describe_finished(manifest, self.conversion, self.output_dir)
         except DataError:
             ownership.survey(Folders.of_dataset(self.output_dir)).check()
             raise
@@ -212,32 +211,8 @@ class ConversionJob:
     def _find_beside(self, manifest: Manifest, beside: str) -> ConversionResult | None:
         """Returns the result of a run that was killed after its commit, if nothing was lost."""
         with suppress(DataError):
-            return self._describe_finished(manifest, beside, with_shards=True)
+            return describe_finished(manifest, self.conversion, beside, with_shards=True)
         return None
-
-    def _describe_finished(
-        self, manifest: Manifest, folder: str, *, with_shards: bool = False
-    ) -> ConversionResult | None:
-        """Returns the result of the dataset in a folder if it is what is asked for.
-
-        Raises:
-            DataError: It is, but files are missing or damaged.
-        """
-        if not storage.exists(storage.join(folder, layout.DATASET_FILE)):
-            return None
-        try:
-            dataset = read_dataset(folder)
-        except DataError:
-            return None
-        wanted = describe_options(manifest, self.conversion)
-        if dataset.options != wanted or list(dataset.labels) != manifest.labels:
-            return None
-        check_files(folder, dataset)
-        check_listed(folder, dataset, with_shards=with_shards)
-        made_from = read_source_fingerprint(storage.join(folder, layout.INDEX_FOLDER))
-        if not made_from or made_from != manifest.fingerprint:
-            return None
-        return describe_dataset(folder, dataset, manifest.excluded, already_complete=True)
 
     def _check_source(self) -> None:
         """Checks that the output is not the source.

@@ -12,7 +12,7 @@ import pyarrow as pa
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.index import count_classes
+from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.rejects import count_rejects
 from darkroom.errors import DataError

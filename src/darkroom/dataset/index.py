@@ -10,7 +10,6 @@ was made of a JPEG by one of them has that hash as its `pixel_hash`.
 from __future__ import annotations
 
 import fnmatch
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,12 +19,11 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset.integrity.checksums import FileSum, SummedFile
 from darkroom.dataset.schema import Kind
-from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS
 
 if TYPE_CHECKING:
-    import duckdb
+    pass
 
 INDEX_PATTERN = "index-*.parquet"
 _SOURCE = b"darkroom.source"
@@ -54,25 +52,6 @@ _COLUMNS = (
 )
 # Columns that an index of an older version lacks; they count as empty there.
 LATER_COLUMNS = frozenset(("decoded_hash",))
-# A JPEG's second hash is that of its pixels where another record has it, too. Comparing 64-bit
-# hashes takes a fraction of the memory; those that are equal by chance change no group. Of JPEGs
-# with one first and several second hashes, which are tiny images, the smallest counts.
-_CREATE_COPIES = """
-CREATE TEMP TABLE copies AS
-SELECT pixel_hash AS first, min(decoded_hash) AS pixels FROM records
-WHERE decoded_hash IS NOT NULL AND hash(decoded_hash) IN (
-    SELECT hash(pixels) FROM (
-        SELECT pixel_hash AS pixels FROM records UNION ALL SELECT decoded_hash FROM records
-    ) WHERE pixels IS NOT NULL GROUP BY ALL HAVING count(*) > 1
-)
-GROUP BY pixel_hash
-"""
-_CREATE_MATCHED = """
-CREATE TEMP VIEW matched AS
-SELECT records.*, coalesce(copies.pixels, pixel_hash) AS pixels
-FROM records LEFT JOIN copies ON pixel_hash = copies.first
-"""
-_CREATE_PLAIN = "CREATE TEMP VIEW matched AS SELECT *, pixel_hash AS pixels FROM records"
 # Type of a column in Parquet files, by the kind of input column.
 INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
 
@@ -261,47 +240,3 @@ def read_index(folder: str, columns: Sequence[str] | None = None) -> pa.Table:
         with storage.open_read(path) as file:
             tables.append(pq.read_table(file, columns=columns))
     return pa.concat_tables(tables)
-
-
-def match_decoded_copies(connection: duckdb.DuckDBPyConnection) -> None:
-    """Creates the view `matched`: the view `records` of an index with the column `pixels`.
-
-    It is a hash of the pixels that is the same for a JPEG and for the images made of it.
-    """
-    has_second = connection.execute("SELECT count(decoded_hash) FROM records").fetchall()[0][0]
-    if has_second:
-        connection.execute(_CREATE_COPIES)
-    connection.execute(_CREATE_MATCHED if has_second else _CREATE_PLAIN)
-
-
-def count_classes(index_dir: str, labels: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Counts the records of an index by split and label.
-
-    Args:
-        index_dir: Folder of the index's Parquet files.
-        labels: The label map, for the order.
-
-    Returns:
-        Each split that has records, in the order train, eval, test. In it, the labels that have
-        records, in the order of the label map.
-
-    Raises:
-        OSError: A file cannot be read.
-        ArrowInvalid: A file is damaged.
-    """
-    # In the order of the splits.
-    counts: dict[str, Counter[str]] = {split: Counter() for split in SPLITS}
-    names = ["split", "label"]
-    for path in list_index_files(index_dir):
-        with storage.open_read(path) as file:
-            table = pq.read_table(file, columns=names)
-        grouped = table.group_by(names).aggregate([("split", "count")])
-        columns = (grouped[name].to_pylist() for name in (*names, "split_count"))
-        for split, label, count in zip(*columns, strict=True):
-            counts.setdefault(split, Counter())[label or ""] += count
-    order = {label: number for number, label in enumerate(labels)}
-    return {
-        split: dict(sorted(found.items(), key=lambda item: (order.get(item[0], -1), item[0])))
-        for split, found in counts.items()
-        if found
-    }

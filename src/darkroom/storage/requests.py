@@ -1,7 +1,7 @@
 """Requests to remote stores: one client for each store, and its errors told apart.
 
 What is missing or denied is reported at once; what may pass is tried again
-(`darkroom.storage.retries`).
+(`darkroom.storage.stores.retries`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import TypeVar
 
 from darkroom.errors import AccessError, StorageError, UsageError, build_missing_extra_error
 from darkroom.runtime.lazy_names import is_installed
-from darkroom.storage import retries
-from darkroom.storage.stores import Problem, Store
+from darkroom.storage.stores import Problem, Store, retries
 
 _EXTRAS = {"gs": ("gcp", "google.cloud.storage"), "s3": ("aws", "boto3")}
 # The variables that a client is made from: a new one is made when one of them changes.

@@ -15,7 +15,8 @@ import duckdb
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.index import LATER_COLUMNS, find_index_files, match_decoded_copies
+from darkroom.dataset.index import LATER_COLUMNS, find_index_files
+from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.errors import DataError, StorageError
 from darkroom.manifest import table
 from darkroom.options.validation import FAIL, OFF, ValidationOptions

@@ -1,0 +1,111 @@
+"""The commands that make, check and show datasets. Each loads what it needs when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from darkroom.errors import DataError
+
+
+def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the options of a pipeline that were given, by name."""
+    return {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
+
+
+def convert_command(arguments: argparse.Namespace) -> int:
+    """Runs `darkroom convert`; returns the exit code."""
+    from darkroom.conversion.convert import convert
+    from darkroom.conversion.result import TooManyRejectsError, format_conversion
+    from darkroom.runtime import progress
+
+    options = {
+        name: value
+        for name, value in vars(arguments).items()
+        if name not in ("command", "json", "source", "output_dir", "beam_option")
+    }
+    options["beam_options"] = dict(arguments.beam_option or ())
+    try:
+        with progress.use(progress.make_sink(sys.stderr)):
+            result = convert(arguments.source, arguments.output_dir, **options)
+    except TooManyRejectsError as error:
+        if not arguments.json:
+            raise
+        print(json.dumps({**error.result.to_dict(), "message": error.message}))
+        return error.exit_code
+    if arguments.json:
+        print(json.dumps(result.to_dict()))
+    else:
+        print(format_conversion(result, bars=sys.stdout.isatty()))
+    return 0
+
+
+def verify_command(arguments: argparse.Namespace) -> int:
+    """Runs `darkroom verify`; returns the exit code."""
+    from darkroom.audit.findings import HINTS, UNREADABLE, format_findings
+    from darkroom.audit.verify import format_verification, verify
+    from darkroom.errors import StorageError
+    from darkroom.runtime import progress
+
+    with progress.use(progress.make_sink(sys.stderr)):
+        result = verify(arguments.directory)
+    if result.findings and not result.is_damaged:
+        lines = format_findings(result.findings)
+        raise StorageError(f"Not all could be verified:{lines}", HINTS[UNREADABLE])
+    print(json.dumps(result.to_dict()) if arguments.json else format_verification(result))
+    return DataError.exit_code if result.is_damaged else 0
+
+
+def upgrade_command(arguments: argparse.Namespace) -> int:
+    """Runs `darkroom upgrade`; returns the exit code."""
+    from darkroom.audit.upgrade import format_upgrade, upgrade
+    from darkroom.runtime import progress
+
+    with progress.use(progress.make_sink(sys.stderr)):
+        result = upgrade(arguments.directory)
+    print(json.dumps(result.to_dict()) if arguments.json else format_upgrade(result))
+    return 0
+
+
+def validate_command(arguments: argparse.Namespace) -> int:
+    """Runs `darkroom validate`; returns the exit code."""
+    from darkroom.runtime import progress
+    from darkroom.validation.validate import format_classes, format_validation, validate
+
+    options = read_options(arguments)
+    with progress.use(progress.make_sink(sys.stderr)):
+        result = validate(options.pop("directory"), **options)
+    if arguments.json:
+        print(json.dumps(result.to_dict()))
+        return 0 if result.blessed else DataError.exit_code
+    print(format_classes(result, bars=sys.stdout.isatty()), flush=True)
+    result.check()
+    print(format_validation(result))
+    return 0
+
+
+def duplicates_command(arguments: argparse.Namespace) -> int:
+    """Runs `darkroom duplicates`; returns the exit code."""
+    from darkroom.audit.duplicates import find_duplicates, format_duplicates
+    from darkroom.runtime import progress
+
+    with progress.use(progress.make_sink(sys.stderr)):
+        found = find_duplicates(arguments.directory, arguments.output)
+    print(json.dumps(found.to_dict()) if arguments.json else format_duplicates(found))
+    return 0
+
+
+def inspect_command(arguments: argparse.Namespace) -> int:
+    """Runs `darkroom inspect`; returns the exit code."""
+    from darkroom.audit.contact_sheet import inspect
+
+    found = inspect(
+        arguments.directory, arguments.split, arguments.num_records, arguments.output_dir
+    )
+    if arguments.json:
+        print(json.dumps({"sheet": found.sheet, "csv": found.csv, "records": found.records}))
+    else:
+        print("\n".join(path for path in (found.sheet, found.csv) if path))
+    return 0
