@@ -141,7 +141,7 @@ def _check_outputs(task: Task) -> None:
     """Checks that emptying the outputs of a task deletes nothing else.
 
     What proves that their contents are the failed attempt's is the URI: a backend makes it for one
-    task of one run, in a store. A path of this machine is no such URI.
+    task of one run, in a store. A path of this machine is not such a URI, so it must be empty.
 
     Raises:
         UsageError: An output is too high up, not in a store, or overlaps an input or another
@@ -158,11 +158,11 @@ def _check_outputs(task: Task) -> None:
         overlaps = any(_is_below(uri, other) or _is_below(other, uri) for other in others)
         # Backends put folders of run and task between the root's bucket and the output.
         is_deep = has_bucket and len(names) >= 3 and {".", ".."}.isdisjoint(names)
-        is_place = number == len(artifacts) or uri.startswith(tuple(_MOUNTS))
-        if overlaps or not (is_deep and is_place):
+        is_in_store = number == len(artifacts) or uri.startswith(tuple(_MOUNTS))
+        if overlaps or not is_deep or not (is_in_store or not storage.list_everything(uri)):
             raise UsageError(
                 f"The output {uri!r} cannot be emptied before the task starts: it is too high up, "
-                "not in a store, or overlaps an input or another output.",
+                "has files but is not in a store, or overlaps an input or another output.",
                 "Let the compiled pipeline pass the URI that Kubeflow or Vertex made.",
             )
 

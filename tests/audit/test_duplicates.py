@@ -22,6 +22,7 @@ from darkroom.dataset.integrity.checksums import read_sums
 from darkroom.dataset.keys import make_key
 from darkroom.errors import DataError, MissingPathError, OutputError, UsageError
 
+from ..format_1 import make_format_1
 from ..pictures import encode, make_noise
 
 pytestmark = pytest.mark.slow
@@ -160,6 +161,7 @@ def test_without_the_second_decoding_only_equal_decoders_are_found(copies, tmp_p
 def test_an_index_of_an_older_version_has_no_second_hash(source, tmp_path):
     convert(source, tmp_path / "out")
     expected = list_names(find_duplicates(tmp_path / "out").path)
+    make_format_1(tmp_path / "out")
     for path in list_index_files(str(tmp_path / "out" / "index")):
         table = pq.read_table(path)
         pq.write_table(table.drop(["decoded_hash"]), path)

@@ -72,7 +72,7 @@ def test_without_its_index_a_finished_dataset_is_still_described(jpeg_set, tmp_p
     for path in (tmp_path / "out" / "index").glob("*.parquet"):
         path.write_bytes(b"PAR1 is all that is left of it PAR1")
     dataset = read_dataset(f"{tmp_path}/out")
-    assert describe_dataset(f"{tmp_path}/out", dataset).classes == {}
+    assert describe_dataset(f"{tmp_path}/out", dataset, 0).classes == {}
 
 
 def test_json_has_the_whole_result(faulty_set, tmp_path, capsys):

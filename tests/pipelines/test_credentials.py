@@ -239,8 +239,8 @@ def test_no_command_shows_a_signed_url(
     for option in options:
         assert main([*command.split(), "--target=kubeflow", f"--{option}={url}"]) == 2
         out, err = capsys.readouterr()
-        place = option.replace("-", "_")
-        assert err.startswith(f"darkroom: {place} contains what looks like a credential: AWS pre-s")
+        said = rf"darkroom: (--{option}|{option}) contains what looks like a credential: AWS pre-s"
+        assert re.match(said, err), err
         assert "X-Amz" not in out + err
 
 

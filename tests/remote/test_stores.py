@@ -9,8 +9,8 @@ import pytest
 
 from darkroom import storage
 from darkroom.errors import AccessError, StorageError, UsageError
-from darkroom.storage import FileTooLargeError, copies, retries
-from darkroom.storage.stores import Problem, judge_status
+from darkroom.storage import FileTooLargeError, copies
+from darkroom.storage.stores import Problem, judge_status, retries
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1, 300_000])

@@ -112,8 +112,7 @@ def verify(
     if num_threads is not None:
         check_count("num_threads", num_threads, 1, MOST_THREADS)
     root = storage.absolute(directory)
-    with progress.step("Verifying"):
-        return read_unchanged([root], lambda: _verify_once(root, num_threads))
+    return read_unchanged([root], lambda: _verify_once(root, num_threads))
 
 
 def _verify_once(root: str, num_threads: int | None) -> VerificationResult:
@@ -125,25 +124,26 @@ def _verify_once(root: str, num_threads: int | None) -> VerificationResult:
         if storage.exists(storage.join(root, DATASET_FILE)):
             what = f"is not valid: {error.message.rstrip('.')}"
         return VerificationResult(root, (FileFinding(DATASET_FILE, COMMIT, what, error.hint),))
-    sums, findings = check_sums(root, dataset)
-    index = IndexCheck(root, dataset, sums)
-    # Every file in these folders is read as data, whether the commit names it or not.
-    folders = list_split_folders(root)
-    files = [
-        f"{folder}/{name}"
-        for folder in folders
-        for name in storage.list_folder(storage.join(root, folder))
-    ]
-    digests = _digest_files(root, dataset, files, index.read_entries, num_threads)
-    shards = compare_shards(root, _get_shards(dataset), digests)
-    findings += [
-        *_check_commit(root, dataset),
-        *_find_empty(folders, files, dataset),
-        *shards,
-        *check_labels(root, dataset),
-        *index.find_all(digests, {finding.path for finding in shards}),
-        *check_reject_files(root, dataset, sums),
-    ]
+    with progress.step("Verifying"):
+        sums, findings = check_sums(root, dataset)
+        index = IndexCheck(root, dataset, sums)
+        # Every file in these folders is read as data, whether the commit names it or not.
+        folders = list_split_folders(root)
+        files = [
+            f"{folder}/{name}"
+            for folder in folders
+            for name in storage.list_folder(storage.join(root, folder))
+        ]
+        digests = _digest_files(root, dataset, files, index.read_entries, num_threads)
+        shards = compare_shards(root, _get_shards(dataset), digests)
+        findings += [
+            *_check_commit(root, dataset),
+            *_find_empty(folders, files, dataset),
+            *shards,
+            *check_labels(root, dataset),
+            *index.find_all(digests, {finding.path for finding in shards}),
+            *check_reject_files(root, dataset, sums),
+        ]
     read = [digest for digest in digests.values() if isinstance(digest, ShardDigest)]
     return VerificationResult(
         root,

@@ -14,11 +14,12 @@ from darkroom.errors import OutputError, UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
 from darkroom.runtime import progress
 from darkroom.runtime.class_table import format_class_table
+from darkroom.storage import ledger
 from darkroom.validation.dataset_report import DatasetReport, format_table
 from darkroom.validation.findings import Finding
 from darkroom.validation.gate import check_blessed
 from darkroom.validation.judge import JudgedFiles, judge_dataset
-from darkroom.validation.report.write import REPORT_HTML, find_foreign_file, write_report
+from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,7 +174,7 @@ def _judge(root: str, options: ValidationOptions, schema: str | None) -> Dataset
 
 
 def _check_folder(folder: str, root: str) -> None:
-    """Checks that the report replaces nothing but a report.
+    """Checks that the report replaces nothing but a report, before anything is computed.
 
     Raises:
         OutputError: It would.
@@ -185,10 +186,7 @@ def _check_folder(folder: str, root: str) -> None:
         )
     if storage.exists(folder) and not storage.is_folder(folder):
         raise OutputError(f"{folder} is a file.", "Choose a folder for the report.")
-    if foreign := find_foreign_file(folder):
-        raise OutputError(
-            f"{foreign} is not a report of darkroom.", "Move it, or choose another folder."
-        )
+    ledger.check_files(folder, REPORT_FILES)
 
 
 def format_classes(result: ValidationResult, *, bars: bool = False) -> str:

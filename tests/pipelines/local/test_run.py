@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,7 +25,9 @@ def source(tmp_path: Path) -> Path:
 def start(source: Path, monkeypatch: pytest.MonkeyPatch):
     """Starts a run in a folder; nothing is run."""
     monkeypatch.setattr(run, "is_installed", lambda _: True)
-    monkeypatch.setattr(run, "_run_reported", lambda *_, **__: 0)
+    summary = SimpleNamespace(to_dict=dict)
+    form = run._WITH_TFX._replace(perform=lambda *_: (summary, 0))
+    monkeypatch.setattr(run, "_WITH_TFX", form)
 
     def start(root: Path, *, overwrite: bool = False) -> int:
         values = {"data": str(source), "root": str(root)}

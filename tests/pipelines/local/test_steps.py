@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from darkroom.cli.commands import main
-from darkroom.dataset.commit import check_files, read_dataset
+from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.integrity.opening import check_files
 
 pytestmark = pytest.mark.tensorflow
 
@@ -108,7 +109,7 @@ def test_other_data_in_the_folder_of_the_run_is_left_alone(tmp_path, capsys):
     own.parent.mkdir(parents=True)
     own.write_text("mine")
     assert main(["demo", "--root", f"{tmp_path}/demo", "--without-tfx"]) == 4
-    assert "has other data: ['thesis.txt']" in capsys.readouterr().err
+    assert "has other data: thesis.txt." in capsys.readouterr().err
     assert own.read_text() == "mine"
 
 

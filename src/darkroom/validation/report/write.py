@@ -26,12 +26,7 @@ REPORT_MARKDOWN = "report.md"
 REPORT_HTML = "report.html"
 MAX_THUMBNAILS = 40
 # What is at the start of each file, whatever the report says.
-_MARKS = {
-    REPORT_JSON: b',\n  "blessed": ',
-    REPORT_MARKDOWN: b"# Validation: ",
-    REPORT_HTML: b"<title>Validation: ",
-}
-_HEAD_BYTES = 1_000
+REPORT_FILES = (REPORT_JSON, REPORT_MARKDOWN, REPORT_HTML)
 
 
 def read_source_image(uri: str) -> bytes:
@@ -63,17 +58,6 @@ def write_report(
         REPORT_HTML: encode_html(report, thumbnails),
     }
     ledger.write_files(folder, {name: text.encode() for name, text in texts.items()})
-
-
-def find_foreign_file(folder: str) -> str | None:
-    """Returns the path of a file that a report in this folder would replace and that is not one."""
-    for name in storage.list_folder(folder):
-        if mark := _MARKS.get(name):
-            path = storage.join(folder, name)
-            with storage.open_read(path) as file:
-                if mark not in file.read(_HEAD_BYTES):
-                    return path
-    return None
 
 
 def _list_pictured(report: DatasetReport) -> Iterator[str]:
