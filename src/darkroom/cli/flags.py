@@ -191,4 +191,6 @@ def name_flag(error: DarkroomError, arguments: argparse.Namespace) -> DarkroomEr
         PipelineFields, SourceFields, ConversionFields, ValidationFields, TrainingFields
     )
     flags = {each.name: each.flag for each in fields if each.flag}
-    return UsageError(f"{flags.get(name, name)}{error.message[len(name) :]}", error.hint)
+    # No argument without a flag has a name of two words.
+    flag = f"--{name.replace('_', '-')}" if "_" in name else name
+    return UsageError(f"{flags.get(name, flag)}{error.message[len(name) :]}", error.hint)
