@@ -18,6 +18,7 @@ from PIL import Image, ImageCms
 import darkroom
 from darkroom.errors import DataError, UsageError
 from darkroom.images.prepare import prepare_image
+from darkroom.input.damage import explain_damage
 from darkroom.input.files import FileSource, check_all_decodable, open_images
 from darkroom.input.graph.file_forms import describe_form
 from darkroom.input.loading import load
@@ -25,7 +26,6 @@ from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
 from darkroom.options.image import ImageOptions
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.training.data import explain_damage
 
 from ..pictures import encode
 
@@ -269,8 +269,8 @@ def _read(path):
 @pytest.mark.parametrize("form", ["a WebP", "a CMYK JPEG"])
 def test_reading_a_rejected_form_names_file_and_form(form, tmp_path):
     listed = _write_list(tmp_path, {"odd.image": REJECTED[form]}, splits=("train",))
-    text = f"The image {tmp_path}/odd.image is {form}, which"
-    with pytest.raises(tf.errors.InvalidArgumentError, match=re.escape(text)) as caught:
+    text = f"1 of 1 images cannot be decoded: {tmp_path}/odd.image (it is {form})."
+    with pytest.raises(DataError, match=re.escape(text)) as caught:
         _read(listed)
     assert "darkroom convert" in str(caught.value)
 
@@ -301,7 +301,7 @@ def test_the_damaged_images_of_all_splits_are_named_and_counted(listed):
     (second := next(folder.glob("1.*"))).write_bytes(b"")
 
     def read() -> None:
-        with explain_damage(**chosen):
+        with explain_damage(*chosen.values()):
             list(make_eval_dataset(chosen["train"], InputOptions((8, 8))))
 
     with pytest.raises(DataError) as caught:
@@ -320,13 +320,16 @@ def test_the_damaged_images_of_all_splits_are_named_and_counted(listed):
 def test_an_error_of_the_training_itself_is_not_changed(listed):
     splits = {"train": open_images(listed).splits["train"]}
     error = tf.errors.InvalidArgumentError(None, None, "the model's own")
-    with pytest.raises(tf.errors.InvalidArgumentError, match="own"), explain_damage(**splits):
+    with (
+        pytest.raises(tf.errors.InvalidArgumentError, match="own"),
+        explain_damage(*splits.values()),
+    ):
         raise error
 
 
 def test_a_missing_file_is_named(listed):
     os.remove(listed.parent / "0.png")
-    with pytest.raises(tf.errors.NotFoundError, match=r"photos/0\.png"):
+    with pytest.raises(DataError, match=r"photos/0\.png \(it is missing\)"):
         _read(listed)
 
 

@@ -14,10 +14,10 @@ from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.errors import DataError
 from darkroom.input.api import input_fn
+from darkroom.input.damage import explain_damage
 from darkroom.input.records import open_records
 from darkroom.options.input import InputOptions
 from darkroom.training.checkpoints import TrainingRun
-from darkroom.training.data import explain_damage
 
 pytestmark = pytest.mark.tensorflow
 
@@ -79,7 +79,7 @@ def test_a_dataset_that_is_replaced_while_it_is_read_is_named(dataset, image_set
     convert(str(image_set.csv), str(dataset), seed=1)
     for file in (dataset / "Split-train").iterdir():
         file.unlink()
-    with pytest.raises(DataError, match="was replaced while it was read"), explain_damage(t=source):
+    with pytest.raises(DataError, match="was replaced while it was read"), explain_damage(source):
         read(source)
 
 
@@ -105,5 +105,5 @@ def test_a_training_whose_dataset_is_replaced_stops_at_the_end_of_the_epoch(
 
 def test_an_error_for_another_reason_stays_as_it_is(dataset):
     source = open_records(f"{dataset}/Split-train/*")
-    with pytest.raises(tf.errors.DataLossError, match="own"), explain_damage(train=source):
+    with pytest.raises(tf.errors.DataLossError, match="own"), explain_damage(source):
         raise tf.errors.DataLossError(None, None, "own")

@@ -11,15 +11,17 @@ from darkroom.runtime import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from darkroom.input.api import input_fn
+    from darkroom.input.damage import explain_damage
     from darkroom.input.files import open_images
     from darkroom.input.loading import load
     from darkroom.input.tables.csv import make_csv_dataset
     from darkroom.input.tables.csv_table import CsvOptions
 
-__all__ = ["CsvOptions", "input_fn", "load", "make_csv_dataset", "open_images"]
+__all__ = ["CsvOptions", "explain_damage", "input_fn", "load", "make_csv_dataset", "open_images"]
 
 _HOMES = {
     "CsvOptions": "darkroom.input.tables.csv_table",
+    "explain_damage": "darkroom.input.damage",
     "input_fn": "darkroom.input.api",
     "load": "darkroom.input.loading",
     "make_csv_dataset": "darkroom.input.tables.csv",

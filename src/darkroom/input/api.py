@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from darkroom.errors import UsageError
+from darkroom.input.damage import ImageBatches
 from darkroom.input.pipeline import count_batches, make_eval_dataset, make_train_dataset
 from darkroom.input.records import open_records
 from darkroom.input.source import ImageSource
@@ -61,7 +62,7 @@ def input_fn(
     # Counting the records of other tools would mean reading them all. The number of batches that a
     # service makes depends on its workers.
     if not source.is_counted or (training and options.service):
-        return batches
+        return ImageBatches(batches, source)
     length = count_batches(source, options, training=training)
     if training:
         if not length:
@@ -74,4 +75,5 @@ def input_fn(
         passes = options.repeat if epoch is None else 1
         length = int(tf.data.INFINITE_CARDINALITY) if passes is None else length * passes
     # Keras uses it, and a shard that ends early is noticed.
-    return batches.apply(tf.data.experimental.assert_cardinality(length))
+    counted = batches.apply(tf.data.experimental.assert_cardinality(length))
+    return ImageBatches(counted, source)

@@ -129,6 +129,10 @@ def load(
         float32 [B, C] instead, shares of the C labels, in all splits. Their number is known, except
         for training by a tf.data service.
 
+        If a Python loop over them meets a damaged file, or the dataset is replaced meanwhile, the
+        loop ends with a `DataError` that says so. Elsewhere, as in `model.fit`,
+        `darkroom.input.explain_damage` does that.
+
     Raises:
         DataError: There is no valid `dataset.json`, a shard is missing or has another size or hash,
             or the records have no image or no label.

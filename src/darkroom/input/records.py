@@ -81,16 +81,16 @@ class RecordSource:
         self.files = sorted(files)
         self.commits = read_commits(self.files) if commits is None else commits
         self.states = {folder: identify_commit(folder) for folder in self.commits}
+        self._shards = shards = find_shards(self.files, self.commits)
         try:
             file, first, self.element_bytes = sample_records(self.files)
         except tf.errors.DataLossError:
-            check_all_records(self)
+            self.check_records()
             raise
         _check_features(file, first)
         self._cached: tf.data.Dataset | None = None
         self._counts: list[int] | None = None
         self._features = dict(IMAGE_FEATURES)
-        self._shards = shards = find_shards(self.files, self.commits)
         if shards.keys() == set(self.files):
             self._counts = [shards[file][0].records for file in self.files]
             # darkroom writes upright images, so their shape is that of the records.
@@ -157,6 +157,37 @@ class RecordSource:
             shape = tf.cast(tf.stack((parsed[IMAGE_HEIGHT], parsed[IMAGE_WIDTH])), tf.int32)
         channels = parsed.get(IMAGE_CHANNELS)
         return LabeledImage(parsed[IMAGE_ENCODED], parsed[LABEL_NUMBER], shape, channels)
+
+    def check_not_replaced(self) -> None:
+        """Checks that the datasets are still those that were opened.
+
+        Raises:
+            DataError: One was replaced.
+        """
+        check_unchanged(self.commits, self.states)
+
+    def check_records(self) -> None:
+        """Reads all records, to name what TensorFlow could not read.
+
+        TensorFlow's own error names neither the file nor the record.
+
+        Raises:
+            DataError: A record is damaged, or a dataset is not the one that was opened.
+        """
+        check_unchanged(self.commits)
+        for file in self.files:
+            self._check_file(file)
+
+    def _check_file(self, file: str) -> None:
+        try:
+            for _ in read_records(file):
+                pass
+        except DataError as error:
+            hint = error.hint
+            if file in self._shards:
+                root = os.path.dirname(os.path.dirname(file))
+                hint = f"See all that is wrong with: darkroom verify {root or '.'}."
+            raise DataError(error.message, hint) from None
 
     def _interleave(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
         paths = tf.data.Dataset.from_tensor_slices(self.files)
@@ -237,31 +268,6 @@ def make_cache_folder(path: str) -> None:
             f"The cache cannot be kept in {path}: {error.strerror or error}.",
             "Set cache to another folder on a local disk, to memory or to none.",
         ) from error
-
-
-def check_all_records(source: RecordSource) -> None:
-    """Reads all records of a source, to name what TensorFlow could not read.
-
-    TensorFlow's own error names neither the file nor the record.
-
-    Raises:
-        DataError: A record is damaged, or a dataset is not the one that was opened.
-    """
-    check_unchanged(source.commits)
-    for file in source.files:
-        _check_file(file, source.commits)
-
-
-def _check_file(file: str, commits: Commits) -> None:
-    try:
-        for _ in read_records(file):
-            pass
-    except DataError as error:
-        hint = error.hint
-        if find_shards([file], commits):
-            root = os.path.dirname(os.path.dirname(file))
-            hint = f"See all that is wrong with: darkroom verify {root or '.'}."
-        raise DataError(error.message, hint) from None
 
 
 def _check_features(file: str, record: bytes) -> None:

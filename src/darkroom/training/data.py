@@ -9,21 +9,17 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from darkroom.dataset.integrity.opening import check_unchanged
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError
 from darkroom.input.commits import Commits
-from darkroom.input.files import FileSource, check_all_decodable
 from darkroom.input.pipeline import count_batches, make_eval_dataset
 from darkroom.input.records import (
     RecordSource,
-    check_all_records,
     make_cache_folder,
     open_records,
 )
 from darkroom.input.source import ImageSource
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
-from darkroom.runtime import progress
 
 
 def open_split(
@@ -73,44 +69,6 @@ def read_shared_labels(commits: Commits) -> list[str]:
                 "Convert both with one label map.",
             )
     return labels
-
-
-@contextmanager
-def explain_damage(**splits: ImageSource) -> Iterator[None]:
-    """Names the damaged images or records, if the block ends with an error.
-
-    It costs nothing if there is no error.
-
-    Args:
-        splits: The images that the block reads, by the names of the splits.
-
-    Raises:
-        DataError: The block ended with an error of TensorFlow, and some files cannot be decoded, a
-            record is damaged, or a dataset was replaced.
-    """
-    try:
-        yield
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
-        for name, source in splits.items():
-            if isinstance(source, RecordSource):
-                with progress.step(f"Check the records of {name}"):
-                    check_all_records(source)
-        lists = {k: source for k, source in splits.items() if isinstance(source, FileSource)}
-        if lists:
-            with progress.step(f"Check the images of {' and '.join(lists)}"):
-                check_all_decodable([*lists.values()])
-        raise
-
-
-def check_not_replaced(*sources: ImageSource) -> None:
-    """Checks that the datasets of sources are still those that were opened.
-
-    Raises:
-        DataError: One was replaced.
-    """
-    for source in sources:
-        if isinstance(source, RecordSource):
-            check_unchanged(source.commits, source.states)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import tensorflow as tf
 from darkroom import storage
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.commits import Commits, check_commits
+from darkroom.input.damage import check_not_replaced, explain_damage
 from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.reading import list_files
 from darkroom.input.source import ImageSource
@@ -27,8 +28,6 @@ from darkroom.profiling.verdict import BOUND_SHARE, DECODE, InputVerdict, judge_
 from darkroom.storage import copies
 from darkroom.training.checkpoints import TrainingRun, group_options
 from darkroom.training.data import (
-    check_not_replaced,
-    explain_damage,
     make_evaluation_part,
     open_split,
     read_shared_labels,
@@ -153,7 +152,7 @@ def train(
             shared = placement.share_input(input_options)
             with use_cache_folder(shared) as shared, _explain_lost_workers(placement):
                 data = _Data(placement, shared, training, evaluation, InputMeter())
-                with explain_damage(train=training, eval=evaluation):
+                with explain_damage(training, evaluation):
                     timing = _train_epochs(model, loop, run, data, num_steps)
             verdict = _judge(timing, options, shared, training)
             if placement.cluster.is_chief:

@@ -1,0 +1,157 @@
+"""Damage that is met while batches are read, told by errors that say what to do.
+
+TensorFlow's own error names neither the file nor the record. Finding them takes another reading,
+so nothing here costs anything before there is an error.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import tensorflow as tf
+
+from darkroom.errors import DataError, UsageError
+from darkroom.input.files import FileSource, check_all_decodable
+from darkroom.input.records import RecordSource
+from darkroom.input.source import ImageSource
+from darkroom.runtime import progress
+
+# The last one is the error of a dataset that has not as many batches as it had when it was opened.
+_READ_ERRORS = (
+    tf.errors.DataLossError,
+    tf.errors.InvalidArgumentError,
+    tf.errors.NotFoundError,
+    tf.errors.FailedPreconditionError,
+)
+
+
+class ImageBatches(tf.data.Dataset):  # type: ignore[misc]
+    """Batches whose iterators explain damage. They are read as any dataset is.
+
+    Attributes:
+        source: The images that they are made of.
+    """
+
+    def __init__(self, batches: tf.data.Dataset, source: ImageSource) -> None:
+        self._batches, self.source = batches, source
+        super().__init__(tf.data.experimental.to_variant(batches))
+
+    def __iter__(self) -> Any:
+        """Returns an iterator. One that Keras gets stays one of TensorFlow's own kind."""
+        iterator = super().__iter__()
+        if tf.executing_eagerly():
+            # Keras begins an iterator for each epoch.
+            check_not_replaced(self.source)
+            iterator.source = self.source
+            iterator.__class__ = _make_iterator_class(type(iterator))
+        return iterator
+
+    @property
+    def element_spec(self) -> Any:
+        """The shapes and types of a batch."""
+        return self._batches.element_spec
+
+    def _inputs(self) -> list[tf.data.Dataset]:
+        return [self._batches]
+
+
+@contextmanager
+def explain_damage(
+    *data: tf.data.Dataset | Mapping[str, tf.data.Dataset] | ImageSource,
+) -> Iterator[None]:
+    """Names the damaged images or records, if the block ends with an error.
+
+    A Python loop over the batches of `load` and `input_fn` needs no such block. `model.fit` and
+    loops in a `tf.function` do, because TensorFlow reads the batches there. It costs nothing if
+    there is no error:
+
+        with darkroom.input.explain_damage(data):
+            model.fit(data["train"], validation_data=data["eval"])
+
+    Args:
+        data: What the block reads: the result of `load`, datasets of `input_fn` or datasets that
+            were made from them, or open sources.
+
+    Raises:
+        DataError: The block ended with an error of TensorFlow, and some files cannot be decoded or
+            a record is damaged; or a dataset was replaced meanwhile.
+        UsageError: `data` is not made from a dataset of darkroom's.
+    """
+    sources = [source for each in data for source in _list_sources(each)]
+    try:
+        yield
+    except _READ_ERRORS:
+        _explain(sources)
+        raise
+    check_not_replaced(*sources)
+
+
+def check_not_replaced(*sources: ImageSource) -> None:
+    """Checks that the datasets of sources are still those that were opened.
+
+    Raises:
+        DataError: One was replaced.
+    """
+    for source in sources:
+        if isinstance(source, RecordSource):
+            source.check_not_replaced()
+
+
+def _explain(sources: list[ImageSource]) -> None:
+    """Raises a DataError if images are the reason of TensorFlow's error."""
+    try:
+        _check_images(sources)
+    except DataError as found:
+        # TensorFlow's traceback says nothing more, in a hundred lines.
+        raise found from None
+
+
+def _check_images(sources: list[ImageSource]) -> None:
+    for source in sources:
+        if isinstance(source, RecordSource):
+            with progress.step("Check the records"):
+                source.check_records()
+    if lists := [source for source in sources if isinstance(source, FileSource)]:
+        with progress.step("Check the images"):
+            check_all_decodable(lists)
+
+
+def _list_sources(data: Any) -> Iterator[ImageSource]:
+    """Yields the sources of what `explain_damage` takes, each once."""
+    if isinstance(data, RecordSource | FileSource):
+        yield data
+        return
+    if isinstance(data, ImageBatches):
+        yield data.source
+        return
+    inputs = data.values() if isinstance(data, Mapping) else getattr(data, "_inputs", list)()
+    found = [source for each in inputs for source in _list_sources(each)]
+    if not found:
+        raise UsageError(
+            f"explain_damage got {data!r:.80}, which is not made from a dataset of darkroom's.",
+            "Pass what darkroom.load or darkroom.input.input_fn returned.",
+        )
+    yield from found
+
+
+@functools.cache
+def _make_iterator_class(kind: type[Any]) -> type[Any]:
+    """Returns a subclass of TensorFlow's iterator, whose class has no public name."""
+
+    class ImageBatchIterator(kind):  # type: ignore[misc]
+        source: ImageSource
+
+        def __next__(self) -> Any:
+            try:
+                return super().__next__()
+            except StopIteration:
+                check_not_replaced(self.source)
+                raise
+            except _READ_ERRORS:
+                _explain([self.source])
+                raise
+
+    return ImageBatchIterator

@@ -1,0 +1,144 @@
+"""Damaged and replaced files that are met while batches are read by a program of a user's own."""
+
+from __future__ import annotations
+
+import shutil
+
+import keras
+import pytest
+import tensorflow as tf
+
+import darkroom
+from darkroom.conversion.convert import convert
+from darkroom.errors import DataError, UsageError
+from darkroom.input import explain_damage, input_fn
+from darkroom.options.input import InputOptions
+
+pytestmark = pytest.mark.tensorflow
+
+_SIZE = 8
+
+
+@pytest.fixture
+def dataset(image_set, tmp_path):
+    convert(str(image_set.csv), str(tmp_path / "records"))
+    return tmp_path / "records"
+
+
+def _flip_last(dataset) -> str:
+    """Changes a bit in the last record of the train split. Returns the start of the error."""
+    file = sorted((dataset / "Split-train").iterdir())[-1]
+    data = bytearray(file.read_bytes())
+    data[-8] ^= 4
+    file.write_bytes(data)
+    return f"^{file}: record \\d+ is damaged: the checksum of its data is wrong. "
+
+
+def _make_model() -> keras.Model:
+    layers = [keras.layers.Rescaling(1 / 255), keras.layers.Flatten(), keras.layers.Dense(3)]
+    model = keras.Sequential([keras.layers.Input((_SIZE, _SIZE, 3)), *layers])
+    model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model
+
+
+@tf.function
+def _count_all(batches):
+    count = tf.constant(0)
+    for images, _ in batches:
+        count += tf.shape(images)[0]
+    return count
+
+
+_LOOPS = {
+    "for": list,
+    "numpy": lambda batches: list(batches.as_numpy_iterator()),
+    "next": lambda batches: [*map(next, [iter(batches)] * 1000)],
+}
+
+
+@pytest.mark.parametrize("loop", _LOOPS)
+@pytest.mark.parametrize("training", [False, True])
+def test_a_loop_that_meets_a_damaged_record_names_it(dataset, loop, training):
+    data = darkroom.load(dataset, image_size=_SIZE, batch_size=2, training=training)
+    text = _flip_last(dataset)
+    with pytest.raises(DataError, match=text) as caught:
+        _LOOPS[loop](data["train"])
+    assert caught.value.hint == f"See all that is wrong with: darkroom verify {dataset}."
+    assert caught.value.__suppress_context__
+
+
+def test_a_loop_over_examples_names_the_damaged_record(dataset):
+    options = InputOptions((_SIZE, _SIZE), batch_size=2)
+    batches = input_fn(f"{dataset}/Split-train/*", options, training=True, epoch=0)
+    text = _flip_last(dataset)
+    with pytest.raises(DataError, match=text):
+        list(batches)
+
+
+@pytest.mark.parametrize("name", ["fit", "evaluate", "predict", "function", "derived"])
+def test_a_block_names_the_damaged_record_that_tensorflow_meets(dataset, name):
+    data = darkroom.load(dataset, image_size=_SIZE, batch_size=2)
+    text = _flip_last(dataset)
+    train = data["train"]
+    reads = {
+        "fit": lambda: _make_model().fit(train, verbose=0),
+        "evaluate": lambda: _make_model().evaluate(train, verbose=0),
+        "predict": lambda: _make_model().predict(train, verbose=0),
+        "function": lambda: _count_all(train),
+        "derived": lambda: list(train.unbatch()),
+    }
+    # Keras predicts in a Python loop, so the iterator itself explains the error.
+    own = DataError if name == "predict" else tf.errors.DataLossError
+    with pytest.raises(own):
+        reads[name]()
+    for given in (data, train, train.unbatch().batch(3)):
+        with pytest.raises(DataError, match=text), explain_damage(given):
+            reads[name]()
+
+
+def test_keras_and_functions_read_the_batches_as_any_dataset(dataset):
+    data = darkroom.load(dataset, image_size=_SIZE, batch_size=2)
+    train = data["train"]
+    plain = [[each.numpy().tolist() for each in batch] for batch in train.prefetch(1)]
+    assert [[each.numpy().tolist() for each in batch] for batch in train] == plain
+    assert len(train) == len(plain)
+    assert train.options().deterministic
+    assert int(_count_all(train)) == int(_count_all(iter(train))) == data.num_images["train"]
+    with explain_damage(data):
+        history = _make_model().fit(train, epochs=2, validation_data=data["eval"], verbose=0)
+    assert len(history.history["val_loss"]) == 2
+
+
+def _replace(dataset, image_set) -> str:
+    shutil.rmtree(dataset)
+    convert(str(image_set.csv), str(dataset), seed=1)
+    return f"^The dataset in {dataset} was replaced while it was read. "
+
+
+def test_a_loop_over_a_replaced_dataset_ends_with_an_error(dataset, image_set):
+    train = darkroom.load(dataset, image_size=_SIZE, batch_size=2)["train"]
+    batches = iter(train)
+    next(batches)
+    text = _replace(dataset, image_set)
+    with pytest.raises(DataError, match=text):
+        list(batches)
+    with pytest.raises(DataError, match=text):
+        list(train)
+    with pytest.raises(DataError, match=text):
+        _make_model().fit(train, verbose=0)
+
+
+def test_a_block_tells_that_the_dataset_was_replaced(dataset, image_set):
+    train = darkroom.load(dataset, image_size=_SIZE, batch_size=2)["train"]
+    with explain_damage(train):
+        _count_all(train)
+    text = _replace(dataset, image_set)
+    with pytest.raises(DataError, match=text), explain_damage(train):
+        _count_all(train)
+
+
+def test_a_block_with_other_data_is_a_wrong_use():
+    text = "which is not made from a dataset of darkroom's"
+    for data in (tf.data.Dataset.range(3), 7, {}):
+        with pytest.raises(UsageError, match=text), explain_damage(data):
+            pass
