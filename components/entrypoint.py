@@ -15,7 +15,6 @@ error: {"error": {"code", "message", "hint", "exit_code", "executor"}}.
 from __future__ import annotations
 
 import argparse
-import atexit
 import json
 import os
 import signal
@@ -30,6 +29,7 @@ from darkroom.errors import UsageError, convert_error
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.options.targets import TARGETS
 from darkroom.runtime.garbage import collect_less_garbage
+from darkroom.runtime.process import end_process
 
 # Searching the modules of TFX for garbage takes a third of the time of their import.
 with collect_less_garbage():
@@ -137,9 +137,4 @@ if __name__ == "__main__":
     # A signal does not end the first process of a container unless the process handles it.
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, _end_by_signal)
-    code = main()
-    # TensorFlow removes its temporary files. Ending it properly would take four more seconds.
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    end_process(main())

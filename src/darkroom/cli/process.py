@@ -1,11 +1,7 @@
-"""How the process of a command ends: by a signal, or when the command is done."""
+"""How a signal ends the process of a command."""
 
 from __future__ import annotations
 
-import atexit
-import os
-import sys
-from contextlib import suppress
 from typing import NoReturn
 
 
@@ -23,21 +19,3 @@ def end_by_signal(number: int, _: object) -> NoReturn:
     """Ends the command: a signal handler."""
     Signal.number = number
     raise SystemExit(128 + number)
-
-
-def end_process(code: int) -> NoReturn:
-    """Ends the process without taking the libraries down.
-
-    That takes four seconds for TFX, and the pyarrow of TFX 1.16 uses memory then that it has freed:
-    now and then a command that had succeeded died of it.
-
-    Args:
-        code: Its exit code.
-    """
-    # TensorFlow removes its temporary files.
-    atexit._run_exitfuncs()
-    # The reader of a pipe may have gone.
-    with suppress(BrokenPipeError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(code)
