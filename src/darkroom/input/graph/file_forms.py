@@ -13,7 +13,6 @@ outside of them; input reads on.
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import tensorflow as tf
 
@@ -57,19 +56,15 @@ def check_decodable(encoded: tf.Tensor, uri: tf.Tensor) -> tf.Tensor:
         string [], `encoded`. If the check fails, running it raises an `InvalidArgumentError` that
         names the file.
     """
-    form = _make_describer()(encoded)
+    form = describe_form(encoded)
     parts = ("The image ", uri, " is ", form, ", which input cannot read directly. ", _HINT)
     check = tf.debugging.Assert(tf.equal(form, ""), (tf.strings.join(parts),))
     with tf.control_dependencies((check,)):
         return tf.identity(encoded)
 
 
-@functools.cache
-def _make_describer() -> Any:
-    """Returns `describe_form`, traced once for all pipelines, as those of each split and epoch."""
-    return tf.function(describe_form, autograph=False)
-
-
+# Traced once for all pipelines, as those of each split and epoch.
+@functools.partial(tf.function, input_signature=[tf.TensorSpec([], tf.string)], autograph=False)
 def describe_form(encoded: tf.Tensor) -> tf.Tensor:
     """Describes an image if TensorFlow decodes it to other pixels than a conversion would store.
 
