@@ -212,11 +212,11 @@ def write_source_package(folder: str) -> str:
         dependencies = ", ".join(f"{need!r}" for need in needs if "extra ==" not in need)
         text = _PYPROJECT.format(version=version, dependencies=dependencies)
         _add(archive, f"{root}/pyproject.toml", text.encode())
-        for folder, folders, files in os.walk(PACKAGE_FOLDER):
+        for inside, folders, files in os.walk(PACKAGE_FOLDER):
             folders[:] = sorted(name for name in folders if name not in _NOT_STAGED)
             for file in sorted(files):
-                name = os.path.relpath(os.path.join(folder, file), PACKAGE_FOLDER)
-                with open(os.path.join(folder, file), "rb") as source:
+                name = os.path.relpath(os.path.join(inside, file), PACKAGE_FOLDER)
+                with open(os.path.join(inside, file), "rb") as source:
                     data = source.read()
                 _add(archive, f"{root}/src/darkroom/{name.replace(os.sep, '/')}", data)
     return path
