@@ -149,8 +149,17 @@ def parse_properties(values: Mapping[str, Any], kinds: Mapping[str, str]) -> dic
         for name, value in values.items()
         if value is not None
     }
-    parameters = {name: value for name, value in plain.items() if name in NAMES}
-    properties = {name: value for name, value in plain.items() if name not in NAMES}
+    return merge_parameters(plain)
+
+
+def merge_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the execution properties among values, after the parameters among them changed them.
+
+    Raises:
+        UsageError: A parameter is not one of this node, or its value is wrong.
+    """
+    parameters = {name: value for name, value in values.items() if name in NAMES}
+    properties = {name: value for name, value in values.items() if name not in NAMES}
     return apply_parameters(properties, parameters)
 
 

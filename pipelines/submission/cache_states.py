@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from darkroom import storage
-from darkroom.components.parameters import MODEL_FINGERPRINT_KEY, NAMES, apply_parameters
+from darkroom.components.parameters import MODEL_FINGERPRINT_KEY, merge_parameters
 from darkroom.errors import UsageError, describe_os_error
 from darkroom.manifest.entries import Chunk
 from darkroom.manifest.fingerprint import read_source_state
@@ -71,10 +71,7 @@ def read_properties(run: PreparedRun, task: str) -> dict[str, Any]:
     Raises:
         UsageError: A parameter is wrong.
     """
-    inputs = run.read_inputs(task)
-    properties = {name: value for name, value in inputs.items() if name not in NAMES}
-    values = {name: value for name, value in inputs.items() if name in NAMES}
-    return apply_parameters(properties, values)
+    return merge_parameters(run.read_inputs(task))
 
 
 def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_paths: bool) -> str:
