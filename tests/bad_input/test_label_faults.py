@@ -106,7 +106,7 @@ class _Notes:
     def start_step(self, label):
         pass
 
-    def advance(self, done, total, unit):
+    def advance(self, done, total, unit, before):
         pass
 
     def remark(self, text):

@@ -94,6 +94,20 @@ def test_a_failed_step_is_shown_and_its_error_is_raised(plain):
     assert stream.getvalue() == "Trainer failed after 4.0 s, 1/4 epochs 0.2/s\n"
 
 
+def test_what_an_earlier_run_has_done_counts_but_is_not_part_of_the_rate(plain):
+    stream, clock = plain
+    with progress.step("Training"):
+        clock.now += 4
+        progress.advance(9, 10, "epochs", 8)
+        clock.now += 4
+        progress.advance(10, 10, "epochs", 8)
+    assert stream.getvalue().splitlines() == [
+        "Training 9/10 epochs 0.2/s",
+        "Training 10/10 epochs 0.2/s",
+        "Training done in 8.0 s, 10 epochs 0.2/s",
+    ]
+
+
 def test_steps_nest_and_notes_are_made_visible(plain):
     stream, clock = plain
     with progress.step("Convert", 1, 2):

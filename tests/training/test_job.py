@@ -90,7 +90,9 @@ def test_train_makes_a_model_and_says_when_it_is_complete(
     # Another training must not use this folder.
     other = ["train", "--data", str(datasets[0]), "--checkpoint-dir", str(folder), *SIZE]
     assert main(other) == 4
-    assert "is of a training on other data" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "is of a training on other data" in said
+    assert f"Use another folder for this run, or delete {folder}." in said
 
 
 def _read_weights(model):

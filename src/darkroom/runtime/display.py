@@ -26,15 +26,17 @@ class _Step:
     shown: float
     count_started: float
     done: int = 0
+    before: int = 0
     total: int | None = None
     remark: str = ""
     unit: str = ""
     handle: Any = None
 
-    def count(self, done: int, total: int | None, unit: str, now: float) -> None:
+    def count(self, done: int, total: int | None, unit: str, before: int, now: float) -> None:
         if unit != self.unit:  # A new unit has a rate of its own.
             self.done, self.unit, self.count_started = 0, unit, now if self.unit else self.started
         self.done, self.total = max(self.done, done), total  # Threads may report out of order.
+        self.before = before
 
     def format_amount(self, now: float, *, final: bool = False) -> str:
         if final and self.remark:
@@ -46,7 +48,7 @@ class _Step:
             amount, last = f"{amount}/{self.total:,}", self.total
         unit = self.unit.removesuffix("s") if last == 1 else self.unit
         seconds = now - self.count_started
-        rate = self.done / seconds if seconds > 0 else 0.0
+        rate = (self.done - self.before) / seconds if seconds > 0 else 0.0
         # A measure stays with its number: 107 MB, 241 MB/s; of things the number alone is read.
         measure, comma = (f" {self.unit}", ",") if self.unit.isupper() else ("", "")
         speed = f"{comma} {rate:,.{0 if rate >= 10 else 1}f}{measure}/s"
@@ -80,13 +82,13 @@ class _StepSink:
             self._steps.append(_Step(outer + make_visible(label), now, now, now))
             self._show_start(self._steps[-1])
 
-    def advance(self, done: int, total: int | None, unit: str) -> None:
+    def advance(self, done: int, total: int | None, unit: str, before: int) -> None:
         """Counts, and shows the count if it was not shown for a while."""
         with self._lock:
             if not self._steps:
                 return
             current, now = self._steps[-1], self._clock()
-            current.count(done, total, unit, now)
+            current.count(done, total, unit, before, now)
             if now - current.shown >= self._interval_seconds:
                 current.shown = now
                 self._show(current, now)

@@ -27,8 +27,8 @@ class Sink(Protocol):
     def start_step(self, label: str) -> None:
         """A step begins, inside the running step if there is one."""
 
-    def advance(self, done: int, total: int | None, unit: str) -> None:
-        """The innermost step has done `done` of `total` units."""
+    def advance(self, done: int, total: int | None, unit: str, before: int) -> None:
+        """The innermost step has done `done` of `total` units, `before` of them in earlier runs."""
 
     def remark(self, text: str) -> None:
         """The innermost step has a text to show at its end."""
@@ -79,16 +79,17 @@ def step(name: str, number: int | None = None, of: int | None = None) -> Iterato
         sink.finish_step(failed=failed)
 
 
-def advance(done: int, total: int | None = None, unit: str = "") -> None:
+def advance(done: int, total: int | None = None, unit: str = "", before: int = 0) -> None:
     """Reports how far the running step is; call it as often as you like, from any thread.
 
     Args:
-        done: Units done since the step began (not since the last call).
+        done: Units done since the step began (not since the last call), and those of `before`.
         total: Units to do, when known.
         unit: What is counted, in the plural: "images", "epochs".
+        before: Units that an earlier run has done; the rate does not count them.
     """
     if _sink is not None:
-        _sink.advance(done, total, unit)
+        _sink.advance(done, total, unit, before)
 
 
 def remark(text: str) -> None:

@@ -33,7 +33,6 @@ _ORDER = ("batch_size", "shuffle_records", "shuffle_bytes", "ram_budget_bytes", 
 
 _BEST_WEIGHTS = "weights"
 _EVALUATION_PREFIX = "val_"
-_OTHER_FOLDER = "Use another folder for this run, or delete that folder."
 
 
 class TrainingRun:
@@ -89,6 +88,8 @@ class TrainingRun:
         self.epochs = epochs
         self.history: History = []
         self.step = 0
+        self._epochs_before = 0
+        self._way_out = f"Use another folder for this run, or delete {folder}."
         self._patience = early_stopping_patience
         self._checkpoint_steps = checkpoint_steps
         self._identity: dict[str, Any] = {
@@ -168,7 +169,7 @@ class TrainingRun:
         if self._is_chief:
             write_history(self.folder, self.history)
             self._write_scalars({**entry, **(measured or {})})
-        progress.advance(len(self.history), self.epochs, "epochs")
+        progress.advance(len(self.history), self.epochs, "epochs", self._epochs_before)
 
     def restore_best(self) -> None:
         """Gives the model the weights of the best epoch, and writes which epoch that is.
@@ -217,9 +218,10 @@ class TrainingRun:
             self._checkpoint.restore(latest).assert_consumed()
         except (AssertionError, ValueError, tf.errors.InvalidArgumentError) as error:
             raise UsageError(
-                f"The checkpoint {latest} is of another model or number of labels.", _OTHER_FOLDER
+                f"The checkpoint {latest} is of another model or number of labels.", self._way_out
             ) from error
         self.history, self.step = state["history"], state["step"]
+        self._epochs_before = len(self.history)
         if self._is_at_best:
             # A run that stopped after its checkpoint may have left none, or incomplete ones.
             self._write_best()
@@ -227,7 +229,7 @@ class TrainingRun:
             raise OutputError(
                 f"The weights of epoch {self.best_epoch}, the best so far, are missing: "
                 f"{storage.join(self.folder, BEST_FOLDER)}.",
-                _OTHER_FOLDER,
+                self._way_out,
             )
         done = len(self.history)
         if self.is_finished:
@@ -241,18 +243,18 @@ class TrainingRun:
         """Checks that the checkpoint is of the same training and order of batches."""
         if state["data"] != self._identity["data"]:
             raise OutputError(
-                f"The checkpoint {path} is of a training on other data.", _OTHER_FOLDER
+                f"The checkpoint {path} is of a training on other data.", self._way_out
             )
         # Checkpoints of an earlier version do not have it.
         if state.get("eval_data", self._identity["eval_data"]) != self._identity["eval_data"]:
             raise OutputError(
                 f"The checkpoint {path} was evaluated on other data, so its epochs cannot be "
                 "compared with further ones.",
-                _OTHER_FOLDER,
+                self._way_out,
             )
         if changed := self._describe_changes(state, "fixed"):
             raise OutputError(
-                f"The checkpoint {path} is of another training: {changed}.", _OTHER_FOLDER
+                f"The checkpoint {path} is of another training: {changed}.", self._way_out
             )
         if state["step"] and (changed := self._describe_changes(state, "order")):
             raise UsageError(
