@@ -10,7 +10,7 @@ from PIL import Image
 from darkroom.audit.contact_sheet import draw_sheet, format_csv, inspect
 from darkroom.cli.commands import main
 from darkroom.conversion.convert import convert
-from darkroom.errors import OutputError, UsageError
+from darkroom.errors import DataError, OutputError, UsageError
 
 
 def test_the_table_has_the_features_without_the_image(jpeg_set, tmp_path):
@@ -30,6 +30,20 @@ def test_the_sheet_shows_the_pixels(jpeg_set, tmp_path):
     with Image.open(found.sheet) as sheet:
         # Eight columns, two rows, each tile 128 pixels with its caption and margins.
         assert sheet.size == (8 * 136 + 8, 2 * 152 + 8)
+
+
+def test_the_hint_of_a_damaged_record_repairs_the_dataset(jpeg_set, tmp_path):
+    result = convert(jpeg_set.csv, tmp_path / "out")
+    for file in (tmp_path / "out" / "Split-train").iterdir():
+        data = bytearray(file.read_bytes())
+        data[20] ^= 4
+        file.write_bytes(data)
+    with pytest.raises(DataError, match="record 0 is damaged") as caught:
+        inspect(result.output_dir, "train", 10, tmp_path / "look")
+    # Without it, a conversion says that the dataset is complete.
+    assert "overwrite (--overwrite) into the same folder" in caught.value.hint
+    convert(jpeg_set.csv, tmp_path / "out", overwrite=True)
+    inspect(result.output_dir, "train", 10, tmp_path / "look")
 
 
 def test_a_label_is_centred_below_its_image():

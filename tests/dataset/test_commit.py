@@ -17,7 +17,7 @@ from darkroom.dataset.commit import (
     read_dataset,
     write_dataset,
 )
-from darkroom.dataset.integrity.opening import check_files
+from darkroom.dataset.integrity.opening import check_files, open_dataset
 from darkroom.errors import DataError
 
 
@@ -136,6 +136,28 @@ def test_the_text_of_a_commit_is_its_fields(root):
     fields = json.loads((root / "dataset.json").read_text())
     assert fields["labels"] == ["ä", "b"]
     assert fields["splits"]["train"]["shards"][1]["file"] == "Split-train/b"
+
+
+def _cut_commit(root):
+    (root / "dataset.json").write_bytes(b"{")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _cut_commit,
+        lambda root: (root / "labels.txt").write_text("other\n"),
+        lambda root: (root / "Split-train" / "a").write_bytes(b"ab"),
+        lambda root: (root / "Split-train" / "a").unlink(),
+        lambda root: (root / "Split-train" / "c").touch(),
+        lambda root: (root / "Split-other").mkdir(),
+    ],
+)
+def test_the_hint_of_any_damage_names_the_folder_to_verify(root, damage):
+    damage(root)
+    with pytest.raises(DataError, match="is damaged") as caught:
+        open_dataset(str(root))
+    assert caught.value.hint.startswith(f"List all faults with: darkroom verify {root}. ")
 
 
 @pytest.mark.parametrize("file", [None, 7, [], {}])

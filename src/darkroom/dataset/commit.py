@@ -179,14 +179,14 @@ def read_dataset(folder: str) -> Dataset:
             "Give the output folder of a finished conversion.",
         ) from error
     except storage.FileTooLargeError as error:
-        raise damaged(path, f"it has more than {_MAX_COMMIT_BYTES:,} bytes") from error
+        raise damaged(folder, path, f"it has more than {_MAX_COMMIT_BYTES:,} bytes") from error
     try:
         dataset = _parse(json.loads(data, object_pairs_hook=_refuse_repeats))
         contradiction = next(_find_contradictions(dataset), "")
     except (ValueError, RecursionError) as error:
-        raise damaged(path, f"it cannot be read ({error})") from error
+        raise damaged(folder, path, f"it cannot be read ({error})") from error
     if contradiction:
-        raise damaged(path, contradiction)
+        raise damaged(folder, path, contradiction)
     return dataset
 
 
@@ -274,10 +274,11 @@ def find_dataset(folder: str) -> Dataset | None:
     return read_dataset(folder)
 
 
-def damaged(path: str, what: str) -> DataError:
-    """Returns the error for a file of a dataset that is not as it was committed."""
+def damaged(folder: str, path: str, what: str) -> DataError:
+    """Returns the error for a file of the dataset in a folder that is not as it was committed."""
     return DataError(
         f"{path} is damaged: {what}.",
-        "List all faults with darkroom verify. Restore the files that it names, or delete them and "
-        "convert the source again, with overwrite (--overwrite) into the same folder.",
+        f"List all faults with: darkroom verify {folder}. Restore the files that it names, or "
+        "delete them and convert the source again, with overwrite (--overwrite) into the same "
+        "folder.",
     )

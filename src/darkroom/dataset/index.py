@@ -10,6 +10,7 @@ was made of a JPEG by one of them has that hash as its `pixel_hash`.
 from __future__ import annotations
 
 import fnmatch
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.integrity.checksums import FileSum, SummedFile
+from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.schema import Kind
 from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS
@@ -202,9 +204,12 @@ def check_index(path: str, parquet: pq.ParquetFile, names: Sequence[str]) -> Non
     for name in names:
         kind = found.field(name).type if found.get_field_index(name) >= 0 else "missing"
         if kind != types[name]:
+            # In TFX, the index has a folder of its own.
+            folder, inside = os.path.split(os.path.dirname(path))
+            named = folder if inside == INDEX_FOLDER else "DIR"
             raise DataError(
                 f"{path} is not an index: its column {name} is {kind}, expected {types[name]}.",
-                "List all faults with darkroom verify.",
+                f"List all faults with: darkroom verify {named}.",
             )
 
 

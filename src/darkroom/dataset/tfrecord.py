@@ -235,4 +235,7 @@ def _read_record(path: str, number: int, file: Any) -> bytes | None:
 
 
 def _damaged(path: str, number: int, what: str) -> DataError:
-    return DataError(f"{path}: record {number} is damaged: {what}.", "Convert the dataset again.")
+    return DataError(
+        f"{path}: record {number} is damaged: {what}.",
+        "Convert the source again, with overwrite (--overwrite) into the same folder.",
+    )

@@ -119,24 +119,28 @@ def check_files(folder: str, dataset: Dataset) -> None:
     known = {split_folder(name) for name in dataset.splits}
     if unknown := sorted(set(list_split_folders(folder)) - known):
         raise damaged(
-            folder, f"it has splits that the commit does not name: {unknown[:MAX_LISTED_ROWS]}"
+            folder,
+            folder,
+            f"it has splits that the commit does not name: {unknown[:MAX_LISTED_ROWS]}",
         )
     for name, split in dataset.splits.items():
         expected = {shard.file.rpartition("/")[2]: shard for shard in split.shards}
         inside = storage.join(folder, split_folder(name))
         found = storage.list_folder(inside)
         if missing := sorted(set(expected) - set(found)):
-            raise damaged(inside, f"shards are missing: {missing[:MAX_LISTED_ROWS]}")
+            raise damaged(folder, inside, f"shards are missing: {missing[:MAX_LISTED_ROWS]}")
         if extra := sorted(set(found) - set(expected)):
             raise damaged(
-                inside, f"it has files that the commit does not name: {extra[:MAX_LISTED_ROWS]}"
+                folder,
+                inside,
+                f"it has files that the commit does not name: {extra[:MAX_LISTED_ROWS]}",
             )
         for file, shard in expected.items():
             size = storage.stat_file(storage.join(inside, file)).size_bytes
             if size != shard.bytes:
-                raise damaged(f"{inside}/{file}", f"{size} bytes, expected {shard.bytes}")
+                raise damaged(folder, f"{inside}/{file}", f"{size} bytes, expected {shard.bytes}")
     if what := compare_labels(folder, dataset):
-        raise damaged(storage.join(folder, LABELS_FILE), f"it {what}")
+        raise damaged(folder, storage.join(folder, LABELS_FILE), f"it {what}")
 
 
 def check_listed(
@@ -159,12 +163,12 @@ def check_listed(
     try:
         sums = read_sums(folder)
     except FileNotFoundError as error:
-        raise damaged(storage.join(folder, SUMS_FILE), "it is missing") from error
+        raise damaged(folder, storage.join(folder, SUMS_FILE), "it is missing") from error
     # In TFX, index and rejects are not here.
     known = {*dataset.files, *(shard.file for shard in dataset.shards if with_shards)}
     names = [name for name in sums if name in known and name.startswith(prefix)]
     for name, what in find_changed(folder, sums, names):
-        raise damaged(storage.join(folder, name), f"it {what}")
+        raise damaged(folder, storage.join(folder, name), f"it {what}")
 
 
 def compare_labels(folder: str, dataset: Dataset) -> str:
