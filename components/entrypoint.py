@@ -69,6 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             run_task(arguments, beam_args)
     except Exception as error:  # noqa: BLE001  the backend gets its line of JSON for any error
         traceback.print_exc()
+        if isinstance(error, OSError):
+            error = storage.convert_os_error(error)  # with the name that may be meant
         found = convert_error(error)
         described = {
             "code": found.code,

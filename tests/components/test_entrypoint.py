@@ -333,6 +333,14 @@ def test_an_error_ends_with_its_exit_code_and_one_line_of_json(
         assert (found["message"], found["hint"]) == ("Nothing is left.", "Fix it.")
 
 
+def test_a_missing_file_comes_with_the_name_that_may_be_meant(mounts: Path, capfd, monkeypatch):
+    (mounts / "images.csv").touch()
+    error = FileNotFoundError(2, "No such file or directory", str(mounts / "imges.csv"))
+    monkeypatch.setattr(Fails, "error", error, raising=False)
+    assert run(make_input(mounts), executor="Fails")[0] == 3
+    assert read_error(capfd)["hint"] == f"Did you mean {mounts}/images.csv?"
+
+
 @pytest.mark.parametrize(
     ("kind", "code"),
     [

@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.errors import UsageError
 from darkroom.options.training import APPLICATIONS
-from darkroom.training.models import build_model, list_applications
+from darkroom.training.models import build_model, check_model, list_applications
 
 pytestmark = pytest.mark.tensorflow
 
@@ -83,6 +83,21 @@ def test_weights_of_small_cnn(tmp_path):
         build_model("small_cnn", 4, (16, 16), path)
     with pytest.raises(UsageError, match="weights is 'imagenet', which is not a file"):
         build_model("keras.applications:MobileNetV2", 3, (32, 32), "imagenet")
+
+
+@pytest.mark.parametrize(
+    ("weights", "hint"),
+    [
+        ("smal.weights.h5", "Did you mean {folder}/small.weights.h5?"),
+        ("photos", "Pass the path of a file."),
+        ("", "Pass the path of a file."),
+    ],
+)
+def test_weights_with_a_wrong_name_are_suggested(tmp_path, weights, hint):
+    (tmp_path / "small.weights.h5").touch()
+    with pytest.raises(UsageError, match="which is not a file") as caught:
+        check_model("small_cnn", str(tmp_path / weights))
+    assert caught.value.hint == hint.format(folder=tmp_path)
 
 
 def test_own_function_gets_classes_and_size(own_models):

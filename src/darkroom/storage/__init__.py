@@ -21,6 +21,7 @@ from typing import BinaryIO, cast
 from darkroom.storage import local, remote, remote_files
 from darkroom.storage.failures import build_missing_error as build_missing_error
 from darkroom.storage.failures import convert_os_error as convert_os_error
+from darkroom.storage.failures import find_near as find_near
 from darkroom.storage.failures import report_failures as report_failures
 from darkroom.storage.failures import suggest_near as suggest_near
 from darkroom.storage.files import NOT_REGULAR as NOT_REGULAR

@@ -18,6 +18,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.options.training import APPLICATIONS_PREFIX, SMALL_CNN, check_model_name
 
@@ -115,9 +116,9 @@ def check_model(spec: str, weights: str | None = None) -> None:
     """
     check_model_name(spec)
     if weights is not None and not os.path.isfile(weights):
-        raise UsageError(
-            f"weights is {weights!r}, which is not a file.", "Pass the path of a file."
-        )
+        near = None if os.path.exists(weights) else storage.find_near(weights)
+        hint = f"Did you mean {near}?" if near else "Pass the path of a file."
+        raise UsageError(f"weights is {weights!r}, which is not a file.", hint)
     if spec.startswith(APPLICATIONS_PREFIX):
         name, names = spec.removeprefix(APPLICATIONS_PREFIX), list_applications()
         if name not in names:
