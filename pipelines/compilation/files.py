@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from darkroom.pipelines.compilation.checks import check_for_target, merge_checke
 from darkroom.pipelines.compilation.seals import check_replaceable, seal_text
 from darkroom.pipelines.config import make_config
 from darkroom.pipelines.credentials import check_credentials
+from darkroom.runtime import progress
 
 # Kubeflow's and Vertex's clients tell the format by the ending.
 _ENDINGS = {KUBEFLOW: (".yaml", ".yml"), VERTEX: (".json",)}
@@ -45,10 +47,11 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     config = make_config(merge_checked_options(values))
     _check_output(output, target)
     check_for_target(config, target)
-    from darkroom.pipelines.compilation.spec import make_documents  # loads TFX, which takes seconds
-
-    documents = make_documents(config, target)
-    text = seal_text(format_documents(documents, target), target)
+    with progress.use(progress.make_sink(sys.stderr)):
+        with progress.step("Loading TFX"):
+            from darkroom.pipelines.compilation.spec import make_documents
+        with progress.step("Compiling"):
+            text = seal_text(format_documents(make_documents(config, target), target), target)
     check_replaceable(output, text)
     storage.write_bytes(output, text.encode())
     if as_json:

@@ -49,6 +49,14 @@ def _read(target: str, output: Path) -> str:
     return str(spec["root"])
 
 
+def test_the_steps_are_shown(target: str, output: Path, monkeypatch, capsys):
+    _compile(target, output, monkeypatch)
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["output"] == str(output)
+    steps = [line.partition(" in ")[0] for line in printed.err.splitlines()]
+    assert steps == ["Loading TFX done", "Compiling done"]
+
+
 def test_a_compiled_file_is_replaced(target: str, output: Path, monkeypatch):
     for root in ("a", "a", "b"):
         _compile(target, output, monkeypatch, root)
