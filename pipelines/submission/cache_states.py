@@ -22,6 +22,7 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.options.training import CONFIG_KEY
 from darkroom.pipelines.local.pinning import fingerprint_model
 from darkroom.pipelines.submission.prepared_run import PreparedRun
+from darkroom.runtime import progress
 
 _SOURCE_TASK, _TRAINING_TASK = "ManifestGen", "Trainer"
 _ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -43,13 +44,15 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
         UsageError: A parameter is wrong.
     """
     parameters, switches, notes = dict(run.parameters), {}, []
-    for task, name, read_state in (
-        (_SOURCE_TASK, "source_fingerprint", _read_source_state),
-        (_TRAINING_TASK, MODEL_FINGERPRINT_KEY, _read_model_state),
+    for what, task, name, read_state in (
+        ("source", _SOURCE_TASK, "source_fingerprint", _read_source_state),
+        ("model", _TRAINING_TASK, MODEL_FINGERPRINT_KEY, _read_model_state),
     ):
         properties = read_properties(run, task)
         try:
-            parameters[name] = read_state(run, properties, shared_paths)
+            # A step that ends with the error is shown as failed.
+            with progress.step(f"Reading the {what}"):
+                parameters[name] = read_state(run, properties, shared_paths)
             switches[task] = True
         except _UnseenError as unseen:
             switches[task] = False

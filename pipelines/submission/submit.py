@@ -167,8 +167,7 @@ def _set_cache(run: PreparedRun, *, is_wanted: bool, shared_paths: bool) -> Prep
 
     if not is_wanted or not run.is_cached:
         return switch_cache_off(run)
-    with progress.step("Reading the source"):
-        return pin_states(run, shared_paths=shared_paths)
+    return pin_states(run, shared_paths=shared_paths)
 
 
 def _spell(name: str) -> str:

@@ -174,7 +174,10 @@ def test_a_source_that_cannot_be_read_here_is_read_again(server, volume, compile
         run = _submit(server, f"--pipeline={compiled}", f"--weights={volume}/w.weights.h5")
         assert _work(cache, run) == everything
     assert "source_fingerprint" not in run["runtime_config"]["parameters"]
-    output = capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "Reading the source failed after" in printed.err
+    assert "Reading the model failed after" in printed.err
+    output = printed.out
     assert "ManifestGen runs again" in output
     assert "Trainer runs again" in output
     assert "--shared-paths" in output
