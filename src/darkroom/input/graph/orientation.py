@@ -7,6 +7,8 @@ conversion. The orientation of a PNG is not read.
 
 from __future__ import annotations
 
+import functools
+
 import tensorflow as tf
 
 from darkroom.images.jpeg_header import ORIENTATION_TAG
@@ -22,6 +24,11 @@ _EXIF_BYTES, _XMP_BYTES = 1 << 16, 1 << 17
 _SHORT, _LONG = 3, 4
 # Other results than an orientation.
 _ABSENT, _UNUSUAL = 0, -1
+# Tracing takes most of the time in which images without a conversion are opened, so what several
+# graphs need is traced once.
+_trace_once = functools.partial(
+    tf.function, input_signature=[tf.TensorSpec([], tf.string)], autograph=False
+)
 
 
 def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
@@ -42,6 +49,7 @@ def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
     return tf.cond(upside_down, lambda: tf.reverse(pixels, (0,)), lambda: pixels)
 
 
+@_trace_once
 def parse_orientation(encoded: tf.Tensor) -> tf.Tensor:
     """Returns the orientation of a JPEG, or 1 if it has none or a damaged one. Never fails.
 
@@ -128,6 +136,7 @@ def _may_have_exif(encoded: tf.Tensor) -> tf.Tensor:
     return is_jpeg & (tf.where(is_jfif, head[21], head[3]) >= 0xE0)
 
 
+@_trace_once
 def _find_exif(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns where the TIFF data of a JPEG's first EXIF segment starts, and its size; 0: none.
 
@@ -166,6 +175,7 @@ def parse_tiff_orientation(tiff: tf.Tensor) -> tf.Tensor:
     return tf.maximum(_parse_directory(tiff), 1)
 
 
+@_trace_once
 def _parse_directory(tiff: tf.Tensor) -> tf.Tensor:
     """Returns the same, or `_ABSENT`, or `_UNUSUAL` when it is of a type that is not read here."""
     start, length = tf.strings.substr(tiff, 0, 4), tf.strings.length(tiff)
