@@ -28,7 +28,7 @@ _READ_ERRORS = (
 )
 
 
-class ImageBatches(tf.data.Dataset):  # type: ignore[misc]
+class ImageBatches(tf.data.Dataset):
     """Batches whose iterators explain damage. They are read as any dataset is.
 
     Attributes:
@@ -45,8 +45,8 @@ class ImageBatches(tf.data.Dataset):  # type: ignore[misc]
         if tf.executing_eagerly():
             # Keras begins an iterator for each epoch.
             check_not_replaced(self.source)
-            iterator.source = self.source
-            iterator.__class__ = _make_iterator_class(type(iterator))
+            kind: Any = type(iterator)
+            iterator.source, iterator.__class__ = self.source, _make_iterator_class(kind)
         return iterator
 
     @property
@@ -127,7 +127,7 @@ def _list_sources(data: Any) -> Iterator[ImageSource]:
     if isinstance(data, ImageBatches):
         yield data.source
         return
-    inputs = data.values() if isinstance(data, Mapping) else getattr(data, "_inputs", list)()
+    inputs: Any = data.values() if isinstance(data, Mapping) else getattr(data, "_inputs", list)()
     found = [source for each in inputs for source in _list_sources(each)]
     if not found:
         raise UsageError(
@@ -138,10 +138,10 @@ def _list_sources(data: Any) -> Iterator[ImageSource]:
 
 
 @functools.cache
-def _make_iterator_class(kind: type[Any]) -> type[Any]:
+def _make_iterator_class(kind: Any) -> Any:
     """Returns a subclass of TensorFlow's iterator, whose class has no public name."""
 
-    class ImageBatchIterator(kind):  # type: ignore[misc]
+    class ImageBatchIterator(kind):
         source: ImageSource
 
         def __next__(self) -> Any:
