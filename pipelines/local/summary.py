@@ -126,8 +126,10 @@ def _format_rows(summary: RunSummary, report: DatasetReport) -> list[str]:
         f"Rows in    {report.rows:,}",
         f"Written    {report.written:,}  ({splits})",
         f"Rejected   {report.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
-        f"Duplicates {report.deduplicated:,}",
+        f"Duplicates {report.deduplicated - report.excluded:,}",
     ]
+    if report.excluded:
+        lines.append(f"Excluded   {report.excluded:,}")
     if summary.changed:
         changes = ", ".join(f"{code} {count:,}" for code, count in summary.changed.items())
         lines.append(f"Fixed      {sum(summary.changed.values()):,}  ({changes})")

@@ -1,4 +1,5 @@
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -8,7 +9,7 @@ import pytest
 
 from darkroom.dataset.rejects import Reject, RejectsWriter
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.manifest.table import Manifest, write_manifest_info
+from darkroom.manifest.table import Manifest, read_manifest, write_manifest_info
 from darkroom.options.validation import DEFAULT_POLICIES, ValidationOptions
 from darkroom.validation.checks import CHECK_FUNCTIONS
 from darkroom.validation.dataset_report import DatasetReport, format_table
@@ -118,6 +119,15 @@ CLEAN = [
     record(3, "eval", "cat"),
     record(4, "eval", "dog"),
 ]
+
+
+def test_the_report_knows_the_excluded_rows_of_a_manifest(tmp_path):
+    inputs = write_inputs(tmp_path / "run", CLEAN, (), None, 3, ["cat", "dog"])
+    manifest = replace(read_manifest(inputs[2]), excluded=2)
+    write_manifest_info(inputs[2], manifest)
+    report = judge_dataset(JudgedFiles(*inputs), ValidationOptions(**FEW))
+    assert (report.deduplicated, report.excluded) == (3, 2)
+    assert DatasetReport.from_json(report.to_json()) == report
 
 
 def test_clean_dataset_passes(judge):

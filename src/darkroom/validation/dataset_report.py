@@ -68,6 +68,8 @@ class DatasetReport(DatasetCounts):
         num_header_only: Records with an image that was not decoded before it was written.
         histograms: By column of the index: height and width (pixels), luminance (0-255).
         samples: One record of each class, at most forty: row, uri, split, label.
+        excluded: How many of the deduplicated rows a list excludes; 0 where that is not known, as
+            of a dataset without its manifest.
     """
 
     policies: Mapping[str, str]
@@ -76,6 +78,7 @@ class DatasetReport(DatasetCounts):
     num_header_only: int = 0
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     samples: tuple[Row, ...] = ()
+    excluded: int = 0
 
     @property
     def blessed(self) -> bool:

@@ -87,6 +87,7 @@ def judge_dataset(files: JudgedFiles, options: ValidationOptions | None = None) 
             num_header_only=count_header_only(connection),
             histograms=fetch_histograms(connection),
             samples=fetch_samples(connection),
+            excluded=source.excluded if isinstance(source, table.Manifest) else 0,
         )
 
 

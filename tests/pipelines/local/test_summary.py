@@ -63,3 +63,39 @@ def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list
         "       row 2 2.png: empty",
         *more,
     ]
+
+
+def test_excluded_rows_are_not_shown_as_duplicates():
+    report = DatasetReport(
+        rows=9,
+        written=4,
+        deduplicated=5,
+        rejected={},
+        labels=("cat",),
+        splits={"train": 4},
+        classes={"train": {"cat": 4}},
+        policies={},
+        excluded=3,
+    )
+    lines = _format_rows(report)
+    assert lines[3:] == ["Duplicates 2", "Excluded   3"]
+    assert _format_rows(replace(report, excluded=0))[3:] == ["Duplicates 5"]
+
+
+def _format_rows(report: DatasetReport) -> list[str]:
+    summary = RunSummary(
+        root="runs/first",
+        report=report,
+        report_path=None,
+        epochs=None,
+        accuracy=None,
+        min_accuracy=None,
+        pushed=None,
+        examples=None,
+        changed={},
+        reused=(),
+        log_path="log.txt",
+        seconds=1.0,
+    )
+    lines = format_summary(summary).splitlines()
+    return lines[1 : lines.index("", 1)]
