@@ -14,6 +14,7 @@ import pytest
 
 import darkroom
 from darkroom.cli.commands import main
+from darkroom.dataset.integrity.checksums import read_sums, sum_bytes, write_sums
 from darkroom.errors import DataError, MissingExtraError, OutputError, UsageError
 from darkroom.options.validation import ValidationFields
 from darkroom.validation.gate import GateError
@@ -142,13 +143,30 @@ def test_the_command_prints_the_classes_and_the_verdict(records: Path, tmp_path:
     assert found["blessed"] is True
 
 
+def _write_index(records: Path, path: Path, table: pa.Table) -> None:
+    """Replaces an index file, with the hash that fits."""
+    pq.write_table(table, path)
+    name = path.relative_to(records).as_posix()
+    write_sums(str(records), {**read_sums(str(records)), name: sum_bytes(path.read_bytes())})
+
+
+@pytest.mark.parametrize("name", ["index/index-00000-of-00003.parquet", "rejects.parquet"])
+def test_a_flipped_bit_is_damage_and_not_another_value(records: Path, name: str):
+    """Parquet has no checksum of its values."""
+    data = bytearray((records / name).read_bytes())
+    data[len(data) // 3] ^= 1
+    (records / name).write_bytes(data)
+    with pytest.raises(DataError, match=f"{name} is damaged: it does not have the hash"):
+        darkroom.validate(records)
+
+
 def test_a_lost_row_is_found_without_a_manifest(records: Path):
     [path, *_] = sorted((records / "index").glob("*.parquet"))
     table = pq.read_table(path)
-    pq.write_table(table.slice(1), path)
+    _write_index(records, path, table.slice(1))
     [finding] = [each for each in darkroom.validate(records).findings if each.check == "accounting"]
     assert (finding.policy, finding.count) == ("fail", 1)
-    pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), path)
+    _write_index(records, path, pa.concat_tables([table, table.slice(0, 1)]))
     [finding] = [each for each in darkroom.validate(records).findings if each.check == "accounting"]
     assert finding.count == 1
     assert finding.rows[0]["problem"] == "written or rejected 2 times"
@@ -194,7 +212,7 @@ def test_what_is_not_a_dataset_is_named(records: Path, tmp_path: Path):
     with pytest.raises(DataError, match=r"is not a dataset: it has no dataset\.json"):
         darkroom.validate(tmp_path)
     shutil.rmtree(records / "index")
-    with pytest.raises(DataError, match=r"index has no index-\*\.parquet"):
+    with pytest.raises(DataError, match=r"index/index-.*\.parquet is damaged: it is missing"):
         darkroom.validate(records)
 
 

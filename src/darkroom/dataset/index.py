@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -56,6 +56,7 @@ _COLUMNS = (
 LATER_COLUMNS = frozenset(("decoded_hash",))
 # Type of a column in Parquet files, by the kind of input column.
 INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
+_EXTRA_TYPES = frozenset(INPUT_TYPES.values())
 
 
 def index_schema(inputs: Mapping[str, str]) -> pa.Schema:
@@ -204,13 +205,51 @@ def check_index(path: str, parquet: pq.ParquetFile, names: Sequence[str]) -> Non
     for name in names:
         kind = found.field(name).type if found.get_field_index(name) >= 0 else "missing"
         if kind != types[name]:
-            # In TFX, the index has a folder of its own.
-            folder, inside = os.path.split(os.path.dirname(path))
-            named = folder if inside == INDEX_FOLDER else "DIR"
             raise DataError(
                 f"{path} is not an index: its column {name} is {kind}, expected {types[name]}.",
-                f"List all faults with: darkroom verify {named}.",
+                _suggest_verify(path),
             )
+    if found.get_all_field_indices("extra"):
+        kind = found.field("extra").type if found.get_field_index("extra") >= 0 else "there twice"
+        if not isinstance(kind, pa.StructType) or {each.type for each in kind} - _EXTRA_TYPES:
+            raise DataError(
+                f"{path} is not an index: its column extra is {kind}.", _suggest_verify(path)
+            )
+
+
+def _suggest_verify(path: str) -> str:
+    # In TFX, the index has a folder of its own.
+    folder, inside = os.path.split(os.path.dirname(path))
+    return f"List all faults with: darkroom verify {folder if inside == INDEX_FOLDER else 'DIR'}."
+
+
+def read_index_batches(
+    path: str, names: Sequence[str], batch_rows: int, optional: Sequence[str] = ()
+) -> Iterator[pa.Table]:
+    """Yields the rows of an index file in batches, after its columns were checked.
+
+    Args:
+        path: The file.
+        names: The columns to read.
+        batch_rows: Most rows in a batch.
+        optional: Columns that are read where they are there.
+
+    Raises:
+        DataError: It is damaged, or not an index.
+        OSError: It cannot be read.
+    """
+    with storage.open_read(path) as file:
+        try:
+            parquet = pq.ParquetFile(file)
+            found = set(parquet.schema_arrow.names)
+            chosen = [*names, *(name for name in optional if name in found)]
+            check_index(path, parquet, [name for name in chosen if name != "extra"])
+            # A file without rows may have no row groups; newer versions of pyarrow fail there.
+            if parquet.num_row_groups:
+                for batch in parquet.iter_batches(batch_rows, columns=chosen):
+                    yield pa.Table.from_batches([batch])
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DataError(f"{path} is damaged: {error}.", _suggest_verify(path)) from error
 
 
 def read_source_fingerprint(folder: str) -> str:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import types
 
 from darkroom import storage
 from darkroom.errors import DataError, StorageError
 
 # Each thread needs memory of its own, so more threads would need a higher limit.
 _MEMORY = "112MB"
+# What a column of a file may be, by DuckDB's type for it. Casting anything else may give nonsense;
+# that of lists in lists takes longer the deeper they are, twice as long for each.
+_ACCEPTED: Mapping[str, Callable[[pa.DataType], bool]] = {
+    "VARCHAR": lambda kind: types.is_string(kind) or types.is_large_string(kind),
+    "BIGINT": types.is_integer,
+    "DOUBLE": lambda kind: (
+        types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind)
+    ),
+}
 
 
 @contextmanager
@@ -39,7 +51,7 @@ def open_database(scratch: str, threads: int = 2) -> Iterator[duckdb.DuckDBPyCon
             yield connection
         except (duckdb.OperationalError, duckdb.IOException) as error:
             raise StorageError(f"DuckDB cannot continue: {error}.") from error
-        except duckdb.InvalidInputException as error:
+        except (duckdb.InvalidInputException, duckdb.DataError) as error:
             raise DataError(f"A file cannot be read: {error}.", "Create it again.") from error
 
 
@@ -60,6 +72,10 @@ def create_view(
         scratch: A local folder.
         columns: DuckDB's type of each column of the view; all columns as they are when None.
         later: Columns that files of older versions lack; they are NULL there.
+
+    Raises:
+        DataError: A file does not have these columns, or is not a Parquet file.
+        OSError: A file cannot be read.
     """
     files = []
     for number, path in enumerate(paths):
@@ -68,6 +84,8 @@ def create_view(
             storage.copy_file(path, local)
         else:
             local = storage.absolute(path)
+        if columns:
+            _check_columns(f"The {name} at {path}", local, columns, later)
         # DuckDB takes a path for a pattern.
         files.append("".join(f"[{char}]" if char in "*?[" else char for char in local))
     relation = connection.read_parquet(files)
@@ -79,6 +97,27 @@ def create_view(
         )
         relation = relation.project(", ".join(casts))
     relation.create_view(name)
+
+
+def _check_columns(
+    what: str, local: str, columns: Mapping[str, str], later: Collection[str]
+) -> None:
+    hint = "List all faults with darkroom verify, or run the step that writes this file again."
+    try:
+        found = pq.read_schema(local)
+    except pa.ArrowException as error:
+        raise DataError(f"{what} cannot be used: {error}.", hint) from error
+    for name, kind in columns.items():
+        if name in later and not found.get_all_field_indices(name):
+            continue
+        # A column that is there twice has no place.
+        place = found.get_field_index(name)
+        actual = found.field(place).type if place >= 0 else "missing"
+        # A column without any value may have lost its type.
+        if place < 0 or not (_ACCEPTED[kind](actual) or types.is_null(actual)):
+            raise DataError(
+                f"{what} cannot be used: its column {name} is {actual}, expected {kind}.", hint
+            )
 
 
 def _quote(name: str) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from darkroom import storage
 from darkroom.dataset import example
+from darkroom.dataset.index import read_index_batches
+from darkroom.dataset.splits import SPLITS
+from darkroom.errors import DataError
 from darkroom.runtime.plain_beam import beam
-from darkroom.storage.parquet import read_batches
 
 # `image/size_bytes` and `image/luminance` are not features of the record; they show drift.
 FEATURES = {
@@ -40,8 +40,7 @@ class ReadIndexBatchesFn(beam.DoFn):
 
     def process(self, path: str) -> Iterator[pa.RecordBatch]:
         """Yields the batches of a file; each row has a list of values for each feature."""
-        for batch in read_batches(path, batch_rows=_BATCH_ROWS):
-            table = pa.Table.from_batches([batch])
+        for table in read_index_batches(path, ["split"], _BATCH_ROWS, [*FEATURES, "extra"]):
             rows = table.filter(pa.compute.equal(table["split"], self._split))
             if rows.num_rows:
                 yield make_feature_batch(rows)
@@ -104,10 +103,19 @@ class WriteStatistics(beam.PTransform):
 
 
 def list_splits(index_files: Sequence[str]) -> list[str]:
-    """Returns the splits that have records, in the order of their files."""
+    """Returns the splits that have records, in the order of their files.
+
+    Raises:
+        DataError: A file is damaged, or not an index.
+    """
     splits: dict[str, None] = {}
     for path in index_files:
-        with storage.open_read(path) as file:
-            found = pq.read_table(file, columns=["split"])["split"].unique().to_pylist()
-        splits.update(dict.fromkeys(found))
+        for table in read_index_batches(path, ["split"], _BATCH_ROWS):
+            found = table["split"].unique().to_pylist()
+            # The names become folders.
+            if unknown := set(found) - set(SPLITS):
+                name = unknown.pop()
+                hint = "List all faults with darkroom verify."
+                raise DataError(f"{path} is damaged: {name!r} is not a split.", hint)
+            splits.update(dict.fromkeys(found))
     return list(splits)

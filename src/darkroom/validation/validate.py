@@ -10,6 +10,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.integrity.opening import check_listed
 from darkroom.errors import OutputError, UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
 from darkroom.runtime import progress
@@ -157,10 +158,14 @@ def _leave_out_anomalies(
 
 
 def _judge(root: str, options: ValidationOptions, schema: str | None) -> DatasetReport:
+    dataset = read_dataset(root)
+    # A flipped bit may be another value, which no reader of Parquet notices.
+    for name in (layout.INDEX_FOLDER, layout.REJECTS_FILE):
+        check_listed(root, dataset, name)
     files = JudgedFiles(
         index_dir=storage.join(root, layout.INDEX_FOLDER),
         rejects_path=storage.join(root, layout.REJECTS_FILE),
-        source=read_dataset(root),
+        source=dataset,
     )
     if schema is not None:
         with progress.step("Comparing with the schema"):
