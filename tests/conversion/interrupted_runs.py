@@ -32,6 +32,8 @@ STEPS = (
     "darkroom.storage.write_bytes",
     "darkroom.dataset.tfrecord._write_vector",
 )
+# The calls of the system by which any command changes a folder.
+SYSTEM = ("os.fsync", "os.link", "os.mkdir", "os.rename", "os.replace", "os.rmdir", "os.unlink")
 FULL = (
     "darkroom.storage.open_write",
     "darkroom.storage.sync_file",
@@ -56,7 +58,7 @@ class _Counter:
         @functools.wraps(original)
         def counted(*args, **options):
             self.steps += 1
-            if self.steps == self._chosen and self._fault == "kill":
+            if self.steps == self._chosen and self._fault != "full":
                 os.killpg(0, signal.SIGKILL)
             # Once full, a disk stays full.
             if 0 < self._chosen <= self.steps and self._fault == "full":
@@ -70,7 +72,8 @@ def _run(request: dict) -> int:
     from darkroom.cli import commands
 
     counter = _Counter(request.get("step", 0), request.get("fault", "kill"))
-    for name in FULL if request.get("fault") == "full" else STEPS:
+    names = {"full": FULL, "kill": STEPS, "system": SYSTEM}[request.get("fault", "kill")]
+    for name in names:
         counter.watch(name)
     code = commands.main(request["argv"])
     if "steps" in request:
