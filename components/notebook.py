@@ -36,8 +36,8 @@ from darkroom.images.decoders import ImagePreparer
 from darkroom.images.pixels import RAW
 from darkroom.manifest.table import read_manifest
 from darkroom.options.image import ImageOptions
+from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.text import format_count
-from darkroom.validation.report.markup import Html, element, join_html
 from darkroom.validation.report.thumbnails import make_thumbnail, read_thumbnails
 from darkroom.validation.report.write import REPORT_HTML
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import os
@@ -20,7 +21,9 @@ from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
 from darkroom.images.pixels import RAW
-from darkroom.runtime.text import make_visible
+from darkroom.runtime import cards
+from darkroom.runtime.markup import Html, element
+from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import ledger
 
 SHEET_FILE = "contact-sheet.png"
@@ -31,6 +34,8 @@ _CAPTION_PIXELS = 16
 _MARGIN_PIXELS = 8
 _MAX_CAPTION = 20
 # A spreadsheet would run a cell that starts with one of these.
+# Of a contact sheet that a notebook keeps in itself.
+_MAX_SHOWN_BYTES = 8 << 20
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 Features = Mapping[str, Sequence[Any]]
@@ -49,6 +54,25 @@ class Inspection:
     sheet: str | None
     csv: str
     records: int
+
+    def _repr_html_(self) -> str:
+        """Returns the contact sheet as a notebook shows it; it is read for that."""
+        return cards.make_card(
+            f"The first {format_count(self.records, 'record')}",
+            _make_picture(self.sheet) if self.sheet else None,
+            cards.make_path("Contact sheet", self.sheet) if self.sheet else None,
+            cards.make_path("Table", self.csv),
+        )
+
+
+def _make_picture(path: str) -> Html | None:
+    """Returns a PNG as part of a page; None if it is not there any more, or too large."""
+    try:
+        data = storage.read_bytes(path, _MAX_SHOWN_BYTES)
+    except OSError:
+        return None
+    source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    return element("img", src=source, alt="contact sheet")
 
 
 @storage.report_failures

@@ -33,7 +33,7 @@ from darkroom.dataset.index import LATER_COLUMNS, find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.dataset.integrity.opening import check_listed
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
-from darkroom.runtime import progress
+from darkroom.runtime import cards, progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
 from darkroom.storage.parquet import BATCH_ROWS
@@ -95,6 +95,10 @@ class Duplicates:
     def to_dict(self) -> dict[str, Any]:
         """Returns the values by name."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """Returns the result as a notebook shows it."""
+        return _make_card(self)
 
 
 @storage.report_failures
@@ -185,6 +189,26 @@ def _find_groups(
 def _differ(members: Sequence[dict[str, Any]], name: str) -> bool:
     # A record without a label conflicts with no other.
     return len({member[name] for member in members} - {None}) > 1
+
+
+def _make_card(found: Duplicates) -> str:
+    unknown = "unknown: it needs a conversion with the image check full"
+    facts: dict[str, int | str] = {
+        "Groups with the same bytes": found.bytes_groups,
+        "Groups with the same pixels": found.pixels_groups if found.has_pixels else unknown,
+        "Groups in two splits": found.splits_differ,
+        "Groups with two labels, of which all images are kept": found.labels_differ,
+        "Images to leave out": found.surplus,
+    }
+    groups = found.bytes_groups + found.pixels_groups
+    return cards.make_card(
+        f"{format_count(groups, 'group')} of images that are in it more than once"
+        if groups
+        else "No image is in it more than once",
+        cards.make_facts(facts),
+        cards.make_path("List", found.path),
+        tone=cards.FAIR if groups else cards.GOOD,
+    )
 
 
 def format_duplicates(found: Duplicates) -> str:

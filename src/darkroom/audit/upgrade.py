@@ -7,7 +7,7 @@ byte for byte.
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from darkroom import storage
@@ -24,6 +24,7 @@ from darkroom.dataset.layout import (
     Folders,
 )
 from darkroom.errors import DataError, OutputError
+from darkroom.runtime import cards
 from darkroom.storage.locks import FolderLock
 
 
@@ -41,11 +42,19 @@ class UpgradeResult:
     directory: str
     from_version: int
     format_version: int
-    fingerprint: str
+    fingerprint: str = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the result as values for JSON."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """Returns the result as a notebook shows it."""
+        if self.from_version == self.format_version:
+            title = f"The dataset already has format {self.format_version}"
+        else:
+            title = f"The dataset now has format {self.format_version}; it had {self.from_version}"
+        return cards.make_card(title, cards.make_path("Dataset", self.directory), tone=cards.GOOD)
 
 
 def upgrade(directory: str | os.PathLike[str]) -> UpgradeResult:

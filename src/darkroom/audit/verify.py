@@ -29,19 +29,14 @@ from darkroom.audit.index import IndexCheck
 from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
 from darkroom.audit.sums import check_sums
 from darkroom.audit.tables import check_labels, check_reject_files, has_rejects
-from darkroom.dataset.commit import (
-    Dataset,
-    Shard,
-    format_dataset,
-    read_dataset,
-)
+from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_dataset
 from darkroom.dataset.integrity.commit_fields import FORMAT_1
 from darkroom.dataset.integrity.opening import list_split_folders, read_unchanged
 from darkroom.dataset.layout import DATASET_FILE, split_folder
 from darkroom.errors import DataError
 from darkroom.options.checks import check_count
 from darkroom.options.input import MOST_THREADS
-from darkroom.runtime import progress
+from darkroom.runtime import cards, progress
 from darkroom.runtime.text import format_count, make_visible
 
 _MAX_LINE = 1000
@@ -49,7 +44,7 @@ _MAX_LINE = 1000
 _LEAST_SECONDS = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VerificationResult:
     """The result of `verify`.
 
@@ -90,6 +85,17 @@ class VerificationResult:
     def to_dict(self) -> dict[str, Any]:
         """Returns the result as values for JSON."""
         return {"sound": self.is_sound, **asdict(self)}
+
+    def __repr__(self) -> str:
+        return (
+            f"VerificationResult({self.directory!r}, is_sound={self.is_sound}, "
+            f"findings={len(self.findings):,}, records={self.records:,}, files={self.files:,}, "
+            f"bytes={self.bytes:,})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Returns the result as a notebook shows it."""
+        return _make_card(self)
 
 
 @storage.report_failures
@@ -182,6 +188,21 @@ def format_verification(result: VerificationResult) -> str:
         f"Dataset    {result.directory} is {'sound' if result.is_sound else 'DAMAGED'}",
     ]
     return "\n".join(lines)
+
+
+def _make_card(result: VerificationResult) -> str:
+    rows = [(each.path, each.what, each.hint) for each in result.findings[: cards.MAX_ROWS]]
+    header = ("file", "what is wrong", "what to do")
+    return cards.make_card(
+        f"The dataset is {'sound' if result.is_sound else 'DAMAGED'}",
+        cards.make_rows(header, rows, len(result.findings)) if rows else None,
+        cards.make_facts(
+            {"Records": result.records, "Shards": result.files, "Bytes": result.bytes}
+        ),
+        *map(cards.make_note, _advise(result)),
+        cards.make_path("Dataset", result.directory),
+        tone=cards.GOOD if result.is_sound else cards.BAD,
+    )
 
 
 def _advise(result: VerificationResult) -> list[str]:

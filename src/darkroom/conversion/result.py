@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -14,13 +15,15 @@ from darkroom.dataset import layout
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.layout import INDEX_FOLDER
-from darkroom.dataset.rejects import count_rejects
+from darkroom.dataset.rejects import count_rejects, read_rejects
 from darkroom.errors import DataError
+from darkroom.runtime import cards
 from darkroom.runtime.class_table import format_class_table, format_missing_classes
+from darkroom.runtime.markup import Html
 from darkroom.runtime.text import format_count
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ConversionResult:
     """What a conversion did.
 
@@ -49,7 +52,7 @@ class ConversionResult:
     splits: Mapping[str, int] = field(default_factory=dict)
     shards: int = 0
     labels: tuple[str, ...] = ()
-    classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
+    classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     fingerprint: str = ""
     already_complete: bool = False
     job_id: str | None = None
@@ -77,6 +80,18 @@ class ConversionResult:
         values |= {"labels": list(self.labels), "rejects_path": self.rejects_path}
         values["classes"] = {split: dict(counts) for split, counts in self.classes.items()}
         return values
+
+    def __repr__(self) -> str:
+        splits = "".join(f", {split}={count:,}" for split, count in self.splits.items())
+        return (
+            f"ConversionResult({self.output_dir!r}, rows={self.rows:,}, written={self.written:,}, "
+            f"rejected={self.num_rejected:,}, deduplicated={self.deduplicated:,}{splits}, "
+            f"labels={len(self.labels):,})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Returns the result as a notebook shows it; the first rejects are read for it."""
+        return _make_card(self)
 
 
 def format_conversion(result: ConversionResult, *, bars: bool = False) -> str:
@@ -106,6 +121,40 @@ def format_conversion(result: ConversionResult, *, bars: bool = False) -> str:
     if missing := format_missing_classes(result.classes, result.labels):
         lines.append(f"Missing    {missing}")
     return "\n".join(lines)
+
+
+def _make_card(result: ConversionResult) -> str:
+    if result.job_id:
+        return cards.make_card(format_conversion(result))
+    facts: dict[str, int | str] = {"Rows in": result.rows, "Written": result.written}
+    facts |= {f"  in {split}": count for split, count in result.splits.items()}
+    facts |= {"Rejected": result.num_rejected}
+    facts |= {"Duplicates": result.deduplicated - result.excluded}
+    facts |= {"Excluded": result.excluded} if result.excluded else {}
+    missing = format_missing_classes(result.classes, result.labels)
+    written = f"{format_count(result.written, 'record')} in {format_count(result.shards, 'shard')}"
+    title = f"Already complete: {written}" if result.already_complete else f"Converted: {written}"
+    return cards.make_card(
+        title,
+        cards.make_facts(facts),
+        cards.make_class_table(result.classes, result.labels),
+        cards.make_note(missing) if missing else None,
+        _make_rejects(result),
+        cards.make_path("Dataset", result.output_dir),
+        cards.make_path("Rejects", result.rejects_path) if result.num_rejected else None,
+    )
+
+
+def _make_rejects(result: ConversionResult) -> Html | None:
+    """Returns the first rejects; None if there are none, or if their file is not there any more."""
+    path = storage.join(result.output_dir, layout.REJECTS_FILE)
+    try:
+        found = list(islice(read_rejects(path), cards.MAX_ROWS)) if result.num_rejected else []
+    except (OSError, DataError, pa.ArrowInvalid):
+        return None
+    rows = [[each.row, each.reason, each.detail, each.uri] for each in found]
+    header = ["row", "reason", "rejected because", "image"]
+    return cards.make_rows(header, rows, result.num_rejected) if rows else None
 
 
 class TooManyRejectsError(DataError):

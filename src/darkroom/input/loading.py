@@ -16,7 +16,10 @@ from darkroom.options.augmentation import DEFAULT_AUGMENTATION
 from darkroom.options.checks import check_flag
 from darkroom.options.input import NO_CACHE, STRETCH, InputOptions
 from darkroom.options.manifest import ManifestOptions
+from darkroom.runtime import cards
 from darkroom.runtime.lazy_names import LazyModule
+from darkroom.runtime.markup import element
+from darkroom.runtime.text import format_count, list_first
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -43,6 +46,18 @@ class LoadedSplits(dict[str, "tf.data.Dataset"]):
         super().__init__(splits)
         self.labels = tuple(labels)
         self.num_images = dict(num_images)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{split}={count:,}" for split, count in self.num_images.items())
+        return f"LoadedSplits({counts}, labels={len(self.labels):,})"
+
+    def _repr_html_(self) -> str:
+        """Returns the number of images and the labels as a notebook shows them; reads none."""
+        return cards.make_card(
+            f"{format_count(sum(self.num_images.values()), 'image')} as tf.data",
+            cards.make_facts(self.num_images),
+            element("p", f"{format_count(len(self.labels), 'label')}: {list_first(self.labels)}"),
+        )
 
 
 @storage.report_failures

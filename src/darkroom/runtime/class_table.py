@@ -10,8 +10,8 @@ from darkroom.runtime.text import make_visible
 ClassCounts = Mapping[str, Mapping[str, int]]
 
 # With more classes, the largest and the smallest are shown, and a line between them.
-_MAX_CLASSES = 10
-_NUM_LARGEST = 5
+MAX_CLASSES = 10
+NUM_LARGEST = 5
 _MAX_LABEL_CHARACTERS = 24
 _MAX_MISSING = 5
 _BAR_CHARACTERS = 20
@@ -27,13 +27,12 @@ def format_class_table(
         labels: The label map.
         bars: Whether each class gets a bar, as long as its share of the largest.
     """
-    seen = (label for counts in classes.values() for label in counts if label)
-    names = list(dict.fromkeys((*labels, *seen)))
+    names = list_classes(classes, labels)
     head = f"Labels     {len(names):,}"
     if not names or not classes:
         return [head]
-    totals = {name: sum(counts.get(name, 0) for counts in classes.values()) for name in names}
-    shown = _choose_classes(names, totals)
+    totals = count_totals(classes, names)
+    shown = choose_classes(names, totals)
     rows = [[head, *classes]]
     for name in shown:
         counts = (f"{found.get(name, 0):,}" for found in classes.values())
@@ -44,16 +43,27 @@ def format_class_table(
         lengths = [0, *(round(_BAR_CHARACTERS * totals[name] / largest) for name in shown)]
         lines = [f"{line}  {'█' * n}".rstrip() for line, n in zip(lines, lengths, strict=True)]
     if more := len(names) - len(shown):
-        lines.insert(_NUM_LARGEST + 1, f"  and {more:,} more between these")
+        lines.insert(NUM_LARGEST + 1, f"  and {more:,} more between these")
     return lines
 
 
-def _choose_classes(names: Sequence[str], totals: Mapping[str, int]) -> list[str]:
+def list_classes(classes: ClassCounts, labels: Sequence[str]) -> list[str]:
+    """Returns the labels of the label map, then those that records have beside it."""
+    seen = (label for counts in classes.values() for label in counts if label)
+    return list(dict.fromkeys((*labels, *seen)))
+
+
+def count_totals(classes: ClassCounts, names: Sequence[str]) -> dict[str, int]:
+    """Returns the records of each label in all splits."""
+    return {name: sum(counts.get(name, 0) for counts in classes.values()) for name in names}
+
+
+def choose_classes(names: Sequence[str], totals: Mapping[str, int]) -> list[str]:
     """Returns all classes in order, or the largest and the smallest where there are too many."""
-    if len(names) <= _MAX_CLASSES:
+    if len(names) <= MAX_CLASSES:
         return list(names)
     by_size = sorted(names, key=lambda name: -totals[name])
-    return by_size[:_NUM_LARGEST] + by_size[_NUM_LARGEST - _MAX_CLASSES + 1 :]
+    return by_size[:NUM_LARGEST] + by_size[NUM_LARGEST - MAX_CLASSES + 1 :]
 
 
 def _align(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,11 +20,13 @@ __all__ = ["apply_transform", "beam"]
 
 @contextmanager
 def _quiet_import() -> Iterator[None]:
-    """Keeps Beam from logging that Google's libraries are missing, as without `[gcp]`."""
+    """Keeps Google's libraries quiet: that they are missing, as without `[gcp]`, or Python old."""
     root = logging.getLogger()
     root.addFilter(_is_worth_logging)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=FutureWarning, module=r"google\..*")
+            yield
     finally:
         root.removeFilter(_is_worth_logging)
 

@@ -13,10 +13,15 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.integrity.opening import check_listed
 from darkroom.errors import OutputError, UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
-from darkroom.runtime import progress
+from darkroom.runtime import cards, progress
 from darkroom.runtime.class_table import format_class_table
 from darkroom.storage import ledger
-from darkroom.validation.dataset_report import DatasetReport, format_table
+from darkroom.validation.dataset_report import (
+    DatasetReport,
+    format_accounting,
+    format_table,
+    format_verdict,
+)
 from darkroom.validation.findings import Finding
 from darkroom.validation.gate import check_blessed
 from darkroom.validation.judge import JudgedFiles, judge_dataset
@@ -84,6 +89,10 @@ class ValidationResult:
             f"findings={len(self.findings)}, report_path={self.report_path!r})"
         )
 
+    def _repr_html_(self) -> str:
+        """Returns the verdict and the findings as a notebook shows them."""
+        return _make_card(self)
+
 
 def validate(
     directory: str | os.PathLike[str],
@@ -142,6 +151,24 @@ def validate(
     with progress.step("Report"):
         write_report(report, folder)
     return ValidationResult(root, report, storage.join(folder, REPORT_HTML))
+
+
+_TONES = {"passed": cards.GOOD, "stopped": cards.BAD}
+
+
+def _make_card(result: ValidationResult) -> str:
+    report = result.report
+    rows = [(each.policy, each.check, each.message, each.hint) for each in report.findings]
+    header = ("policy", "check", "what was found", "what to do")
+    return cards.make_card(
+        format_verdict(report),
+        cards.make_note(format_accounting(report)),
+        cards.make_rows(header, rows) if rows else None,
+        cards.make_class_table(report.classes, report.labels),
+        cards.make_path("Dataset", result.directory),
+        cards.make_path("Report", result.report_path) if result.report_path else None,
+        tone=_TONES.get(result.verdict, cards.FAIR),
+    )
 
 
 def _leave_out_anomalies(

@@ -13,11 +13,11 @@ from PIL import Image
 from darkroom.errors import OutputError
 from darkroom.images.decoders import ImagePreparer
 from darkroom.options.image import ImageOptions
+from darkroom.runtime.markup import element, escape_html, escape_markdown
 from darkroom.storage.ledger import LEDGER_FILE
 from darkroom.validation.dataset_report import DatasetReport, Histogram
 from darkroom.validation.findings import Finding
 from darkroom.validation.report.html import encode_html
-from darkroom.validation.report.markup import element, escape_html, escape_markdown
 from darkroom.validation.report.thumbnails import make_thumbnail as make_prepared_thumbnail
 from darkroom.validation.report.write import encode_markdown, write_report
 

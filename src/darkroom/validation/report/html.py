@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from darkroom.options.validation import FAIL, OFF
+from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.text import format_count
 from darkroom.validation.dataset_report import (
     DatasetReport,
@@ -13,7 +14,6 @@ from darkroom.validation.dataset_report import (
     format_verdict,
 )
 from darkroom.validation.findings import CHECK_TITLES, Row
-from darkroom.validation.report.markup import Html, element, join_html
 from darkroom.validation.report.style import STYLE
 
 MAX_CLASSES = 200

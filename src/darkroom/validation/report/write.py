@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from darkroom import storage
 from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.runtime.markup import escape_markdown
 from darkroom.storage import ledger
 from darkroom.validation.dataset_report import (
     DatasetReport,
@@ -18,7 +19,6 @@ from darkroom.validation.dataset_report import (
 )
 from darkroom.validation.findings import CHECK_TITLES, Finding, Row
 from darkroom.validation.report.html import MAX_CLASSES, encode_html
-from darkroom.validation.report.markup import escape_markdown
 from darkroom.validation.report.thumbnails import read_thumbnails
 
 REPORT_JSON = "report.json"

@@ -8,6 +8,7 @@ import re
 from darkroom.runtime.text import make_visible
 
 _VOID_ELEMENTS = frozenset({"br", "img", "meta"})
+_PICTURES = ("data:image/jpeg;base64,", "data:image/png;base64,")
 _MARKDOWN_ACTIVE = re.compile(r"(?i)://|www\.|[\\`*_\[\]~$&<>|@]")
 _MARKDOWN_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;"}
 
@@ -48,9 +49,7 @@ def element(name: str, /, *children: str | None, **attributes: str) -> Html:
 
 def _escape_attribute(value: str) -> str:
     # A data URI is longer than any text that is shown to a person, so it is not cut.
-    return html.escape(
-        value if value.startswith("data:image/jpeg;base64,") else make_visible(value)
-    )
+    return html.escape(value if value.startswith(_PICTURES) else make_visible(value))
 
 
 def escape_markdown(text: str) -> str:

@@ -1,0 +1,204 @@
+"""The HTML form of results: what they say, safe against the text of the user, and short."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from darkroom.audit.contact_sheet import Inspection
+from darkroom.audit.duplicates import Duplicates
+from darkroom.audit.findings import EXTRA, FileFinding
+from darkroom.audit.upgrade import UpgradeResult
+from darkroom.audit.verify import VerificationResult
+from darkroom.conversion.convert import convert
+from darkroom.conversion.result import ConversionResult
+from darkroom.input.loading import LoadedSplits
+from darkroom.validation.dataset_report import DatasetReport
+from darkroom.validation.findings import Finding
+from darkroom.validation.validate import ValidationResult
+
+EVIL = '<script>alert("x")</script>\u202egpj.\x1b[31m\u200b'
+MANY = tuple(f"class {number:04d}" for number in range(1000))
+
+
+class Page(HTMLParser):
+    """The elements and the text of HTML; fails where elements are not closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.sources: list[str] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+        self.text = " ".join(self.text.split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag != "img":
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self._open:
+            self.text += f" {data}"
+
+
+def make_report(**values) -> DatasetReport:
+    labels = values.pop("labels", ("cat",))
+    counts = dict.fromkeys(labels, 3)
+    return DatasetReport(
+        **{
+            "rows": 3,
+            "written": 3,
+            "deduplicated": 0,
+            "rejected": {},
+            "labels": labels,
+            "splits": {"train": 3},
+            "classes": {"train": counts},
+            "policies": {},
+            **values,
+        }
+    )
+
+
+def make_results(text: str, labels: tuple[str, ...]) -> list[object]:
+    """Returns a result of each kind, with `text` wherever a text of the user may be."""
+    classes = {"train": dict.fromkeys((*labels, text), 1234)}
+    conversion = ConversionResult(
+        text, 5000, 4321, {text: 3}, 2, {"train": 4321}, 7, (*labels, text), classes, "f" * 64
+    )
+    finding = FileFinding(text, EXTRA, text, text)
+    found = Finding("leakage", "fail", 1, text, text, ({"row": 1, "uri": text},))
+    report = make_report(labels=(*labels, text), findings=(found,))
+    return [
+        conversion,
+        ConversionResult(text, 5000, job_id=text),
+        VerificationResult(text, (finding,) * 1000, "f" * 64, 4321, 7, 10_000),
+        Duplicates(text, 1, 2, 3, 0, 0, has_pixels=False),
+        ValidationResult(text, report, text),
+        Inspection(text, text, 5),
+        UpgradeResult(text, 1, 2, "f" * 64),
+        LoadedSplits({}, (*labels, text), {"train": 4321}),
+    ]
+
+
+@pytest.mark.parametrize("result", make_results(EVIL, MANY), ids=lambda each: type(each).__name__)
+def test_text_of_the_user_is_never_markup_and_nothing_is_loaded(result):
+    html = result._repr_html_()
+    page = Page(html)
+    assert not {"script", "iframe", "link", "a"} & set(page.tags)
+    assert page.sources == []
+    assert not re.search(r"https?:|url\(|@import", html)
+    assert not set("\u202e\x1b\u200b") & set(html)
+    if "alert" in page.text:
+        assert '<script>alert("x")</script><U+202E>gpj.<U+001B>[31m<U+200B>' in page.text
+    assert len(html) < 12_000
+
+
+@pytest.mark.parametrize("result", make_results("x", MANY), ids=lambda each: type(each).__name__)
+def test_the_plain_form_is_short(result):
+    assert len(repr(result)) < 200
+    assert "\n" not in repr(result)
+
+
+def test_a_conversion_shows_counts_classes_and_the_first_rejects(tmp_path):
+    rows = ["split,image_uri,label"]
+    for number, label in enumerate(["cat", "cat", "cat", "dog"]):
+        Image.new("RGB", (8, 8), (number * 60, 0, 0)).save(tmp_path / f"{number}.png")
+        rows.append(f"TRAIN,{number}.png,{label}")
+    rows += [f"TRAIN,<b>{number}.png,cat" for number in range(7)]
+    (tmp_path / "images.csv").write_text("\n".join(rows))
+    result = convert(tmp_path / "images.csv", tmp_path / "out", max_rejects=0.9)
+    html = result._repr_html_()
+    text = Page(html).text
+    assert text.startswith(
+        "Converted: 4 records in 1 shard Rows in 11 Written 4 in train 4 Rejected 7 Duplicates 0 "
+        "2 labels train cat 3 dog 1 row reason rejected because image "
+    )
+    # Rejects are in the order of their keys.
+    shown = re.findall(r"(\d+) missing there is no such file (\S+)", text)
+    assert len(shown) == 5
+    assert {path for _, path in shown} <= {f"{tmp_path}/<b>{n}.png" for n in range(7)}
+    assert re.findall(r"<i style=\"width:(\d+)px", html) == ["140", "47"]
+    assert f"and 2 more Dataset {tmp_path}/out Rejects {tmp_path}/out/rejects.jsonl" in text
+    assert repr(result) == (
+        f"ConversionResult('{tmp_path}/out', rows=11, written=4, rejected=7, deduplicated=0, "
+        "train=4, labels=2)"
+    )
+    # The dataset may be gone when a notebook shows the result once more.
+    (tmp_path / "out/rejects.parquet").unlink()
+    assert "no such file" not in result._repr_html_()
+
+
+def test_a_verification_shows_its_verdict_and_its_findings():
+    good = VerificationResult("data", (), "f" * 64, 4321, 7, 10_000, format_version=2)
+    assert Page(good._repr_html_()).text == (
+        "The dataset is sound Records 4,321 Shards 7 Bytes 10,000 Dataset data"
+    )
+    assert 'class="good"' in good._repr_html_()
+    finding = FileFinding("Split-train/x", EXTRA, "is not named by dataset.json", "Move it.")
+    bad = VerificationResult("data", (finding,) * 7, "f" * 64, 4321, 7, 10_000)._repr_html_()
+    assert "The dataset is DAMAGED" in bad
+    assert 'class="bad"' in bad
+    assert "Split-train/x is not named by dataset.json Move it." in Page(bad).text
+    assert "and 2 more" in bad
+
+
+def test_a_validation_shows_its_verdict_findings_classes_and_page():
+    finding = Finding("leakage", "fail", 2, "2 images are in two splits.", "Delete one.")
+    result = ValidationResult("data", make_report(findings=(finding,)), "report/report.html")
+    text = Page(result._repr_html_()).text
+    assert text.startswith("Stopped by 1 finding. 3 rows in the source: 3 written")
+    assert "fail leakage 2 images are in two splits. Delete one. 1 label train cat 3" in text
+    assert text.endswith("Dataset data Report report/report.html")
+
+
+def test_of_many_classes_the_largest_and_the_smallest_are_shown():
+    counts = {label: number for number, label in enumerate(MANY)}
+    result = ConversionResult("out", 9, 9, labels=MANY, classes={"train": counts})
+    text = Page(result._repr_html_()).text
+    assert "class 0995 995 and 991 more between these class 0003 3" in text
+
+
+def test_an_inspection_shows_its_contact_sheet(tmp_path: Path):
+    sheet = tmp_path / "contact-sheet.png"
+    Image.new("RGB", (30, 20), "red").save(sheet)
+    result = Inspection(str(sheet), str(tmp_path / "records.csv"), 1)
+    (source,) = Page(result._repr_html_()).sources
+    kind, _, data = source.partition(",")
+    assert kind == "data:image/png;base64"
+    with Image.open(io.BytesIO(base64.b64decode(data))) as shown:
+        assert (shown.size, shown.getpixel((3, 3))) == ((30, 20), (255, 0, 0))
+    sheet.unlink()
+    assert Page(result._repr_html_()).sources == []
+
+
+def test_duplicates_an_upgrade_and_loaded_splits_show_their_numbers():
+    found = Duplicates("list.parquet", 1, 2, 3, 0, 1, has_pixels=True)
+    assert Page(found._repr_html_()).text == (
+        "3 groups of images that are in it more than once Groups with the same bytes 1 Groups with "
+        "the same pixels 2 Groups in two splits 1 Groups with two labels, of which all images are "
+        "kept 0 Images to leave out 3 List list.parquet"
+    )
+    none = Duplicates("list.parquet", 0, 0, 0, 0, 0, has_pixels=True)
+    assert Page(none._repr_html_()).text.startswith("No image is in it more than once")
+    assert Page(UpgradeResult("data", 1, 2, "f")._repr_html_()).text == (
+        "The dataset now has format 2; it had 1 Dataset data"
+    )
+    loaded = LoadedSplits({}, ("cat", "dog"), {"train": 4321, "eval": 5})
+    assert Page(loaded._repr_html_()).text == (
+        "4,326 images as tf.data train 4,321 eval 5 2 labels: cat, dog"
+    )
+    assert repr(loaded) == "LoadedSplits(train=4,321, eval=5, labels=2)"
