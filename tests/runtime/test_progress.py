@@ -8,6 +8,7 @@ import pytest
 
 from darkroom.errors import StorageError
 from darkroom.runtime import progress
+from darkroom.runtime.cell import CellProgress
 from darkroom.runtime.display import PlainProgress, RichProgress
 from darkroom.runtime.logs import redirect_output
 
@@ -169,6 +170,7 @@ def test_many_threads_report_progress(plain):
 
 
 def test_rich_shows_ticks_on_a_terminal(monkeypatch):
+    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     stream = Terminal()
@@ -187,9 +189,101 @@ def test_rich_shows_ticks_on_a_terminal(monkeypatch):
     assert text.endswith("\x1b[?25h") or "\x1b[?25h" in text  # The cursor is back.
 
 
-def test_the_sink_depends_on_the_stream():
+def test_the_sink_depends_on_the_stream(monkeypatch):
+    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
+    monkeypatch.setenv("GIT_PAGER", "less")
     assert isinstance(progress.make_sink(io.StringIO()), PlainProgress)
     assert isinstance(progress.make_sink(Terminal()), RichProgress)
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"JPY_PARENT_PID": "7"},
+        {"TERM": "xterm-color", "PAGER": "cat", "GIT_PAGER": "cat"},
+    ],
+)
+def test_what_a_notebook_starts_does_not_draw_although_it_has_a_terminal(monkeypatch, variables):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    stream = Terminal()
+    with progress.use(progress.make_sink(stream)), progress.step("Training", 1, 2):
+        for done in range(100):
+            progress.advance(done, 100, "epochs")
+    assert "\x1b" not in stream.getvalue()
+    assert len(stream.getvalue().splitlines()) == 1
+
+
+class Screen:
+    """What a notebook shows, and how often it got something."""
+
+    def __init__(self) -> None:
+        self.shown: list[tuple[str, str]] = []
+
+    def __call__(self, data: dict[str, str], is_update: bool) -> None:
+        assert is_update == bool(self.shown)
+        self.shown.append((data["text/plain"], data["text/html"]))
+
+
+def test_a_cell_has_one_line_that_is_updated():
+    screen, clock = Screen(), Clock()
+    with progress.use(CellProgress(screen, 0.25, clock)):
+        with progress.step("Converting <b>"):
+            for done in range(100):
+                clock.now += 0.125
+                progress.advance(done, 200, "rows")
+            clock.now += 1
+            progress.advance(200, 200, "rows")
+        progress.note("Cached in \u202e<i>")
+        with pytest.raises(KeyError), progress.step("Report"):
+            raise KeyError
+    assert len(screen.shown) == 56  # of 106 reports
+    texts, pages = zip(*screen.shown, strict=True)
+    assert texts[0] == "Converting <b> …"
+    assert "Converting <b> █████░░░░░░░░░░░░░░░ 51/200 rows 7.8/s" in texts
+    assert texts[-3] == "Cached in <U+202E><i>"
+    assert texts[-1] == "Report failed after 0.0 s\nCached in <U+202E><i>"
+    assert any('<progress max="1" value="0.2550"></progress>' in page for page in pages)
+    assert not any("<b>" in page or "<i>" in page or "\u202e" in page for page in pages)
+
+
+SCRIPT = """
+import sys, types
+from darkroom.runtime import progress
+if "kernel" in sys.argv:
+    shell = types.SimpleNamespace(kernel=object())
+    class DisplayHandle:
+        def display(self, data, raw): print("shown", data["text/plain"])
+        update = display
+    sys.modules["IPython"] = types.SimpleNamespace(get_ipython=lambda: shell)
+    sys.modules["IPython.display"] = types.SimpleNamespace(DisplayHandle=DisplayHandle)
+@progress.shown
+def work(number):
+    "Works."
+    with progress.step("Work"):
+        return number
+assert (work(3), work.__name__, work.__doc__) == (3, "work", "Works.")
+"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "variable", "out", "err"),
+    [
+        ("script", "", "", ""),
+        ("script", "0", "", ""),
+        ("script", "1", "", "Work done in 0.0 s\n"),
+        ("kernel", "", "shown Work …\nshown Work done in 0.0 s\n", ""),
+        ("kernel", "0", "", ""),
+    ],
+)
+def test_public_functions_show_progress_in_a_notebook_or_if_asked(argument, variable, out, err):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, argument],
+        capture_output=True,
+        text=True,
+        env={**os.environ, progress.VARIABLE: variable},
+    )
+    assert (done.stdout, done.stderr, done.returncode) == (out, err, 0)
 
 
 def test_rich_is_imported_only_for_a_terminal():

@@ -1,5 +1,6 @@
 import os
 import socket
+import traceback
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,41 @@ def test_an_error_of_the_system_is_one_of_ours_and_still_its_own_kind(error, kin
         fail()
     assert type(caught.value) is kind
     assert not isinstance(error, FileNotFoundError) or isinstance(caught.value, FileNotFoundError)
+
+
+def test_a_traceback_of_our_error_has_one_exception_and_begins_at_the_call():
+    def read() -> None:
+        try:
+            (Path("/none") / "a").read_text()
+        except OSError as error:
+            raise StorageError("/none/a does not exist.", "Check the path.") from error
+
+    @storage.report_failures
+    def fail() -> None:
+        read()
+
+    with pytest.raises(StorageError) as caught:
+        fail()
+    shown = "".join(traceback.format_exception(caught.value))
+    assert shown.count("Error: ") == 1
+    assert "in read" not in shown
+    assert shown.endswith("StorageError: /none/a does not exist. Check the path.\n")
+    assert isinstance(caught.value.__context__, FileNotFoundError)
+
+
+def test_a_defect_keeps_its_traceback_and_its_cause():
+    @storage.report_failures
+    def fail() -> None:
+        try:
+            raise KeyError("a")
+        except KeyError as error:
+            raise DarkroomError("The plan has no a.") from error
+
+    with pytest.raises(DarkroomError) as caught:
+        fail()
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "KeyError: 'a'" in shown
+    assert "in fail" in shown
 
 
 def test_pipes_sockets_and_devices_are_not_opened(tmp_path: Path):

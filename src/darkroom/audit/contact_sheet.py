@@ -21,7 +21,7 @@ from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
 from darkroom.images.pixels import RAW
-from darkroom.runtime import cards
+from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import ledger
@@ -76,6 +76,7 @@ def _make_picture(path: str) -> Html | None:
 
 
 @storage.report_failures
+@progress.shown
 def inspect(
     directory: str | os.PathLike[str],
     split: str = TRAIN,

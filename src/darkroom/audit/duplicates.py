@@ -102,6 +102,7 @@ class Duplicates:
 
 
 @storage.report_failures
+@progress.shown
 def find_duplicates(
     directory: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
 ) -> Duplicates:

@@ -24,7 +24,7 @@ from darkroom.dataset.layout import (
     Folders,
 )
 from darkroom.errors import DataError, OutputError
-from darkroom.runtime import cards
+from darkroom.runtime import cards, progress
 from darkroom.storage.locks import FolderLock
 
 
@@ -57,6 +57,8 @@ class UpgradeResult:
         return cards.make_card(title, cards.make_path("Dataset", self.directory), tone=cards.GOOD)
 
 
+@storage.report_failures
+@progress.shown
 def upgrade(directory: str | os.PathLike[str]) -> UpgradeResult:
     """Verifies a dataset, and brings it to the newest format.
 

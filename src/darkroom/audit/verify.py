@@ -99,6 +99,7 @@ class VerificationResult:
 
 
 @storage.report_failures
+@progress.shown
 def verify(
     directory: str | os.PathLike[str], *, num_threads: int | None = None
 ) -> VerificationResult:

@@ -25,9 +25,11 @@ from darkroom.options.image import (
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIOS
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
+from darkroom.runtime import progress
 
 
 @storage.report_failures
+@progress.shown
 def convert(
     source: AnySource,
     output_dir: str | os.PathLike[str],

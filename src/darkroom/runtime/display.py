@@ -20,7 +20,9 @@ _LEAST_RATE = 0.05
 
 
 @dataclass
-class _Step:
+class Step:
+    """A step that runs, and how far it is."""
+
     label: str
     started: float
     shown: float
@@ -33,12 +35,14 @@ class _Step:
     handle: Any = None
 
     def count(self, done: int, total: int | None, unit: str, before: int, now: float) -> None:
+        """Keeps how much is done, and how much of it an earlier run did."""
         if unit != self.unit:  # A new unit has a rate of its own.
             self.done, self.unit, self.count_started = 0, unit, now if self.unit else self.started
         self.done, self.total = max(self.done, done), total  # Threads may report out of order.
         self.before = before
 
     def format_amount(self, now: float, *, final: bool = False) -> str:
+        """Returns how much is done and how fast, or at the end the remark, if there is one."""
         if final and self.remark:
             return self.remark
         if not self.done:
@@ -56,7 +60,7 @@ class _Step:
         return f"{amount} {unit}".rstrip() + shown
 
 
-class _StepSink:
+class StepSink:
     """Keeps the running steps, and decides when something is shown."""
 
     def __init__(
@@ -66,7 +70,7 @@ class _StepSink:
         self._interval_seconds = interval_seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._steps: list[_Step] = []
+        self._steps: list[Step] = []
 
     def open(self) -> None:
         """Starts the display."""
@@ -79,7 +83,7 @@ class _StepSink:
         with self._lock:
             outer = f"{self._steps[-1].label}: " if self._steps else ""
             now = self._clock()
-            self._steps.append(_Step(outer + make_visible(label), now, now, now))
+            self._steps.append(Step(outer + make_visible(label), now, now, now))
             self._show_start(self._steps[-1])
 
     def advance(self, done: int, total: int | None, unit: str, before: int) -> None:
@@ -110,13 +114,13 @@ class _StepSink:
         with self._lock:
             self._print(make_visible(text, max_characters=2000))
 
-    def _show_start(self, current: _Step) -> None:
+    def _show_start(self, current: Step) -> None:
         pass
 
-    def _show(self, current: _Step, now: float) -> None:
+    def _show(self, current: Step, now: float) -> None:
         raise NotImplementedError
 
-    def _show_end(self, finished: _Step, now: float, *, failed: bool) -> None:
+    def _show_end(self, finished: Step, now: float, *, failed: bool) -> None:
         raise NotImplementedError
 
     def _print(self, line: str) -> None:
@@ -124,7 +128,7 @@ class _StepSink:
         self._stream.flush()
 
 
-class PlainProgress(_StepSink):
+class PlainProgress(StepSink):
     """Lines for logs and pipes: at most one in two seconds, and one at the end of each step."""
 
     def __init__(
@@ -135,17 +139,17 @@ class PlainProgress(_StepSink):
     ) -> None:
         super().__init__(stream, interval_seconds, clock)
 
-    def _show(self, current: _Step, now: float) -> None:
+    def _show(self, current: Step, now: float) -> None:
         self._print(f"{current.label} {current.format_amount(now)}")
 
-    def _show_end(self, finished: _Step, now: float, *, failed: bool) -> None:
+    def _show_end(self, finished: Step, now: float, *, failed: bool) -> None:
         verb = "failed after" if failed else "done in"
         amount = finished.format_amount(now, final=True)
-        seconds = _format_seconds(now - finished.started)
+        seconds = format_seconds(now - finished.started)
         self._print(f"{finished.label} {verb} {seconds}" + (f", {amount}" if amount else ""))
 
 
-class RichProgress(_StepSink):
+class RichProgress(StepSink):
     """A live display for terminals: finished steps with a tick, the running one with a bar."""
 
     def __init__(self, stream: TextIO, interval_seconds: float = RICH_INTERVAL_SECONDS) -> None:
@@ -183,13 +187,13 @@ class RichProgress(_StepSink):
             self._progress.stop()
             self._progress = None
 
-    def _show_start(self, current: _Step) -> None:
+    def _show_start(self, current: Step) -> None:
         if self._progress is not None:
             for outer in self._steps[:-1]:
                 self._progress.update(outer.handle, visible=False)
             current.handle = self._progress.add_task(current.label, total=None, amount="")
 
-    def _show(self, current: _Step, now: float) -> None:
+    def _show(self, current: Step, now: float) -> None:
         if self._progress is not None:
             handle: TaskID = current.handle
             amount = current.format_amount(now)
@@ -197,7 +201,7 @@ class RichProgress(_StepSink):
                 handle, completed=current.done, total=current.total, amount=amount
             )
 
-    def _show_end(self, finished: _Step, now: float, *, failed: bool) -> None:
+    def _show_end(self, finished: Step, now: float, *, failed: bool) -> None:
         if self._progress is None:
             return
         self._progress.remove_task(finished.handle)
@@ -205,7 +209,7 @@ class RichProgress(_StepSink):
             self._progress.update(self._steps[-1].handle, visible=True)
         is_utf8 = (getattr(self._stream, "encoding", None) or "").lower().startswith("utf")
         good, bad = ("✓", "✗") if is_utf8 else ("ok", "failed")
-        seconds = _format_seconds(now - finished.started)
+        seconds = format_seconds(now - finished.started)
         amount = finished.format_amount(now, final=True)
         line = f"{bad if failed else good} {finished.label}  {seconds}  {amount}".rstrip()
         style = "bold red" if failed else "green"
@@ -216,7 +220,8 @@ class RichProgress(_StepSink):
             self._progress.console.print(line, soft_wrap=True, markup=False, emoji=False)
 
 
-def _format_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
+    """Returns a duration as text: "3.2 s", "2 min 10 s"."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -55,6 +55,16 @@ def redirect_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         yield terminal
 
 
+def quiet_tensorflow() -> None:
+    """Keeps the start of TensorFlow to errors, if it is not imported yet.
+
+    A level that the user has set stays. No file descriptor is redirected: a library must not take
+    the output of others.
+    """
+    if "tensorflow" not in sys.modules:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):

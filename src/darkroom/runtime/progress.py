@@ -6,13 +6,25 @@ calls cost almost nothing. To see progress, install one sink for the process:
     with progress.use(progress.make_sink(sys.stdout)):
         with progress.step("ImageToTFRecord", 3, 10):
             progress.advance(1200, 1801, "images")
+
+The public functions install one themselves in a notebook. The variable `DARKROOM_PROGRESS` changes
+that: with `0` nothing is shown there, with `1` scripts show progress on their standard error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, TextIO
+from typing import ParamSpec, Protocol, TextIO, TypeVar
+
+VARIABLE = "DARKROOM_PROGRESS"
+# For what a notebook starts: it keeps every line.
+_SLOW_SECONDS = 10.0
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class Sink(Protocol):
@@ -106,6 +118,35 @@ def note(text: str) -> None:
 
 def make_sink(stream: TextIO) -> Sink:
     """Returns the sink that suits `stream`: live on a terminal, plain lines otherwise."""
+    from darkroom.runtime.cell import is_started_by_cell
     from darkroom.runtime.display import PlainProgress, RichProgress
 
+    if is_started_by_cell():
+        return PlainProgress(stream, _SLOW_SECONDS)
     return RichProgress(stream) if stream.isatty() else PlainProgress(stream)
+
+
+def shown(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Makes a public function show its progress in a notebook, or where it is asked for."""
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        sink = _make_own_sink() if _sink is None else None
+        if sink is None:
+            return function(*args, **kwargs)
+        with use(sink):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def _make_own_sink() -> Sink | None:
+    asked = os.environ.get(VARIABLE, "")
+    # IPython is there before a kernel runs a cell; without it there is nothing to load.
+    if asked == "0" or (asked != "1" and "IPython" not in sys.modules):
+        return None
+    from darkroom.runtime.cell import CellProgress, is_cell
+
+    if is_cell():
+        return CellProgress()
+    return make_sink(sys.stderr) if asked == "1" else None

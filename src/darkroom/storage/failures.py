@@ -84,15 +84,20 @@ def convert_os_error(error: OSError) -> StorageError:
 
 
 def report_failures(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Makes a public function raise our errors instead of the system's; a decorator."""
+    """Makes a public function raise our errors instead of the system's; a decorator.
+
+    A traceback begins at the call: our message has what the frames below it and the cause would
+    say. The cause stays in `__context__`. A defect keeps all.
+    """
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return function(*args, **kwargs)
-        except OSError as error:
-            if isinstance(error, DarkroomError):
+        except (DarkroomError, OSError) as error:
+            found = error if isinstance(error, DarkroomError) else convert_os_error(error)
+            if found.exit_code == DarkroomError.exit_code:
                 raise
-            raise convert_os_error(error) from error
+            raise found.with_traceback(None) from None
 
     return call

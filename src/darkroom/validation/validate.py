@@ -94,6 +94,8 @@ class ValidationResult:
         return _make_card(self)
 
 
+@storage.report_failures
+@progress.shown
 def validate(
     directory: str | os.PathLike[str],
     *,

@@ -1,0 +1,102 @@
+"""Progress in a cell of a notebook: one line, which is updated as long as the cell runs.
+
+IPython's own display is used. The widgets of rich and tqdm need a package that many notebooks do
+not have, and a notebook that was saved does not show them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from darkroom.runtime.display import Step, StepSink, format_seconds
+from darkroom.runtime.markup import Html, element, join_html
+
+CELL_INTERVAL_SECONDS = 0.2
+_BAR_CHARACTERS = 20
+
+# Data by MIME type, and whether it replaces what was shown before.
+Show = Callable[[dict[str, str], bool], None]
+
+
+class CellProgress(StepSink):
+    """Shows the step that runs and then, at its end, how long it took."""
+
+    def __init__(
+        self,
+        show: Show | None = None,
+        interval_seconds: float = CELL_INTERVAL_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(sys.stdout, interval_seconds, clock)
+        self._show_data = show or _make_show()
+        self._is_shown = False
+        self._notes: list[str] = []
+
+    def _show_start(self, current: Step) -> None:
+        self._update(f"{current.label} …", element("progress"))
+
+    def _show(self, current: Step, now: float) -> None:
+        amount = current.format_amount(now)
+        if current.total:
+            share = min(1.0, current.done / current.total)
+            filled = round(_BAR_CHARACTERS * share)
+            text = f"{'█' * filled}{'░' * (_BAR_CHARACTERS - filled)}"
+            bar = element("progress", max="1", value=f"{share:.4f}")
+            self._update(f"{current.label} {text} {amount}", bar, f"{current.label} {amount}")
+        else:
+            self._update(f"{current.label} {amount}", element("progress"))
+
+    def _show_end(self, finished: Step, now: float, *, failed: bool) -> None:
+        verb = "failed after" if failed else "done in"
+        amount = finished.format_amount(now, final=True)
+        line = f"{finished.label} {verb} {format_seconds(now - finished.started)}"
+        self._update(line + (f", {amount}" if amount else ""))
+
+    def _print(self, line: str) -> None:
+        self._notes.append(line)
+        self._update(line)
+
+    def _update(self, text: str, bar: Html | None = None, words: str | None = None) -> None:
+        others = [note for note in self._notes if note != text]
+        below = (element("div", note) for note in others)
+        line = element("div", words or text, " " if bar else None, bar)
+        data = {
+            "text/plain": "\n".join([text, *others]),
+            "text/html": str(join_html(line, *below)),
+        }
+        self._show_data(data, self._is_shown)
+        self._is_shown = True
+
+
+def is_cell() -> bool:
+    """Tells whether this process is the kernel of a notebook."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def is_started_by_cell() -> bool:
+    """Tells whether a notebook runs this process, as with `!darkroom train`.
+
+    The kernel gives it a pseudo terminal, but keeps all that is written there: a line that is drawn
+    again and again would be in the notebook as often.
+    """
+    if "JPY_PARENT_PID" in os.environ:  # set for the kernel by Jupyter
+        return True
+    by_kernel = {"TERM": "xterm-color", "PAGER": "cat", "GIT_PAGER": "cat"}
+    return all(os.environ.get(name) == value for name, value in by_kernel.items())
+
+
+def _make_show() -> Show:
+    from IPython.display import DisplayHandle
+
+    handle: Any = DisplayHandle()
+
+    def show(data: dict[str, str], is_update: bool) -> None:
+        (handle.update if is_update else handle.display)(data, raw=True)
+
+    return show
