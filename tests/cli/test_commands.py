@@ -431,6 +431,27 @@ def test_tensorflow_is_loaded_without_its_noise(command, monkeypatch):
     assert os.environ[name] == "0"
 
 
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    "arguments",
+    [["train", "--data", "{}/no", "--checkpoint-dir", "{}/ck"], ["benchmark", "input", "{}/no"]],
+    ids=["train", "benchmark"],
+)
+def test_the_start_of_tensorflow_says_nothing(arguments, tmp_path):
+    """Of later versions no level of logging keeps it."""
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"}
+    command = [each.format(tmp_path) for each in arguments]
+    done = subprocess.run(
+        [sys.executable, "-m", "darkroom.cli", *command],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith(("darkroom: ", "Sample "))
+    assert not any(word in "".join(rest) for word in ("oneDNN", "cuda", "absl"))
+
+
 def test_inspect_writes_a_sheet_and_a_table(jpeg_set, tmp_path, capsys):
     main(["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out"])
     capsys.readouterr()

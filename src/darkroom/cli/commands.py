@@ -141,6 +141,19 @@ def _quiet_libraries(command: str) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3" if command in _QUIET else "1")
 
 
+def _start_tensorflow() -> None:
+    """Imports TensorFlow and Keras without what they say of this machine; an error still raises.
+
+    No level of logging keeps later versions from it.
+    """
+    from importlib import import_module
+
+    from darkroom.runtime import logs
+
+    with logs.redirect_output(os.devnull):
+        import_module("darkroom.training.run")
+
+
 def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
     if arguments.json:
         found = {"code": error.code, "message": error.message, "hint": error.hint}
@@ -163,9 +176,10 @@ def _train(arguments: argparse.Namespace) -> int:
     values = {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
     data, folder = values.pop("data"), values.pop("checkpoint_dir")
     eval_data = values.pop("eval_data")
-    is_chief = read_cluster().is_chief
+    is_chief, options = read_cluster().is_chief, TrainingOptions(**values)
+    _start_tensorflow()
     with progress.use(progress.make_sink(sys.stderr)) if is_chief else nullcontext():
-        result = train_datasets(data, TrainingOptions(**values), folder, eval_data)
+        result = train_datasets(data, options, folder, eval_data)
     if result is not None:
         print(json.dumps(result.to_dict()) if arguments.json else format_training(result))
     return 0
@@ -198,11 +212,9 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _dataservice(arguments: argparse.Namespace) -> NoReturn:
-    from darkroom.runtime import logs
-
     # Only the start of TensorFlow is silent: later, the output of a server is all that there is.
-    with logs.redirect_output(os.devnull):
-        from darkroom.input.service import run_dispatcher, run_worker
+    _start_tensorflow()
+    from darkroom.input.service import run_dispatcher, run_worker
 
     if arguments.role == "dispatcher":
         server = run_dispatcher(
@@ -221,6 +233,7 @@ def _dataservice(arguments: argparse.Namespace) -> NoReturn:
 
 
 def _benchmark(arguments: argparse.Namespace) -> int:
+    _start_tensorflow()
     from darkroom.profiling.benchmark.rounds import run_benchmark
 
     values = {k: v for k, v in vars(arguments).items() if k not in ("command", "subject", "json")}

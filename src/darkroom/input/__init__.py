@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from darkroom.input.tables.csv import make_csv_dataset
     from darkroom.input.tables.csv_table import CsvOptions
 
-__all__ = ["CsvOptions", "explain_damage", "input_fn", "load", "make_csv_dataset", "open_images"]
+# Only names that this installation can load: `import *`, `dir` and `help` load each of them.
+__all__ = ["load"]
+if TYPE_CHECKING or _lazy_names.is_installed("tensorflow"):
+    __all__ += ["CsvOptions", "explain_damage", "input_fn", "make_csv_dataset", "open_images"]
 
 _HOMES = {
     "CsvOptions": "darkroom.input.tables.csv_table",

@@ -16,7 +16,7 @@ from darkroom.options.augmentation import DEFAULT_AUGMENTATION
 from darkroom.options.checks import check_flag
 from darkroom.options.input import NO_CACHE, STRETCH, InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.runtime import cards
+from darkroom.runtime import cards, logs, progress
 from darkroom.runtime.lazy_names import LazyModule
 from darkroom.runtime.markup import element
 from darkroom.runtime.text import format_count, list_first
@@ -61,6 +61,7 @@ class LoadedSplits(dict[str, "tf.data.Dataset"]):
 
 
 @storage.report_failures
+@progress.shown
 def load(
     source: AnySource,
     *,
@@ -155,6 +156,7 @@ def load(
         MissingExtraError: TensorFlow is not installed.
         OSError: There is nothing at the path, or it cannot be read.
     """
+    logs.quiet_tensorflow()
     try:
         import tensorflow  # noqa: F401
     except ModuleNotFoundError as error:

@@ -78,6 +78,10 @@ class CsvOptions:
             )
 
 
+# Of a mark that is not a type, `typing.get_type_hints` of Python 3.10 makes an error.
+del CsvOptions.__annotations__["_"]
+
+
 @dataclass(frozen=True)
 class Table:
     """The columns that are read from a line.
