@@ -1,3 +1,4 @@
+import inspect
 import os
 import subprocess
 import sys
@@ -91,11 +92,13 @@ print(darkroom.convert.__name__)
 
 @pytest.fixture
 def called(monkeypatch):
-    """The arguments with which `convert` was called."""
+    """The arguments with which `convert` was called, without the defaults."""
     calls = []
 
     def convert(source, output_dir, **options):
-        calls.append((source, output_dir, options))
+        defaults = inspect.signature(dataframe.TensorFlowAccessor.to_tfrecord).parameters
+        given = {k: v for k, v in options.items() if v != defaults[k].default}
+        calls.append((source, output_dir, given))
         return "result"
 
     monkeypatch.setattr("darkroom.conversion.convert.convert", convert)
@@ -128,10 +131,7 @@ def test_the_call_of_tensorflow_recorder_works(called):
             {
                 "columns": {"i": "image"},
                 "runner": "DirectRunner",
-                "project": None,
-                "region": None,
                 "compression": "gzip",
-                "num_shards": None,
                 "beam_options": {},
             },
         )

@@ -12,6 +12,7 @@ import pytest
 
 import darkroom
 import darkroom.components
+from darkroom.conversion.dataframe import TensorFlowAccessor
 from darkroom.errors import (
     DarkroomError,
     MissingExtraError,
@@ -137,6 +138,59 @@ for function in (*functions, TensorFlowAccessor.to_tfrecord, TensorFlowAccessor.
         "to_tfrecord ConversionResult",
         "to_tfr ConversionResult",
     ]
+
+
+LOOK_UP = """
+import importlib, inspect, sys, typing
+from contextlib import suppress
+looked_up = 0
+for package in ("", ".input", ".training", ".options", ".components"):
+    module = importlib.import_module(f"darkroom{package}")
+    for found in (getattr(module, name) for name in module.__all__ if name != "__version__"):
+        functions = [found]
+        if inspect.isclass(found):
+            own = [inspect.getattr_static(found, name) for name in vars(found)]
+            functions += [each for each in own if inspect.isfunction(each)]
+            functions += [each.fget for each in own if isinstance(each, property)]
+            functions += [each.__func__ for each in own if isinstance(each, classmethod)]
+        for each in functions:
+            typing.get_type_hints(each)
+            looked_up += 1
+print(looked_up)
+"""
+
+
+def test_without_extras_and_pandas_all_types_can_be_looked_up():
+    assert int(run(f"import sys\nsys.modules['pandas'] = None\n{LOOK_UP}")) > 50
+
+
+@pytest.mark.skipif(not HAS_TFX, reason="needs the extra [tfx]")
+@pytest.mark.tfx
+def test_with_tfx_all_types_can_be_looked_up(warm_python, tmp_path):
+    script = tmp_path / "look_up.py"
+    script.write_text(LOOK_UP)
+    assert int(warm_python.run(script).stdout) > 70
+
+
+def test_without_tensorflow_its_names_are_not_in_a_star_import():
+    script = """
+import darkroom.input, darkroom.training
+from darkroom.input import *
+from darkroom.training import *
+print(dir(darkroom.input), dir(darkroom.training), load.__module__)
+"""
+    assert run(script) == "['load'] [] darkroom.input.loading\n"
+
+
+def test_a_notebook_completes_the_options_of_a_dataframes_method():
+    own, other = map(inspect.signature, (TensorFlowAccessor.to_tfrecord, darkroom.convert))
+    # Of both the first parameter is the frame.
+    assert [(each.name, each.kind, each.default) for each in own.parameters.values()][1:] == [
+        (each.name, each.kind, each.default) for each in other.parameters.values()
+    ][1:]
+    described = inspect.getdoc(darkroom.convert).partition("columns:")[2].partition("Returns:")[0]
+    shown = inspect.getdoc(TensorFlowAccessor.to_tfrecord).partition("columns:")[2]
+    assert shown.partition("Returns:")[0].split() == described.split()
 
 
 def test_without_extras_a_name_that_needs_one_is_not_there_and_says_why():

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from darkroom.conversion import result
+    from darkroom.dataset import schema as schemas
+    from darkroom.dataset import splits
 else:
     # Python looks for their methods only. In 3.11 importlib.abc loads tempfile, which takes long.
     Loader = MetaPathFinder = object
     # Loading them would make `import darkroom` slow.
     pd, result = LazyModule("pandas"), LazyModule("darkroom.conversion.result")
+    schemas = LazyModule("darkroom.dataset.schema")
+    splits = LazyModule("darkroom.dataset.splits")
 
 ACCESSOR = "tensorflow"
 
@@ -40,13 +44,67 @@ class TensorFlowAccessor:
         self._frame = frame
 
     def to_tfrecord(
-        self, output_dir: str | os.PathLike[str], **options: Any
+        self,
+        output_dir: str | os.PathLike[str],
+        *,
+        columns: schemas.Schema | Mapping[str, Any] | str | None = None,
+        label_map: Sequence[str] | str | os.PathLike[str] | None = None,
+        split_ratios: splits.SplitRatios | str = "80/10/10",
+        seed: int = 0,
+        source_encoding: str = "utf-8",
+        allowed_roots: Sequence[str | os.PathLike[str]] = (),
+        exclude: str | os.PathLike[str] | None = None,
+        image_check: str = "full",
+        resize_short_side: int | None = None,
+        encoding: str = "keep",
+        jpeg_quality: int = 90,
+        find_decoded_copies: str = "auto",
+        compression: str = "none",
+        num_shards: int | Mapping[str, int] | None = None,
+        max_rejects: float = 0.01,
+        overwrite: bool = False,
+        runner: str | None = None,
+        project: str | None = None,
+        region: str | None = None,
+        wait: bool = True,
+        beam_options: Mapping[str, Any] | None = None,
     ) -> result.ConversionResult:
-        """Converts the frame into TFRecords.
+        """Converts the frame into TFRecords, with the options of `darkroom.convert`.
 
         Args:
-            output_dir: Folder for the dataset, local or `gs://`.
-            **options: As `darkroom.convert` takes them.
+            output_dir: Folder for the dataset, local or `gs://`; made when absent.
+            columns: Kind of each column by name, as in {"path": "image", "age": "integer"}. The
+                kinds are those of `darkroom.dataset.schema.Kind`; None infers them from the names.
+            label_map: Labels in the order of their numbers: a file with one label per line. Or the
+                labels themselves; None sorts them as text.
+            split_ratios: Percentages of train, eval and test for rows that do not name a split.
+            seed: Seed for everything random: splits, order, weights, augmentation.
+            source_encoding: Text encoding of a CSV or JSONL file.
+            allowed_roots: Folders that may contain images; images elsewhere are rejected. Links are
+                followed first. The reason is `outside_root`; () allows every folder.
+            exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
+                Keys or URIs may be in a text, CSV or Parquet file. Excluded rows count as
+                deduplicated.
+            image_check: Decode every image completely before it is written, or read its header
+                only. `full` or `header`; with `header` a damaged image may be written.
+            resize_short_side: Reduce larger images to this length of their short side, in pixels.
+            encoding: Store images as files (keep) or as decoded pixels (raw). Pixels are faster to
+                read, and many times larger.
+            jpeg_quality: Quality of JPEGs that were reduced. Below 95 their colors have half the
+                resolution (4:2:0).
+            find_decoded_copies: Decode JPEGs a second time, so that PNGs that were made of them are
+                found. `always` or `never`; `auto` does so if the source names other files.
+            compression: Compression of the record files. `none` or `gzip`.
+            num_shards: Number of shards per split. A number for each split, or numbers by split;
+                None or 0 chooses from the size of the data.
+            max_rejects: Share of rejected rows that is allowed. With more the conversion fails.
+            overwrite: Whether to replace what another conversion left in `output_dir`. Files that
+                darkroom cannot prove it wrote are never deleted.
+            runner: Beam runner; in this process when None. `DataflowRunner` in any letter case.
+            project: Google Cloud project, for Dataflow.
+            region: Google Cloud region, for Dataflow.
+            wait: Whether to wait for a Dataflow job.
+            beam_options: Beam's own pipeline options by name.
 
         Returns:
             Counts, rejects and paths.
@@ -56,7 +114,31 @@ class TensorFlowAccessor:
         """
         from darkroom.conversion.convert import convert
 
-        return convert(self._frame, output_dir, **options)
+        return convert(
+            self._frame,
+            output_dir,
+            columns=columns,
+            label_map=label_map,
+            split_ratios=split_ratios,
+            seed=seed,
+            source_encoding=source_encoding,
+            allowed_roots=allowed_roots,
+            exclude=exclude,
+            image_check=image_check,
+            resize_short_side=resize_short_side,
+            encoding=encoding,
+            jpeg_quality=jpeg_quality,
+            find_decoded_copies=find_decoded_copies,
+            compression=compression,
+            num_shards=num_shards,
+            max_rejects=max_rejects,
+            overwrite=overwrite,
+            runner=runner,
+            project=project,
+            region=region,
+            wait=wait,
+            beam_options=beam_options,
+        )
 
     def to_tfr(
         self,

@@ -62,6 +62,10 @@ class Augmentation:
                 raise UsageError(f"{name} is {value!r}, expected a number from 0 to {greatest}.")
 
 
+# Of a mark that is not a type, `typing.get_type_hints` of Python 3.10 makes an error.
+del Augmentation.__annotations__["_"]
+
+
 def parse_augmentation(text: str) -> Augmentation:
     """Parses parts joined by `,` or `_`, each with a strength after `=` if it takes one.
 

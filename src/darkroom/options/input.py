@@ -211,6 +211,10 @@ class InputOptions(ReadingFields):
         return parse_augmentation(self.augment)
 
 
+# Of a mark that is not a type, `typing.get_type_hints` of Python 3.10 makes an error.
+del InputOptions.__annotations__["_"]
+
+
 def choose_short_side(image_size: tuple[int, int]) -> int:
     """Returns the short side, in pixels, of which a center crop leaves the longer one of a view.
 
