@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools" / "docs"))
 project = "darkroom"
 copyright = "The darkroom developers"
 # The first warns about public names without documentation.
-extensions = ["public_names", "myst_parser"]
+extensions = ["public_names", "myst_parser", "notebooks"]
 # Written by `make docs`: the three folders as the one package that they are installed as.
 public_names_path = "build/docs-package"
 root_doc = "index"

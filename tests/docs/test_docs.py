@@ -100,6 +100,8 @@ def test_every_page_is_in_the_navigation():
         for options, entries in _TOCTREE.findall(page.read_text()):
             for entry in entries.split():
                 pattern = f"{page.parent / entry}.md"
+                if (page.parent / f"{entry}.ipynb").exists():
+                    continue
                 pages = glob(pattern) if ":glob:" in options else [pattern]
                 queue += [new for each in pages if (new := Path(each).resolve()) not in found]
                 found.update(queue)

@@ -35,12 +35,16 @@ class Cell:
         out: Its standard output.
         err: Its standard error, which a notebook shows in red.
         value: The last expression as text; None without one.
+        page: The last expression as HTML; None without one.
+        shown: The text of each display, as it was updated last.
         trace: The lines of its traceback, without colors; empty when it did not fail.
     """
 
     out: str = ""
     err: str = ""
     value: str | None = None
+    page: str | None = None
+    shown: list[str] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
 
     def take(self, message: dict[str, Any]) -> None:
@@ -52,6 +56,11 @@ class Cell:
             self.err += content["text"]
         elif kind == "execute_result":
             self.value = content["data"]["text/plain"]
+            self.page = content["data"].get("text/html")
+        elif kind == "display_data":
+            self.shown.append(content["data"]["text/plain"])
+        elif kind == "update_display_data":  # of the only display of a cell
+            self.shown[-1] = content["data"]["text/plain"]
         elif kind == "error":
             self.trace = _COLORS.sub("", "\n".join(content["traceback"])).splitlines()
 

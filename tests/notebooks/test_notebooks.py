@@ -95,6 +95,7 @@ def test_a_dataset_is_verified_and_inspected(notebook, images):
     cell = notebook('darkroom.inspect("records", n=18)')
     folder = images.parent / "inspection"
     assert (cell.err, cell.trace) == ("", [])
+    assert "data:image/png;base64," in cell.page
     assert cell.value == (
         f"Inspection(sheet='{folder}/contact-sheet.png', csv='{folder}/records.csv', records=18)"
     )
@@ -104,6 +105,10 @@ def test_a_dataset_is_verified_and_inspected(notebook, images):
         table = list(csv.DictReader(file))
     assert Counter(row["image/class/text"] for row in table) == Counter(cat=6, dog=6, owl=6)
 
+    for call, said in (("validate", "in the source: 23 written"), ("upgrade", "has format 2")):
+        cell = notebook(f"darkroom.{call}('records')")
+        assert (cell.err, cell.trace) == ("", [])
+        assert said in cell.page
     cell = notebook('found = darkroom.find_duplicates("records"); print(found.bytes_groups, found)')
     assert (cell.out.split()[0], cell.err) == ("1", "")
     assert (images.parent / "records" / "duplicates.parquet").exists()
@@ -179,7 +184,35 @@ def test_progress_in_a_cell_is_plain_text(notebook, images):
     assert second.startswith("Converting done in")
     assert "23 rows" in second
     assert "\x1b" not in cell.out
-    assert cell.err == ""
+    assert (cell.err, cell.shown) == ("", [])
+
+
+@BOTH
+def test_a_conversion_has_one_line_of_progress(notebook, images):
+    cell = notebook("import darkroom\ndarkroom.convert('images.csv', 'records')")
+    (line,) = cell.shown
+    assert line.startswith("Converting done in ")
+    assert ", 23 rows " in line
+    assert "Converted: 23 records" in cell.page
+    assert (cell.out, cell.err) == ("", "")
+
+
+@BOTH
+def test_an_error_has_one_exception_and_its_hint(notebook):
+    trace = notebook("import darkroom\ndarkroom.convert('missing.csv', 'out')").trace
+    assert len(trace) <= 25
+    assert trace[-1].endswith("missing.csv does not exist. Check the path.")
+    assert sum(line.startswith("MissingPathError") for line in trace) == 2  # its head and its end
+
+
+def test_a_frame_completes_the_options_of_a_conversion(notebook, images):
+    cell = notebook(
+        "import darkroom, pandas\nframe = pandas.DataFrame()\n"
+        "offered = get_ipython().complete('frame.tensorflow.to_tfrecord(max_')[1]\n"
+        "offered += get_ipython().complete('darkroom.load(image_s')[1]\n"
+        "offered"
+    )
+    assert {"max_rejects=", "image_size="} <= set(ast.literal_eval(cell.value))
 
 
 @BOTH
