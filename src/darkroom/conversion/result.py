@@ -152,7 +152,7 @@ def _make_rejects(result: ConversionResult) -> Html | None:
         found = list(islice(read_rejects(path), cards.MAX_ROWS)) if result.num_rejected else []
     except (OSError, DataError, pa.ArrowInvalid):
         return None
-    rows = [[each.row, each.reason, each.detail, each.uri] for each in found]
+    rows: list[list[str | int]] = [[each.row, each.reason, each.detail, each.uri] for each in found]
     header = ["row", "reason", "rejected because", "image"]
     return cards.make_rows(header, rows, result.num_rejected) if rows else None
 
