@@ -16,7 +16,6 @@ from tests.pictures import encode, make_noise
 from darkroom.audit.verify import verify
 from darkroom.conversion.convert import convert
 
-CONFIG = Path(__file__).parents[2] / "docs/examples/kubeflow.toml"
 # The arguments of each command that works in a folder, which has the dataset `records`.
 COMMANDS: dict[str, Callable[[Path], Sequence[object]]] = {
     "upgrade": lambda folder: ("upgrade", folder / "records"),
@@ -111,21 +110,3 @@ def test_commands_killed_everywhere(runner, made, tmp_path, capsys):
         count = check_kills(runner, made, tmp_path, arguments, num_steps=10_000)
         with capsys.disabled():
             print(f"\n{name:<28}{count:>6} times, as many good reruns")
-
-
-@pytest.mark.long
-@pytest.mark.tfx
-def test_a_killed_compilation_leaves_the_old_file_or_the_new_one(runner, tmp_path, capsys):
-    output = tmp_path / "pipeline.yaml"
-    arguments = ("compile", "--target", "kubeflow", "--config", CONFIG, "-o", output)
-    total = runner.count_steps(*arguments, fault="system")
-    whole = output.read_bytes()
-    steps = random.Random(3).sample(range(1, total + 1), min(6, total))
-    for step in steps:
-        output.write_text("")
-        assert runner.run(*arguments, step=step, fault="system") == -signal.SIGKILL
-        assert output.read_bytes() in (b"", whole)
-        assert runner.run(*arguments) == 0, runner.output
-        assert output.read_bytes() == whole
-    with capsys.disabled():
-        print(f"\n{'compile':<28}{len(steps):>6} times, as many good reruns")
