@@ -17,7 +17,7 @@ from darkroom.cli.commands import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.integrity.opening import open_dataset
-from darkroom.errors import DataError, OutputError
+from darkroom.errors import DataError, OutputError, StorageError
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_an_upgrade_that_ends_anywhere_leaves_a_sound_dataset(made, old, tmp_pat
         try:
             upgrade(root)
             break
-        except InterruptedError:
+        except StorageError:
             pass
         finally:
             monkeypatch.undo()
