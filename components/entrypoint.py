@@ -28,8 +28,7 @@ from darkroom import storage
 from darkroom.errors import UsageError, convert_error
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.options.targets import TARGETS
-from darkroom.runtime.garbage import collect_less_garbage
-from darkroom.runtime.process import end_process
+from darkroom.runtime.process import collect_less_garbage, end_process
 
 # Searching the modules of TFX for garbage takes a third of the time of their import.
 with collect_less_garbage():

@@ -23,8 +23,7 @@ from darkroom.cli import data_commands
 from darkroom.cli.data_commands import read_options
 from darkroom.cli.process import Signal, end_by_signal
 from darkroom.errors import DarkroomError, UsageError, convert_error
-from darkroom.runtime.garbage import collect_less_garbage
-from darkroom.runtime.process import end_process
+from darkroom.runtime.process import collect_less_garbage, end_process
 
 _QUIET = ("validate", "train", "benchmark", "compile", "submit")
 _EXIT_USAGE, _EXIT_DEFECT = 2, 70

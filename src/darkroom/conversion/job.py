@@ -32,7 +32,7 @@ from darkroom.options.conversion import ConversionOptions
 from darkroom.options.image import DEFAULT_JPEG_QUALITY
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
-from darkroom.runtime.garbage import collect_less_garbage
+from darkroom.runtime.process import collect_less_garbage
 from darkroom.runtime.text import format_count, list_first
 from darkroom.storage.locks import LOCK_FILE, FolderLock
 

@@ -20,7 +20,7 @@ from darkroom.manifest.fingerprint import Fingerprint
 from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources.base import Source
 from darkroom.options.manifest import ManifestOptions
-from darkroom.runtime.garbage import collect_less_garbage
+from darkroom.runtime.process import collect_less_garbage
 
 
 @dataclass(frozen=True)
