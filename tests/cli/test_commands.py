@@ -529,7 +529,10 @@ def test_a_reader_that_has_enough_is_not_an_error(tmp_path, arguments):
         check=False,
     )
     os.close(writer)
-    assert (done.returncode, done.stderr) == (141, "")
+    # argparse of Python 3.11 and later says nothing of a help text that nobody reads.
+    codes = (0, 141) if "--help" in arguments else (141,)
+    assert done.returncode in codes
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("command", ["run", "compile", "submit", "convert", "train", "verify"])

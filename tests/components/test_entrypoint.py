@@ -194,7 +194,6 @@ def test_a_retry_finds_no_files_of_the_failed_attempt(mounts: Path):
         "minio://bucket/root/Task",  # where the other output lies
         "/",
         "/minio/bucket",
-        "/home/user/photos/holiday",  # of this machine, and not of a store
         "file:///home/user/photos/holiday",
     ],
 )
@@ -210,6 +209,21 @@ def test_only_the_place_of_an_output_is_emptied(mounts: Path, capfd, uri: str):
     assert f"The output {uri!r} cannot be emptied" in read_error(capfd)["message"]
     assert kept.read_text() == "kept"
     assert CALLS == []
+
+
+def test_an_output_on_this_machine_must_be_empty(mounts: Path, tmp_path: Path, capfd):
+    """Nothing proves whose files are there; a store's URI is made for one task."""
+    given = make_input(mounts)
+    kept = tmp_path / "photos" / "holiday" / "1.jpg"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("kept")
+    given["outputs"]["artifacts"]["rejects"]["artifacts"][0]["uri"] = str(kept.parent)
+    assert run(given)[0] == 2
+    assert "has files but is not in a store" in read_error(capfd)["message"]
+    assert kept.read_text() == "kept"
+    assert CALLS == []
+    kept.unlink()
+    assert run(given)[0] == 0
 
 
 def test_a_folder_in_the_place_of_the_output_file_is_kept(mounts: Path, capfd):

@@ -258,7 +258,7 @@ def test_an_error_of_the_server_has_its_exit_code(server, compiled, status, code
         (["--data=/home/me/images.csv"], "data is '/home/me/images.csv', which no container"),
         (["--weights=s3://b/w.h5"], "weights is 's3://b/w.h5', which no container can see"),
         (["--root=file:///runs"], "root is 'file:///runs', which kubeflow cannot keep"),
-        (["--run-name=ya29.aaaaaaaaaaaaaaaaaaaaaaaaaa"], "run_name contains what looks like"),
+        (["--run-name=ya29.aaaaaaaaaaaaaaaaaaaaaaaaaa"], "--run-name contains what looks like"),
     ],
 )
 def test_wrong_options_are_errors_before_a_request_is_sent(
