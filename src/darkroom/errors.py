@@ -185,6 +185,8 @@ def describe_os_error(error: OSError) -> str:
 
 # TensorFlow's errors of files and servers are not OSErrors. Names, so that it is not imported.
 _TENSORFLOW_STORAGE = frozenset({"NotFoundError", "PermissionDeniedError", "UnavailableError"})
+# It has several classes for a full disk, which only the system's text tells.
+_NO_SPACE = "No space left on device"
 
 
 def convert_error(error: Exception) -> DarkroomError:
@@ -196,6 +198,7 @@ def convert_error(error: Exception) -> DarkroomError:
     if missing := find_missing_extra(error):
         return missing
     kind = type(error)
-    if kind.__module__.startswith("tensorflow.") and kind.__name__ in _TENSORFLOW_STORAGE:
+    is_storage = kind.__name__ in _TENSORFLOW_STORAGE or _NO_SPACE in str(error)
+    if kind.__module__.startswith("tensorflow.") and is_storage:
         return StorageError(f"{kind.__name__}: {error}", STORAGE_HINT)
     return DarkroomError(f"{type(error).__name__}: {error}", DEFECT_HINT)

@@ -122,3 +122,12 @@ def test_no_file_of_the_user_is_replaced_through_a_link(jpeg_set, tmp_path):
         inspect(result.output_dir, output_dir=tmp_path / "look")
     assert (tmp_path / "mine.csv").read_bytes() == b"mine"
     assert (tmp_path / "look/records.csv").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["", "look"])
+def test_a_contact_sheet_is_not_put_into_the_dataset(jpeg_set, tmp_path, name):
+    convert(jpeg_set.csv, tmp_path / "out")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OutputError, match="would be in the dataset"):
+        inspect(tmp_path / "out", output_dir=tmp_path / "out" / name)
+    assert sorted(tmp_path.rglob("*")) == before

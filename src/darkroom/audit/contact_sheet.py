@@ -19,7 +19,7 @@ from darkroom.dataset import example
 from darkroom.dataset.integrity.opening import open_dataset
 from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_records
-from darkroom.errors import UsageError
+from darkroom.errors import OutputError, UsageError
 from darkroom.images.pixels import RAW
 from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element
@@ -99,11 +99,17 @@ def inspect(
     Raises:
         DataError: The folder is not a dataset, the names or sizes of its shards differ from its
             commit, or a record is damaged.
-        OutputError: `output_dir` has files of these names that darkroom did not write.
+        OutputError: `output_dir` has files of these names that darkroom did not write, or is in the
+            dataset.
         UsageError: The dataset does not have that split, or `n` is not a positive whole number.
         OSError: A file cannot be read or written.
     """
     source, target = storage.absolute(directory), storage.absolute(output_dir)
+    if f"{target}/".startswith(f"{source}/"):
+        raise OutputError(
+            f"The files would be in the dataset {source}, which they are not a part of.",
+            "Choose another folder with output_dir (--output-dir).",
+        )
     dataset = open_dataset(source)
     name = parse_split(split) if isinstance(split, str) else None
     if name not in dataset.splits:

@@ -22,7 +22,14 @@ from typing import NoReturn
 from darkroom.cli import data_commands
 from darkroom.cli.data_commands import read_options
 from darkroom.cli.process import Signal, end_by_signal
-from darkroom.errors import DarkroomError, UsageError, convert_error
+from darkroom.errors import (
+    STORAGE_HINT,
+    DarkroomError,
+    StorageError,
+    UsageError,
+    convert_error,
+    describe_os_error,
+)
 from darkroom.runtime.process import collect_less_garbage, end_process
 
 _QUIET = ("validate", "train", "benchmark", "compile", "submit")
@@ -50,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _complete(parser)
         arguments = parser.parse_args(argv)
         code = _run_command(arguments)
+        sys.stdout.flush()
     except UsageError as error:
         as_json = "--json" in (sys.argv[1:] if argv is None else argv)
         asked = argparse.Namespace(json=as_json)
@@ -57,6 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # Who reads the output, as `head`, has enough of it.
         code = 128 + signal.SIGPIPE
+    except OSError as error:
+        _drop_output()
+        said = f"Standard output cannot be written: {describe_os_error(error)}"
+        code = _report(argparse.Namespace(json=False), StorageError(said, STORAGE_HINT))
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else _EXIT_USAGE
         if code > 128:
@@ -153,11 +165,27 @@ def _start_tensorflow() -> None:
         import_module("darkroom.training.run")
 
 
-def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
-    if arguments.json:
-        found = {"code": error.code, "message": error.message, "hint": error.hint}
-        print(json.dumps({"error": found}))
+def _print_json(value: dict[str, object]) -> bool:
+    """Prints a value; tells whether standard output took it. A full disk does not."""
+    try:
+        print(json.dumps(value), flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        _drop_output()
+        return False
     else:
+        return True
+
+
+def _drop_output() -> None:
+    """Forgets what waits for standard output, or Python tries to write it again at the end."""
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
+    found = {"code": error.code, "message": error.message, "hint": error.hint}
+    if not (arguments.json and _print_json({"error": found})):
         print(f"darkroom: {error.message}", file=sys.stderr)
         if error.hint:
             print(error.hint.lstrip("\n"), file=sys.stderr)

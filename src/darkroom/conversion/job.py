@@ -250,7 +250,8 @@ class ConversionJob:
                 what = "a dataset whose dataset.json is damaged"
             raise OutputError(
                 f"{self.output_dir} holds {what}.",
-                "Choose another output folder, or replace it with overwrite (--overwrite).",
+                "The source, its images (also their times) or the options were others then. Choose "
+                "another output folder, or replace it with overwrite (--overwrite).",
             )
         others = [name for name in names if not is_reserved(name)]
         if others and not is_output(self.output_dir):  # a run that was begun is resumed

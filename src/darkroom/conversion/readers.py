@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from darkroom import storage
 from darkroom.conversion.encode import EncodedRows, encode_rows
-from darkroom.errors import RejectError, TransientStorageError
+from darkroom.errors import MissingExtraError, RejectError, TransientStorageError
 from darkroom.images.access import describe_failure
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.prepare import MAX_IMAGE_BYTES, PreparedImage
@@ -90,7 +90,7 @@ class ImageReaders:
             return self._preparer.prepare(storage.read_bytes(uri, MAX_IMAGE_BYTES))
         except RejectError as error:
             return error
-        except (TransientStorageError, DecoderStartError, InterruptedError):
+        except (TransientStorageError, MissingExtraError, DecoderStartError, InterruptedError):
             raise  # says nothing about the image, which must not be rejected for it
         except (OSError, ValueError) as error:
             return describe_failure(error)

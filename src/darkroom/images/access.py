@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
-from darkroom.errors import AccessError, RejectError, StorageError, TransientStorageError
+from darkroom.errors import (
+    AccessError,
+    MissingExtraError,
+    RejectError,
+    StorageError,
+    TransientStorageError,
+)
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.storage import FileTooLargeError, NotAFileError
 
@@ -63,7 +69,7 @@ def _try_to_read(uri: str) -> PermissionError | None:
         storage.read_bytes(uri, limit_bytes=0)
     except PermissionError as error:
         return error
-    except TransientStorageError:
+    except (TransientStorageError, MissingExtraError):
         raise
     except (OSError, ValueError):
         return None  # conversion will report it

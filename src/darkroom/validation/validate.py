@@ -9,8 +9,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import layout
-from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.integrity.opening import check_listed
+from darkroom.dataset.integrity.opening import check_listed, open_dataset
 from darkroom.errors import OutputError, UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
 from darkroom.runtime import cards, progress
@@ -187,7 +186,7 @@ def _leave_out_anomalies(
 
 
 def _judge(root: str, options: ValidationOptions, schema: str | None) -> DatasetReport:
-    dataset = read_dataset(root)
+    dataset = open_dataset(root)
     # A flipped bit may be another value, which no reader of Parquet notices.
     for name in (layout.INDEX_FOLDER, layout.REJECTS_FILE):
         check_listed(root, dataset, name)
@@ -218,8 +217,7 @@ def _check_folder(folder: str, root: str) -> None:
             f"The report would be in the dataset {root}, which it is not a part of.",
             "Choose another folder for the report.",
         )
-    if storage.exists(folder) and not storage.is_folder(folder):
-        raise OutputError(f"{folder} is a file.", "Choose a folder for the report.")
+    ledger.check_alone(folder, REPORT_FILES, "Choose a new folder for the report.")
     ledger.check_files(folder, REPORT_FILES)
 
 
