@@ -16,7 +16,7 @@ from darkroom.options.targets import KUBEFLOW, VERTEX
 
 # After this line comes the seal: as a comment, or as a label, because JSON has no comments.
 _PLACES = {
-    KUBEFLOW: ("# PIPELINE DEFINITION\n", "# SHA-256 of the other lines: {}\n"),
+    KUBEFLOW: ("# PIPELINE DEFINITION\n", "# SHA-256 of the other lines, its first half: {}\n"),
     VERTEX: (' "labels": {\n', '  "darkroom_sha256": "{}",\n'),
 }
 # A label of Vertex has at most 63 characters.

@@ -79,9 +79,11 @@ def _list_places(artifact: Artifact) -> Iterator[str]:
     if artifact.type_name != standard_artifacts.PushedModel.TYPE_NAME:
         yield artifact.uri
     elif artifact.get_int_custom_property("pushed"):
-        # Relative if the model is only in the artifact; otherwise the artifact has its own copy.
         destination = artifact.get_string_custom_property("pushed_destination")
         place = storage.join(artifact.uri, destination)
-        yield place
-        if destination == place:
-            yield artifact.uri
+        # Below the artifact if the model is only there; otherwise the artifact has its own copy.
+        # A relative path may also begin here, as that of a pipeline with a relative root does.
+        if destination != place and storage.exists(place):
+            yield place
+        else:
+            yield from (destination, artifact.uri)

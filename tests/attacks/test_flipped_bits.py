@@ -28,7 +28,7 @@ FOUND = {
     "verify": set(FILES),
     "load": {COMMIT, LABELS, SHARD},
     "duplicates": {COMMIT, SUMS, INDEX},
-    "validate": {COMMIT, SUMS, INDEX, REJECTS},
+    "validate": {COMMIT, SUMS, LABELS, INDEX, REJECTS},
     "inspect": {COMMIT, LABELS, SHARD},
     "convert": set(FILES) - {SHARD},
     "upgrade": {COMMIT},

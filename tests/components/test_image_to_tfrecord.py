@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from darkroom.audit.duplicates import find_duplicates
 from darkroom.audit.verify import verify
 from darkroom.components.artifacts import ImageManifest, Rejects
 from darkroom.components.image_to_tfrecord.executor import Executor
@@ -20,6 +21,7 @@ from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import ConversionOptions
+from darkroom.validation.validate import validate
 
 from .conftest import convert_source
 
@@ -76,6 +78,9 @@ def test_each_artifact_lists_the_hashes_of_its_files(converted):
         assert read_sums(str(root)) == sums != {}
     result = verify(converted["examples"].uri)
     assert result.is_sound
+    for read in (find_duplicates, validate):
+        with pytest.raises(UsageError, match=r"The index of .* is elsewhere"):
+            read(converted["examples"].uri)
     assert (result.has_index, result.has_rejects) == (False, False)
 
 

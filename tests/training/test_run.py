@@ -138,7 +138,7 @@ def served(dataset, tmp_path_factory, count_commits):
 
 
 def test_run_fn_trains_and_exports(served):
-    assert served.calls == [(1, 2, "epochs"), (2, 2, "epochs")]
+    assert served.calls == [(1, 2, "epochs", 0), (2, 2, "epochs", 0)]
     assert _epochs(served.history) == [1, 2]
     assert set(served.history[0]) == {"epoch", "accuracy", "loss", "val_accuracy", "val_loss"}
     assert served.history[-1]["loss"] < served.history[0]["loss"]

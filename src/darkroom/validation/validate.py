@@ -9,7 +9,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import layout
-from darkroom.dataset.integrity.opening import check_listed, open_dataset
+from darkroom.dataset.integrity.opening import check_has_index, check_listed, open_dataset
 from darkroom.errors import OutputError, UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
 from darkroom.runtime import cards, progress
@@ -187,6 +187,7 @@ def _leave_out_anomalies(
 
 def _judge(root: str, options: ValidationOptions, schema: str | None) -> DatasetReport:
     dataset = open_dataset(root)
+    check_has_index(root, dataset)
     # A flipped bit may be another value, which no reader of Parquet notices.
     for name in (layout.INDEX_FOLDER, layout.REJECTS_FILE):
         check_listed(root, dataset, name)

@@ -85,6 +85,18 @@ def test_a_pushed_model_is_at_its_destination_and_in_its_artifact(tmp_path: Path
         check_outputs({"b": [inside]})
 
 
+def test_a_model_that_was_pushed_to_a_relative_path_is_reused(tmp_path: Path, monkeypatch):
+    """As by a pipeline whose root is relative; it was pushed again in each run."""
+    monkeypatch.chdir(tmp_path)
+    graph, kind = "saved_model.pb", standard_artifacts.PushedModel
+    place = make(tmp_path / "models/17", standard_artifacts.Model, graph).uri
+    pushed = make(tmp_path / "a", kind, graph, pushed=1, pushed_destination="models/17")
+    check_outputs({"a": [pushed]})
+    shutil.rmtree(place)
+    with pytest.raises(RuntimeError, match="models/17 has no files"):
+        check_outputs({"a": [pushed]})
+
+
 @pytest.mark.parametrize("place", ["models/17", "a"])
 def test_a_pushed_model_that_lost_a_file_is_pushed_again(tmp_path: Path, place: str):
     graph, data = "saved_model.pb", "variables/variables.data-00000-of-00001"

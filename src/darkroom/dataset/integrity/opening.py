@@ -15,8 +15,8 @@ from darkroom.dataset.commit import Dataset, damaged, find_dataset, read_dataset
 from darkroom.dataset.integrity.checksums import IS_MISSING, find_changed, read_sums
 from darkroom.dataset.integrity.commit_fields import FORMAT_1
 from darkroom.dataset.labels import format_labels
-from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, SUMS_FILE, split_folder
-from darkroom.errors import DataError
+from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, LABELS_FILE, SUMS_FILE, split_folder
+from darkroom.errors import DataError, UsageError
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
 # An exchange takes microseconds, so a second one during a short read is rare.
@@ -141,6 +141,26 @@ def check_files(folder: str, dataset: Dataset) -> None:
                 raise damaged(folder, f"{inside}/{file}", f"{size} bytes, expected {shard.bytes}")
     if what := compare_labels(folder, dataset):
         raise damaged(folder, storage.join(folder, LABELS_FILE), f"it {what}")
+
+
+def check_has_index(folder: str, dataset: Dataset) -> None:
+    """Checks that the index is in the folder of a dataset, as it is not in TFX's artifacts.
+
+    Raises:
+        UsageError: It is not, and the dataset says so.
+        DataError: The list of hashes is missing or damaged.
+    """
+    if dataset.format_version == FORMAT_1 or not dataset.shards:
+        return
+    try:
+        sums = read_sums(folder)
+    except FileNotFoundError as error:
+        raise damaged(storage.join(folder, SUMS_FILE), "it is missing") from error
+    if not any(name.startswith(f"{INDEX_FOLDER}/") for name in sums):
+        raise UsageError(
+            f"The index of {folder} is elsewhere: in a TFX pipeline it is an artifact of its own.",
+            "Give a dataset that darkroom convert wrote: of the same source it makes the same.",
+        )
 
 
 def check_listed(
