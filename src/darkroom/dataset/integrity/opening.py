@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset, damaged, find_dataset, read_dataset
-from darkroom.dataset.integrity.checksums import IS_MISSING, find_changed, read_sums
+from darkroom.dataset.integrity.checksums import IS_MISSING, FileSum, find_changed, read_sums
 from darkroom.dataset.integrity.commit_fields import FORMAT_1
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, LABELS_FILE, SUMS_FILE, split_folder
@@ -152,10 +152,7 @@ def check_has_index(folder: str, dataset: Dataset) -> None:
     """
     if dataset.format_version == FORMAT_1 or not dataset.shards:
         return
-    try:
-        sums = read_sums(folder)
-    except FileNotFoundError as error:
-        raise damaged(storage.join(folder, SUMS_FILE), "it is missing") from error
+    sums = _read_list(folder)
     if not any(name.startswith(f"{INDEX_FOLDER}/") for name in sums):
         raise UsageError(
             f"The index of {folder} is elsewhere: in a TFX pipeline it is an artifact of its own.",
@@ -180,15 +177,19 @@ def check_listed(
     """
     if dataset.format_version == FORMAT_1:
         return
-    try:
-        sums = read_sums(folder)
-    except FileNotFoundError as error:
-        raise damaged(folder, storage.join(folder, SUMS_FILE), "it is missing") from error
+    sums = _read_list(folder)
     # In TFX, index and rejects are not here.
     known = {*dataset.files, *(shard.file for shard in dataset.shards if with_shards)}
     names = [name for name in sums if name in known and name.startswith(prefix)]
     for name, what in find_changed(folder, sums, names):
         raise damaged(folder, storage.join(folder, name), f"it {what}")
+
+
+def _read_list(folder: str) -> dict[str, FileSum]:
+    try:
+        return read_sums(folder)
+    except FileNotFoundError as error:
+        raise damaged(folder, storage.join(folder, SUMS_FILE), "it is missing") from error
 
 
 def compare_labels(folder: str, dataset: Dataset) -> str:
