@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -25,3 +26,12 @@ def make_photo() -> Image.Image:
 def make_noise(seed: int, height: int, width: int) -> np.ndarray:
     """Pixels of which no two images have the same, uint8 [height, width, 3]."""
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
+
+
+def write_label_folders(folder: Path, count: int) -> None:
+    """Writes folders of the labels cat and dog with PNGs of different noise, `count` in each."""
+    for start, label in ((count, "cat"), (0, "dog")):
+        (folder / label).mkdir(parents=True)
+        for number in range(count):
+            data = encode(make_noise(start + number, 5, 6))
+            (folder / label / f"{number}.png").write_bytes(data)

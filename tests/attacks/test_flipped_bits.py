@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.format_1 import make_format_1
-from tests.pictures import encode, make_noise
+from tests.pictures import write_label_folders
 
 import darkroom
 from darkroom.cli.commands import main
@@ -42,11 +42,7 @@ Read = Callable[[Path], int]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    for label in ("cat", "dog"):
-        (folder / "src" / label).mkdir(parents=True)
-        for number in range(12):
-            data = encode(make_noise(number + 12 * (label == "cat"), 5, 6))
-            (folder / "src" / label / f"{number}.png").write_bytes(data)
+    write_label_folders(folder / "src", 12)
     (folder / "src" / "cat" / "bad.png").write_text("no image")
     assert run("convert", folder / "src", "--output-dir", folder / "records", *CONVERT) == 0
     return folder

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.pictures import encode, make_noise
+from tests.pictures import write_label_folders
 
 from darkroom.cli.commands import main
 from darkroom.conversion.convert import convert
@@ -27,11 +27,7 @@ Forge = Callable[[pa.Table], pa.Table]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    for label in ("cat", "dog"):
-        (folder / "src" / label).mkdir(parents=True)
-        for number in range(12):
-            data = encode(make_noise(number + 12 * (label == "cat"), 5, 6))
-            (folder / "src" / label / f"{number}.png").write_bytes(data)
+    write_label_folders(folder / "src", 12)
     for name in ("bad", "worse"):
         (folder / "src" / "cat" / f"{name}.png").write_text("no image")
     convert(folder / "src", folder / "records", max_rejects=1, split_ratios="80,20,0", num_shards=1)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.format_1 import make_format_1
-from tests.pictures import encode, make_noise
+from tests.pictures import write_label_folders
 
 from darkroom.audit.verify import verify
 from darkroom.conversion.convert import convert
@@ -47,11 +47,7 @@ for root in sys.argv[2:]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    for label in ("cat", "dog"):
-        (folder / "src" / label).mkdir(parents=True)
-        for number in range(12):
-            data = encode(make_noise(number + 12 * (label == "cat"), 5, 6))
-            (folder / "src" / label / f"{number}.png").write_bytes(data)
+    write_label_folders(folder / "src", 12)
     (folder / "src" / "cat" / "bad.png").write_text("no image")
     convert(folder / "src", folder / "records", max_rejects=1, split_ratios="80,20,0", num_shards=1)
     return folder / "records"

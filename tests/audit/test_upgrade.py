@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.format_1 import make_format_1
-from tests.pictures import encode, make_noise
+from tests.pictures import write_label_folders
 
 from darkroom import storage
 from darkroom.audit.upgrade import upgrade
@@ -24,11 +24,7 @@ from darkroom.errors import DataError, OutputError, StorageError
 def made(tmp_path_factory) -> Path:
     """The same dataset twice, with a reject: as a conversion makes it now, and in format 1."""
     folder = tmp_path_factory.mktemp("made")
-    for label in ("cat", "dog"):
-        (folder / "src" / label).mkdir(parents=True)
-        for number in range(9):
-            data = encode(make_noise(number + 9 * (label == "cat"), 5, 6))
-            (folder / "src" / label / f"{number}.png").write_bytes(data)
+    write_label_folders(folder / "src", 9)
     (folder / "src" / "dog" / "bad.jpg").write_text("not an image")
     convert(folder / "src", folder / "new", max_rejects=1)
     shutil.copytree(folder / "new", folder / "old")

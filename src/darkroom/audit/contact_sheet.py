@@ -16,10 +16,10 @@ from PIL import Image, ImageDraw
 
 from darkroom import storage
 from darkroom.dataset import example
-from darkroom.dataset.integrity.opening import open_dataset
+from darkroom.dataset.integrity.opening import check_outside, open_dataset
 from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_records
-from darkroom.errors import OutputError, UsageError
+from darkroom.errors import UsageError
 from darkroom.images.pixels import RAW
 from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element
@@ -33,9 +33,9 @@ _TILE_PIXELS = 128
 _CAPTION_PIXELS = 16
 _MARGIN_PIXELS = 8
 _MAX_CAPTION = 20
-# A spreadsheet would run a cell that starts with one of these.
 # Of a contact sheet that a notebook keeps in itself.
 _MAX_SHOWN_BYTES = 8 << 20
+# A spreadsheet would run a cell that starts with one of these.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 Features = Mapping[str, Sequence[Any]]
@@ -105,11 +105,7 @@ def inspect(
         OSError: A file cannot be read or written.
     """
     source, target = storage.absolute(directory), storage.absolute(output_dir)
-    if f"{target}/".startswith(f"{source}/"):
-        raise OutputError(
-            f"The files would be in the dataset {source}, which they are not a part of.",
-            "Choose another folder with output_dir (--output-dir).",
-        )
+    check_outside(source, target, "The contact sheet")
     dataset = open_dataset(source)
     name = parse_split(split) if isinstance(split, str) else None
     if name not in dataset.splits:

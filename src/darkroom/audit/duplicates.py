@@ -31,7 +31,7 @@ from darkroom.dataset import layout
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import LATER_COLUMNS, find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
-from darkroom.dataset.integrity.opening import check_has_index, check_listed
+from darkroom.dataset.integrity.opening import check_index_files
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.runtime import cards, progress
 from darkroom.runtime.text import format_count
@@ -122,8 +122,7 @@ def find_duplicates(
     """
     root = storage.absolute(directory)
     dataset = read_dataset(root)
-    check_has_index(root, dataset)
-    check_listed(root, dataset, layout.INDEX_FOLDER)
+    check_index_files(root, dataset)
     paths = find_index_files(storage.join(root, layout.INDEX_FOLDER))
     default = storage.join(root, layout.DUPLICATES_FILE)
     path = default if output is None else storage.absolute(output)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from darkroom import storage
 from darkroom.audit.shards import ShardDigest, diagnose_shard
 from darkroom.dataset.commit import Shard
+from darkroom.dataset.integrity.checksums import IS_MISSING
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
@@ -108,6 +109,14 @@ def compare_shards(
             except OSError as error:
                 findings.append(explain_error(file, error))
     return findings
+
+
+def explain_change(file: str, what: str) -> FileFinding:
+    """Returns the finding for a file beside the shards that is not as it was committed."""
+    is_missing = what == IS_MISSING
+    return FileFinding(
+        file, MISSING if is_missing else TABLE, what, RESTORE if is_missing else REWRITE
+    )
 
 
 def explain_error(file: str, error: OSError) -> FileFinding:

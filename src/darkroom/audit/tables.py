@@ -10,19 +10,18 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.audit.findings import (
-    MISSING,
-    RESTORE,
     REWRITE,
     TABLE,
     FileFinding,
     TableError,
+    explain_change,
     explain_error,
     format_cause,
 )
 from darkroom.audit.sums import Sums
 from darkroom.dataset import layout, rejects
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.integrity.checksums import IS_MISSING, find_changed
+from darkroom.dataset.integrity.checksums import find_changed
 from darkroom.dataset.integrity.opening import compare_labels
 from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE
 
@@ -37,10 +36,8 @@ def check_labels(root: str, dataset: Dataset) -> Iterator[FileFinding]:
     except OSError as error:
         yield explain_error(LABELS_FILE, error)
         return
-    if what == IS_MISSING:
-        yield FileFinding(LABELS_FILE, MISSING, what, RESTORE)
-    elif what:
-        yield FileFinding(LABELS_FILE, TABLE, what, REWRITE)
+    if what:
+        yield explain_change(LABELS_FILE, what)
 
 
 def has_rejects(root: str, sums: Sums) -> bool:
@@ -62,8 +59,7 @@ def check_reject_files(root: str, dataset: Dataset, sums: Sums) -> Iterator[File
         return
     try:
         for name, what in find_changed(root, sums, names):
-            kind, hint = (MISSING, RESTORE) if what == IS_MISSING else (TABLE, REWRITE)
-            yield FileFinding(name, kind, what, hint)
+            yield explain_change(name, what)
     except OSError as error:
         yield explain_error(layout.REJECTS_FILE, error)
 

@@ -61,6 +61,10 @@ def add_convert(commands: Any) -> None:
     )
 
 
+def _add_dataset(parser: Any) -> None:
+    parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
+
+
 def add_verify(commands: Any) -> None:
     """Adds `darkroom verify`."""
     parser = add_command(
@@ -71,7 +75,7 @@ def add_verify(commands: Any) -> None:
         epilog="Exit codes: 0 sound, 1 damaged or not a dataset, 3 nothing is there, or "
         "something cannot be read.",
     )
-    parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
+    _add_dataset(parser)
 
 
 def add_upgrade(commands: Any) -> None:
@@ -82,7 +86,7 @@ def add_upgrade(commands: Any) -> None:
         "Bring a dataset to the newest format; its records stay as they are.",
         epilog="The dataset is verified first. Exit codes: 0 done, 1 damaged or not a dataset.",
     )
-    parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
+    _add_dataset(parser)
 
 
 def add_validate(commands: Any) -> None:
@@ -127,7 +131,7 @@ def add_duplicates(commands: Any) -> None:
         "List images that a dataset contains twice, by bytes and by pixels.",
         page="guides/duplicates",
     )
-    parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
+    _add_dataset(parser)
     parser.add_argument(
         "--output",
         metavar="FILE",

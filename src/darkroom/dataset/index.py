@@ -12,7 +12,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,10 +22,7 @@ from darkroom.dataset.integrity.checksums import FileSum, SummedFile
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.schema import Kind
 from darkroom.errors import DataError
-from darkroom.storage.parquet import BATCH_ROWS
-
-if TYPE_CHECKING:
-    pass
+from darkroom.storage.parquet import BATCH_ROWS, iterate_batches
 
 INDEX_PATTERN = "index-*.parquet"
 _SOURCE = b"darkroom.source"
@@ -244,10 +241,8 @@ def read_index_batches(
             found = set(parquet.schema_arrow.names)
             chosen = [*names, *(name for name in optional if name in found)]
             check_index(path, parquet, [name for name in chosen if name != "extra"])
-            # A file without rows may have no row groups; newer versions of pyarrow fail there.
-            if parquet.num_row_groups:
-                for batch in parquet.iter_batches(batch_rows, columns=chosen):
-                    yield pa.Table.from_batches([batch])
+            for batch in iterate_batches(parquet, chosen, batch_rows):
+                yield pa.Table.from_batches([batch])
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise DataError(f"{path} is damaged: {error}.", _suggest_verify(path)) from error
 

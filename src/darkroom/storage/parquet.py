@@ -26,7 +26,13 @@ def read_batches(
         OSError: The file cannot be read.
     """
     with storage.open_read(path) as file:
-        parquet = pq.ParquetFile(file)
-        # A file without rows may have no row groups; newer versions of pyarrow fail there.
-        if parquet.num_row_groups:
-            yield from parquet.iter_batches(batch_rows, columns=columns)
+        yield from iterate_batches(pq.ParquetFile(file), columns, batch_rows)
+
+
+def iterate_batches(
+    parquet: pq.ParquetFile, columns: Sequence[str] | None, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of an open Parquet file; see `read_batches`."""
+    # A file without rows may have no row groups; newer versions of pyarrow fail there.
+    if parquet.num_row_groups:
+        yield from parquet.iter_batches(batch_rows, columns=columns)

@@ -9,8 +9,8 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import layout
-from darkroom.dataset.integrity.opening import check_has_index, check_listed, open_dataset
-from darkroom.errors import OutputError, UsageError
+from darkroom.dataset.integrity.opening import check_index_files, check_outside, open_dataset
+from darkroom.errors import UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
 from darkroom.runtime import cards, progress
 from darkroom.runtime.class_table import format_class_table
@@ -187,10 +187,8 @@ def _leave_out_anomalies(
 
 def _judge(root: str, options: ValidationOptions, schema: str | None) -> DatasetReport:
     dataset = open_dataset(root)
-    check_has_index(root, dataset)
     # A flipped bit may be another value, which no reader of Parquet notices.
-    for name in (layout.INDEX_FOLDER, layout.REJECTS_FILE):
-        check_listed(root, dataset, name)
+    check_index_files(root, dataset, layout.REJECTS_FILE)
     files = JudgedFiles(
         index_dir=storage.join(root, layout.INDEX_FOLDER),
         rejects_path=storage.join(root, layout.REJECTS_FILE),
@@ -213,11 +211,7 @@ def _check_folder(folder: str, root: str) -> None:
     Raises:
         OutputError: It would.
     """
-    if f"{folder}/".startswith(f"{root}/"):
-        raise OutputError(
-            f"The report would be in the dataset {root}, which it is not a part of.",
-            "Choose another folder for the report.",
-        )
+    check_outside(root, folder, "The report")
     ledger.check_alone(folder, REPORT_FILES, "Choose a new folder for the report.")
     ledger.check_files(folder, REPORT_FILES)
 

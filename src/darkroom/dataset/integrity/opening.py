@@ -16,7 +16,7 @@ from darkroom.dataset.integrity.checksums import IS_MISSING, FileSum, find_chang
 from darkroom.dataset.integrity.commit_fields import FORMAT_1
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, LABELS_FILE, SUMS_FILE, split_folder
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
 # An exchange takes microseconds, so a second one during a short read is rare.
@@ -143,32 +143,37 @@ def check_files(folder: str, dataset: Dataset) -> None:
         raise damaged(folder, storage.join(folder, LABELS_FILE), f"it {what}")
 
 
-def check_has_index(folder: str, dataset: Dataset) -> None:
-    """Checks that the index is in the folder of a dataset, as it is not in TFX's artifacts.
+def check_index_files(folder: str, dataset: Dataset, *others: str) -> None:
+    """Checks the index of a dataset, and other files beside the shards, by their hashes.
+
+    Args:
+        folder: The dataset.
+        dataset: Its commit; format 1 has no hashes to compare with.
+        others: The paths of the other files, below the dataset.
 
     Raises:
-        UsageError: It is not, and the dataset says so.
-        DataError: The list of hashes is missing or damaged.
+        UsageError: The index is elsewhere, as in TFX's artifacts.
+        DataError: A file, or the list of hashes, is missing or damaged.
+        OSError: A file cannot be read.
     """
-    if dataset.format_version == FORMAT_1 or not dataset.shards:
+    if dataset.format_version == FORMAT_1:
         return
     sums = _read_list(folder)
-    if not any(name.startswith(f"{INDEX_FOLDER}/") for name in sums):
+    index = [name for name in sums if name.startswith(f"{INDEX_FOLDER}/")]
+    if dataset.shards and not index:
         raise UsageError(
             f"The index of {folder} is elsewhere: in a TFX pipeline it is an artifact of its own.",
             "Give a dataset that darkroom convert wrote: of the same source it makes the same.",
         )
+    _check_sums(folder, sums, [*index, *(name for name in others if name in sums)])
 
 
-def check_listed(
-    folder: str, dataset: Dataset, prefix: str = "", *, with_shards: bool = False
-) -> None:
+def check_listed(folder: str, dataset: Dataset, *, with_shards: bool = False) -> None:
     """Checks the files beside the shards by their hashes; format 1 has none.
 
     Args:
         folder: The dataset.
         dataset: Its commit.
-        prefix: Only files whose paths begin with this are checked.
         with_shards: Whether shards are checked, too.
 
     Raises:
@@ -180,9 +185,30 @@ def check_listed(
     sums = _read_list(folder)
     # In TFX, index and rejects are not here.
     known = {*dataset.files, *(shard.file for shard in dataset.shards if with_shards)}
-    names = [name for name in sums if name in known and name.startswith(prefix)]
+    _check_sums(folder, sums, [name for name in sums if name in known])
+
+
+def _check_sums(folder: str, sums: Mapping[str, FileSum], names: Sequence[str]) -> None:
     for name, what in find_changed(folder, sums, names):
         raise damaged(folder, storage.join(folder, name), f"it {what}")
+
+
+def check_outside(folder: str, target: str, what: str) -> None:
+    """Checks that something is not written into a dataset.
+
+    Args:
+        folder: The dataset.
+        target: The folder to write to.
+        what: What is written there, for the error.
+
+    Raises:
+        OutputError: The target is the dataset, or below it.
+    """
+    if f"{target}/".startswith(f"{folder}/"):
+        raise OutputError(
+            f"{what} would be in the dataset {folder}, which it is not a part of.",
+            "Choose another folder for it.",
+        )
 
 
 def _read_list(folder: str) -> dict[str, FileSum]:
