@@ -31,7 +31,22 @@ class Evaluation:
 
 
 def read_evaluation(folder: str) -> Evaluation:
-    """Reads the folder of a ModelEvaluation artifact; slices of the split are left out."""
+    """Reads the folder of a ModelEvaluation artifact; slices of the split are left out.
+
+    Raises:
+        DataError: A file is damaged or missing.
+    """
+    try:
+        return _read_evaluation(folder)
+    # TFMA checks nothing: what it raises depends on the byte.
+    except Exception as error:
+        raise DataError(
+            f"The evaluation in {folder} is damaged: {str(error).rstrip('.')}.",
+            "Evaluate the model again: run with --no-cache.",
+        ) from error
+
+
+def _read_evaluation(folder: str) -> Evaluation:
     metrics: dict[str, float] = {}
     confusions: dict[tuple[int, int], float] = {}
     for key, outputs in tfma.load_eval_result(folder).slicing_metrics:

@@ -12,6 +12,7 @@ from darkroom.components.model_report.evaluation import (
     OTHER_CLASSES,
     Evaluation,
     encode_confusion_matrix,
+    read_evaluation,
 )
 from darkroom.components.system_artifacts import ClassificationMetrics, Metrics
 from darkroom.errors import DataError
@@ -47,6 +48,14 @@ def test_many_classes_are_cut_to_those_with_mistakes_without_losing_examples():
 def test_a_class_without_a_label_is_an_error():
     with pytest.raises(DataError, match=r"has classes \[2\], the data only 2 labels"):
         encode_confusion_matrix(CONFUSIONS, ["cat", "dog"])
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"outputConfig": 3}'])
+def test_a_damaged_evaluation_is_named(tmp_path, text):
+    (tmp_path / "eval_config.json").write_text(text)
+    with pytest.raises(DataError, match=f"The evaluation in {tmp_path} is damaged: .") as error:
+        read_evaluation(str(tmp_path))
+    assert "--no-cache" in error.value.hint
 
 
 def _report(new_artifact, monkeypatch, evaluation: Evaluation):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from darkroom.dataset.index import IndexRow, IndexWriter
+import pytest
+
+from darkroom.dataset.index import IndexRow, IndexWriter, read_index
 from darkroom.dataset.index_queries import count_classes
+from darkroom.errors import DataError
 from darkroom.storage.parquet import BATCH_ROWS
 
 
@@ -26,3 +29,11 @@ def test_classes_are_counted_by_split_over_all_files_and_row_groups(tmp_path: Pa
 
 def test_a_folder_without_an_index_has_no_counts(tmp_path: Path):
     assert count_classes(str(tmp_path), ["cat"]) == {}
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1"])
+def test_a_damaged_index_is_named(tmp_path: Path, data: bytes):
+    path = tmp_path / "index-00000-of-00001.parquet"
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=f"{path} is damaged"):
+        read_index(str(tmp_path), ["changes"])

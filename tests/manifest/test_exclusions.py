@@ -50,6 +50,7 @@ def test_an_empty_list_has_no_names(tmp_path):
     ("name", "data", "message"),
     [
         ("list.parquet", b"no", "cannot be read"),
+        ("list.parquet", b"PAR1" + bytes(100) + b"PAR1", r"cannot be read: .*[^\n.]\."),
         ("list.txt", b"\xff.jpg", "cannot be read"),
         ("list.csv", b'"a.jpg', "cannot be read"),
     ],

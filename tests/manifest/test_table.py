@@ -10,6 +10,7 @@ from darkroom.manifest.table import (
     SplitSize,
     names_only_jpegs,
     read_manifest,
+    read_manifest_rows,
     write_manifest_info,
 )
 
@@ -50,6 +51,16 @@ def test_a_damaged_manifest_is_named(tmp_path, text):
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(DataError, match="There is no manifest in"):
         read_manifest(str(tmp_path))
+
+
+@pytest.mark.parametrize("data", [b"", b"no", b"PAR1" + bytes(100) + b"PAR1"])
+def test_damaged_rows_are_named(tmp_path, data):
+    path = tmp_path / "manifest.parquet"
+    path.write_bytes(data)
+    for read in (names_only_jpegs, lambda folder: list(read_manifest_rows(folder, 0, 1))):
+        with pytest.raises(DataError, match=f"{path} is damaged: .") as error:
+            read(str(tmp_path))
+        assert "ManifestGen" in error.value.hint
 
 
 def test_a_manifest_of_another_format_is_refused(tmp_path):

@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+from darkroom.errors import DataError
 from darkroom.training.history import (
     find_best_epoch,
     format_best_epoch,
@@ -47,3 +48,14 @@ def test_an_exported_table_is_read_as_it_was_written(tmp_path):
     assert json.loads((tmp_path / "best" / "epoch.json").read_text()) == history[1]
     assert read_best_epoch(str(tmp_path)) == (2, 3)
     assert format_best_epoch(2, 3) == "2 of 3 (lowest val_loss)"
+
+
+@pytest.mark.parametrize("name", ["history.json", "best/epoch.json"])
+@pytest.mark.parametrize("text", ["", "{", "3", "\xff", "[" * 100_000])
+def test_a_damaged_history_is_named(tmp_path, name, text):
+    write_history(str(tmp_path), _make_history(0.5))
+    (tmp_path / "best").mkdir()
+    write_best_epoch(str(tmp_path), _make_history(0.5))
+    (tmp_path / name).write_text(text, "latin-1")
+    with pytest.raises(DataError, match=f"{tmp_path}/{name} is damaged"):
+        read_best_epoch(str(tmp_path))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from darkroom.dataset.integrity.checksums import FileSum, SummedFile
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.schema import Kind
 from darkroom.errors import DataError
-from darkroom.storage.parquet import BATCH_ROWS, iterate_batches
+from darkroom.storage.parquet import BATCH_ROWS, iterate_batches, report_damage
 
 INDEX_PATTERN = "index-*.parquet"
 _SOURCE = b"darkroom.source"
@@ -235,16 +236,13 @@ def read_index_batches(
         DataError: It is damaged, or not an index.
         OSError: It cannot be read.
     """
-    with storage.open_read(path) as file:
-        try:
-            parquet = pq.ParquetFile(file)
-            found = set(parquet.schema_arrow.names)
-            chosen = [*names, *(name for name in optional if name in found)]
-            check_index(path, parquet, [name for name in chosen if name != "extra"])
-            for batch in iterate_batches(parquet, chosen, batch_rows):
-                yield pa.Table.from_batches([batch])
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise DataError(f"{path} is damaged: {error}.", _suggest_verify(path)) from error
+    with storage.open_read(path) as file, _report_damage(path):
+        parquet = pq.ParquetFile(file)
+        found = set(parquet.schema_arrow.names)
+        chosen = [*names, *(name for name in optional if name in found)]
+        check_index(path, parquet, [name for name in chosen if name != "extra"])
+        for batch in iterate_batches(parquet, chosen, batch_rows):
+            yield pa.Table.from_batches([batch])
 
 
 def read_source_fingerprint(folder: str) -> str:
@@ -272,10 +270,17 @@ def read_index(folder: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Reads a whole index.
 
     Raises:
-        DataError: The folder has no index files.
+        DataError: The folder has no index files, or a damaged one.
+        OSError: A file cannot be read.
     """
     tables = []
     for path in find_index_files(folder):
-        with storage.open_read(path) as file:
-            tables.append(pq.read_table(file, columns=columns))
+        with storage.open_read(path) as file, _report_damage(path):
+            parquet = pq.ParquetFile(file)
+            check_index(path, parquet, columns or ())
+            tables.append(parquet.read(columns))
     return pa.concat_tables(tables)
+
+
+def _report_damage(path: str) -> AbstractContextManager[None]:
+    return report_damage(f"{path} is damaged", _suggest_verify(path))

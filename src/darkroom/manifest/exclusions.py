@@ -21,7 +21,7 @@ from darkroom.errors import DataError
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view
-from darkroom.storage.parquet import BATCH_ROWS, read_batches
+from darkroom.storage.parquet import BATCH_ROWS, read_batches, report_damage
 
 # Columns that name images. If there is a column `keep`, too, rows in which it is true are kept.
 NAME_COLUMNS = ("key", "uri", "image_uri", "id")
@@ -106,12 +106,13 @@ def write_names(path: str, table: str) -> None:
     """
     ending = os.path.splitext(path)[1].lower()
     lists = _read_parquet(path) if ending == ".parquet" else _read_text(path, ending)
+    message = f"The list {path} cannot be read"
     try:
-        with pq.ParquetWriter(table, _SCHEMA) as writer:
+        with report_damage(message, _HINT), pq.ParquetWriter(table, _SCHEMA) as writer:
             for names in lists:
                 writer.write_table(pa.table([pa.array(names, pa.string())], schema=_SCHEMA))
-    except (pa.ArrowInvalid, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"The list {path} cannot be read: {error}.", _HINT) from error
+    except csv.Error as error:
+        raise DataError(f"{message}: {error}.", _HINT) from error
 
 
 def _read_parquet(path: str) -> Iterator[list[str]]:

@@ -22,11 +22,13 @@ from darkroom import storage
 from darkroom.dataset import labels, layout
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
+from darkroom.storage.parquet import report_damage
 
 MANIFEST_FILE = "manifest.parquet"
 MANIFEST_INFO_FILE = "manifest.json"
 FORMAT_VERSION = 1
 MAX_ROW_GROUP_ROWS = 8_192
+_HINT = "Run ManifestGen; if its output comes from a cache, run once with caching off."
 _JPEG_NAME = r"(?i)\.(jpg|jpeg|jpe|jfif)$"
 
 
@@ -112,7 +114,7 @@ def read_manifest(folder: str) -> Manifest:
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(
             f"There is no manifest in {folder}: {error}.",
-            "Run ManifestGen; if its output comes from a cache, run once with caching off.",
+            _HINT,
         ) from error
     if manifest.format_version != FORMAT_VERSION:
         raise DataError(
@@ -152,7 +154,8 @@ class ManifestRow(NamedTuple):
 
 def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[ManifestRow]:
     """Yields rows `first` to `first + count` of a manifest, reading only their row groups."""
-    with storage.open_read(storage.join(folder, MANIFEST_FILE)) as file:
+    path = storage.join(folder, MANIFEST_FILE)
+    with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
         parquet = pq.ParquetFile(file)
         start = 0
         for group in range(parquet.num_row_groups):
@@ -168,7 +171,8 @@ def read_manifest_rows(folder: str, first: int, count: int) -> Iterator[Manifest
 
 def names_only_jpegs(folder: str) -> bool:
     """Tells whether all images of a manifest have the ending of a JPEG."""
-    with storage.open_read(storage.join(folder, MANIFEST_FILE)) as file:
+    path = storage.join(folder, MANIFEST_FILE)
+    with storage.open_read(path) as file, report_damage(f"{path} is damaged", _HINT):
         parquet = pq.ParquetFile(file)
         return all(
             pc.all(pc.match_substring_regex(batch.column(0), _JPEG_NAME)).as_py()

@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
+from darkroom.errors import DarkroomError, DataError
 
 BATCH_ROWS = 8_192
+
+
+@contextmanager
+def report_damage(message: str, hint: str) -> Iterator[None]:
+    """Turns any error of pyarrow about a damaged file into a `DataError`.
+
+    Args:
+        message: What is wrong, without the reason and a full stop.
+        hint: What to do.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError, OverflowError, ValueError) as error:
+        # Errors of the operating system have a number, and ours a class; pyarrow's have neither.
+        is_ours = isinstance(error, DarkroomError | storage.NotAFileError)
+        if is_ours or getattr(error, "errno", None) is not None:
+            raise
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise DataError(f"{message}: {reason}.", hint) from error
 
 
 def read_batches(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from darkroom import storage
+from darkroom.errors import DataError
 
 # One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
 History = list[dict[str, float]]
@@ -17,6 +19,8 @@ BEST_FOLDER = "best"
 _BEST_EPOCH_FILE = "epoch.json"
 # The best epoch has the lowest value of this, and early stopping waits for a lower one.
 MONITOR = "val_loss"
+# A million epochs have 184 MB.
+_MAX_BYTES = 1 << 28
 
 
 def find_best_epoch(history: Sequence[dict[str, float]]) -> int:
@@ -58,12 +62,23 @@ def read_best_epoch(folder: str) -> tuple[int, int] | None:
     Returns:
         The epoch, from 1, and the number of epochs; None if the training did not write it. An
         earlier version of darkroom did not: it exported the last epoch.
+
+    Raises:
+        DataError: A file is damaged.
+        OSError: A file cannot be read.
     """
     best = storage.join(folder, BEST_FOLDER, _BEST_EPOCH_FILE)
     if not storage.exists(best):
         return None
-    history = json.loads(storage.read_bytes(storage.join(folder, HISTORY_FILE)))
-    return int(json.loads(storage.read_bytes(best))["epoch"]), len(history)
+    history = storage.join(folder, HISTORY_FILE)
+    return _read_json(best, lambda entry: int(entry["epoch"])), _read_json(history, len)
+
+
+def _read_json(path: str, parse: Callable[[Any], int]) -> int:
+    try:
+        return parse(json.loads(storage.read_bytes(path, _MAX_BYTES)))
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise DataError(f"{path} is damaged: {error!r}.", "Train again.") from error
 
 
 def _write_json(path: str, value: object) -> None:

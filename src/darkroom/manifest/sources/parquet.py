@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset.schema import Kind, Schema, check_columns, infer_schema
-from darkroom.errors import DarkroomError, DataError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.manifest.sources.state import SourceState
 from darkroom.manifest.sources.typed import as_value, find_label_fault, has_text
-from darkroom.storage.parquet import read_batches
+from darkroom.storage.parquet import read_batches, report_damage
 
 # pandas' name for the column of an index without a name.
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
@@ -49,19 +48,9 @@ class ParquetSource:
         self._state.check()
 
 
-@contextmanager
-def _report_damage(path: str) -> Iterator[None]:
-    """Turns any error of pyarrow about a damaged file into a `DataError`."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, OverflowError, ValueError) as error:
-        # Errors of the operating system have a number, and ours a class; pyarrow's have neither.
-        is_ours = isinstance(error, DarkroomError | storage.NotAFileError)
-        if is_ours or getattr(error, "errno", None) is not None:
-            raise
-        raise DataError(
-            f"{path} is not a Parquet file, or it is damaged: {error}.", "Check how it was written."
-        ) from error
+def _report_damage(path: str) -> AbstractContextManager[None]:
+    message = f"{path} is not a Parquet file, or it is damaged"
+    return report_damage(message, "Check how it was written.")
 
 
 def arrow_kinds(schema: pa.Schema) -> dict[str, Kind]:
