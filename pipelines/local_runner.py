@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -14,10 +14,13 @@ from tfx.orchestration.local import local_dag_runner
 from tfx.orchestration.pipeline import Pipeline
 from tfx.orchestration.portable import launcher
 from tfx.types import artifact_utils
+from tfx.types.artifact import Artifact
 
 from darkroom import storage
 from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.local import lineage
 from darkroom.pipelines.local.cached_outputs import check_outputs
+from darkroom.pipelines.local.output_sums import keep_sums
 from darkroom.pipelines.pipeline import create_pipeline
 from darkroom.runtime import progress
 
@@ -37,8 +40,10 @@ def launch(pipeline: Pipeline) -> None:
     """Runs a pipeline to its end, and reports the progress of its nodes.
 
     Raises:
+        DataError: The metadata are damaged.
         Exception: What the executor of a node raised.
     """
+    lineage.check_metadata(pipeline.metadata_connection_config)
     # TFX passes the process's arguments to absl, which would reject ours.
     with (
         mock.patch.object(sys, "argv", sys.argv[:1]),
@@ -62,14 +67,24 @@ def _log_warnings_only() -> Iterator[None]:
 def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
     """Makes LocalDagRunner launch nodes with a launcher that reports their progress.
 
-    Outputs of an earlier run are reused only when their files still exist. LocalDagRunner names its
-    launcher class itself, and the launcher names its checks: neither takes an argument for them.
+    Outputs of an earlier run are reused only when their files are still what they were.
+    LocalDagRunner names its launcher class itself, and the launcher names its checks: neither takes
+    an argument for them.
     """
     numbers = itertools.count(1)
+    damages: list[str] = []
+
+    def check(outputs: Mapping[str, Sequence[Artifact]]) -> None:
+        try:
+            check_outputs(outputs)
+        except RuntimeError as error:
+            damages.append(str(error))
+            raise
 
     class ReportingLauncher(launcher.Launcher):
         def launch(self) -> Any:
             self._has_run = False
+            damages.clear()
             with progress.step(self._pipeline_node.node_info.id, next(numbers), num_nodes):
                 info = super().launch()
                 # A Resolver has no executor: it looks in each run.
@@ -79,10 +94,26 @@ def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
 
         def _run_executor(self, execution_info: Any) -> Any:
             self._has_run = True
+            # The first one is of the newest outputs.
+            for damage in damages[:1]:
+                progress.note(f"{damage}, so {self._pipeline_node.node_info.id} runs again.")
             return super()._run_executor(execution_info)
+
+        def _publish_successful_execution(
+            self, execution_id: Any, contexts: Any, output_dict: Any, executor_output: Any
+        ) -> None:
+            if self._has_run:
+                for key, artifacts in output_dict.items():
+                    # An executor may have changed the URI.
+                    changed = executor_output.output_artifacts.get(key) if executor_output else None
+                    for artifact in changed.artifacts if changed else artifacts:
+                        keep_sums(artifact.uri, artifacts[0].type_name)
+            super()._publish_successful_execution(
+                execution_id, contexts, output_dict, executor_output
+            )
 
     with (
         mock.patch.object(launcher, "Launcher", ReportingLauncher),
-        mock.patch.object(artifact_utils, "verify_artifacts", check_outputs),
+        mock.patch.object(artifact_utils, "verify_artifacts", check),
     ):
         yield

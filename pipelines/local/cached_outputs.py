@@ -1,8 +1,9 @@
-"""Checks that the outputs of an earlier run still have all their files.
+"""Checks that the outputs of an earlier run still have all their files, as they were written.
 
 TFX takes them from its cache when their folders exist. But a cleaner of temporary files removes
-files and leaves folders, and a pushed model is also outside its artifact. A model's graph and a
-dataset's commit list their files, so a single missing file is found.
+files and leaves folders, a disk damages them, and a pushed model is also outside its artifact. A
+model's graph and a dataset's commit list their files, so a single missing file is found also where
+no hashes were kept.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from darkroom.components.system_artifacts import ClassificationMetrics
 from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.integrity.opening import check_files
 from darkroom.errors import DataError, StorageError
+from darkroom.pipelines.local.output_sums import find_damage
 
 _STANDARD = frozenset(
     getattr(each, "TYPE_NAME", None) for each in vars(standard_artifacts).values()
@@ -35,11 +37,12 @@ def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
         outputs: Artifacts by output.
 
     Raises:
-        RuntimeError: An artifact lost files, so the node has to run again.
+        RuntimeError: Files of an artifact are gone or changed, so the node has to run again.
         OSError: A place cannot be read.
     """
     for artifact in itertools.chain(*outputs.values()):
-        for place in _list_places(artifact):
+        places = list(_list_places(artifact))
+        for place in places:
             is_there = storage.exists if _may_be_empty(artifact) else storage.has_files
             if not is_there(place):
                 raise RuntimeError(f"{place} has no files")
@@ -55,7 +58,19 @@ def check_outputs(outputs: Mapping[str, Sequence[Artifact]]) -> None:
                 ):
                     check_files(place, dataset)
             except (DataError, StorageError) as error:
-                raise RuntimeError(str(error)) from error
+                raise RuntimeError(error.message) from error
+        _check_sums(artifact, places)
+
+
+def _check_sums(artifact: Artifact, places: Sequence[str]) -> None:
+    # A place below the artifact is covered by the artifact.
+    outside = [place for place in places if not place.startswith(artifact.uri)]
+    try:
+        damage = find_damage(artifact.uri, outside)
+    except DataError as error:
+        raise RuntimeError(error.message) from error
+    if damage:
+        raise RuntimeError(damage)
 
 
 def _check_model(folder: str) -> None:

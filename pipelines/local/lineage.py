@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +13,7 @@ from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 
 from darkroom import storage
+from darkroom.errors import DataError
 from darkroom.pipelines.config import METADATA_FILE
 
 
@@ -20,6 +24,35 @@ def make_connection_config(root: str) -> Any:
         connection_mode=metadata_store_pb2.SqliteMetadataSourceConfig.READWRITE_OPENCREATE,
     )
     return metadata_store_pb2.ConnectionConfig(sqlite=sqlite)
+
+
+def check_metadata(connection: Any) -> None:
+    """Checks that an sqlite file of ML Metadata is whole, if there is one.
+
+    ML Metadata would speak of tables and queries, and of some damage only in the middle of a run.
+
+    Args:
+        connection: The pipeline's `metadata_connection_config`.
+
+    Raises:
+        DataError: The file is damaged.
+    """
+    path = connection.sqlite.filename_uri
+    if not path or not os.path.isfile(path):
+        return
+    try:
+        with closing(sqlite3.connect(path)) as database:
+            found = [text for (text,) in database.execute("PRAGMA quick_check(1)")]
+    except sqlite3.OperationalError:
+        return  # locked, or not readable: ML Metadata says which
+    except sqlite3.DatabaseError as error:
+        found = [str(error)]
+    if found != ["ok"]:
+        raise DataError(
+            f"{path} is damaged: {' '.join(found)}.",
+            "Restore it from a copy, or choose another root: without it, no earlier result can be "
+            "used.",
+        )
 
 
 @dataclass(frozen=True)

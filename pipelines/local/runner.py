@@ -31,7 +31,7 @@ class LocalRunner:
 
     Each node gets a line when it ends, with its progress while it runs. What TFX, TensorFlow and
     `run_fn` print goes to a file. At the end there is a summary of what the nodes made. Results of
-    earlier runs are used again only when all their files are still there.
+    earlier runs are used again only when their files are still what they were.
     """
 
     def __init__(self, log: str | os.PathLike[str] | None = None) -> None:

@@ -14,7 +14,7 @@ from darkroom import storage
 from darkroom.audit.findings import format_findings
 from darkroom.audit.verify import verify
 from darkroom.dataset.commit import FORMAT_VERSION, Dataset, read_dataset
-from darkroom.dataset.integrity.checksums import FileSum, read_sums
+from darkroom.dataset.integrity.checksums import read_sums, sum_file
 from darkroom.dataset.integrity.committing import write_commit
 from darkroom.dataset.layout import (
     INDEX_FOLDER,
@@ -114,9 +114,9 @@ def _check(root: str) -> None:
 
 
 def _write(root: str, dataset: Dataset) -> None:
-    index = {name: _sum(storage.join(root, INDEX_FOLDER, name)) for name in _list_index(root)}
+    index = {name: sum_file(storage.join(root, INDEX_FOLDER, name)) for name in _list_index(root)}
     names = {REJECTS_FILE, REJECTS_LIST_FILE}.intersection(storage.list_folder(root))
-    rejects = {name: _sum(storage.join(root, name)) for name in names}
+    rejects = {name: sum_file(storage.join(root, name)) for name in names}
     # Before the commit: without it, a dataset of format 1 is still sound.
     storage.delete_file(storage.join(root, INDEX_FOLDER, SUMS_FILE))
     write_commit(Folders.of_dataset(root), dataset, index, rejects)
@@ -125,7 +125,3 @@ def _write(root: str, dataset: Dataset) -> None:
 def _list_index(root: str) -> list[str]:
     names = storage.list_folder(storage.join(root, INDEX_FOLDER))
     return [name for name in names if name != SUMS_FILE]
-
-
-def _sum(path: str) -> FileSum:
-    return FileSum(storage.stat_file(path).size_bytes, storage.hash_file(path))

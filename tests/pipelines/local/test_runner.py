@@ -4,6 +4,8 @@ TFX reads the annotations of its components, so they are not texts here.
 """
 
 import io
+import os
+import shutil
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -11,14 +13,16 @@ from typing import Any
 import pytest
 from absl import logging as absl_logging
 from PIL import Image
-from tfx.dsl.component.experimental.annotations import Parameter
+from tfx.dsl.component.experimental.annotations import OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
 from tfx.orchestration.pipeline import Pipeline
+from tfx.types.standard_artifacts import Model
 
 from darkroom import pipelines
 from darkroom.components import ImageToTFRecord, ManifestGen
-from darkroom.errors import UsageError
+from darkroom.errors import DataError, UsageError
 from darkroom.pipelines import LocalRunner
+from darkroom.pipelines.config import METADATA_FILE
 from darkroom.pipelines.local.lineage import make_connection_config
 from darkroom.pipelines.local.summary import RunSummary
 
@@ -80,6 +84,87 @@ def test_each_node_has_a_line_and_the_rest_is_in_the_log(tmp_path: Path, console
     assert _lines(console)[3].endswith("reused: nothing has changed")
     assert _lines(console)[-1].endswith(", 1 step reused")
     assert "printed" not in (tmp_path / "again.txt").read_text()
+
+
+@component
+def Write(made: OutputArtifact[Model]):  # noqa: N802
+    """A component of the user's own, which makes two files."""
+    for name in ("weights", "deep/labels"):
+        path = Path(made.uri, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("weights", None, "is missing"),
+        ("weights", "", "has 0 bytes, expected 7"),
+        ("deep/labels", "deep/labelt", "does not have the hash in SHA256SUMS"),
+    ],
+)
+def test_an_output_that_was_damaged_is_made_again(tmp_path: Path, console, name, text, what):
+    _run(_make_pipeline(tmp_path, Write()), console)
+    made = tmp_path / "artifacts/Write/made"
+    # A file that is not the component's changes nothing.
+    (made / "1/notes.txt").write_text("mine")
+    assert _run(_make_pipeline(tmp_path, Write()), console).reused == ("Write",)
+    file = made / "1" / name
+    file.unlink()
+    if text is not None:
+        file.write_text(text)
+    console.truncate(0)
+    assert _run(_make_pipeline(tmp_path, Write()), console).reused == ()
+    assert f"{file} {what}, so Write runs again." in console.getvalue()
+    assert sorted(path.name for path in made.iterdir()) == ["1", "3"]
+    assert (made / "3" / name).read_text() == name
+    assert _run(_make_pipeline(tmp_path, Write()), console).reused == ("Write",)
+
+
+def test_damaged_hashes_of_an_output_do_not_stop_a_run(tmp_path: Path, console):
+    _run(_make_pipeline(tmp_path, Write()), console)
+    [sums] = tmp_path.glob("artifacts/Write/.system/darkroom_outputs/made/1/*")
+    sums.write_bytes(sums.read_bytes()[1:])
+    assert _run(_make_pipeline(tmp_path, Write()), console).reused == ()
+    assert f"{sums} is damaged" in console.getvalue()
+
+
+def test_an_output_without_hashes_is_reused(tmp_path: Path, console):
+    """As one of a run by an earlier version."""
+    _run(_make_pipeline(tmp_path, Write()), console)
+    shutil.rmtree(tmp_path / "artifacts/Write/.system/darkroom_outputs")
+    assert _run(_make_pipeline(tmp_path, Write()), console).reused == ("Write",)
+
+
+@component
+def WriteOddFiles(made: OutputArtifact[Model]):  # noqa: N802
+    """A component whose files have names of more than one line, or no end."""
+    Path(made.uri).mkdir(parents=True, exist_ok=True)
+    Path(made.uri, "two\nlines").write_text("x")
+    os.mkfifo(Path(made.uri, "pipe"))
+
+
+def test_odd_files_of_a_component_do_not_stop_a_run(tmp_path: Path, console):
+    _run(_make_pipeline(tmp_path, WriteOddFiles()), console)
+    assert _run(_make_pipeline(tmp_path, WriteOddFiles()), console).reused == ("WriteOddFiles",)
+
+
+@pytest.mark.parametrize("kind", ["cut", "changed", "another file"])
+def test_damaged_metadata_are_named(tmp_path: Path, console, kind):
+    _run(_make_pipeline(tmp_path, Speak(text="hello")), console)
+    path = tmp_path / METADATA_FILE
+    data = path.read_bytes()
+    page = 4096
+    damaged = {
+        "cut": data[: len(data) // 2],
+        "changed": data[: 3 * page] + bytes(6 * page) + data[9 * page :],
+        "another file": b"mine" * 9_000,
+    }[kind]
+    path.write_bytes(damaged)
+    with pytest.raises(DataError, match=f"{path} is damaged: ") as error:
+        _run(_make_pipeline(tmp_path, Speak(text="hello")), console)
+    assert "choose another root" in error.value.hint
+    assert path.read_bytes() == damaged
 
 
 def test_what_a_pipeline_does_not_make_is_not_in_its_summary(tmp_path: Path, console):

@@ -70,6 +70,15 @@ def sum_bytes(data: bytes) -> FileSum:
     return FileSum(len(data), hashlib.sha256(data).hexdigest())
 
 
+def sum_file(path: str) -> FileSum:
+    """Returns the sum of a file.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    return FileSum(storage.stat_file(path).size_bytes, storage.hash_file(path))
+
+
 def write_sums(folder: str, sums: Mapping[str, FileSum]) -> None:
     """Writes the sums of a folder's files, by their paths relative to it."""
     path = storage.join(folder, SUMS_FILE)
