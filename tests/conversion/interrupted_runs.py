@@ -42,10 +42,10 @@ FULL = (
 )
 
 
-class _Counter:
+class Counter:
     """Counts steps; at the chosen one it kills the process group, or the disk is full."""
 
-    def __init__(self, chosen: int, fault: str) -> None:
+    def __init__(self, chosen: int, fault: str = "system") -> None:
         self.steps = 0
         self._chosen = chosen
         self._fault = fault
@@ -71,7 +71,7 @@ class _Counter:
 def _run(request: dict) -> int:
     from darkroom.cli import commands
 
-    counter = _Counter(request.get("step", 0), request.get("fault", "kill"))
+    counter = Counter(request.get("step", 0), request.get("fault", "kill"))
     names = {"full": FULL, "kill": STEPS, "system": SYSTEM}[request.get("fault", "kill")]
     for name in names:
         counter.watch(name)

@@ -1,0 +1,157 @@
+"""`run`, `train` and `compile` that are killed anywhere: the next one ends as if nothing was."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tests.attacks.conftest import Commands, SmallRun
+from tests.pictures import write_label_folders
+
+from darkroom import verify
+from darkroom.components.pusher.saved_model import check_saved_model
+from darkroom.conversion.convert import convert
+
+pytestmark = pytest.mark.tfx
+
+_CONFIG = Path(__file__).parents[2] / "docs/examples/kubeflow.toml"
+
+
+def read(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def read_weights(model: Path) -> dict[str, np.ndarray]:
+    """Returns the variables of a SavedModel by name; without what only names objects."""
+    reader = tf.train.load_checkpoint(str(model / "variables/variables"))
+    shapes = reader.get_variable_to_shape_map()
+    return {name: reader.get_tensor(name) for name in shapes if name[0] != "_"}
+
+
+def check_same_model(found: Path, expected: Path) -> None:
+    check_saved_model(str(found))
+    weights, wanted = read_weights(found), read_weights(expected)
+    assert weights.keys() == wanted.keys()
+    for name, values in wanted.items():
+        np.testing.assert_allclose(weights[name], values, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def kill_often(commands: Commands, argv, reset, num_steps: int, num_moments: int) -> Iterator[str]:
+    """Kills a command at some of its steps and moments; yields where, after each."""
+    started = time.monotonic()
+    total = commands.count_steps(*argv)
+    seconds = time.monotonic() - started
+    chosen = random.Random(5)
+    for step in sorted(chosen.sample(range(1, total + 1), min(num_steps, total))):
+        reset()
+        assert commands.run(*argv, step=step) == -signal.SIGKILL, commands.output
+        yield f"step {step} of {total}"
+    for _ in range(num_moments):
+        reset()
+        process = commands.start(*argv)
+        delay = chosen.uniform(0, seconds)
+        time.sleep(delay)
+        # It may have come to its end.
+        assert commands.end(process, kill=True) in (-signal.SIGKILL, 0), commands.output
+        yield f"after {delay:.1f} s of {seconds:.1f}"
+
+
+@pytest.mark.long
+def test_a_killed_run_ends_with_the_same_records_and_model(small_run: SmallRun, tmp_path, capsys):
+    """DARKROOM_KILLS sets how often it is killed; a third of them at moments."""
+    count = int(os.environ.get("DARKROOM_KILLS", "60"))
+    expected = small_run.run()
+    assert expected["code"] == 0, expected
+    records = read(Path(expected["examples"]))
+    os.rename(small_run.root, tmp_path / "whole")
+    model = tmp_path / "whole" / Path(expected["pushed"]).relative_to(small_run.root)
+    kills = kill_often(
+        *(small_run.commands, small_run.make_argv(), small_run.restore),
+        *(count - count // 3, count // 3),
+    )
+    killed = 0
+    for where in kills:
+        # What a server would find is whole at any moment.
+        for version in small_run.root.glob("pushed/[0-9]*"):
+            check_saved_model(str(version))
+        found = small_run.run()
+        assert found["code"] == 0, (where, found)
+        assert found["accuracy"] == pytest.approx(expected["accuracy"]), where
+        assert (found["epochs"], found["blessed"]) == (expected["epochs"], True)
+        assert read(Path(found["examples"])) == records, where
+        assert verify(found["examples"]).is_sound
+        check_same_model(Path(found["pushed"]), model)
+        again = small_run.run()
+        assert (again["code"], len(again["reused"])) == (0, 11), (where, again)
+        killed += 1
+    with capsys.disabled():
+        print(f"\nrun{killed:>6} times, as many good reruns")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("num_steps", "num_moments"), [(2, 0), pytest.param(30, 30, marks=pytest.mark.long)]
+)
+def test_a_killed_training_ends_with_the_same_model(
+    commands: Commands, tmp_path, capsys, num_steps, num_moments
+):
+    write_label_folders(tmp_path / "src", 20)
+    convert(tmp_path / "src", tmp_path / "records")
+    folder = tmp_path / "out"
+    options = ("--image-size", "8x8", "--batch-size", "8", "--epochs", "3")
+    argv = ("train", "--data", tmp_path / "records", *options, "--checkpoint-steps", "2")
+    argv = (*argv, "--checkpoint-dir")
+    assert commands.run(*argv, tmp_path / "whole") == 0, commands.output
+    history = json.loads((tmp_path / "whole/history.json").read_text())
+
+    def reset() -> None:
+        if folder.exists():
+            os.rename(folder, tmp_path / f"old-{time.monotonic_ns()}")
+
+    reset()
+    killed = 0
+    for where in kill_often(commands, (*argv, folder), reset, num_steps, num_moments):
+        assert commands.run(*argv, folder) == 0, (where, commands.output)
+        found = json.loads((folder / "history.json").read_text())
+        for entry, wanted in zip(found, history, strict=True):
+            same = {name: wanted[name] for name in ("epoch", "loss", "val_loss", "accuracy")}
+            assert {name: entry[name] for name in same} == pytest.approx(same, rel=1e-4), where
+        check_same_model(folder / "model", tmp_path / "whole/model")
+        assert not list(folder.glob("model/.*")) + list(folder.glob(".*tmp*")), where
+        killed += 1
+    with capsys.disabled():
+        print(f"\ntrain{killed:>6} times, as many good reruns")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_steps", [2, pytest.param(10_000, marks=pytest.mark.long)])
+def test_a_killed_compile_leaves_the_old_pipeline_or_the_new_one(
+    commands: Commands, tmp_path, num_steps
+):
+    output = tmp_path / "build/pipeline.yaml"
+    output.parent.mkdir()
+    argv = ("compile", "--target", "kubeflow", "--config", _CONFIG, "-o", output)
+    texts = []
+    for arguments in (argv, more := (*argv, "--epochs", "7")):
+        assert commands.run(*arguments) == 0, commands.output
+        texts.append(output.read_bytes())
+    old, new = texts
+    assert old != new
+    for where in kill_often(commands, more, lambda: output.write_bytes(old), num_steps, 0):
+        assert output.read_bytes() in texts, where
+        assert commands.run(*more) == 0, (where, commands.output)
+        assert output.read_bytes() == new, where
+        left = [path.name for path in output.parent.iterdir()]
+        assert [name for name in left if name[0] != "."] == ["pipeline.yaml"], where
