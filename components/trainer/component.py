@@ -13,8 +13,10 @@ from tfx.proto import trainer_pb2
 from tfx.types import channel
 from tfx.types.standard_component_specs import MODULE_FILE_KEY, MODULE_PATH_KEY
 
+from darkroom import storage
 from darkroom.components.state_driver import FINGERPRINT_KEY, TAKEN_BY_EACH_RUN
 from darkroom.components.trainer import driver
+from darkroom.errors import UsageError
 
 
 class Trainer(tfx_component.Trainer):
@@ -62,11 +64,16 @@ class Trainer(tfx_component.Trainer):
             train_args: Splits and steps to train on.
             eval_args: Splits and steps to evaluate on.
             custom_config: Options for `run_fn`, values that JSON knows.
-            files: More files and folders that `run_fn` reads.
+            files: More files and folders that `run_fn` reads. A local one must exist.
             fingerprint: State of code and files, which caches compare. With None each run takes it.
                 A text is used as it is.
             **more: What else TFX's Trainer takes in this version of TFX.
+
+        Raises:
+            UsageError: One of the local `files` does not exist.
         """
+        paths = [os.fspath(each) for each in files]
+        _check_files(paths)
         super().__init__(
             examples=examples,
             run_fn=run_fn,
@@ -83,7 +90,7 @@ class Trainer(tfx_component.Trainer):
         properties = self.spec.exec_properties
         self._module_file = properties.get(MODULE_FILE_KEY)
         # TFX's constructor makes its own spec, which has no such properties.
-        properties[driver.FILES_KEY] = json.dumps([os.fspath(each) for each in files])
+        properties[driver.FILES_KEY] = json.dumps(paths)
         properties[FINGERPRINT_KEY] = TAKEN_BY_EACH_RUN if fingerprint is None else fingerprint
 
     def _resolve_pip_dependencies(self, pipeline_root: str) -> None:
@@ -93,3 +100,11 @@ class Trainer(tfx_component.Trainer):
             self._pip_dependencies: list[object] = []
             udf_utils.add_user_module_dependency(self, MODULE_FILE_KEY, MODULE_PATH_KEY)
         super()._resolve_pip_dependencies(pipeline_root)
+
+
+def _check_files(paths: Sequence[str]) -> None:
+    """Checks the files now: to a run, a missing file is one that does not change."""
+    for path in paths:
+        if not storage.is_remote(path) and not storage.exists(path):
+            message = f"files has {path!r}, which does not exist."
+            raise UsageError(message, storage.suggest_near(path))

@@ -22,6 +22,7 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.types import Channel, standard_artifacts
 
 from darkroom.components import ImageToTFRecord, ImportSchemaGen, ManifestGen, Trainer
+from darkroom.errors import UsageError
 from darkroom.pipelines.local.lineage import make_connection_config, read_latest_run
 
 from .service_cache import ServiceCache
@@ -150,6 +151,15 @@ def test_a_file_that_the_training_reads_is_looked_at(folder: Path, options, chan
     assert state == "COMPLETE"
     assert after == ("first layers other weights" if change is _change_weights else before)
     assert _train(folder, pipeline) == ("CACHED", after)
+
+
+def test_a_file_that_does_not_exist_is_an_error_at_once(folder: Path):
+    (folder / "words.txt").touch()
+    with pytest.raises(UsageError) as caught:
+        _make_pipeline(folder, run_fn="own_model.run_fn", files=["words.txt", "wrods.txt"])
+    assert str(caught.value) == (
+        f"files has 'wrods.txt', which does not exist. Did you mean {folder}/words.txt?"
+    )
 
 
 def test_a_folder_that_the_options_name_may_change(folder: Path):
