@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from darkroom.dataset.index import read_index
+from darkroom.errors import DataError
 from darkroom.options.validation import DEFAULT_POLICIES, FAIL, WARN
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.training.history import format_best_epoch
@@ -70,9 +71,19 @@ class RunSummary:
         findings = self.report.findings if self.report else ()
         return [f for f in findings if f.policy == WARN and DEFAULT_POLICIES.get(f.check) == FAIL]
 
+    def find_error(self) -> DataError | None:
+        """Returns why the command fails; None when a model was pushed."""
+        if not self.exit_code:
+            return None
+        hint = f"Report: {self.report_path}" if self.report_path else f"Log: {self.log_path}"
+        if self.report and not self.report.blessed:
+            return DataError(f"The data did not pass. {format_verdict(self.report)}", hint)
+        reached = f": its accuracy is {self.accuracy:.4f}" if self.accuracy is not None else ""
+        return DataError(f"The model did not pass{reached}{_format_needed(self)}.", hint)
+
     def to_dict(self) -> dict[str, Any]:
-        """Returns the summary as values that JSON knows."""
-        report = self.report
+        """Returns the summary as values that JSON knows; with `error` when the command fails."""
+        report, error = self.report, self.find_error()
         return {
             "rows": report.rows if report else None,
             "written": report.written if report else None,
@@ -91,6 +102,7 @@ class RunSummary:
             "log": self.log_path,
             "root": self.root,
             "seconds": round(self.seconds, 1),
+            **({"error": error.to_dict()} if error else {}),
         }
 
 

@@ -78,7 +78,11 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
             with progress.step("Waiting for its end"):
                 status = wait_for_end(submitted)
     print(_format_json(run, submitted, status) if as_json else _format(run, submitted, status))
-    return 0 if status.state in (SUCCEEDED, _SUBMITTED) else DataError.exit_code
+    return 0 if _has_succeeded(status) else DataError.exit_code
+
+
+def _has_succeeded(status: RunStatus) -> bool:
+    return status.state in (SUCCEEDED, _SUBMITTED)
 
 
 def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
@@ -183,13 +187,15 @@ def _format(run: PreparedRun, submitted: SubmittedRun, status: RunStatus) -> str
 
 
 def _format_json(run: PreparedRun, submitted: SubmittedRun, status: RunStatus) -> str:
-    return json.dumps(
-        {
-            "id": submitted.id,
-            "url": submitted.url,
-            "state": status.state,
-            "errors": dict(status.errors),
-            "parameters": dict(run.parameters),
-            "notes": run.notes,
-        }
-    )
+    told = {
+        "id": submitted.id,
+        "url": submitted.url,
+        "state": status.state,
+        "errors": dict(status.errors),
+        "parameters": dict(run.parameters),
+        "notes": run.notes,
+    }
+    if not _has_succeeded(status):
+        error = DataError(f"The run ended as {status.state.lower()}.", f"See {submitted.url}")
+        told["error"] = error.to_dict()
+    return json.dumps(told)

@@ -35,6 +35,10 @@ class DarkroomError(Exception):
         """What went wrong, without the hint."""
         return str(self.args[0])
 
+    def to_dict(self) -> dict[str, str]:
+        """Returns the error as values that JSON knows."""
+        return {"code": self.code, "message": self.message, "hint": self.hint}
+
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions travel between Beam workers by pickle; the default would lose the hint.
         return (type(self), (self.message, self.hint))

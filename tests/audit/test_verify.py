@@ -651,7 +651,13 @@ def test_the_exit_code_is_1_for_a_damaged_dataset_with_all_findings(root, capsys
     assert main(["verify", str(root), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["sound"] is False
-    assert [finding["path"] for finding in found["findings"]] == [_name(root, path)]
+    [finding] = found["findings"]
+    assert finding["path"] == _name(root, path)
+    assert found["error"] == {
+        "code": "data",
+        "message": f"Found in {root}:\n  {finding['path']} {finding['what']}.",
+        "hint": finding["hint"],
+    }
     assert main(["verify", str(root)]) == 1
     out, _ = capsys.readouterr()
     assert out.splitlines()[0].startswith(f"truncated  {_name(root, path)} has 5 bytes of ")

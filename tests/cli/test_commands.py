@@ -118,7 +118,11 @@ def test_over_budget_is_one_with_the_result(faulty_set, tmp_path, capsys):
     found = _json(capsys)
     assert (found["rows"], found["written"], found["fingerprint"]) == (47, 0, "")
     assert sum(found["rejected"].values()) == 7
-    assert "more than the 1.00% allowed" in found["message"]
+    assert "message" not in found
+    error = found["error"]
+    assert error["code"] == "data"
+    assert "more than the 1.00% allowed" in error["message"]
+    assert "--max-rejects" in error["hint"]
 
     with pytest.raises(TooManyRejectsError) as caught:
         convert(faulty_set.csv, tmp_path / "out")

@@ -116,6 +116,7 @@ def test_the_command_stops_with_exit_code_one_and_says_why(records: Path, capsys
     found = json.loads(capsys.readouterr().out)
     assert (found["blessed"], found["verdict"], found["report"]) == (False, "stopped", None)
     assert found["findings"][0]["check"] == "leakage"
+    assert found["error"] == stop.value.to_dict()
     more = ["--required-split", "train", "--required-split", "test", "--expected-label", "cat"]
     assert main([*arguments, *more, "--min-class-images", "11", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)

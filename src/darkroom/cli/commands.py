@@ -184,8 +184,7 @@ def _drop_output() -> None:
 
 
 def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
-    found = {"code": error.code, "message": error.message, "hint": error.hint}
-    if not (arguments.json and _print_json({"error": found})):
+    if not (arguments.json and _print_json({"error": error.to_dict()})):
         print(f"darkroom: {error.message}", file=sys.stderr)
         if error.hint:
             print(error.hint.lstrip("\n"), file=sys.stderr)

@@ -7,12 +7,18 @@ import json
 import sys
 from typing import Any
 
-from darkroom.errors import DataError
+from darkroom.errors import DarkroomError, DataError
 
 
 def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the options of a pipeline that were given, by name."""
     return {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
+
+
+def _print_failure(result: dict[str, Any], error: DarkroomError) -> int:
+    """Prints the result of what failed, and the error beside it; returns the exit code."""
+    print(json.dumps({**result, "error": error.to_dict()}))
+    return error.exit_code
 
 
 def convert_command(arguments: argparse.Namespace) -> int:
@@ -33,8 +39,7 @@ def convert_command(arguments: argparse.Namespace) -> int:
     except TooManyRejectsError as error:
         if not arguments.json:
             raise
-        print(json.dumps({**error.result.to_dict(), "message": error.message}))
-        return error.exit_code
+        return _print_failure(error.result.to_dict(), error)
     if arguments.json:
         print(json.dumps(result.to_dict()))
     else:
@@ -54,6 +59,9 @@ def verify_command(arguments: argparse.Namespace) -> int:
     if result.findings and not result.is_damaged:
         lines = format_findings(result.findings)
         raise StorageError(f"Not all could be verified:{lines}", HINTS[UNREADABLE])
+    if arguments.json and result.is_damaged:
+        message = f"Found in {result.directory}:{format_findings(result.findings)}"
+        return _print_failure(result.to_dict(), DataError(message, result.findings[0].hint))
     print(json.dumps(result.to_dict()) if arguments.json else format_verification(result))
     return DataError.exit_code if result.is_damaged else 0
 
@@ -72,17 +80,21 @@ def upgrade_command(arguments: argparse.Namespace) -> int:
 def validate_command(arguments: argparse.Namespace) -> int:
     """Runs `darkroom validate`; returns the exit code."""
     from darkroom.runtime import progress
+    from darkroom.validation.gate import GateError
     from darkroom.validation.validate import format_classes, format_validation, validate
 
     options = read_options(arguments)
     with progress.use(progress.make_sink(sys.stderr)):
         result = validate(options.pop("directory"), **options)
-    if arguments.json:
-        print(json.dumps(result.to_dict()))
-        return 0 if result.blessed else DataError.exit_code
-    print(format_classes(result, bars=sys.stdout.isatty()), flush=True)
-    result.check()
-    print(format_validation(result))
+    if not arguments.json:
+        print(format_classes(result, bars=sys.stdout.isatty()), flush=True)
+    try:
+        result.check()
+    except GateError as error:
+        if not arguments.json:
+            raise
+        return _print_failure(result.to_dict(), error)
+    print(json.dumps(result.to_dict()) if arguments.json else format_validation(result))
     return 0
 
 

@@ -92,6 +92,8 @@ def test_the_gate_stops_before_the_training(demo):
     stopped = json.loads(done.stdout)
     assert (stopped["blessed"], stopped["accuracy"], stopped["pushed"]) == (False, None, None)
     assert stopped["findings"][0]["policy"] == "fail"
+    assert stopped["error"]["code"] == "data"
+    assert stopped["error"]["message"].startswith("The data did not pass. Stopped by 1 finding")
 
 
 def test_without_tensorflow_the_demo_says_which_extra_is_missing(tmp_path, monkeypatch, capsys):

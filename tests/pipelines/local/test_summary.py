@@ -55,6 +55,16 @@ def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list
         "Pushed to  /runs/first/pushed/1",
     ]
     assert (trained.to_dict()["best_epoch"], trained.to_dict()["epochs"]) == (6, 7)
+    assert "error" not in trained.to_dict()
+    assert summary.to_dict()["error"] == {
+        "code": "data",
+        "message": "The data did not pass. Stopped by 1 finding.",
+        "hint": "Report: report.html",
+    }
+    poor = replace(trained, report=None, pushed=None, min_accuracy=0.6)
+    assert poor.to_dict()["error"]["message"] == (
+        "The model did not pass: its accuracy is 0.5000 (needed 0.60)."
+    )
     lines = format_summary(summary).splitlines()
     start = lines.index("Gate       Stopped by 1 finding.")
     assert lines[start + 1 : lines.index("", start)] == [

@@ -225,6 +225,11 @@ def test_a_run_that_fails_ends_with_1_and_names_its_tasks(server, compiled, caps
     assert commands.main([*arguments, "--wait", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["state"], told["errors"]) == ("FAILED", {"ValidationGate": "leakage: 3 images"})
+    assert told["error"] == {
+        "code": "data",
+        "message": "The run ended as failed.",
+        "hint": f"See {told['url']}",
+    }
 
 
 @pytest.mark.parametrize(

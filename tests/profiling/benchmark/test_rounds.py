@@ -311,7 +311,9 @@ def test_measurements_are_shown_even_if_they_cannot_be_written(
     out.unlink()
     assert main([*command, "--json"]) == StorageError.exit_code
     found = json.loads(capsys.readouterr().out)
-    assert f"File exists: '{out}'" in found.pop("message")
+    error = found.pop("error")
+    assert error["message"] == f"{out} cannot be read or written: File exists."
+    assert (error["code"], bool(error["hint"])) == ("environment", True)
     assert found == json.loads(json.dumps(COMPARISON.to_dict()))
 
 

@@ -116,8 +116,9 @@ def run_benchmark(values: Mapping[str, Any], *, as_json: bool) -> int:
         if not as_json:
             print(format_comparison(comparison))
             raise
-        print(json.dumps({**comparison.to_dict(), "message": str(error)}))
-        return convert_error(error).exit_code
+        found = convert_error(error)
+        print(json.dumps({**comparison.to_dict(), "error": found.to_dict()}))
+        return found.exit_code
     table = "\n".join([*paths, "", format_comparison(comparison)])
     print(json.dumps(comparison.to_dict()) if as_json else table)
     return 0
