@@ -177,7 +177,13 @@ def test_wrong_usage_is_two(jpeg_set, tmp_path, capsys):
             "The following arguments are required: --output-dir.",
             "Did you mean --output-dir? See darkroom convert --help.",
         ),
-        (["convrt"], "'convrt'", "darkroom --help"),
+        (["convrt"], "'convrt'", "Did you mean convert? See darkroom --help."),
+        (["xyz"], "'xyz'", "See darkroom --help."),
+        (
+            ["compile", "--target=kubflow", "-o", "p.yaml"],
+            "Argument --target: invalid choice: 'kubflow'",
+            "Did you mean kubeflow? See darkroom compile --help.",
+        ),
         (
             ["submit", "--target=kubeflow", "--epocs", "4"],
             "Unrecognized arguments: --epocs 4.",

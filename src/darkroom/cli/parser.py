@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from darkroom.cli.data_flags import (
@@ -36,20 +36,33 @@ class _Parser(argparse.ArgumentParser):
             raise UsageError(f"Unrecognized arguments: {' '.join(unknown)}.", self._hint(unknown))
         return found, unknown
 
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Rejects what is not a choice here, where the choices are known."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            hint = self._suggest(str(value), map(str, action.choices or ()))
+            raise UsageError(_format_message(str(error)), hint) from None
+
     def error(self, message: str) -> NoReturn:
         """Raises the error; where an argument is missing, it may be among the misspelt ones."""
         hint = self._hint(self._given if "are required" in message else ())
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", hint)
+        raise UsageError(_format_message(message), hint)
 
     def _hint(self, given: Sequence[str]) -> str:
         """Returns what to do about wrong arguments: the option that the first may stand for."""
         known = self._option_string_actions
-        for name in (each.partition("=")[0] for each in given):
-            if name.startswith("--") and name not in known:
-                if near := difflib.get_close_matches(name, known, n=1):
-                    return f"Did you mean {near[0]}? See {self.prog} --help."
-                break
-        return f"See {self.prog} --help."
+        names = (each.partition("=")[0] for each in given if each.startswith("--"))
+        return self._suggest(next((name for name in names if name not in known), ""), known)
+
+    def _suggest(self, name: str, known: Iterable[str]) -> str:
+        near = difflib.get_close_matches(name, [*known], n=1)
+        guess = f"Did you mean {near[0]}? " if near else ""
+        return f"{guess}See {self.prog} --help."
+
+
+def _format_message(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def build_parser() -> argparse.ArgumentParser:
