@@ -72,6 +72,10 @@ class UsageError(DarkroomError, ValueError):
     code = "usage"
 
 
+class MissingKeyError(UsageError, KeyError):
+    """A mapping that darkroom returned does not have a key."""
+
+
 class StorageError(DarkroomError, OSError):
     """The environment fails: input or output, permissions, disk."""
 

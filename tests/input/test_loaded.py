@@ -27,6 +27,29 @@ def test_load_tells_the_same_of_images_that_were_not_converted(image_set):
     assert data.num_images == {"train": 32, "eval": 8}
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("val", "Did you mean 'eval'?"),
+        ("Train", "Did you mean 'train'?"),
+        ("evl", "Did you mean 'eval'?"),
+        ("holdout", "Take one of these."),
+        (0, "Take one of these."),
+    ],
+)
+def test_a_split_that_there_is_not_is_named_with_those_that_there_are(
+    helpers, write_dataset, name, hint
+):
+    rows = helpers.make_rows(4)
+    data = load(write_dataset({"train": rows[:2], "eval": rows[2:]}), image_size=8)
+    with pytest.raises(KeyError) as caught:
+        data[name]
+    assert isinstance(caught.value, UsageError)
+    assert str(caught.value) == f"There is no split {name!r}: the splits are train, eval. {hint}"
+    assert name not in data
+    assert data.get(name) is None
+
+
 @pytest.mark.parametrize("size", [0, True, 9.5, "96"])
 def test_a_size_that_is_not_a_number_of_pixels_is_an_error(helpers, write_dataset, size):
     root = write_dataset({"train": helpers.make_rows(2)})

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.integrity.opening import read_unchanged
-from darkroom.errors import UsageError, find_missing_extra
+from darkroom.dataset.splits import name_split
+from darkroom.errors import MissingKeyError, UsageError, find_missing_extra
 from darkroom.manifest.sources import AnySource
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION
 from darkroom.options.checks import check_flag
@@ -46,6 +48,15 @@ class LoadedSplits(dict[str, "tf.data.Dataset"]):
         super().__init__(splits)
         self.labels = tuple(labels)
         self.num_images = dict(num_images)
+
+    def __missing__(self, name: object) -> NoReturn:
+        """Says which splits there are: `data[name]` calls it, `in` and `get` do not."""
+        known = name_split(name)
+        near = difflib.get_close_matches(str(known).lower(), self, n=1)
+        raise MissingKeyError(
+            f"There is no split {name!r}: the splits are {', '.join(self)}.",
+            f"Did you mean {near[0]!r}?" if near else "Take one of these.",
+        )
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{split}={count:,}" for split, count in self.num_images.items())
