@@ -22,6 +22,23 @@ def test_the_nearest_name_in_the_nearest_folder_is_found(tmp_path: Path):
     assert find_near("gs://bucket/images.csv") is None
 
 
+@pytest.mark.parametrize(
+    ("given", "there", "is_near"),
+    [
+        ("nope.toml", "pyproject.toml", False),
+        ("a.parquet", "b.parquet", False),
+        ("labels.parquet", "records.parquet", False),
+        ("images.cvs", "images.csv", True),
+        ("img.csv", "imgs.csv", True),
+        ("images", "images.csv", True),
+        (".dakroom", ".darkroom", True),
+    ],
+)
+def test_an_ending_alone_does_not_make_two_names_similar(tmp_path: Path, given, there, is_near):
+    (tmp_path / there).touch()
+    assert find_near(f"{tmp_path}/{given}") == (f"{tmp_path}/{there}" if is_near else None)
+
+
 def test_a_relative_path_starts_at_the_working_folder(tmp_path: Path, monkeypatch):
     (tmp_path / "records").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import islice
 from typing import ParamSpec, TypeVar
 
@@ -25,6 +25,7 @@ _R = TypeVar("_R")
 
 # A folder may have millions of names, and comparing one takes as long as reading it.
 _MOST_NAMES = 10_000
+_MOST_SIMILAR = 10
 
 
 def find_near(path: str) -> str | None:
@@ -44,12 +45,23 @@ def find_near(path: str) -> str | None:
             names = {entry.name.lower(): entry.name for entry in islice(entries, _MOST_NAMES)}
     except OSError:
         return None
-    near = difflib.get_close_matches(name.lower(), names, n=1)
-    if not near:
+    near = _find_similar(name.lower(), names)
+    if near is None:
         return None
-    found = os.path.join(folder, names[near[0]])
+    found = os.path.join(folder, names[near])
     whole = os.path.join(found, *rest)
     return whole if os.path.lexists(whole) else found
+
+
+def _find_similar(name: str, names: Collection[str]) -> str | None:
+    """Returns the most similar name; None when nothing but the endings is similar."""
+    stem = os.path.splitext(name)[0]
+
+    def has_similar_stem(other: str) -> bool:
+        return bool(difflib.get_close_matches(stem, [os.path.splitext(other)[0]]))
+
+    near = difflib.get_close_matches(name, names, n=_MOST_SIMILAR)
+    return next(filter(has_similar_stem, near), None)
 
 
 def suggest_near(path: str) -> str:
