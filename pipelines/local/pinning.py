@@ -42,6 +42,20 @@ def pin_inputs(config: PipelineConfig) -> PipelineConfig:
 
 def _copy_schema(path: str, root: str) -> str:
     """Copies a schema into the root, into a folder named after its contents."""
+    data = read_schema(path)
+    digest = hashlib.sha256(data).hexdigest()[:16]
+    copy = storage.join(root, _INPUTS_FOLDER, digest, "schema.pbtxt")
+    storage.make_folder(copy.rpartition("/")[0])
+    storage.write_bytes(copy, data)
+    return copy
+
+
+def read_schema(path: str) -> bytes:
+    """Reads the file of a schema.
+
+    Raises:
+        UsageError: It cannot be read, or is not a schema.
+    """
     try:
         data = storage.read_bytes(path)
         text_format.Parse(data.decode(), schema_pb2.Schema())
@@ -51,11 +65,7 @@ def _copy_schema(path: str, root: str) -> str:
             f"The schema {path} cannot be used: {said}",
             "Give a TFDV schema in text format, as SchemaGen writes it (schema.pbtxt).",
         ) from error
-    digest = hashlib.sha256(data).hexdigest()[:16]
-    copy = storage.join(root, _INPUTS_FOLDER, digest, "schema.pbtxt")
-    storage.make_folder(copy.rpartition("/")[0])
-    storage.write_bytes(copy, data)
-    return copy
+    return data
 
 
 def fingerprint_model(model: str, weights: str | None) -> str:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from darkroom import storage
 from darkroom.errors import DataError, build_missing_extra_error
 from darkroom.manifest.sources import find_sources
+from darkroom.options.training import check_weights
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig, make_config, merge_options
 from darkroom.pipelines.local.summary import RunSummary, format_summary
 from darkroom.runtime import logs, progress
@@ -128,6 +129,7 @@ def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool 
     if form is _WITH_TFX and not is_installed("tfx"):
         # Nothing has been written yet.
         raise build_missing_extra_error("The module tfx", "tfx")
+    _check_files(config)
     storage.make_folder(config.root)
     log_path = storage.join(config.root, LOG_FILE)
     with FolderLock(config.root):
@@ -137,6 +139,22 @@ def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool 
                 summary, code = form.perform(config, log_path)
             print(json.dumps(summary.to_dict()) if as_json else format_summary(summary), file=out)
     return code
+
+
+def _check_files(config: PipelineConfig) -> None:
+    """Checks the files that options name; that of the label map has been read already.
+
+    Raises:
+        UsageError: The schema or the weights cannot be used.
+        OSError: The list of exclusions is missing, or cannot be read.
+    """
+    check_weights(config.weights)
+    if config.exclude is not None:
+        storage.stat_file(config.exclude)
+    if config.schema is not None:
+        from darkroom.pipelines.local.pinning import read_schema
+
+        read_schema(config.schema)
 
 
 def _run_with_tfx(config: PipelineConfig, log_path: str) -> tuple[RunSummary, int]:

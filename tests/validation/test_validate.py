@@ -223,9 +223,21 @@ def test_the_check_of_anomalies_needs_a_schema(records: Path):
     assert darkroom.validate(records, policies={"anomalies": "off"}).findings
 
 
-def test_without_tfdv_a_schema_says_which_extra_is_missing(records: Path, monkeypatch, capsys):
+def test_a_schema_that_does_not_exist_is_an_error_before_tfdv_is_loaded(
+    records: Path, tmp_path: Path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "darkroom.validation.anomalies", None)
+    with pytest.raises(FileNotFoundError, match=r"The schema .*/nope does not exist\."):
+        darkroom.validate(records, schema=tmp_path / "nope")
+
+
+def test_without_tfdv_a_schema_says_which_extra_is_missing(
+    records: Path, tmp_path: Path, monkeypatch, capsys
+):
     monkeypatch.setitem(sys.modules, "tensorflow_data_validation", None)
+    schema = tmp_path / "schema.pbtxt"
+    schema.touch()
     with pytest.raises(MissingExtraError, match="needs the extra 'tfx'"):
-        darkroom.validate(records, schema="schema.pbtxt")
-    assert main(["validate", str(records), "--schema", "schema.pbtxt", "--json"]) == 3
+        darkroom.validate(records, schema=schema)
+    assert main(["validate", str(records), "--schema", str(schema), "--json"]) == 3
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "missing-extra"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -191,6 +192,20 @@ def check_model_name(spec: str) -> None:
             f"model is {spec!r}, which names no network of Keras.",
             f"Did you mean {APPLICATIONS_PREFIX}{function}?",
         )
+
+
+def check_weights(path: str | None) -> None:
+    """Checks that weights to start from are a file, if there are any. Their form is not looked at.
+
+    Raises:
+        UsageError: They are not.
+    """
+    from darkroom import storage  # takes time, and `--help` does not need it
+
+    if path is not None and not os.path.isfile(path):
+        near = None if os.path.exists(path) else storage.find_near(path)
+        hint = f"Did you mean {near}?" if near else "Pass the path of a file."
+        raise UsageError(f"weights is {path!r}, which is not a file.", hint)
 
 
 def _suggest_model(spec: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import importlib
 import math
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -18,9 +17,13 @@ from typing import Any
 import keras
 import numpy as np
 
-from darkroom import storage
 from darkroom.errors import UsageError
-from darkroom.options.training import APPLICATIONS_PREFIX, SMALL_CNN, check_model_name
+from darkroom.options.training import (
+    APPLICATIONS_PREFIX,
+    SMALL_CNN,
+    check_model_name,
+    check_weights,
+)
 
 
 def build_model(
@@ -115,10 +118,7 @@ def check_model(spec: str, weights: str | None = None) -> None:
         UsageError: One of them does not exist.
     """
     check_model_name(spec)
-    if weights is not None and not os.path.isfile(weights):
-        near = None if os.path.exists(weights) else storage.find_near(weights)
-        hint = f"Did you mean {near}?" if near else "Pass the path of a file."
-        raise UsageError(f"weights is {weights!r}, which is not a file.", hint)
+    check_weights(weights)
     if spec.startswith(APPLICATIONS_PREFIX):
         name, names = spec.removeprefix(APPLICATIONS_PREFIX), list_applications()
         if name not in names:

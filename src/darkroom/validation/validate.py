@@ -146,7 +146,10 @@ def validate(
     folder = None if report_dir is None else storage.absolute(report_dir)
     if folder is not None:
         _check_folder(folder, root)
-    report = _judge(root, options, None if schema is None else storage.absolute(schema))
+    path = None if schema is None else storage.absolute(schema)
+    if path is not None and not storage.exists(path):
+        raise storage.build_missing_error(path, "The schema")
+    report = _judge(root, options, path)
     if folder is None:
         return ValidationResult(root, report)
     with progress.step("Report"):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from darkroom.errors import MissingExtraError, OutputError
+from darkroom.errors import MissingExtraError, OutputError, StorageError, UsageError
 from darkroom.pipelines.local import run
 from darkroom.pipelines.local.run import run_pipeline
 from darkroom.storage.ledger import LEDGER_FILE
@@ -29,8 +29,8 @@ def start(source: Path, monkeypatch: pytest.MonkeyPatch):
     form = run._WITH_TFX._replace(perform=lambda *_: (summary, 0))
     monkeypatch.setattr(run, "_WITH_TFX", form)
 
-    def start(root: Path, *, overwrite: bool = False) -> int:
-        values = {"data": str(source), "root": str(root)}
+    def start(root: Path, *, overwrite: bool = False, **options: str) -> int:
+        values = {"data": str(source), "root": str(root), **options}
         return run_pipeline(values, as_json=True, overwrite=overwrite)
 
     return start
@@ -119,6 +119,22 @@ def test_no_log_is_written_through_a_link(tmp_path, start):
     with pytest.raises(OutputError, match=r"log\.txt"):
         start(root)
     assert (tmp_path / "thesis.txt").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(
+    ("option", "kind", "said"),
+    [
+        pytest.param("schema", UsageError, "does not exist", marks=pytest.mark.tfx),
+        ("weights", UsageError, "which is not a file"),
+        ("exclude", FileNotFoundError, "No such file"),
+        ("label_map", StorageError, "does not exist"),
+    ],
+)
+def test_a_missing_file_is_an_error_before_anything_starts(tmp_path, start, option, kind, said):
+    with pytest.raises(kind, match=said) as caught:
+        start(tmp_path / "root", **{option: f"{tmp_path}/nope"})
+    assert f"{tmp_path}/nope" in str(caught.value)
+    assert not (tmp_path / "root").exists()
 
 
 def test_a_run_without_tfx_leaves_nothing(tmp_path, source, monkeypatch):
