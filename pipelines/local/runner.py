@@ -50,7 +50,7 @@ class LocalRunner:
             The summary, also as values.
 
         Raises:
-            GateError: The data did not pass. The summary was printed.
+            GateError: The data did not pass: it has the findings, and the summary was printed.
             UsageError: The pipeline has no metadata store, or the log has no place.
             Exception: What the executor of a node raised.
         """
@@ -82,7 +82,8 @@ class LocalRunner:
                 time.monotonic() - started,
                 makes=makes,
             )
-            print(format_summary(summary), file=out)
+            # The error has the findings: to print them here, too, would show them twice.
+            print(format_summary(summary, with_findings=stop is None), file=out)
         if stop:
             raise stop
         return summary

@@ -114,12 +114,19 @@ def count_changes(folder: str | None) -> dict[str, int]:
     return dict(Counter(code for each in changes if each for code in each.split(",")))
 
 
-def format_summary(summary: RunSummary) -> str:
-    """Returns the summary as text for a terminal."""
+def format_summary(summary: RunSummary, *, with_findings: bool = True) -> str:
+    """Returns the summary as text for a terminal.
+
+    Args:
+        summary: The summary.
+        with_findings: Whether it lists the findings; else it has the verdict alone.
+    """
     lines = [""]
-    if summary.report:
-        lines += [*_format_rows(summary, summary.report), "", *_format_findings(summary.report)]
-        lines += [*_format_mild_findings(summary), ""]
+    if report := summary.report:
+        lines += [*_format_rows(summary, report), "", f"Gate       {format_verdict(report)}"]
+        if with_findings:
+            lines += [*_format_findings(report), *_format_mild_findings(summary)]
+        lines.append("")
     lines += _format_model(summary)
     if REPORT in summary.makes:
         lines.append(f"Report     {summary.report_path or 'none: the run ended before it'}")
@@ -160,7 +167,7 @@ def _format_mild_findings(summary: RunSummary) -> list[str]:
 
 
 def _format_findings(report: DatasetReport) -> list[str]:
-    lines = [f"Gate       {format_verdict(report)}"]
+    lines = []
     for finding in report.findings:
         lines.append(
             f"  {finding.policy.upper():<5}{finding.check}: {make_visible(finding.message)}"

@@ -7,6 +7,7 @@ import io
 import os
 import shutil
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,16 @@ from tfx.types.standard_artifacts import Model
 from darkroom import pipelines
 from darkroom.components import ImageToTFRecord, ManifestGen
 from darkroom.errors import DataError, UsageError
+from darkroom.options.validation import FAIL
 from darkroom.pipelines import LocalRunner
 from darkroom.pipelines.config import METADATA_FILE
+from darkroom.pipelines.local import runner
+from darkroom.pipelines.local.latest_run import read_summary
 from darkroom.pipelines.local.lineage import make_connection_config
 from darkroom.pipelines.local.summary import RunSummary
+from darkroom.validation.dataset_report import DatasetReport
+from darkroom.validation.findings import Finding
+from darkroom.validation.gate import GateError, check_blessed
 
 pytestmark = pytest.mark.tfx
 
@@ -189,6 +196,27 @@ def test_an_error_of_a_node_is_raised_after_the_place_of_the_log(tmp_path: Path,
     assert node.startswith("Speak [1/1] failed after ")
     assert log == f"Log        {tmp_path}/artifacts/log.txt"
     assert "printed: fail" in (tmp_path / "artifacts/log.txt").read_text()
+
+
+def test_a_stop_of_the_gate_names_its_findings_once(tmp_path: Path, console, monkeypatch):
+    finding = Finding("leakage", FAIL, 3, "3 images are in two splits.", "Delete one.")
+    report = DatasetReport(9, 9, 0, {}, ("cat",), {"train": 9}, {}, {}, findings=(finding,))
+
+    def summarize(nodes: Any, *given: Any, makes: Any) -> RunSummary:
+        summary = read_summary({}, *given, makes=makes)
+        return replace(summary, report=report)
+
+    def stop(_: Pipeline) -> None:
+        check_blessed(report)
+
+    monkeypatch.setattr(runner, "read_summary", summarize)
+    monkeypatch.setattr(runner, "launch", stop)
+    monkeypatch.setattr(runner.lineage, "read_run", lambda *_: {})
+    with pytest.raises(GateError) as caught:
+        _run(_make_pipeline(tmp_path, Speak(text="hello")), console)
+    assert "3 images are in two splits." in str(caught.value)
+    assert "two splits" not in console.getvalue()
+    assert "Gate       Stopped by 1 finding." in _lines(console)
 
 
 def test_a_pipeline_without_a_place_for_its_metadata_or_its_log_is_rejected(tmp_path: Path):
