@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow_model_analysis as tfma
 
+from darkroom import storage
 from darkroom.errors import DataError
 
 MAX_CLASSES = 50
@@ -62,6 +63,44 @@ def _read_evaluation(folder: str) -> Evaluation:
                 if _MATRIX_KEY in values:
                     confusions = _parse_matrix(values[_MATRIX_KEY])
     return Evaluation(metrics, confusions)
+
+
+def read_failures(folder: str) -> tuple[str, ...]:
+    """Returns why a model did not pass its evaluation, as sentences with the value and the bound.
+
+    There are none when it passed, or when the evaluation had no bounds.
+    """
+    if not any(name.startswith(tfma.VALIDATIONS_KEY) for name in storage.list_folder(folder)):
+        return ()
+    result = tfma.load_validation_result(folder)
+    return tuple(
+        _describe_failure(failure)
+        for by_slice in result.metric_validations_per_slice
+        for failure in by_slice.failures
+    )
+
+
+def _describe_failure(failure: Any) -> str:
+    name, value = failure.metric_key.name, f"{failure.metric_value.double_value.value:.4f}"
+    if failure.message:
+        return f"{name}: {' '.join(failure.message.split())}"
+    threshold = failure.metric_threshold
+    if threshold.HasField("value_threshold"):
+        needed = _list_bounds(threshold.value_threshold, lower_bound="least", upper_bound="most")
+        return f"{name} is {value} (needed {needed})"
+    is_loss = threshold.change_threshold.direction == tfma.MetricDirection.LOWER_IS_BETTER
+    word = "most" if is_loss else "least"
+    needed = _list_bounds(threshold.change_threshold, absolute=word, relative=word)
+    return f"{name} differs by {value} from the model before (needed {needed})"
+
+
+def _list_bounds(threshold: Any, **words: str) -> str:
+    """Returns the bounds that a threshold has, by the names of their fields."""
+    return " and ".join(
+        f"at {word} {getattr(threshold, name).value:g}{' times its value' * (name == 'relative')}"
+        for name, word in words.items()
+        if threshold.HasField(name)
+    )
 
 
 def _parse_matrix(value: Mapping[str, Any]) -> dict[tuple[int, int], float]:

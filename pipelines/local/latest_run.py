@@ -8,7 +8,7 @@ from typing import Any
 from tfx.types import standard_artifacts
 
 from darkroom import storage
-from darkroom.components.model_report.evaluation import read_evaluation
+from darkroom.components.model_report.evaluation import read_evaluation, read_failures
 from darkroom.pipelines.local.lineage import NodeRun
 from darkroom.pipelines.local.summary import (
     EXAMPLES,
@@ -48,11 +48,13 @@ def read_summary(
     report_folder = _find_output(nodes, REPORT)
     model_run = _find_output(nodes, standard_artifacts.ModelRun.TYPE_NAME)
     report = accuracy = None
+    failures: tuple[str, ...] = ()
     if report_folder is not None:
         text = storage.read_bytes(storage.join(report_folder, REPORT_JSON)).decode()
         report = DatasetReport.from_json(text)
     if evaluation := _find_output(nodes, standard_artifacts.ModelEvaluation.TYPE_NAME):
         accuracy = read_evaluation(evaluation).metrics.get(_ACCURACY_KEY)
+        failures = read_failures(evaluation)
     return RunSummary(
         root=root,
         report=report,
@@ -67,6 +69,7 @@ def read_summary(
         log_path=log_path,
         seconds=seconds,
         model=_find_output(nodes, MODEL),
+        failures=failures,
         makes=RunSummary.makes if makes is None else makes,
         is_command=makes is None,
     )

@@ -40,6 +40,7 @@ class RunSummary:
         log_path: File with the output of TFX and TensorFlow.
         seconds: Wall time of the run.
         model: Folder of the trained model; None when the run ended before it.
+        failures: Why the model did not pass its evaluation, as sentences.
         makes: Types of the artifacts that the pipeline makes when nothing stops it.
         is_command: Whether a command of darkroom ran it, which has flags for its options.
     """
@@ -57,6 +58,7 @@ class RunSummary:
     log_path: str
     seconds: float
     model: str | None = None
+    failures: tuple[str, ...] = ()
     makes: Set[str] = frozenset((REPORT, MODEL, EXAMPLES, PUSHED))
     is_command: bool = True
 
@@ -193,10 +195,11 @@ def _format_model(summary: RunSummary) -> list[str]:
         )
     if PUSHED not in summary.makes:
         return [*lines, f"Model      {summary.model}"]
-    return [
-        *lines,
-        f"Pushed to  {summary.pushed or 'nowhere: the model did not pass its evaluation'}",
-    ]
+    if summary.pushed:
+        return [*lines, f"Pushed to  {summary.pushed}"]
+    # The bound of darkroom's own pipeline is beside the accuracy.
+    why = [f"  {each}" for each in summary.failures if summary.min_accuracy is None]
+    return [*lines, "Pushed to  nowhere: the model did not pass its evaluation", *why]
 
 
 def _format_needed(summary: RunSummary) -> str:

@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow_model_analysis.proto import validation_result_pb2
 from tfx.types import standard_artifacts
 
 from darkroom.components.artifacts import ValidationReport
@@ -13,6 +16,7 @@ from darkroom.components.model_report.evaluation import (
     Evaluation,
     encode_confusion_matrix,
     read_evaluation,
+    read_failures,
 )
 from darkroom.components.system_artifacts import ClassificationMetrics, Metrics
 from darkroom.errors import DataError
@@ -56,6 +60,38 @@ def test_a_damaged_evaluation_is_named(tmp_path, text):
     with pytest.raises(DataError, match=f"The evaluation in {tmp_path} is damaged: .") as error:
         read_evaluation(str(tmp_path))
     assert "--no-cache" in error.value.hint
+
+
+def _write_validation(folder: Path) -> None:
+    """Writes the result of an evaluation as TFMA does: three bounds were missed."""
+    bounds = (
+        "value_threshold { lower_bound { value: 0.6 } } } "
+        "metric_value { double_value { value: 0.45",
+        "change_threshold { direction: HIGHER_IS_BETTER absolute { value: -0.01 } } } "
+        "metric_value { double_value { value: -0.03",
+        "change_threshold { direction: LOWER_IS_BETTER relative { value: 0.1 } } } "
+        "metric_value { double_value { value: 0.25",
+    )
+    failures = "".join(
+        f'failures {{ metric_key {{ name: "accuracy" }} metric_threshold {{ {each} }} }} }} '
+        for each in bounds
+    )
+    failures += 'failures { metric_key { name: "loss" } message: "Metric not found." }'
+    text = f"metric_validations_per_slice {{ {failures} }}"
+    result = text_format.Parse(text, validation_result_pb2.ValidationResult())
+    with tf.io.TFRecordWriter(str(folder / "validations-00000-of-00001.tfrecord")) as writer:
+        writer.write(result.SerializeToString())
+
+
+def test_a_model_that_did_not_pass_is_told_with_values_and_bounds(tmp_path: Path):
+    assert read_failures(str(tmp_path)) == ()
+    _write_validation(tmp_path)
+    assert read_failures(str(tmp_path)) == (
+        "accuracy is 0.4500 (needed at least 0.6)",
+        "accuracy differs by -0.0300 from the model before (needed at least -0.01)",
+        "accuracy differs by 0.2500 from the model before (needed at most 0.1 times its value)",
+        "loss: Metric not found.",
+    )
 
 
 def _report(new_artifact, monkeypatch, evaluation: Evaluation):
