@@ -25,7 +25,7 @@ from tfx.types.artifact import Artifact
 
 from darkroom import storage
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects, ValidationReport
-from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Metrics
+from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Markdown, Metrics
 from darkroom.dataset import example, rejects
 from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.index import read_index
@@ -77,20 +77,26 @@ def _make_view(kind: type[Artifact], render: Callable[[Artifact], Html]) -> Any:
 
 def render_report(artifact: Artifact) -> Html:
     """Returns the page of a report, in a frame of its own."""
-    return _render_page(storage.join(artifact.uri, REPORT_HTML))
+    return _render_file(storage.join(artifact.uri, REPORT_HTML), _make_frame)
 
 
-def _render_page(path: str) -> Html:
-    where = element("p", element("code", path))
+def _render_file(path: str, render: Callable[[str], Html]) -> Html:
     if storage.stat_file(path).size_bytes > _MAX_PAGE_BYTES:
-        return join_html(
-            element("p", "The page is too large for a notebook; open the file."), where
-        )
-    page = storage.read_bytes(path).decode()
+        shown = element("p", "The page is too large for a notebook; open the file.")
+    else:
+        shown = render(storage.read_bytes(path).decode())
+    return join_html(shown, element("p", element("code", path)))
+
+
+def _make_frame(page: str) -> Html:
     style = "width:100%;height:640px;border:1px solid #8884"
     # The page has no scripts; without `allow-scripts` none would run.
-    frame = f'<iframe sandbox srcdoc="{html.escape(page)}" style="{style}"></iframe>'
-    return join_html(Html(frame), where)
+    return Html(f'<iframe sandbox srcdoc="{html.escape(page)}" style="{style}"></iframe>')
+
+
+def _make_text(text: str) -> Html:
+    # As text, an element would cut it, and show the end of a line as a code point.
+    return element("pre", Html(html.escape(text)))
 
 
 def render_index(artifact: Artifact) -> Html:
@@ -239,7 +245,8 @@ def _make_figures(figures: Iterable[tuple[str, str | None]]) -> Html:
 
 _VIEWS: Mapping[type[Artifact], Callable[[Artifact], Html]] = {
     ValidationReport: render_report,
-    HTML: lambda artifact: _render_page(artifact.uri),
+    HTML: lambda artifact: _render_file(artifact.uri, _make_frame),
+    Markdown: lambda artifact: _render_file(artifact.uri, _make_text),
     RecordIndex: render_index,
     Rejects: render_rejects,
     ImageManifest: render_manifest,

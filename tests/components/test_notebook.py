@@ -18,7 +18,7 @@ from tfx.orchestration.experimental.interactive import visualizations
 from tfx.types import standard_artifacts
 
 from darkroom.components import ValidationReport, notebook
-from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Metrics
+from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Markdown, Metrics
 from darkroom.conversion.convert import convert
 
 from .conftest import convert_source, write_csv
@@ -121,6 +121,20 @@ def test_a_report_is_shown_in_a_frame_without_scripts(new_artifact, kind: Any, m
     assert f"<code>{path}</code>" in text
     monkeypatch.setattr(notebook, "_MAX_PAGE_BYTES", 10)
     assert "<iframe" not in render(artifact)
+    assert f"<code>{path}</code>" in render(artifact)
+
+
+def test_a_report_in_markdown_is_shown_as_text(new_artifact, monkeypatch):
+    artifact = new_artifact(Markdown)
+    path = Path(artifact.uri, "report.md")
+    path.write_text("# Report\n\n<script>evil()</script>\n")
+    artifact.uri = str(path)
+    render = notebook._VIEWS[Markdown]
+    assert render(artifact) == (
+        f"<pre># Report\n\n&lt;script&gt;evil()&lt;/script&gt;\n</pre><p><code>{path}</code></p>"
+    )
+    monkeypatch.setattr(notebook, "_MAX_PAGE_BYTES", 10)
+    assert "<pre>" not in render(artifact)
     assert f"<code>{path}</code>" in render(artifact)
 
 
