@@ -580,6 +580,14 @@ def test_an_unknown_kind_has_a_suggestion(jpeg_set, capsys):
     assert error["hint"] == "Did you mean 'string_label'?"
 
 
+@pytest.mark.parametrize("command", ["convert SOURCE --output-dir o", "run --data SOURCE --root r"])
+def test_columns_in_another_form_are_told_the_right_one(jpeg_set, capsys, command):
+    arguments = command.replace("SOURCE", str(jpeg_set.csv)).split()
+    assert main([*arguments, "--columns", '["a"]', "--json"]) == 2
+    error = _json(capsys)["error"]
+    assert error["message"].startswith("--columns is '[\"a\"]', expected the kind of each column")
+
+
 def test_excluded_rows_have_a_line_and_unknown_names_a_warning(jpeg_set, tmp_path, capsys):
     (tmp_path / "list.txt").write_text("00.jpg\nnone.jpg\n")
     command = ["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/o"]

@@ -52,14 +52,30 @@ def test_a_schema_may_have_no_image(columns):
         ({}, "neither an image nor an input"),
         ({"a": "picture"}, "Column 'a' has the kind 'picture'"),
         ({"i": "image", "image/height": "integer"}, r"\['image/height'\] would overwrite"),
-        ("{", "cannot be read"),
-        ("[1]", "cannot be read"),
-        ("null", "cannot be read"),
     ],
 )
 def test_an_invalid_schema_is_an_error(given, problem):
     with pytest.raises(UsageError, match=problem):
         Schema.parse(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{", "columns is '{', which is not JSON: Expecting property name"),
+        ('["a"]', "columns is '[\"a\"]', expected the kind of each column by its name."),
+        ("null", "columns is 'null', expected the kind of each column by its name."),
+        (["a"], "columns is ['a'], expected the kind of each column by its name."),
+        (3, "columns is 3, expected the kind of each column by its name."),
+    ],
+)
+def test_columns_in_another_form_are_told_the_right_one(given, said):
+    with pytest.raises(UsageError) as caught:
+        Schema.parse(given)
+    assert caught.value.message.startswith(said)
+    assert caught.value.hint.startswith(
+        'Write it as in {"path": "image", "species": "string_label"}; kinds: split, image, '
+    )
 
 
 def test_a_schema_names_each_column_once():

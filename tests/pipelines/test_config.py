@@ -91,7 +91,7 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
         ({"beam_args": "--runner=DataflowRunner"}, "beam_args is not a list of texts"),
         ({"beam_args": [1]}, "beam_args is not a list of texts"),
         ({"policies": ["leakage"]}, "policies is not a table of texts"),
-        ({"columns": "[" * 100_000}, "cannot be read"),
+        ({"columns": "[" * 100_000}, "is not JSON"),
         ({"resources": 2}, "resources is not a table"),
         ({"resources": {"Trainer": {"cpu": math.inf}}}, "cpu is inf, expected a number above 0"),
         ({"resources": {"Trainer": {"accelerator": 5}}}, "accelerator is 5, expected a text"),

@@ -33,6 +33,7 @@ class Kind(str, Enum):
 
 
 _INPUTS = (Kind.INTEGER, Kind.FLOAT, Kind.STRING)
+_FORM = 'Write it as in {"path": "image", "species": "string_label"}'
 _LABELS = (Kind.STRING_LABEL, Kind.INTEGER_LABEL)
 
 # Names that need no schema, compared in lower case.
@@ -140,18 +141,16 @@ class Schema:
         """
         if isinstance(given, Schema):
             return given
+        hint = f"{_FORM}; kinds: {_list_kinds()}."
         try:
             mapping = json.loads(given) if isinstance(given, str) else given
-            return cls(
-                tuple((str(name), _parse_kind(name, kind)) for name, kind in mapping.items())
-            )
-        except (AttributeError, TypeError, ValueError, RecursionError) as error:
-            if isinstance(error, UsageError):
-                raise
-            raise UsageError(
-                f"The columns {given!r:.200} cannot be read: {error}.",
-                f"Give a JSON object from column to kind; kinds: {_list_kinds()}.",
-            ) from error
+        except (ValueError, RecursionError) as error:
+            message = f"columns is {given!r:.200}, which is not JSON: {error}."
+            raise UsageError(message, hint) from error
+        if not isinstance(mapping, Mapping):
+            message = f"columns is {given!r:.200}, expected the kind of each column by its name."
+            raise UsageError(message, hint)
+        return cls(tuple((str(name), _parse_kind(name, kind)) for name, kind in mapping.items()))
 
 
 def _parse_kind(name: object, text: Any) -> Kind:
