@@ -62,7 +62,7 @@ def test_more_labels_than_classes_are_an_error():
     assert len(build_label_map(many[1:])) == MAX_CLASSES
     with pytest.raises(DataError, match="65,537 different labels, at most 65,536") as caught:
         build_label_map(many)
-    assert "--columns" in caught.value.hint
+    assert "--columns (columns= in Python)" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_the_hint_names_the_columns_of_the_source():
         infer_schema(["ml_use", "img", "age", "label"], {})
     columns = {"ml_use": "split", "label": "string_label", "img": "image"}
     assert "Did you mean 'img'?" in caught.value.message
-    assert caught.value.hint.endswith(f"--columns '{json.dumps(columns)}'.")
+    assert caught.value.hint.endswith(f"--columns '{json.dumps(columns)}' (columns= in Python).")
 
 
 @pytest.mark.parametrize("name", ["lable", "labell", "Label2"])
@@ -130,6 +130,7 @@ def test_names_that_differ_only_in_case_are_ambiguous():
     with pytest.raises(DataError, match=r"'Label' and 'label' have the same name") as caught:
         infer_schema(["image_uri", "Label", "label"], {})
     assert "--columns" in caught.value.hint
+    assert "(columns= in Python)" in caught.value.hint
     assert infer_schema(["image_uri", "Age", "age"], {}).inputs[0] == ("Age", Kind.STRING)
 
 

@@ -97,7 +97,8 @@ def build_label_map(
             raise DataError(
                 f"There are {len(found):,} different labels, at most {MAX_CLASSES:,} are possible: "
                 f"{found[0]!r:.40}, {found[1]!r:.40}, ...",
-                "Check which column has the labels, and name it with --columns.",
+                "Check which column has the labels, and name it with --columns (columns= in "
+                "Python).",
             )
         return found
     given = [normalise_label(label) for label in given]

@@ -24,7 +24,8 @@ HINTS: Mapping[str, str] = {
     "animated": "Save one frame as a file of its own.",
     "bad_label": "Write the label without control and invisible characters, and in at most 1,000 "
     "characters.",
-    "bad_value": "Correct the cell, or give the column another kind with --columns.",
+    "bad_value": "Correct the cell, or give the column another kind with --columns "
+    "(columns= in Python).",
     "conflict": "Keep one row for the image (or id), with the right label and split.",
     "corrupt_transfer": "Copy the image again: what arrived differs from what the store announced.",
     "decoder_crash": "Save the image again with another program.",
@@ -44,7 +45,7 @@ HINTS: Mapping[str, str] = {
     "outside_layout": "Put each image into a folder that is named after its label, as in "
     "cat/1.jpg, or <split>/<label>/<file>; or give a list of images and labels.",
     "outside_root": "Move the file below an allowed folder, or allow its folder with "
-    "--allowed-root.",
+    "--allowed-root (allowed_roots= in Python).",
     "permission_denied": "Grant permission to read the file.",
     "ragged_row": "Give the row as many cells as the header; quote cells that contain commas.",
     "repeated_header": "Remove the line: it comes from joining files that each have a header.",

@@ -207,7 +207,8 @@ def _check_unambiguous(names: Sequence[str]) -> None:
         if other != name and name.strip().lower() in known:
             raise DataError(
                 f"Columns {other!r} and {name!r} have the same name except for letter case.",
-                f"Rename one, or say which it is: --columns '{{\"{other}\": ..., ...}}'.",
+                f"Rename one, or say which it is: --columns '{{\"{other}\": ..., ...}}' "
+                "(columns= in Python).",
             )
 
 
@@ -229,7 +230,8 @@ def _check_misspelt(kind: Kind, names: Sequence[str], roles: Mapping[str, Kind])
     columns[near[0] if near else "COLUMN"] = kind.value
     raise DataError(
         f"No column holds {what}: expected {expected!r}, found {list(names)}.{guess}",
-        f"Rename the column, or name the kind of each: --columns '{json.dumps(columns)}'.",
+        f"Rename the column, or name the kind of each: --columns '{json.dumps(columns)}' "
+        "(columns= in Python).",
     )
 
 

@@ -82,7 +82,7 @@ def _check_first(record: Sequence[str], images: Sequence[str]) -> None:
         raise DataError(
             f"The CSV seems to have a header with unknown names: {list(record)}.",
             "Name the columns split, image_uri and label, or give their kinds: "
-            f'--columns \'{{"{images[0]}": "image", ...}}\'.',
+            f'--columns \'{{"{images[0]}": "image", ...}}\' (columns= in Python).',
         )
 
 
