@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cache
-from heapq import nsmallest
 from itertools import chain, islice
 from typing import Any
 
@@ -180,8 +179,7 @@ def render_rejects(artifact: Artifact) -> Html:
     if not found:
         return element("p", "No row was rejected.")
     reasons = [[reason, f"{count:,}"] for reason, count in found.items()]
-    listed = rejects.read_rejects(storage.join(artifact.uri, REJECTS_FILE))
-    first = nsmallest(MAX_ROWS, listed, key=lambda each: each.row)
+    first = rejects.read_first_rejects(storage.join(artifact.uri, REJECTS_FILE), MAX_ROWS)
     rows = [[f"{each.row:,}", each.uri, each.reason, each.detail] for each in first]
     return join_html(
         _make_table(["reason", "rows"], reasons),

@@ -4,7 +4,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from darkroom.dataset.integrity.checksums import sum_bytes
-from darkroom.dataset.rejects import Reject, RejectsWriter, read_rejects, write_rejects
+from darkroom.dataset.rejects import (
+    Reject,
+    RejectsWriter,
+    list_rejects,
+    read_first_rejects,
+    read_rejects,
+    write_rejects,
+)
 from darkroom.dataset.schema import Schema
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.manifest import ManifestOptions
@@ -34,6 +41,19 @@ def test_many_rejects_are_counted_and_kept(tmp_path):
     path = write(tmp_path / "rejects.parquet", *many)
     assert [reject.row for reject in read_rejects(path)] == list(range(20_000))
     assert pq.ParquetFile(path).metadata.num_row_groups == 3
+
+
+def test_the_first_rejects_are_those_of_the_first_rows(tmp_path):
+    rows = [5, 30, *range(29, 15, -1), 2]
+    write(tmp_path / "rejects.parquet", *(REJECT._replace(row=row, uri="a") for row in rows))
+    first, *lines = list_rejects(str(tmp_path)).splitlines()
+    assert first == "The first:"
+    assert lines == [
+        *(f"  row {row}: truncated (cut) a" for row in (2, 5, *range(16, 24))),
+        "  ...",
+    ]
+    found = read_first_rejects(str(tmp_path / "rejects.parquet"), 3)
+    assert [each.row for each in found] == [2, 5, 16]
 
 
 def test_names_that_are_not_utf8_are_escaped(tmp_path):

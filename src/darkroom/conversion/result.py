@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from darkroom.dataset import layout
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.layout import INDEX_FOLDER
-from darkroom.dataset.rejects import count_rejects, read_rejects
+from darkroom.dataset.rejects import count_rejects, read_first_rejects
 from darkroom.errors import DataError
 from darkroom.runtime import cards
 from darkroom.runtime.class_table import format_class_table, format_missing_classes
@@ -149,7 +148,7 @@ def _make_rejects(result: ConversionResult) -> Html | None:
     """Returns the first rejects; None if there are none, or if their file is not there any more."""
     path = storage.join(result.output_dir, layout.REJECTS_FILE)
     try:
-        found = list(islice(read_rejects(path), cards.MAX_ROWS)) if result.num_rejected else []
+        found = read_first_rejects(path, cards.MAX_ROWS) if result.num_rejected else []
     except (OSError, DataError, pa.ArrowInvalid):
         return None
     rows: list[list[str | int]] = [[each.row, each.reason, each.detail, each.uri] for each in found]

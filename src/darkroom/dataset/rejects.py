@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from heapq import nsmallest
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -169,6 +170,11 @@ def read_rejects(path: str) -> Iterator[Reject]:
             yield Reject(**record)
 
 
+def read_first_rejects(path: str, number: int) -> list[Reject]:
+    """Returns the rejects of the first rows: the file has them in the order of the shards."""
+    return nsmallest(number, read_rejects(path), key=lambda reject: reject.row)
+
+
 def write_rejects(folder: str, parts: Iterable[str]) -> tuple[int, dict[str, FileSum]]:
     """Joins rejects' Parquet files into a folder's `rejects.parquet` and `rejects.jsonl`.
 
@@ -220,14 +226,12 @@ def format_hint(rejected: Mapping[str, int]) -> str:
 
 def list_rejects(folder: str) -> str:
     """Returns the first rejects of a folder for a message, each on a line of its own."""
-    lines: list[str] = []
-    for reject in read_rejects(storage.join(folder, REJECTS_FILE)):
-        if len(lines) == MAX_LISTED_ROWS:
-            lines.append("\n  ...")
-            break
-        text = f"row {reject.row}: {reject.reason} ({reject.detail}) {reject.uri}"
-        lines.append(f"\n  {make_visible(text)}")
-    return "The first:" + "".join(lines) if lines else ""
+    first = read_first_rejects(storage.join(folder, REJECTS_FILE), MAX_LISTED_ROWS + 1)
+    texts = [f"row {each.row}: {each.reason} ({each.detail}) {each.uri}" for each in first]
+    lines = [make_visible(text) for text in texts[:MAX_LISTED_ROWS]]
+    if len(texts) > MAX_LISTED_ROWS:
+        lines.append("...")
+    return "\n  ".join(["The first:", *lines]) if lines else ""
 
 
 def count_rejects(folder: str) -> dict[str, int]:
