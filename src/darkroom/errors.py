@@ -19,6 +19,8 @@ class DarkroomError(Exception):
 
     exit_code = 70
     code = "internal"
+    # Beam's own mark: it writes the name of its step into the message of an error without it.
+    _tagged_with_step = True
 
     def __init__(self, message: str, hint: str = "") -> None:
         # Both are arguments, from which Beam builds a worker's error again.

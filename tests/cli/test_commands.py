@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import json
 import os
@@ -290,6 +291,21 @@ def test_no_permission_is_three(jpeg_set, tmp_path, capsys, monkeypatch):
     error = _json(capsys)["error"]
     assert error["code"] == "environment"
     assert error["message"].endswith("/manifest cannot be read or written: Permission denied.")
+
+
+def test_a_full_disk_is_told_without_the_step_of_beam(jpeg_set, tmp_path, capsys, monkeypatch):
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("darkroom.conversion.beam.transforms.write_shard", fail)
+    arguments = ["convert", str(jpeg_set.csv), "--output-dir", f"{tmp_path}/out", "--json"]
+    assert main(arguments) == 3
+    error = _json(capsys)["error"]
+    assert re.fullmatch(
+        rf"{tmp_path}/out/Split-\w+/data_tfrecord-\d+-of-\d+: No space left on device\.",
+        error["message"],
+    )
+    assert error["hint"] == "Check the path, the permissions and the space on disk."
 
 
 def test_images_without_folders_of_labels_are_told_how_to_lie(jpeg_set, tmp_path, capsys):
