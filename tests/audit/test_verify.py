@@ -664,6 +664,14 @@ def test_the_exit_code_is_1_for_a_damaged_dataset_with_all_findings(root, capsys
     assert out.splitlines()[-1] == f"Dataset    {root} is DAMAGED"
 
 
+def test_a_stray_file_is_not_counted_as_a_shard(root):
+    before = verify(root)
+    (root / "Split-train/notes.txt").write_text("mine")
+    after = verify(root)
+    assert [finding.path for finding in after.findings] == ["Split-train/notes.txt"]
+    assert (after.files, after.bytes) == (before.files, before.bytes)
+
+
 def test_the_exit_code_is_1_without_a_dataset(tmp_path, capsys):
     assert main(["verify", str(tmp_path), "--json"]) == 1
     [finding] = json.loads(capsys.readouterr().out)["findings"]

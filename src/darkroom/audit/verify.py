@@ -142,7 +142,8 @@ def _verify_once(root: str, num_threads: int | None) -> VerificationResult:
             for name in storage.list_folder(storage.join(root, folder))
         ]
         digests = _digest_files(root, dataset, files, index.read_entries, num_threads)
-        shards = compare_shards(root, _get_shards(dataset), digests)
+        named = _get_shards(dataset)
+        shards = compare_shards(root, named, digests)
         findings += [
             *_check_commit(root, dataset),
             *_find_empty(folders, files, dataset),
@@ -151,7 +152,8 @@ def _verify_once(root: str, num_threads: int | None) -> VerificationResult:
             *index.find_all(digests, {finding.path for finding in shards}),
             *check_reject_files(root, dataset, sums),
         ]
-    read = [digest for digest in digests.values() if isinstance(digest, ShardDigest)]
+    found = (digests[file] for file in named if file in digests)
+    read = [digest for digest in found if isinstance(digest, ShardDigest)]
     return VerificationResult(
         root,
         tuple(findings),
