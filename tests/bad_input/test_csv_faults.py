@@ -75,7 +75,7 @@ def test_the_line_of_the_opening_quote_is_named(refuse, rest):
 @pytest.mark.fault(
     5,
     "no header, or a column missing or misspelt",
-    "refused, with the columns found and the nearest name",
+    "refused, with the columns found, and a similar name if there is one",
     code="exit 1",
     hint="`--columns` with names that exist",
 )
@@ -156,7 +156,7 @@ def test_names_that_differ_in_case_only_are_ambiguous(refuse):
     "an unknown split (`tran`)",
     "refused, never used as train",
     code="exit 1",
-    hint="the nearest name and all known names",
+    hint="a similar name if there is one, and all known names",
 )
 def test_an_unknown_split_is_an_error_with_a_suggestion(refuse):
     error = refuse(HEADER + ROWS + "tran,c.jpg,cat\n")
