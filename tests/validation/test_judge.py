@@ -397,8 +397,8 @@ def test_the_table_lists_ten_rows_of_each_finding(judge):
             ),
             "      and 2 more",
             "      What to do: Fix the rows of rejects.jsonl, "
-            "or allow a larger share of rejected rows. "
-            "missing: Relative paths start at the folder of the list: put the file there, or "
+            "or allow a larger share of rejected rows.",
+            "      missing: Relative paths start at the folder of the list: put the file there, or "
             "correct the path.",
         ]
     )

@@ -254,7 +254,7 @@ def open_images(
             raise DataError(
                 f"{manifest.rejected} of {manifest.rows} rows were rejected, more than the "
                 f"{max_rejects:.2%} allowed. {list_rejects(folder)}",
-                f"Fix these rows or remove them. {hint}".rstrip(),
+                f"Fix these rows or remove them.\n{hint}".rstrip(),
             )
         splits = {}
         for name, split in manifest.splits.items():

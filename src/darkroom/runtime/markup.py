@@ -29,6 +29,12 @@ def join_html(*parts: str | None) -> Html:
     return Html("".join(escape_html(part) for part in parts if part is not None))
 
 
+def join_lines(text: str) -> Html:
+    """Returns a text of several lines as HTML that ends them there, too."""
+    first, *others = text.split("\n")
+    return join_html(first, *(part for line in others for part in (element("br"), line)))
+
+
 def element(name: str, /, *children: str | None, **attributes: str) -> Html:
     """Returns an element. Children and attributes that are not `Html` are escaped.
 

@@ -47,7 +47,7 @@ def check_rejects(context: Context) -> Iterator[Finding]:
         counts.num_rejected,
         f"{counts.num_rejected:,} of {format_count(counts.rows, 'row')} were rejected "
         f"({share:.2%}, allowed {options.max_rejects:.2%}): {reasons}.",
-        "Fix the rows of rejects.jsonl, or allow a larger share of rejected rows. "
+        "Fix the rows of rejects.jsonl, or allow a larger share of rejected rows.\n"
         f"{format_hint(counts.rejected)}".rstrip(),
         fetch_rejects(context.connection),
     )

@@ -171,5 +171,5 @@ def format_table(report: DatasetReport) -> str:
         if finding.count > len(rows) > 0:
             lines.append(f"      and {finding.count - len(rows):,} more")
         if finding.hint:
-            lines.append(f"      What to do: {finding.hint}")
+            lines += [f"      {line}" for line in f"What to do: {finding.hint}".splitlines()]
     return "\n".join(lines)

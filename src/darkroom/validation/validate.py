@@ -14,6 +14,7 @@ from darkroom.errors import UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
 from darkroom.runtime import cards, progress
 from darkroom.runtime.class_table import format_class_table
+from darkroom.runtime.markup import join_lines
 from darkroom.storage import ledger
 from darkroom.validation.dataset_report import (
     DatasetReport,
@@ -162,7 +163,8 @@ _TONES = {"passed": cards.GOOD, "stopped": cards.BAD}
 
 def _make_card(result: ValidationResult) -> str:
     report = result.report
-    rows = [(each.policy, each.check, each.message, each.hint) for each in report.findings]
+    found = report.findings
+    rows = [(each.policy, each.check, each.message, join_lines(each.hint)) for each in found]
     header = ("policy", "check", "what was found", "what to do")
     return cards.make_card(
         format_verdict(report),

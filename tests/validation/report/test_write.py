@@ -15,11 +15,12 @@ from darkroom.images.decoders import ImagePreparer
 from darkroom.options.image import ImageOptions
 from darkroom.runtime.markup import element, escape_html, escape_markdown
 from darkroom.storage.ledger import LEDGER_FILE
-from darkroom.validation.dataset_report import DatasetReport, Histogram
+from darkroom.validation.dataset_report import DatasetReport, Histogram, format_table
 from darkroom.validation.findings import Finding
 from darkroom.validation.report.html import encode_html
 from darkroom.validation.report.thumbnails import make_thumbnail as make_prepared_thumbnail
 from darkroom.validation.report.write import encode_markdown, write_report
+from darkroom.validation.validate import ValidationResult
 
 
 def make_thumbnail(data: bytes) -> str:
@@ -150,6 +151,19 @@ def test_style_loads_nothing():
     style = re.search("<style>(.*)</style>", encode_html(make_report(), {}), re.DOTALL)[1]
     assert "url(" not in style
     assert "@import" not in style
+
+
+def test_each_hint_has_a_line_of_its_own():
+    finding = Finding("rejects", "fail", 1, "Some.", "Fix <them>.\nmissing: Put them there.")
+    report = DatasetReport(1, 0, 0, {"missing": 1}, (), {}, {}, {}, findings=(finding,))
+    hint = "Fix &lt;them&gt;.<br>missing: Put them there."
+    assert f"<p><b>What to do: </b>{hint}</p>" in encode_html(report, {})
+    assert "What to do: Fix &lt;them&gt;.\n\nmissing: Put them there.\n" in encode_markdown(report)
+    assert f">{hint}</td>" in ValidationResult("records", report)._repr_html_()
+    assert format_table(report).splitlines()[-2:] == [
+        "      What to do: Fix <them>.",
+        "      missing: Put them there.",
+    ]
 
 
 def test_markdown_escapes():

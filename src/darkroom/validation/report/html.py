@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from darkroom.options.validation import FAIL, OFF
-from darkroom.runtime.markup import Html, element, join_html
+from darkroom.runtime.markup import Html, element, join_html, join_lines
 from darkroom.runtime.text import format_count
 from darkroom.validation.dataset_report import (
     DatasetReport,
@@ -90,11 +90,12 @@ def _make_findings(report: DatasetReport, thumbnails: Mapping[str, str]) -> Html
             element("code", finding.check),
         )
         more = finding.count - len(finding.rows)
+        what_to_do = join_html(element("b", "What to do: "), join_lines(finding.hint))
         card = element(
             "article",
             head,
             element("p", finding.message),
-            element("p", element("b", "What to do: "), finding.hint) if finding.hint else None,
+            element("p", what_to_do) if finding.hint else None,
             _make_rows(finding.rows, thumbnails) if finding.rows else None,
             _make_more(f"and {more:,} more") if more > 0 and finding.rows else None,
             class_=f"finding {finding.policy}",

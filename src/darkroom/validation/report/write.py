@@ -95,7 +95,7 @@ def _encode_finding(finding: Finding) -> str:
     title = f"### {finding.policy.upper()}: {CHECK_TITLES.get(finding.check, finding.check)}"
     parts = [title, escape_markdown(finding.message)]
     if finding.hint:
-        parts.append(f"What to do: {escape_markdown(finding.hint)}")
+        parts += map(escape_markdown, f"What to do: {finding.hint}".splitlines())
     parts.append(_encode_rows(finding.rows))
     if finding.count > len(finding.rows) > 0:
         parts.append(f"… and {finding.count - len(finding.rows):,} more.")
