@@ -26,11 +26,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.audit.duplicates_list import check_replaceable
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import LATER_COLUMNS, find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
+from darkroom.dataset.integrity.duplicates_list import check_replaceable
 from darkroom.dataset.integrity.opening import check_index_files
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.runtime import cards, progress

@@ -24,7 +24,7 @@ from darkroom.conversion.output import exchange, ownership
 from darkroom.conversion.result import TooManyRejectsError
 from darkroom.dataset import journal
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.layout import Folders
+from darkroom.dataset.layout import DUPLICATES_SCHEMA, Folders
 from darkroom.errors import OutputError, StorageError, UsageError
 from darkroom.manifest.fingerprint import fingerprint_source
 
@@ -188,6 +188,17 @@ def other_table(name: str):
     return apply
 
 
+def choose_duplicates(out: Path) -> list[str]:
+    """Edits the list in its own form: another image is to be kept than darkroom keeps."""
+    texts = {"kind": "bytes", "uri": "a.png", "split": "train", "label": "a"}
+    flags = {"labels_differ": False, "splits_differ": False}
+    rows = [
+        {"group": 1, "key": f"{n:032x}", "row": n, "keep": n == 2, **texts, **flags} for n in (1, 2)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=DUPLICATES_SCHEMA), out / "duplicates.parquet")
+    return ["duplicates.parquet"]
+
+
 def break_commit(out: Path) -> None:
     text = (out / "dataset.json").read_text()
     (out / "dataset.json").write_text(text.replace('"rows": 15', '"rows": 16'))
@@ -212,6 +223,7 @@ FOREIGN = {
     ),
     "another table of rejects": other_table("rejects.parquet"),
     "another table of duplicates": other_table("duplicates.parquet"),
+    "an edited list of duplicates": choose_duplicates,
     "a file in place of a shard": edit(
         "Split-eval/data_tfrecord-00000-of-00001", lambda d: b"mine"
     ),

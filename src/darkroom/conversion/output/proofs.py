@@ -25,6 +25,7 @@ from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import IMAGE_SOURCE_ID, decode_example
 from darkroom.dataset.integrity.checksums import count_plain_bytes, read_plain_sums
 from darkroom.dataset.integrity.commit_fields import FORMAT_1
+from darkroom.dataset.integrity.duplicates_list import is_unchanged
 from darkroom.dataset.journal import PLAN_FOLDER
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import MANIFEST_STAGE
@@ -73,11 +74,8 @@ def find_committed(folders: Folders, dataset: Dataset, found: Lengths) -> Iterat
         if length in (shard.bytes, 0) or (is_cut and _begins_with(path, _read_first(rows))):
             yield path
     yield from _find_rejects(folders.rejects, found, dataset.rejected)
-    duplicates = storage.join(folders.examples, layout.DUPLICATES_FILE)
-    groups = _count_rows(duplicates, layout.DUPLICATES_SCHEMA, found)
     # A record is in one group of equal bytes and in one of equal pixels, at most.
-    if groups is not None and groups <= 2 * dataset.written:
-        yield duplicates
+    yield from _find_duplicates(folders, found, 2 * dataset.written)
 
 
 def find_uncommitted(folders: Folders, found: Lengths) -> Iterator[str]:
@@ -109,9 +107,7 @@ def find_uncommitted(folders: Folders, found: Lengths) -> Iterator[str]:
     for path, place in _list_shards(folders, found):
         if found[path] in (sizes.get(path), 0) or _begins_with(path, firsts.get(place)):
             yield path
-    listed = storage.join(folders.examples, layout.DUPLICATES_FILE)
-    if _count_rows(listed, layout.DUPLICATES_SCHEMA, found) is not None:
-        yield listed
+    yield from _find_duplicates(folders, found)
     label_path = storage.join(folders.examples, layout.LABELS_FILE)
     has_labels = written and found.get(label_path, storage.NOT_REGULAR) >= 0
     if has_labels and _is_label_map(label_path, _read_labels(written, rejected)):
@@ -160,6 +156,14 @@ def _find_rejects(folder: str, found: Lengths, expected: int | None = None) -> I
     yield table
     if found.get(lines, storage.NOT_REGULAR) >= 0 and _are_lines_of(lines, table):
         yield lines
+
+
+def _find_duplicates(folders: Folders, found: Lengths, most: int | None = None) -> Iterator[str]:
+    """Yields the list of duplicates, unless it has too many rows, or somebody changed it."""
+    path = storage.join(folders.examples, layout.DUPLICATES_FILE)
+    rows = _count_rows(path, layout.DUPLICATES_SCHEMA, found)
+    if rows is not None and (most is None or rows <= most) and is_unchanged(path):
+        yield path
 
 
 def _are_lines_of(path: str, table: str) -> bool:

@@ -27,14 +27,19 @@ def check_replaceable(path: str) -> None:
         OutputError: There is another file.
         OSError: The store fails.
     """
-    if storage.exists(path) and not _is_ours(path):
+    if storage.exists(path) and not is_unchanged(path):
         raise OutputError(
             f"{path} is a file that darkroom did not write, or that changed since.",
             "Move it elsewhere, or choose another file with --output.",
         )
 
 
-def _is_ours(path: str) -> bool:
+def is_unchanged(path: str) -> bool:
+    """Tells whether a file is a list of duplicates that nobody changed, or is empty.
+
+    Raises:
+        OSError: The store fails.
+    """
     is_local = not storage.is_remote(path)
     if is_local and (os.path.islink(path) or not os.path.isfile(path)):
         return False
