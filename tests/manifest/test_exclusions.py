@@ -61,6 +61,16 @@ def test_an_unreadable_list_is_an_error(tmp_path, name, data, message):
         read(tmp_path / name)
 
 
+def test_an_error_of_writing_is_not_said_of_the_list(tmp_path, monkeypatch):
+    def fail(*_):
+        raise pa.ArrowInvalid("not written")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
+    (tmp_path / "list.txt").write_text("a.jpg\n")
+    with pytest.raises(pa.ArrowInvalid, match="not written"):
+        read(tmp_path / "list.txt")
+
+
 def test_a_table_without_names_is_an_error(tmp_path):
     pq.write_table(pa.table({"label": ["cat"]}), tmp_path / "list.parquet")
     with pytest.raises(DataError, match=r"has the columns .*'label'.*expected one of"):

@@ -104,13 +104,17 @@ def write_names(path: str, table: str) -> None:
         DataError: The list is damaged, or no column names images.
         OSError: It cannot be read.
     """
+    with pq.ParquetWriter(table, _SCHEMA) as writer:
+        for names in _read_names(path):
+            writer.write_table(pa.table([pa.array(names, pa.string())], schema=_SCHEMA))
+
+
+def _read_names(path: str) -> Iterator[list[str]]:
     ending = os.path.splitext(path)[1].lower()
-    lists = _read_parquet(path) if ending == ".parquet" else _read_text(path, ending)
     message = f"The list {path} cannot be read"
     try:
-        with report_damage(message, _HINT), pq.ParquetWriter(table, _SCHEMA) as writer:
-            for names in lists:
-                writer.write_table(pa.table([pa.array(names, pa.string())], schema=_SCHEMA))
+        with report_damage(message, _HINT):
+            yield from _read_parquet(path) if ending == ".parquet" else _read_text(path, ending)
     except csv.Error as error:
         raise DataError(f"{message}: {error}.", _HINT) from error
 
