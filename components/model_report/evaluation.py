@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +38,14 @@ def read_evaluation(folder: str) -> Evaluation:
     Raises:
         DataError: A file is damaged or missing.
     """
-    try:
+    with _report_damage(folder):
         return _read_evaluation(folder)
+
+
+@contextmanager
+def _report_damage(folder: str) -> Iterator[None]:
+    try:
+        yield
     # TFMA checks nothing: what it raises depends on the byte.
     except Exception as error:
         raise DataError(
@@ -69,10 +76,14 @@ def read_failures(folder: str) -> tuple[str, ...]:
     """Returns why a model did not pass its evaluation, as sentences with the value and the bound.
 
     There are none when it passed, or when the evaluation had no bounds.
+
+    Raises:
+        DataError: A file is damaged.
     """
     if not any(name.startswith(tfma.VALIDATIONS_KEY) for name in storage.list_folder(folder)):
         return ()
-    result = tfma.load_validation_result(folder)
+    with _report_damage(folder):
+        result = tfma.load_validation_result(folder)
     return tuple(
         _describe_failure(failure)
         for by_slice in result.metric_validations_per_slice

@@ -62,6 +62,12 @@ def test_a_damaged_evaluation_is_named(tmp_path, text):
     assert "--no-cache" in error.value.hint
 
 
+def test_a_damaged_validation_is_named(tmp_path):
+    (tmp_path / "validations.tfrecord").write_bytes(b"no record")
+    with pytest.raises(DataError, match=f"The evaluation in {tmp_path} is damaged: ."):
+        read_failures(str(tmp_path))
+
+
 def _write_validation(folder: Path) -> None:
     """Writes the result of an evaluation as TFMA does: three bounds were missed."""
     bounds = (
