@@ -24,16 +24,19 @@ def own_argv(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
-    """A CSV of 30 different images of three labels, 24 to train and 6 to evaluate."""
+    """A CSV of 30 different images of three labels, 24 to train and 6 to evaluate.
+
+    They are JPEGs, which are converted without a process of a decoder.
+    """
     rng = np.random.default_rng(7)
     folder = tmp_path / "images"
     folder.mkdir()
     rows = []
     for number in range(30):
         pixels = rng.integers(0, 256, (12, 10, 3), np.uint8)
-        Image.fromarray(pixels).save(folder / f"{number:02d}.png")
+        Image.fromarray(pixels).save(folder / f"{number:02d}.jpg")
         split = "VALIDATION" if number % 5 == 4 else "TRAIN"
-        rows.append((split, f"{number:02d}.png", LABELS[number % 3]))
+        rows.append((split, f"{number:02d}.jpg", LABELS[number % 3]))
     path = folder / "images.csv"
     write_csv(path, [("split", "image_uri", "label"), *rows])
     return path

@@ -53,7 +53,7 @@ def test_writes_examples_with_the_users_own_bytes(images: Path, converted):
             for record in read_records(f"{examples.uri}/{shard.file}"):
                 features = decode_example(record)
                 written[features["image/filename"][0].decode()] = features["image/encoded"][0]
-    assert written == {path.name: path.read_bytes() for path in sorted(images.parent.glob("*.png"))}
+    assert written == {path.name: path.read_bytes() for path in sorted(images.parent.glob("*.jpg"))}
 
 
 def test_a_split_folder_has_only_shards(converted):
@@ -85,9 +85,9 @@ def test_each_artifact_lists_the_hashes_of_its_files(converted):
 
 
 def test_rejects_of_both_stages_are_listed(images: Path, new_artifact, beam_context):
-    (images.parent / "03.png").write_bytes(b"<html>")
+    (images.parent / "03.jpg").write_bytes(b"<html>")
     with images.open("a") as file:
-        file.write("TRAIN,98.png,\n")
+        file.write("TRAIN,98.jpg,\n")
     made = convert_source(str(images), new_artifact, beam_context)
     lines = Path(made["rejects"].uri, "rejects.jsonl").read_text().splitlines()
     found = [json.loads(line) for line in lines]
@@ -120,9 +120,9 @@ def test_a_retry_into_the_same_folders_gives_the_same_files(converted, beam_cont
 def test_fails_with_the_first_rejects_when_nothing_can_be_written(
     images: Path, new_artifact, beam_context
 ):
-    for path in images.parent.glob("*.png"):
+    for path in images.parent.glob("*.jpg"):
         path.write_bytes(b"")
-    with pytest.raises(DataError, match=r"(?s)No image could be written.*empty.*\.png"):
+    with pytest.raises(DataError, match=r"(?s)No image could be written.*empty.*\.jpg"):
         convert_source(str(images), new_artifact, beam_context)
 
 
@@ -177,8 +177,8 @@ def test_the_dataset_of_an_earlier_attempt_is_replaced(images, new_artifact, bea
 
 def test_source_images_in_an_output_are_an_error(images, new_artifact, beam_context, tmp_path):
     made = convert_source(str(images), new_artifact, beam_context)
-    inside = Path(made["index"].uri, "gone.png")
-    rows = f"{images.parent}/00.png,a\n{inside},b\n"
+    inside = Path(made["index"].uri, "gone.jpg")
+    rows = f"{images.parent}/00.jpg,a\n{inside},b\n"
     (tmp_path / "inside.csv").write_text(f"image_uri,label\n{rows}")
     given = {"manifest": new_artifact(ImageManifest), "manifest_rejects": new_artifact(Rejects)}
     write_manifest(tmp_path / "inside.csv", given["manifest"].uri, given["manifest_rejects"].uri)

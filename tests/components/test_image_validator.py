@@ -124,8 +124,8 @@ def test_a_file_that_is_not_a_schema_is_wrong_usage(images: Path, tmp_path: Path
 def test_leakage_is_reported_by_a_component_that_succeeds_and_stopped_by_the_gate(
     images: Path, anomalies, new_artifact, beam_context
 ):
-    shutil.copy(images.parent / "00.png", images.parent / "copy.png")
-    write_csv(images, [*read_csv(images), ("VALIDATION", "copy.png", "cat")])
+    shutil.copy(images.parent / "00.jpg", images.parent / "copy.jpg")
+    write_csv(images, [*read_csv(images), ("VALIDATION", "copy.jpg", "cat")])
     made = convert_source(str(images), new_artifact, beam_context)
     report = _judge(made, anomalies, new_artifact)
     assert report.get_int_custom_property("blessed") == 0
@@ -133,8 +133,8 @@ def test_leakage_is_reported_by_a_component_that_succeeds_and_stopped_by_the_gat
         _pass_gate(report)
     text = str(error.value)
     assert "leakage" in text
-    assert "00.png" in text
-    assert "copy.png" in text
+    assert "00.jpg" in text
+    assert "copy.jpg" in text
     assert f"{report.uri}/report.html" in text
     assert error.value.exit_code == 1
 

@@ -26,13 +26,13 @@ def test_writes_manifest_label_map_and_rejects(images: Path, new_artifact, monke
     warned = []
     monkeypatch.setattr(logging, "warning", lambda text, *values: warned.append(text % values))
     with images.open("a") as file:
-        file.write("TRAIN,00.png,cat\nTRAIN,99.png,\n")
+        file.write("TRAIN,00.jpg,cat\nTRAIN,99.jpg,\n")
     manifest, rejects = _run(str(images), new_artifact, ManifestOptions())
 
     rows = pq.read_table(Path(manifest.uri, "manifest.parquet")).to_pylist()
     assert sorted((row["id"], row["split"], row["label"], row["label_id"]) for row in rows) == [
         (
-            f"{number:02d}.png",
+            f"{number:02d}.jpg",
             "eval" if number % 5 == 4 else "train",
             ("cat", "dog", "owl")[number % 3],
             number % 3,
@@ -58,17 +58,17 @@ def test_takes_its_options_from_json(images: Path, new_artifact):
 
 
 def test_leaves_out_what_a_list_excludes(images: Path, new_artifact, tmp_path: Path):
-    (tmp_path / "list.txt").write_text("00.png\n07.png\n")
+    (tmp_path / "list.txt").write_text("00.jpg\n07.jpg\n")
     options = ManifestOptions(exclude=str(tmp_path / "list.txt"))
     manifest, _ = _run(str(images), new_artifact, options)
     rows = pq.read_table(Path(manifest.uri, "manifest.parquet")).to_pylist()
     assert len(rows) == 28
-    assert {"00.png", "07.png"}.isdisjoint(row["id"] for row in rows)
+    assert {"00.jpg", "07.jpg"}.isdisjoint(row["id"] for row in rows)
     assert manifest.get_int_custom_property("deduplicated") == 2
 
 
 def test_fails_when_the_whole_source_is_unusable(tmp_path: Path, new_artifact):
     source = tmp_path / "bad.csv"
-    source.write_text("split,image_uri,label\ntran,a.png,cat\n")
+    source.write_text("split,image_uri,label\ntran,a.jpg,cat\n")
     with pytest.raises(DataError, match=r"row 1: unknown split 'tran'. Did you mean TRAIN"):
         _run(str(source), new_artifact, ManifestOptions())

@@ -69,15 +69,15 @@ def test_an_index_has_a_table_of_classes_and_an_image_of_each(converted: dict[st
 
 
 def test_rejects_are_listed_with_their_reasons(tmp_path, images: Path, new_artifact, beam_context):
-    (images.parent / "00.png").write_bytes(b"")
+    (images.parent / "00.jpg").write_bytes(b"")
     with images.open("a") as file:
-        file.write("".join(f"TRAIN,<b>{number}.png,cat\n" for number in range(12)))
+        file.write("".join(f"TRAIN,<b>{number}.jpg,cat\n" for number in range(12)))
     made = convert_source(str(images), new_artifact, beam_context)
     text = notebook.render_rejects(made["rejects"])
     assert "<td>missing</td><td>12</td>" in text
     assert "<td>empty</td><td>1</td>" in text
     assert "<b>0" not in text
-    assert "&lt;b&gt;0.png" in text
+    assert "&lt;b&gt;0.jpg" in text
     assert text.endswith("<p>and 3 more</p>")
 
 

@@ -20,8 +20,8 @@ _SIZE = 8
 
 
 @pytest.fixture
-def dataset(image_set, tmp_path):
-    convert(str(image_set.csv), str(tmp_path / "records"))
+def dataset(jpeg_set, tmp_path):
+    convert(str(jpeg_set.csv), str(tmp_path / "records"))
     return tmp_path / "records"
 
 
@@ -109,17 +109,17 @@ def test_keras_and_functions_read_the_batches_as_any_dataset(dataset):
     assert len(history.history["val_loss"]) == 2
 
 
-def _replace(dataset, image_set) -> str:
+def _replace(dataset, jpeg_set) -> str:
     shutil.rmtree(dataset)
-    convert(str(image_set.csv), str(dataset), seed=1)
+    convert(str(jpeg_set.csv), str(dataset), seed=1)
     return f"^The dataset in {dataset} was replaced while it was read. "
 
 
-def test_a_loop_over_a_replaced_dataset_ends_with_an_error(dataset, image_set):
+def test_a_loop_over_a_replaced_dataset_ends_with_an_error(dataset, jpeg_set):
     train = darkroom.load(dataset, image_size=_SIZE, batch_size=2)["train"]
     batches = iter(train)
     next(batches)
-    text = _replace(dataset, image_set)
+    text = _replace(dataset, jpeg_set)
     with pytest.raises(DataError, match=text):
         list(batches)
     with pytest.raises(DataError, match=text):
@@ -128,11 +128,11 @@ def test_a_loop_over_a_replaced_dataset_ends_with_an_error(dataset, image_set):
         _make_model().fit(train, verbose=0)
 
 
-def test_a_block_tells_that_the_dataset_was_replaced(dataset, image_set):
+def test_a_block_tells_that_the_dataset_was_replaced(dataset, jpeg_set):
     train = darkroom.load(dataset, image_size=_SIZE, batch_size=2)["train"]
     with explain_damage(train):
         _count_all(train)
-    text = _replace(dataset, image_set)
+    text = _replace(dataset, jpeg_set)
     with pytest.raises(DataError, match=text), explain_damage(train):
         _count_all(train)
 

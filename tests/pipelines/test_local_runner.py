@@ -37,7 +37,7 @@ def _write_images(folder: Path, eval_height: int = 12, eval_camera: str = "one")
         split = ("train", "eval")[number % 5 == 4]
         height, camera = (eval_height, eval_camera) if split == "eval" else (12, "one")
         pixels = rng.integers(0, 256, (height, 10, 3), np.uint8)
-        path = folder / f"{number:02d}.png"
+        path = folder / f"{number:02d}.jpg"
         if not path.exists():
             Image.fromarray(pixels).save(path)
         rows.append((split, path.name, ("cat", "dog")[number % 2], camera))
@@ -108,12 +108,12 @@ def test_unchanged_nodes_are_reused_and_changed_nodes_run_again(tmp_path: Path):
     ]
 
     # Another image at the same path: nothing may come from before.
-    Image.fromarray(np.zeros((12, 10, 3), np.uint8)).save(source.parent / "00.png")
+    Image.fromarray(np.zeros((12, 10, 3), np.uint8)).save(source.parent / "00.jpg")
     _, changed = _run_to_gate(_config(source, root, **_stop()))
     assert "CACHED" not in changed.values()
 
     # Another label in the same CSV.
-    source.write_text(source.read_text().replace("00.png,cat", "00.png,dog"))
+    source.write_text(source.read_text().replace("00.jpg,cat", "00.jpg,dog"))
     _, relabelled = _run_to_gate(_config(source, root, **_stop()))
     assert "CACHED" not in relabelled.values()
 

@@ -51,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for number in range(4):
-        path = tmp_path / f"images/{('train', 'eval')[number % 2]}/{'ab'[number // 2]}/{number}.png"
+        path = tmp_path / f"images/{('train', 'eval')[number % 2]}/{'ab'[number // 2]}/{number}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         pixels = np.random.default_rng(number).integers(0, 256, (8, 8, 3), np.uint8)
         Image.fromarray(pixels).save(path)
@@ -205,7 +205,7 @@ def test_run_time_parameters_have_the_state_of_the_files_that_they_name(folder: 
     assert _train(folder, pipeline)[0] == "CACHED"
     _change_import(folder)
     assert _train(folder, pipeline) == ("COMPLETE", "first other layers ")
-    (folder / "images/train/a/0.png").unlink()
+    (folder / "images/train/a/0.jpg").unlink()
     assert _train(folder, pipeline)[0] == "COMPLETE"
     assert read_latest_run(f"{folder}/run", NAME)["ManifestGen"].state == "COMPLETE"
 
@@ -221,7 +221,7 @@ def test_a_resolver_does_not_keep_a_change_from_the_nodes_around_it(folder: Path
     assert _train(folder, pipeline) == ("COMPLETE", "first layers +")
     _change_import(folder)
     assert _train(folder, pipeline) == ("COMPLETE", "first other layers +")
-    (folder / "images/train/a/0.png").unlink()
+    (folder / "images/train/a/0.jpg").unlink()
     _train(folder, pipeline)
     nodes = read_latest_run(f"{folder}/run", NAME)
     assert {nodes[name].state for name in ("ManifestGen", "ImageToTFRecord")} == {"COMPLETE"}
@@ -266,7 +266,7 @@ def test_a_notebook_cell_that_runs_again_looks_at_code_and_files_again(folder, m
     (folder / "run").mkdir()
     (folder / "schema.pbtxt").write_text(SCHEMA)
     (folder / "labels.txt").write_text("a\nb\n")
-    (folder / "list.txt").write_text("train/a/0.png\n")
+    (folder / "list.txt").write_text("train/a/0.jpg\n")
     context = InteractiveContext(
         pipeline_name=NAME,
         pipeline_root=f"{folder}/run/artifacts",
@@ -298,7 +298,7 @@ def test_a_notebook_cell_that_runs_again_looks_at_code_and_files_again(folder, m
     assert text == "first other layers "
     assert run_changed("schema.pbtxt", SCHEMA * 2) == [False, False, True]
     assert run_changed("labels.txt", "b\na\n") == [True, True, False]
-    assert run_changed("list.txt", "train/b/2.png\n") == [True, True, False]
+    assert run_changed("list.txt", "train/b/2.jpg\n") == [True, True, False]
 
 
 def test_a_backend_without_drivers_runs_the_nodes_in_each_run(folder: Path):
