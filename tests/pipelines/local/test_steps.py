@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import pytest
 from darkroom.cli.commands import main
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.integrity.opening import check_files
+
+from ...warm_python import WarmPython
 
 pytestmark = pytest.mark.tensorflow
 
@@ -27,18 +30,30 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def run_demo(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", _WITHOUT_TFX, "demo", "--root", str(root), *arguments]
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root.parent)
-
-
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """What a process wrote and said that has imported nothing before, so TFX is not there."""
     root = tmp_path_factory.mktemp("demo") / "root"
-    done = run_demo(root, "--json")
+    command = [sys.executable, "-c", _WITHOUT_TFX, "demo", "--root", str(root), "--json"]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root.parent)
     assert done.returncode == 0, done.stdout + done.stderr
     return root, json.loads(done.stdout)
+
+
+@pytest.fixture
+def run_demo(
+    demo: tuple[Path, dict[str, Any]], warm_python: WarmPython, tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the demo again, in a process that needs not import TensorFlow first."""
+    script = tmp_path / "without_tfx.py"
+    script.write_text(_WITHOUT_TFX)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        root, _ = demo
+        return warm_python.run(script, "demo", "--root", root, *arguments, cwd=root.parent)
+
+    return run
 
 
 def test_the_data_is_judged_as_by_the_pipeline(demo):
@@ -72,9 +87,9 @@ def test_a_model_is_trained_evaluated_and_pushed(demo):
     assert answer["label"].numpy() == [b"4"]
 
 
-def test_a_second_run_trains_and_pushes_nothing_again(demo):
+def test_a_second_run_trains_and_pushes_nothing_again(demo, run_demo):
     root, summary = demo
-    done = run_demo(root)
+    done = run_demo()
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"Pushed to  {summary['pushed']}\n" in done.stdout
     assert "1 step reused" in done.stdout
@@ -85,9 +100,8 @@ def test_a_second_run_trains_and_pushes_nothing_again(demo):
     assert "Kubeflow and Vertex AI" in last[1]
 
 
-def test_the_gate_stops_before_the_training(demo):
-    root, _ = demo
-    done = run_demo(root, "--policy", "leakage=fail", "--json")
+def test_the_gate_stops_before_the_training(run_demo):
+    done = run_demo("--policy", "leakage=fail", "--json")
     assert done.returncode == 1, done.stdout + done.stderr
     stopped = json.loads(done.stdout)
     assert (stopped["blessed"], stopped["accuracy"], stopped["pushed"]) == (False, None, None)
