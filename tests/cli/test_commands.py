@@ -383,7 +383,10 @@ def test_a_signal_that_arrives_as_another_error_is_still_the_signal(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long)],
+)
 def test_a_signal_amid_the_conversion_ends_it_and_a_rerun_goes_on(
     image_set, tmp_path, number, code, light_beam
 ):
@@ -460,8 +463,10 @@ def test_tensorflow_is_loaded_without_its_noise(command, monkeypatch):
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "arguments",
-    [["train", "--data", "{}/no", "--checkpoint-dir", "{}/ck"], ["benchmark", "input", "{}/no"]],
-    ids=["train", "benchmark"],
+    [
+        pytest.param(["train", "--data", "{}/no", "--checkpoint-dir", "{}/ck"], id="train"),
+        pytest.param(["benchmark", "input", "{}/no"], id="benchmark", marks=pytest.mark.long),
+    ],
 )
 def test_the_start_of_tensorflow_says_nothing(arguments, tmp_path):
     """Of later versions no level of logging keeps it."""

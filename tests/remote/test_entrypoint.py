@@ -68,7 +68,7 @@ def _upload(launcher: Launcher, task: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["minio", "s3"])
+@pytest.mark.parametrize("scheme", ["minio", pytest.param("s3", marks=pytest.mark.long)])
 def test_uris_stay_remote_and_the_endpoint_comes_from_the_environment(
     s3: Proxy, source: Path, tmp_path: Path, scheme: str
 ):

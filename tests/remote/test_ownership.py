@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,7 @@ def expected(source: str, tmp_path: Path) -> dict[str, bytes]:
     return read_files(tmp_path / "local")
 
 
+@pytest.mark.parametrize("store", [pytest.param("s3", marks=pytest.mark.long), "gs"], indirect=True)
 def test_foreign_objects_stop_the_run_before_one_is_changed(store, source, capsys):
     root = f"{store[1]}/data"
     darkroom.convert(source, root, num_shards=SHARDS)
@@ -83,16 +85,20 @@ def write_old_dataset(source: str, root: str, made: dict[str, dict[str, bytes]])
         storage.write_bytes(f"{root}/{name}", data)
 
 
+def _name(request: str, state: str, **options: Any) -> Any:
+    """Returns a fault of a request, with the name of the state that it leaves."""
+    return pytest.param((request, state), id=state, **options)
+
+
 @pytest.mark.parametrize(
     "fault",
     [
-        ("PUT /photos/data/.attempt/journal.json", "nothing was deleted"),
-        ("/photos?delete", "the journal is there"),
-        ("PUT /photos/data/Split-test", "the old dataset is gone"),
-        ("PUT /photos/data/rejects.jsonl", "all shards are there"),
-        ("PUT /photos/data/dataset.json", "all but the commit is there"),
+        _name("PUT /photos/data/.attempt/journal.json", "nothing was deleted"),
+        _name("/photos?delete", "the journal is there", marks=pytest.mark.long),
+        _name("PUT /photos/data/Split-test", "the old dataset is gone"),
+        _name("PUT /photos/data/rejects.jsonl", "all shards are there", marks=pytest.mark.long),
+        _name("PUT /photos/data/dataset.json", "all but the commit is there"),
     ],
-    ids=lambda fault: fault[1],
 )
 def test_a_replacement_that_fails_anywhere_is_resumed(s3, tmp_path, fault, made):
     source, root = write_source("s3://photos"), "s3://photos/data"
@@ -128,7 +134,16 @@ def test_an_image_where_the_dataset_goes_is_an_error(store, source):
         darkroom.convert(f"{store[1]}/list.csv", root, max_rejects=1)
 
 
-@pytest.mark.parametrize("state", ["finished", "failed"])
+@pytest.mark.parametrize(
+    ("store", "state"),
+    [
+        ("s3", "finished"),
+        ("gs", "failed"),
+        pytest.param("s3", "failed", marks=pytest.mark.long),
+        pytest.param("gs", "finished", marks=pytest.mark.long),
+    ],
+    indirect=["store"],
+)
 def test_an_output_below_a_folder_of_images_is_left_out(store, state, tmp_path):
     root = f"{store[1]}/src"
     for number in range(NUM_IMAGES):

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.tensorflow
 
 
 @pytest.fixture
-def dataset(image_set, tmp_path):
-    convert(str(image_set.csv), str(tmp_path / "records"))
+def dataset(jpeg_set, tmp_path):
+    convert(str(jpeg_set.csv), str(tmp_path / "records"))
     return tmp_path / "records"
 
 
@@ -73,10 +73,10 @@ def test_a_record_of_another_tool_is_named_without_the_advice_to_verify(helpers,
     assert "darkroom verify" not in caught.value.hint
 
 
-def test_a_dataset_that_is_replaced_while_it_is_read_is_named(dataset, image_set):
+def test_a_dataset_that_is_replaced_while_it_is_read_is_named(dataset, jpeg_set):
     source = open_records(f"{dataset}/Split-train/*")
     shutil.rmtree(dataset)
-    convert(str(image_set.csv), str(dataset), seed=1)
+    convert(str(jpeg_set.csv), str(dataset), seed=1)
     for file in (dataset / "Split-train").iterdir():
         file.unlink()
     with pytest.raises(DataError, match="was replaced while it was read"), explain_damage(source):
@@ -84,14 +84,14 @@ def test_a_dataset_that_is_replaced_while_it_is_read_is_named(dataset, image_set
 
 
 def test_a_training_whose_dataset_is_replaced_stops_at_the_end_of_the_epoch(
-    dataset, image_set, capsys, monkeypatch
+    dataset, jpeg_set, capsys, monkeypatch
 ):
     """No record is missing, so nothing else would tell that the epoch has read both."""
     first = TrainingRun.end_epoch
 
     def end_epoch(self, *args):
         first(self, *args)
-        convert(str(image_set.csv), str(dataset), seed=1, overwrite=True)
+        convert(str(jpeg_set.csv), str(dataset), seed=1, overwrite=True)
 
     monkeypatch.setattr(TrainingRun, "end_epoch", end_epoch)
     arguments = ["--checkpoint-dir", f"{dataset.parent}/run", "--image-size", "8x8"]

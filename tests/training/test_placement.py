@@ -107,7 +107,7 @@ def test_two_devices_and_two_processes_give_what_one_gives(dataset, tmp_path, wa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loop", ["fit", "custom"])
+@pytest.mark.parametrize("loop", ["fit", pytest.param("custom", marks=pytest.mark.long)])
 def test_mixed_precision_ends_with_the_training(dataset, tmp_path, loop):
     import keras
 
