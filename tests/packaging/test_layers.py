@@ -146,8 +146,13 @@ def parse(module: str) -> ast.Module:
     return ast.parse(list_modules()[module].read_text("utf-8"))
 
 
-def find_imports(module: str) -> Iterator[Import]:
-    """Yields what a module imports, anywhere in it."""
+@cache
+def find_imports(module: str) -> list[Import]:
+    """Returns what a module imports, anywhere in it."""
+    return list(walk_imports(module))
+
+
+def walk_imports(module: str) -> Iterator[Import]:
     for node in ast.walk(parse(module)):
         if isinstance(node, ast.Import):
             yield from (Import(alias.name, "", node.lineno) for alias in node.names)
@@ -168,6 +173,7 @@ def find_layer(module: str) -> str:
     return module.split(".")[1] if "." in module else "darkroom"
 
 
+@cache
 def find_defined_names(module: str) -> set[str]:
     """Returns the names that a module gives a value itself, rather than importing them."""
     tree = parse(module)
