@@ -23,9 +23,11 @@ from darkroom.validation.report.write import encode_markdown, write_report
 from darkroom.validation.validate import ValidationResult
 
 
-def make_thumbnail(data: bytes) -> str:
+@pytest.fixture(scope="module")
+def make_thumbnail():
+    """Makes thumbnails by one preparer: a process of a decoder of its own takes long to start."""
     with closing(ImagePreparer(ImageOptions())) as preparer:
-        return make_prepared_thumbnail(data, preparer)
+        yield lambda data: make_prepared_thumbnail(data, preparer)
 
 
 EVIL = (
@@ -129,7 +131,7 @@ def test_html_shows_the_most_important_first():
     assert "not checked" in page.text
 
 
-def test_html_is_self_contained_and_text_of_the_user_is_never_markup():
+def test_html_is_self_contained_and_text_of_the_user_is_never_markup(make_thumbnail):
     page = Page(encode_html(make_report(EVIL), {"/b.png": make_thumbnail(read_fake("/b.png"))}))
     allowed = "html head meta title style body main header section article div figure figcaption "
     allowed += "h1 h2 h3 p b i span code table thead tbody tr th td img svg rect"
@@ -263,7 +265,7 @@ def test_thumbnail_of_a_missing_or_damaged_image_is_a_placeholder(tmp_path):
     assert "<img" not in text
 
 
-def test_thumbnail_is_small_upright_and_without_metadata():
+def test_thumbnail_is_small_upright_and_without_metadata(make_thumbnail):
     pixels = np.zeros((200, 400, 3), np.uint8)
     pixels[:, :200] = (255, 0, 0)  # Left half red; turned clockwise it is the upper half.
     exif = Image.Exif()
@@ -277,7 +279,7 @@ def test_thumbnail_is_small_upright_and_without_metadata():
     assert max(bottom) < 25
 
 
-def test_thumbnail_enlarges_tiny_images_without_smoothing():
+def test_thumbnail_enlarges_tiny_images_without_smoothing(make_thumbnail):
     pixels = np.kron([[0, 255], [255, 0]], np.ones((4, 4))).astype(np.uint8)
     made = decode(make_thumbnail(encode(pixels)))
     assert made.size == (96, 96)
@@ -285,13 +287,13 @@ def test_thumbnail_enlarges_tiny_images_without_smoothing():
     assert min(made.getpixel((56, 10))) > 235
 
 
-def test_thumbnail_of_transparency_is_on_white():
+def test_thumbnail_of_transparency_is_on_white(make_thumbnail):
     pixels = np.zeros((300, 300, 4), np.uint8)
     made = decode(make_thumbnail(encode(pixels)))
     assert made.getpixel((48, 48)) == (255, 255, 255)
 
 
 @pytest.mark.parametrize("data", [b"", b"<html>", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0junk"])
-def test_a_file_that_is_not_an_image_has_no_thumbnail(data):
+def test_a_file_that_is_not_an_image_has_no_thumbnail(make_thumbnail, data):
     with pytest.raises(ValueError, match="No thumbnail"):
         make_thumbnail(data)
