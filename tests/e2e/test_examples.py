@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     for number in range(52):
         split, label = "train" if number < 40 else "eval", ("dark", "light")[number % 2]
-        path = folder / f"images/{split}/{label}/{number}.png"
+        path = folder / f"images/{split}/{label}/{number}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         pixels = rng.integers(-30, 30, (24, 20, 3)) + (40, 200)[number % 2]
         Image.fromarray(pixels.astype(np.uint8)).save(path)

@@ -74,7 +74,7 @@ def test_a_notebook_shows_what_is_in_the_artifacts(tmp_path: Path):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     for number in range(12):
         split, label = ("train", "eval")[number % 2], ("cat", "dog")[number // 2 % 2]
-        path = tmp_path / f"images/{split}/{label}/{number}.png"
+        path = tmp_path / f"images/{split}/{label}/{number}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         pixels = np.random.default_rng(number).integers(0, 256, (9, 9, 3), np.uint8)
         Image.fromarray(pixels).save(path)

@@ -49,9 +49,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(60):
         light = number % 2
         pixels = rng.integers(128 * light, 128 * light + 128, (12, 10, 3), np.uint8)
-        Image.fromarray(pixels).save(folder / f"{number:02d}.png")
+        Image.fromarray(pixels).save(folder / f"{number:02d}.jpg")
         split = "eval" if number % 5 == 4 else "train"
-        rows.append((split, f"{number:02d}.png", ("dark", "light")[light]))
+        rows.append((split, f"{number:02d}.jpg", ("dark", "light")[light]))
     with (folder / "images.csv").open("w", newline="") as file:
         csv.writer(file).writerows(rows)
     return folder / "images.csv"
