@@ -431,13 +431,22 @@ def test_files_that_come_at_the_last_moment_stay(made, source, expected, tmp_pat
     assert read_tree(tmp_path / ".out.darkroom-new") == {"index/notes.txt": b"mine"}
 
 
+@pytest.fixture(scope="module")
+def failed_again(made: Path) -> Path:
+    """What two failed runs left: the second one replaced what the first one left."""
+    for _ in range(2):
+        with pytest.raises(TooManyRejectsError):
+            convert(made / "images" / "list-2.csv", made / "failed again")
+    return made / "failed again"
+
+
 @pytest.mark.parametrize("name", ["rejects.jsonl", "labels.txt", "rejects.parquet"])
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_files_that_people_edited_after_a_failed_run_stay(made, name, overwrite, tmp_path):
+def test_files_that_people_edited_after_a_failed_run_stay(
+    made, failed_again, name, overwrite, tmp_path
+):
     source = made / "images" / "list-2.csv"
-    for _ in range(2):  # as it was left, it is replaced
-        with pytest.raises(TooManyRejectsError):
-            convert(source, tmp_path / "out")
+    shutil.copytree(failed_again, tmp_path / "out")
     with (tmp_path / "out" / name).open("ab") as file:
         file.write(b"corrected")
     before = read_tree(tmp_path)
