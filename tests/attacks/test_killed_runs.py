@@ -102,7 +102,7 @@ def test_a_killed_run_ends_with_the_same_records_and_model(small_run: SmallRun, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("num_steps", "num_moments"), [(2, 0), pytest.param(30, 30, marks=pytest.mark.long)]
+    ("num_steps", "num_moments"), [(1, 0), pytest.param(30, 30, marks=pytest.mark.long)]
 )
 def test_a_killed_training_ends_with_the_same_model(
     commands: Commands, tmp_path, capsys, num_steps, num_moments
@@ -136,7 +136,7 @@ def test_a_killed_training_ends_with_the_same_model(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_steps", [2, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("num_steps", [1, pytest.param(10_000, marks=pytest.mark.long)])
 def test_a_killed_compile_leaves_the_old_pipeline_or_the_new_one(
     commands: Commands, tmp_path, num_steps
 ):
