@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
+from darkroom.conversion.beam.engines import ENGINES, check_engine, report_failures
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options
 from darkroom.conversion.commit import Commit
 from darkroom.conversion.finished import describe_finished
@@ -76,8 +77,10 @@ class ConversionJob:
 
     def run(self, runner: str, beam_options: Mapping[str, Any]) -> ConversionResult:
         """Converts and waits for the end."""
-        if beam_options:
-            build_options(runner, beam_options)  # reports a wrong one before any work is done
+        if beam_options or runner in ENGINES:
+            options = build_options(runner, beam_options)  # reports a wrong one before any work
+            if runner in ENGINES:
+                check_engine(runner, options)
         if storage.exists(self.output_dir) and not storage.is_folder(self.output_dir):
             raise OutputError(f"{self.output_dir} is a file.", "Choose a folder for the output.")
         if self.output_dir == "/":
@@ -116,7 +119,8 @@ class ConversionJob:
             from darkroom.runtime.plain_beam import apply_transform, beam
 
             options = build_options(runner, beam_options)
-            with collect_less_garbage(), beam.Pipeline(options=options) as pipeline:
+            engine = report_failures(runner) if runner in ENGINES else nullcontext()
+            with engine, collect_less_garbage(), beam.Pipeline(options=options) as pipeline:
                 apply_transform(pipeline, "WriteDataset", write)
         return self._collect(manifest, folders.examples)
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from darkroom.conversion.beam.engines import ENGINES, JOB_SERVER_SECONDS
 from darkroom.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,15 +20,15 @@ LOCAL_RUNNER = "FnApiRunner"
 DATAFLOW_RUNNER = "DataflowRunner"
 
 # DirectRunner, tensorflow-recorder's name for running here, would first try to download a program.
+# From this similarity on, a name is a mistyped one of Beam's, not an option of an engine.
+_SAME_OPTION = 0.85
+
 _RUNNERS = {
     "fnapirunner": LOCAL_RUNNER,
     "directrunner": LOCAL_RUNNER,
     "local": LOCAL_RUNNER,
     "dataflowrunner": DATAFLOW_RUNNER,
-    "flinkrunner": "FlinkRunner",
-    "sparkrunner": "SparkRunner",
-    "portablerunner": "PortableRunner",
-    "prismrunner": "PrismRunner",
+    **{runner.lower(): runner for runner in ENGINES},
 }
 
 
@@ -64,10 +65,12 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
             "Set credentials and endpoint of s3:// in the environment, for example AWS_PROFILE.",
         )
     flags = [f"--runner={runner}"]
+    if runner in ENGINES:
+        options = {"job_server_timeout": JOB_SERVER_SECONDS, **options}
     if options:
         actions = _read_actions()
         for name, value in options.items():
-            flags += _format_option(name, value, actions)
+            flags += _format_option(name, value, actions, is_engine=runner in ENGINES)
     built = beam.options.pipeline_options.PipelineOptions(flags)
     complaint = io.StringIO()
     try:
@@ -93,12 +96,19 @@ def _read_actions() -> list[argparse.Action]:
     return list(parsers[0]._actions)
 
 
-def _format_option(name: str, value: Any, actions: Sequence[argparse.Action]) -> list[str]:
-    """Returns the flags that give an option a value, by any of its names."""
+def _format_option(
+    name: str, value: Any, actions: Sequence[argparse.Action], *, is_engine: bool
+) -> list[str]:
+    """Returns the flags that give an option a value, by any of its names.
+
+    An engine has options of its own, which only its job server knows.
+    """
     # An option may have two flags, one that switches it on and one off.
     found = [a for a in actions if a.dest == name or f"--{name}" in a.option_strings]
     if not found:
         known = {n for a in actions for n in (a.dest, *(o.lstrip("-") for o in a.option_strings))}
+        if is_engine and not difflib.get_close_matches(name, known, cutoff=_SAME_OPTION):
+            return [] if value is None else [f"--{name}={value}"]
         near = difflib.get_close_matches(name, known, n=3)
         guess = f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise UsageError(f"Beam has no option {name!r}.", guess or "See Beam's documentation.")
