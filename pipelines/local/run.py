@@ -25,6 +25,8 @@ from darkroom.storage.locks import FolderLock
 from darkroom.validation.gate import GateError
 
 LOG_FILE = "log.txt"
+# Of sqlite: a run that was killed within a change leaves it, and the next one undoes the change.
+_JOURNAL = f"{METADATA_FILE}-journal"
 _HINT = "Choose another --root."
 
 _DEMO_IMAGES = "images"
@@ -192,16 +194,20 @@ def _run_without_tfx(config: PipelineConfig, log_path: str) -> tuple[RunSummary,
 
 
 _WITH_TFX = _Form(
-    _run_with_tfx, (METADATA_FILE, LOG_FILE, "artifacts/", "checkpoints/", "inputs/", "pushed/")
+    _run_with_tfx,
+    (METADATA_FILE, _JOURNAL, LOG_FILE, "artifacts/", "checkpoints/", "inputs/", "pushed/"),
 )
 _WITHOUT_TFX = _Form(_run_without_tfx, (LOG_FILE, "pushed/", "records/", "report/", "training/"))
 
 
 def _claim_root(root: str, names: tuple[str, ...]) -> None:
     """Checks that what a run writes to is new, or of an earlier run in this folder."""
-    # Version 0.1.0 left no ledger.
-    is_older = not ledger.is_listed(root, METADATA_FILE) and _has_our_metadata(root)
-    ledger.claim(root, dict.fromkeys(names, ledger.ANY), names if is_older else (), _HINT)
+    proven: tuple[str, ...] = ()
+    if ledger.is_listed(root, METADATA_FILE):
+        proven = (_JOURNAL,)  # an earlier version did not list it
+    elif _has_our_metadata(root):
+        proven = names  # version 0.1.0 left no ledger
+    ledger.claim(root, dict.fromkeys(names, ledger.ANY), proven, _HINT)
 
 
 def _has_our_metadata(root: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -58,7 +59,12 @@ def _make_types(connection: sqlite3.Connection, name: str) -> None:
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize(
     "name",
-    ["log.txt", "metadata.sqlite", *(f"{n}/mine" for n in ("artifacts", "inputs", "pushed"))],
+    [
+        "log.txt",
+        "metadata.sqlite",
+        "metadata.sqlite-journal",
+        *(f"{n}/mine" for n in ("artifacts", "inputs", "pushed")),
+    ],
 )
 def test_a_file_of_the_user_under_a_name_of_a_run_stops_it(tmp_path, start, name, overwrite):
     before = _write(tmp_path / "root", name)
@@ -84,6 +90,20 @@ def test_a_run_uses_its_folder_again(tmp_path, start):
     _write(root, "artifacts/Trainer/model", "metadata.sqlite")
     assert start(root) == 0
     assert (root / "artifacts/Trainer/model").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_run_that_was_killed_while_sqlite_wrote_can_be_repeated(tmp_path, start, is_listed):
+    root = tmp_path / "root"
+    assert start(root) == 0
+    if not is_listed:  # by an earlier version
+        text = (root / LEDGER_FILE).read_text()
+        entries = json.loads(text)
+        del entries["files"]["metadata.sqlite-journal"]
+        (root / LEDGER_FILE).write_text(json.dumps(entries))
+    _write(root, "metadata.sqlite", "metadata.sqlite-journal")
+    assert start(root) == 0
+    assert (root / "metadata.sqlite-journal").read_bytes() == b"mine"
 
 
 def test_the_folder_of_an_earlier_version_is_used_again(tmp_path, start):
