@@ -606,3 +606,26 @@ def test_what_a_commit_names_is_found_without_reading_shards(made, monkeypatch, 
     assert read_dataset(str(made / "full")).written > 0
     assert opened
     assert not [path for path in opened if "/Split-" in path]
+
+
+def test_finished_shards_of_another_conversion_are_deleted_with_a_word(
+    made, source, tmp_path, monkeypatch
+):
+    notes: list[str] = []
+    monkeypatch.setattr("darkroom.runtime.progress.note", notes.append)
+    shutil.copytree(made / "killed", tmp_path / "out")
+    convert(source, tmp_path / "out", num_shards=SHARDS, seed=3)
+    [note] = [each for each in notes if "shard" in each]
+    count = len(list((made / "killed/.attempt").glob("*/shard-*.json")))
+    assert note == (
+        f"{tmp_path}/out has {count} finished shard{'s' * (count > 1)} of another source, or of "
+        "other options, which never became a dataset. They are deleted."
+    )
+    # A conversion that goes on has nothing to say.
+    notes.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(commit.Commit, "__call__", _die)
+        with pytest.raises(StorageError, match="killed"):
+            convert(source, tmp_path / "again", num_shards=SHARDS)
+    convert(source, tmp_path / "again", num_shards=SHARDS)
+    assert [each for each in notes if "shard" in each] == []

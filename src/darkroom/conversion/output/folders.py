@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from darkroom import storage
@@ -10,6 +10,8 @@ from darkroom.conversion.output import ownership
 from darkroom.conversion.shard import REPORT_SUFFIX, ShardTask, find_report
 from darkroom.dataset import journal, layout
 from darkroom.dataset.layout import Folders
+from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
 
 _MANIFEST_FOLDER = "manifest"
 
@@ -55,11 +57,24 @@ def prepare_output(folders: Folders, tasks: Sequence[ShardTask]) -> None:
     # From here on no reader mistakes the other files for a dataset.
     storage.delete_file(storage.join(folders.examples, layout.DATASET_FILE))
     storage.sync_folder(folders.examples)
-    ownership.delete_ours(found, kept=set(_find_kept(folders, tasks)))
+    kept = set(_find_kept(folders, tasks))
+    _note_given_up(folders, found.ours, kept)
+    ownership.delete_ours(found, kept=kept)
     splits = {layout.split_folder(task.range.split) for task in tasks}
     inside = [storage.join(folders.examples, name) for name in sorted(splits)]
     for folder in (*inside, folders.index, folders.rejects, tasks[0].work):
         storage.make_folder(folder)
+
+
+def _note_given_up(folders: Folders, ours: Iterable[str], kept: Set[str]) -> None:
+    """Says how many finished shards of another conversion are deleted: it may be hours of work."""
+    work = f"{folders.work}/"
+    reports = [path for path in ours if path.startswith(work) and path.endswith(REPORT_SUFFIX)]
+    if count := sum("/shard-" in path and path not in kept for path in reports):
+        progress.note(
+            f"{folders.examples} has {format_count(count, 'finished shard')} of another source, or "
+            "of other options, which never became a dataset. They are deleted."
+        )
 
 
 def _list_planned(folders: Folders, tasks: Sequence[ShardTask]) -> Iterator[str]:
