@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -17,12 +17,14 @@ from tfx.types import artifact_utils
 from tfx.types.artifact import Artifact
 
 from darkroom import storage
+from darkroom.errors import DataError, OutputError
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.local import lineage
 from darkroom.pipelines.local.cached_outputs import check_outputs
 from darkroom.pipelines.local.output_sums import keep_sums
 from darkroom.pipelines.pipeline import create_pipeline
 from darkroom.runtime import progress
+from darkroom.validation.gate import GateError
 
 
 def run_locally(config: PipelineConfig) -> None:
@@ -64,6 +66,34 @@ def _log_warnings_only() -> Iterator[None]:
 
 
 @contextmanager
+def _advise(reused: Sequence[str]) -> Iterator[None]:
+    """Adds to an error about data what else can be done: its records may come from the cache."""
+    try:
+        yield
+    except GateError:
+        raise
+    except DataError as error:
+        if not reused:
+            raise
+        hint = f"{error.hint} Without the cache (--no-cache), all results are made again.".strip()
+        raise type(error)(error.message, hint) from error
+
+
+def _check_unused(outputs: Iterable[Artifact]) -> None:
+    """Checks that new outputs do not replace anything: TFX would delete them if the node fails.
+
+    Raises:
+        OutputError: A folder has files, so the metadata do not know of a run that was here.
+    """
+    for artifact in outputs:
+        if artifact.uri and not artifact.is_external and storage.has_files(artifact.uri):
+            raise OutputError(
+                f"{artifact.uri} has files of an earlier run, which the metadata do not know.",
+                "Restore the metadata of that run, or choose another root.",
+            )
+
+
+@contextmanager
 def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
     """Makes LocalDagRunner launch nodes with a launcher that reports their progress.
 
@@ -73,6 +103,7 @@ def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
     """
     numbers = itertools.count(1)
     damages: list[str] = []
+    reused: list[str] = []
 
     def check(outputs: Mapping[str, Sequence[Artifact]]) -> None:
         try:
@@ -86,17 +117,21 @@ def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
             self._has_run = False
             damages.clear()
             with progress.step(self._pipeline_node.node_info.id, next(numbers), num_nodes):
-                info = super().launch()
+                with _advise(reused):
+                    info = super().launch()
                 # A Resolver has no executor: it looks in each run.
                 if not self._has_run and self._executor_operator:
+                    reused.append(self._pipeline_node.node_info.id)
                     progress.remark("reused: nothing has changed")
             return info
 
         def _run_executor(self, execution_info: Any) -> Any:
             self._has_run = True
+            _check_unused(itertools.chain(*execution_info.output_dict.values()))
             # The first one is of the newest outputs.
             for damage in damages[:1]:
-                progress.note(f"{damage}, so {self._pipeline_node.node_info.id} runs again.")
+                node = self._pipeline_node.node_info.id
+                progress.note(f"{damage.rstrip('.')}, so {node} runs again.")
             return super()._run_executor(execution_info)
 
         def _publish_successful_execution(

@@ -49,7 +49,7 @@ def check_metadata(connection: Any) -> None:
         found = [str(error)]
     if found != ["ok"]:
         raise DataError(
-            f"{path} is damaged: {' '.join(found)}.",
+            f"{path} is damaged: {' '.join(' '.join(found).split())}.",
             "Restore it from a copy, or choose another root: without it, no earlier result can be "
             "used.",
         )

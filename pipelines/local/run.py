@@ -13,6 +13,7 @@ from contextlib import closing, nullcontext
 from typing import Any, NamedTuple
 
 from darkroom import storage
+from darkroom.conversion.beam.runners import parse_runner
 from darkroom.errors import DataError, build_missing_extra_error
 from darkroom.manifest.sources import find_sources
 from darkroom.options.training import check_weights
@@ -144,12 +145,15 @@ def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool 
 
 
 def _check_files(config: PipelineConfig) -> None:
-    """Checks the files that options name; that of the label map has been read already.
+    """Checks the files and the runner that options name; the label map has been read already.
 
     Raises:
-        UsageError: The schema or the weights cannot be used.
+        UsageError: The schema or the weights cannot be used, or Beam has no such runner.
         OSError: The list of exclusions is missing, or cannot be read.
     """
+    for argument in config.beam_args:
+        if argument.startswith("--runner="):
+            parse_runner(argument.partition("=")[2])
     check_weights(config.weights)
     if config.exclude is not None:
         storage.stat_file(config.exclude)

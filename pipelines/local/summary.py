@@ -180,6 +180,8 @@ def _format_findings(report: DatasetReport) -> list[str]:
             lines += [f"       {side}" for side in format_row(row).split("  =  ")]
         if finding.count > len(shown) > 0:
             lines.append(f"       and {finding.count - len(shown):,} more")
+        if finding.policy == FAIL and finding.hint:
+            lines += [f"       {make_visible(line)}" for line in finding.hint.splitlines()]
     return lines
 
 

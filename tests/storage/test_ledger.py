@@ -69,13 +69,19 @@ def test_a_link_is_never_ours(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.txt").read_bytes() == b"1"
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"darkroom_files": 2}', "not JSON"])
+@pytest.mark.parametrize("text", ["{}", "[1]", '{"darkroom_files": 2}', "not JSON"])
 def test_another_file_with_the_name_of_a_ledger_stays(tmp_path: Path, text: str) -> None:
     (tmp_path / LEDGER_FILE).write_text(text)
     with pytest.raises(OutputError, match=LEDGER_FILE):
         write_files(str(tmp_path), {"a.txt": b"1"})
     assert os.listdir(tmp_path) == [LEDGER_FILE]
     assert (tmp_path / LEDGER_FILE).read_text() == text
+
+
+def test_an_empty_ledger_lists_nothing(tmp_path: Path) -> None:
+    (tmp_path / LEDGER_FILE).touch()
+    write_files(str(tmp_path), {"a.txt": b"1"})
+    assert is_listed(str(tmp_path), "a.txt")
 
 
 def test_a_link_with_the_name_of_a_ledger_stays(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ _HEAD = """# Command line
 
 {description} Every command has `--help`. Options must be written in full. With `--json`, a command
 prints its result as one JSON object. When the exit code is not 0, that object has `error`, with
-`code`, `message` and `hint`, beside what there is of a result.
+`code`, `message` and `hint`, beside what there is of a result. A command that a
+signal ends prints no object.
 
 {epilog}
 """

@@ -134,7 +134,10 @@ def _read(folder: str) -> _Entries | None:
     if not storage.is_remote(path) and os.path.islink(storage.local_path(path)):
         return None
     try:
-        ledger = json.loads(storage.read_bytes(path, _MAX_BYTES))
+        data = storage.read_bytes(path, _MAX_BYTES)
+        if not data:
+            return {}  # there is nothing to lose
+        ledger = json.loads(data)
         if ledger["darkroom_files"] != _FORMAT_VERSION:
             return None
         return {name: [str(each) for each in hashes] for name, hashes in ledger["files"].items()}

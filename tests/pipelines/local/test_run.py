@@ -157,6 +157,12 @@ def test_a_missing_file_is_an_error_before_anything_starts(tmp_path, start, opti
     assert not (tmp_path / "root").exists()
 
 
+def test_a_wrong_runner_is_an_error_before_anything_starts(tmp_path, start):
+    with pytest.raises(UsageError, match="Unknown runner 'Nope'"):
+        start(tmp_path / "root", beam_args=["--runner=Nope"])
+    assert not (tmp_path / "root").exists()
+
+
 def test_a_run_without_tfx_leaves_nothing(tmp_path, source, monkeypatch):
     monkeypatch.setattr(run, "is_installed", lambda name: name != "tfx")
     values = {"data": str(source), "root": str(tmp_path / "runs/first")}

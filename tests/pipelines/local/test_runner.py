@@ -21,7 +21,7 @@ from tfx.types.standard_artifacts import Model
 
 from darkroom import pipelines
 from darkroom.components import ImageToTFRecord, ManifestGen
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.options.validation import FAIL
 from darkroom.pipelines import LocalRunner
 from darkroom.pipelines.config import METADATA_FILE
@@ -172,6 +172,46 @@ def test_damaged_metadata_are_named(tmp_path: Path, console, kind):
         _run(_make_pipeline(tmp_path, Speak(text="hello")), console)
     assert "choose another root" in error.value.hint
     assert path.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("kind", ["deleted", "emptied"])
+def test_without_its_metadata_an_earlier_run_is_kept(tmp_path: Path, console, kind):
+    """TFX numbers the folders again, and deletes those of a node that fails."""
+    _run(_make_pipeline(tmp_path, Write()), console)
+    made = tmp_path / "artifacts/Write/made/1"
+    (made / "notes.txt").write_text("mine")
+    if kind == "deleted":
+        (tmp_path / METADATA_FILE).unlink()
+    else:
+        (tmp_path / METADATA_FILE).write_bytes(b"")
+    with pytest.raises(OutputError, match=f"{made} has files of an earlier run") as error:
+        _run(_make_pipeline(tmp_path, Write()), console)
+    assert "choose another root" in error.value.hint
+    assert (made / "notes.txt").read_text() == "mine"
+    assert (made / "weights").read_text() == "weights"
+
+
+@component
+def Check(text: Parameter[str]):  # noqa: N802
+    """A component that rejects its data."""
+    raise DataError(f"{text} is damaged.", "Look at it.")
+
+
+def test_damage_in_what_was_reused_names_the_way_out(tmp_path: Path, console):
+    for text, hint in (
+        ("new", "Look at it."),
+        ("old", "Look at it. Without the cache (--no-cache), all results are made again."),
+    ):
+        with pytest.raises(DataError, match=f"{text} is damaged") as error:
+            _run(
+                _make_pipeline(tmp_path, write := Write(), _after(Check(text=text), write)), console
+            )
+        assert error.value.hint == hint
+
+
+def _after(node: Any, upstream: Any) -> Any:
+    node.add_upstream_node(upstream)
+    return node
 
 
 def test_what_a_pipeline_does_not_make_is_not_in_its_summary(tmp_path: Path, console):

@@ -20,7 +20,9 @@ def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list
         {"row": n, "uri": f"{n}.png", "split": None, "label": None, "reason": "empty"}
         for n in range(1, count + 1)
     )
-    finding = Finding("rejects", FAIL, count, "Some rows were rejected.", rows=rows)
+    finding = Finding(
+        "rejects", FAIL, count, "Some rows were rejected.", rows=rows, hint="Fix them.\nOr not."
+    )
     report = DatasetReport(
         rows=9,
         written=9 - count,
@@ -79,6 +81,8 @@ def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list
         "       row 1 1.png: empty",
         "       row 2 2.png: empty",
         *more,
+        "       Fix them.",
+        "       Or not.",
     ]
 
 
