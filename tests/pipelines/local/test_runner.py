@@ -202,16 +202,12 @@ def test_damage_in_what_was_reused_names_the_way_out(tmp_path: Path, console):
         ("new", "Look at it."),
         ("old", "Look at it. Without the cache (--no-cache), all results are made again."),
     ):
+        write, check = Write(), Check(text=text)
+        check.add_upstream_node(write)
+        pipeline = _make_pipeline(tmp_path, write, check)
         with pytest.raises(DataError, match=f"{text} is damaged") as error:
-            _run(
-                _make_pipeline(tmp_path, write := Write(), _after(Check(text=text), write)), console
-            )
+            _run(pipeline, console)
         assert error.value.hint == hint
-
-
-def _after(node: Any, upstream: Any) -> Any:
-    node.add_upstream_node(upstream)
-    return node
 
 
 def test_what_a_pipeline_does_not_make_is_not_in_its_summary(tmp_path: Path, console):
