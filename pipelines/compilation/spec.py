@@ -16,6 +16,7 @@ from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 from darkroom.components.parameters import PARAMETERS, encode_value
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
+from darkroom.options.training import APPLICATIONS_PREFIX
 from darkroom.pipelines.compilation.beam_arguments import make_beam_args
 from darkroom.pipelines.compilation.checks import check_config, make_secrets
 from darkroom.pipelines.compilation.resources import (
@@ -25,6 +26,7 @@ from darkroom.pipelines.compilation.resources import (
 )
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.pipeline import create_pipeline
+from darkroom.training.models import check_model
 
 ENTRYPOINT = ("python", "-m", "darkroom.components.entrypoint")
 _TYPES = {str: "STRING", int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE"}
@@ -70,6 +72,9 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
         UsageError: A value cannot work on the target.
     """
     beam_args = make_beam_args(config)
+    # A model of one's own may be in the image alone.
+    if config.model.startswith(APPLICATIONS_PREFIX):
+        check_model(config.model)
     pipeline = create_pipeline(
         config,
         config.manifest.resolve_labels().labels,

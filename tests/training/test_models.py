@@ -100,6 +100,14 @@ def test_weights_with_a_wrong_name_are_suggested(tmp_path, weights, hint):
     assert caught.value.hint == hint.format(folder=tmp_path)
 
 
+def test_weights_of_another_form_are_an_error_before_training(tmp_path):
+    path = tmp_path / "w.h5"
+    path.write_bytes(b"PK not HDF5")
+    with pytest.raises(UsageError, match=r"w\.h5', which is not a file of HDF5") as caught:
+        check_model("small_cnn", str(path))
+    assert "save_weights" in caught.value.hint
+
+
 def test_own_function_gets_classes_and_size(own_models):
     calls = []
 

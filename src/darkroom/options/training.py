@@ -15,6 +15,9 @@ from darkroom.options.fields import check_fields, document, option
 from darkroom.options.input import IMAGE_SIZE, InputOptions, ReadingFields
 
 SMALL_CNN = "small_cnn"
+# The first bytes of such a file.
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
 APPLICATIONS_PREFIX = "keras.applications:"
 # For "did you mean", where Keras is not imported; `training.models.list_applications` asks Keras.
 APPLICATIONS = (  # noqa: SIM905
@@ -195,10 +198,10 @@ def check_model_name(spec: str) -> None:
 
 
 def check_weights(path: str | None) -> None:
-    """Checks that weights to start from are a file, if there are any. Their form is not looked at.
+    """Checks that weights to start from are a file, if there are any.
 
     Raises:
-        UsageError: They are not.
+        UsageError: They are not, or a file of HDF5 by its name is of another kind.
     """
     from darkroom import storage  # takes time, and `--help` does not need it
 
@@ -206,6 +209,13 @@ def check_weights(path: str | None) -> None:
         near = None if os.path.exists(path) else storage.find_near(path)
         hint = f"Did you mean {near}?" if near else "Pass the path of a file."
         raise UsageError(f"weights is {path!r}, which is not a file.", hint)
+    if path is not None and path.endswith((".h5", ".hdf5")):
+        with open(path, "rb") as file:
+            if file.read(len(_HDF5)) != _HDF5:
+                message = f"weights is {path!r}, which is not a file of HDF5."
+                raise UsageError(
+                    message, "Save weights with model.save_weights('NAME.weights.h5')."
+                )
 
 
 def _suggest_model(spec: str) -> str:

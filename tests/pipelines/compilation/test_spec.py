@@ -329,6 +329,7 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
         ("kubeflow", {"beam_args": ("--runner=PortableRunner",)}, "address of a job server"),
         ("kubeflow", {"beam_args": ("--s3_region_name=x",)}, "Beam's options for s3://"),
         ("kubeflow", {"beam_args": ("runner",)}, "is not an option"),
+        ("kubeflow", {"model": "keras.applications:MobilNet"}, "Did you mean MobileNet or"),
         ("sparkle", {}, "no target 'sparkle'"),
     ],
 )
