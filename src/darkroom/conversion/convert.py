@@ -26,8 +26,12 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIOS
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime import progress
+from darkroom.runtime.interrupts import report_interrupts
+
+INTERRUPTED = "The conversion was interrupted; run it again: finished shards are kept."
 
 
+@report_interrupts(INTERRUPTED)
 @storage.report_failures
 @progress.shown
 def convert(
@@ -103,6 +107,7 @@ def convert(
         UsageError: An argument is wrong, or the output would replace the source or an image.
         OutputError: Another run holds the output, or it has other data or files of others.
         OSError: Storage failed.
+        KeyboardInterrupt: It was interrupted.
     """
     check_flag("overwrite", overwrite)
     check_flag("wait", wait)
