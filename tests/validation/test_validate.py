@@ -65,6 +65,7 @@ def test_a_dataset_is_judged_and_its_page_is_written(records: Path, tmp_path: Pa
     with pytest.raises(GateError, match=r"leakage +1  1 image is in more than one split") as stop:
         result.check()
     assert isinstance(stop.value, DataError)
+    assert [frame.name for frame in stop.traceback][1:] == ["call"]
     assert stop.value.hint == f"\nThe whole report: {tmp_path}/report/report.html"
 
 

@@ -28,11 +28,9 @@ from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime import progress
 from darkroom.runtime.interrupts import report_interrupts
 
-INTERRUPTED = "The conversion was interrupted; run it again: finished shards are kept."
 
-
-@report_interrupts(INTERRUPTED)
 @storage.report_failures
+@report_interrupts("The conversion was interrupted; run it again: finished shards are kept.")
 @progress.shown
 def convert(
     source: AnySource,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom.errors import UsageError
 from darkroom.runtime.lazy_names import LazyModule
+from darkroom.runtime.tracebacks import begin_at_call
 
 if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder
@@ -43,6 +44,7 @@ class TensorFlowAccessor:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
+    @begin_at_call
     def to_tfrecord(
         self,
         output_dir: str | os.PathLike[str],
@@ -140,6 +142,7 @@ class TensorFlowAccessor:
             beam_options=beam_options,
         )
 
+    @begin_at_call
     def to_tfr(
         self,
         output_dir: str | os.PathLike[str] = "./tfrecords",

@@ -33,8 +33,8 @@ def load_name(package: str, name: str, homes: Mapping[str, str]) -> Any:
         if missing := find_missing_extra(error):
             # `from package import name` would hide the message of an AttributeError.
             if sys._getframe(2).f_code.co_name == "_handle_fromlist":
-                raise missing from error
-            raise MissingNameError(missing.message, missing.hint) from error
+                raise missing from None
+            raise MissingNameError(missing.message, missing.hint) from None
         raise
 
 

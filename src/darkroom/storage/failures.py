@@ -11,12 +11,12 @@ from typing import ParamSpec, TypeVar
 
 from darkroom.errors import (
     STORAGE_HINT,
-    DarkroomError,
     DeniedPathError,
     MissingPathError,
     StorageError,
     describe_os_error,
 )
+from darkroom.runtime.tracebacks import begin_at_call
 from darkroom.storage.files import NotAFileError
 from darkroom.storage.uris import absolute, is_remote
 
@@ -98,18 +98,14 @@ def convert_os_error(error: OSError) -> StorageError:
 def report_failures(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Makes a public function raise our errors instead of the system's; a decorator.
 
-    A traceback begins at the call: our message has what the frames below it and the cause would
-    say. The cause stays in `__context__`. A defect keeps all.
+    Their tracebacks begin at the call.
     """
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return function(*args, **kwargs)
-        except (DarkroomError, OSError) as error:
-            found = error if isinstance(error, DarkroomError) else convert_os_error(error)
-            if found.exit_code == DarkroomError.exit_code:
-                raise
-            raise found.with_traceback(None) from None
+        except OSError as error:
+            raise convert_os_error(error) from None
 
-    return call
+    return begin_at_call(call)

@@ -15,6 +15,7 @@ from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOpti
 from darkroom.runtime import cards, progress
 from darkroom.runtime.class_table import format_class_table
 from darkroom.runtime.markup import join_lines
+from darkroom.runtime.tracebacks import begin_at_call
 from darkroom.storage import ledger
 from darkroom.validation.dataset_report import (
     DatasetReport,
@@ -57,6 +58,7 @@ class ValidationResult:
         """What was found; findings that stop a run come first."""
         return self.report.findings
 
+    @begin_at_call
     def check(self) -> None:
         """Does what the gate of the pipeline does.
 
