@@ -65,6 +65,25 @@ def test_a_loop_that_meets_a_damaged_record_names_it(dataset, loop, training):
         _LOOPS[loop](data["train"])
     assert caught.value.hint == f"See all that is wrong with: darkroom verify {dataset}."
     assert caught.value.__suppress_context__
+    frames = [frame.name for frame in caught.traceback]
+    assert frames[-1] == "call"
+    assert not {"check_records", "_check_images"} & set(frames)
+
+
+def test_the_error_of_a_loop_is_shown_below_the_loop_in_a_block_too(dataset):
+    train = darkroom.load(dataset, image_size=_SIZE, batch_size=2)["train"]
+    text = _flip_last(dataset)
+    with pytest.raises(DataError, match=text) as plain:
+        for _ in train:
+            pass
+    with pytest.raises(DataError, match=text) as inside, explain_damage(train):
+        for _ in train:
+            pass
+    with pytest.raises(DataError, match=text) as block, explain_damage(train):
+        _count_all(train)
+    for caught in (plain, inside, block):
+        assert [frame.name for frame in caught.traceback][1:] == ["call"]
+        assert caught.value.__suppress_context__
 
 
 def test_a_loop_over_examples_names_the_damaged_record(dataset):

@@ -7,13 +7,14 @@ so nothing here costs anything before there is an error.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ContextDecorator
 from typing import Any
 
 import tensorflow as tf
 
-from darkroom.errors import DataError, UsageError
+from darkroom import storage
+from darkroom.errors import UsageError
 from darkroom.input.files import FileSource, check_all_decodable
 from darkroom.input.records import RecordSource
 from darkroom.input.source import ImageSource
@@ -58,10 +59,9 @@ class ImageBatches(tf.data.Dataset):
         return [self._batches]
 
 
-@contextmanager
 def explain_damage(
     *data: tf.data.Dataset | Mapping[str, tf.data.Dataset] | ImageSource,
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Names the damaged images or records, if the block ends with an error.
 
     A Python loop over the batches of `load` and `input_fn` needs no such block. `model.fit` and
@@ -76,40 +76,45 @@ def explain_damage(
             were made from them, or open sources.
 
     Raises:
-        DataError: The block ended with an error of TensorFlow, and some files cannot be decoded or
-            a record is damaged; or a dataset was replaced meanwhile.
+        DataError: The block ended with an error of TensorFlow, and some files cannot be decoded, a
+            shard is missing or a record is damaged; or a dataset was replaced or deleted meanwhile.
         UsageError: `data` is not made from a dataset of darkroom's.
     """
-    sources = [source for each in data for source in _list_sources(each)]
-    try:
-        yield
-    except _READ_ERRORS:
-        _explain(sources)
-        raise
-    check_not_replaced(*sources)
+    return _Explanation(data)
 
 
+class _Explanation(ContextDecorator, AbstractContextManager[None]):
+    """The block of `explain_damage`."""
+
+    def __init__(self, data: Iterable[Any]) -> None:
+        self._data = data
+
+    @storage.report_failures
+    def __enter__(self) -> None:
+        self._sources = [source for each in self._data for source in _list_sources(each)]
+
+    @storage.report_failures
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, _READ_ERRORS):
+            _check_images(self._sources)
+        elif error is None:
+            check_not_replaced(*self._sources)
+
+
+@storage.report_failures
 def check_not_replaced(*sources: ImageSource) -> None:
     """Checks that the datasets of sources are still those that were opened.
 
     Raises:
-        DataError: One was replaced.
+        DataError: One was replaced, or is gone.
     """
     for source in sources:
         if isinstance(source, RecordSource):
             source.check_not_replaced()
 
 
-def _explain(sources: list[ImageSource]) -> None:
-    """Raises a DataError if images are the reason of TensorFlow's error."""
-    try:
-        _check_images(sources)
-    except DataError as found:
-        # TensorFlow's traceback says nothing more, in a hundred lines.
-        raise found from None
-
-
 def _check_images(sources: list[ImageSource]) -> None:
+    """Raises one of our errors if images are the reason of TensorFlow's error."""
     for source in sources:
         if isinstance(source, RecordSource):
             with progress.step("Check the records"):
@@ -144,6 +149,8 @@ def _make_iterator_class(kind: Any) -> Any:
     class ImageBatchIterator(kind):
         source: ImageSource
 
+        # TensorFlow's traceback says nothing more, in a hundred lines.
+        @storage.report_failures
         def __next__(self) -> Any:
             try:
                 return super().__next__()
@@ -151,7 +158,7 @@ def _make_iterator_class(kind: Any) -> Any:
                 check_not_replaced(self.source)
                 raise
             except _READ_ERRORS:
-                _explain([self.source])
+                _check_images([self.source])
                 raise
 
     return ImageBatchIterator
