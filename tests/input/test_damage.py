@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import darkroom
 from darkroom.conversion.convert import convert
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, MissingPathError, UsageError
 from darkroom.input import explain_damage, input_fn
 from darkroom.options.input import InputOptions
 
@@ -84,6 +84,50 @@ def test_the_error_of_a_loop_is_shown_below_the_loop_in_a_block_too(dataset):
     for caught in (plain, inside, block):
         assert [frame.name for frame in caught.traceback][1:] == ["call"]
         assert caught.value.__suppress_context__
+
+
+def _read_in_block(batches) -> None:
+    with explain_damage(batches):
+        _count_all(batches)
+
+
+_READS = {"for": list, "next": list, "block": _read_in_block}
+
+
+@pytest.mark.parametrize("name", ["for", "block"])
+def test_a_shard_that_was_deleted_is_an_error_of_ours(dataset, name):
+    train = darkroom.load(dataset, image_size=_SIZE, batch_size=2)["train"]
+    shard = sorted((dataset / "Split-train").iterdir())[-1]
+    shard.unlink()
+    with pytest.raises(DataError) as caught:
+        _READS[name](train)
+    assert caught.value.message == (
+        f"{shard.parent} is damaged: shards are missing: {[shard.name]}."
+    )
+    assert caught.value.hint.startswith(f"List all faults with: darkroom verify {dataset}. ")
+    assert [frame.name for frame in caught.traceback][-1] == "call"
+    assert caught.value.__suppress_context__
+
+
+def test_a_deleted_file_of_another_tool_is_an_error_of_ours(dataset, tmp_path):
+    other = shutil.copytree(dataset / "Split-train", tmp_path / "other" / "Split-train")
+    options = InputOptions((_SIZE, _SIZE), batch_size=2)
+    batches = input_fn(f"{other}/*", options, training=False)
+    shard = min(other.iterdir())
+    shard.unlink()
+    with pytest.raises(MissingPathError, match=f"^The file {shard} does not exist. ") as caught:
+        list(batches)
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("name", ["for", "next", "block"])
+def test_a_dataset_that_was_deleted_is_gone(dataset, name):
+    train = darkroom.load(dataset, image_size=_SIZE, batch_size=2)["train"]
+    batches = iter(train)
+    shutil.rmtree(dataset)
+    with pytest.raises(DataError, match=f"^The dataset in {dataset} is gone: ") as caught:
+        _READS[name](batches if name == "next" else train)
+    assert [frame.name for frame in caught.traceback][-1] == "call"
 
 
 def test_a_loop_over_examples_names_the_damaged_record(dataset):

@@ -21,6 +21,7 @@ from darkroom.dataset.example import (
     LABEL_NUMBER,
 )
 from darkroom.dataset.integrity.opening import (
+    build_missing_shards_error,
     check_files,
     check_unchanged,
     identify_commit,
@@ -162,7 +163,7 @@ class RecordSource:
         """Checks that the datasets are still those that were opened.
 
         Raises:
-            DataError: One was replaced.
+            DataError: One was replaced, or is gone.
         """
         check_unchanged(self.commits, self.states)
 
@@ -172,11 +173,24 @@ class RecordSource:
         TensorFlow's own error names neither the file nor the record.
 
         Raises:
-            DataError: A record is damaged, or a dataset is not the one that was opened.
+            DataError: A shard is missing, a record is damaged, or a dataset is not the one that was
+                opened.
+            MissingPathError: A file of another tool is missing.
         """
         check_unchanged(self.commits)
+        self._check_present()
         for file in self.files:
             self._check_file(file)
+
+    def _check_present(self) -> None:
+        missing = [file for file in self.files if not storage.exists(file)]
+        if not missing:
+            return
+        if missing[0] not in self._shards:
+            raise storage.build_missing_error(missing[0], "The file")
+        folder = os.path.dirname(missing[0])
+        names = [os.path.basename(file) for file in missing if os.path.dirname(file) == folder]
+        raise build_missing_shards_error(os.path.dirname(folder) or ".", folder, names)
 
     def _check_file(self, file: str) -> None:
         try:

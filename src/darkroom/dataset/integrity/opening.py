@@ -87,11 +87,17 @@ def check_unchanged(
     for folder, dataset in commits.items():
         if states and states.get(folder) == identify_commit(folder) != "":
             continue
-        if dataset is not None and find_dataset(folder) != dataset:
+        if dataset is None or (found := find_dataset(folder)) == dataset:
+            continue
+        if found is None:
             raise DataError(
-                f"The dataset in {folder} was replaced while it was read.",
-                "Run this again, to read the one that is there now.",
+                f"The dataset in {folder} is gone: it was deleted or moved while it was read.",
+                "Put it back, or convert its source again.",
             )
+        raise DataError(
+            f"The dataset in {folder} was replaced while it was read.",
+            "Run this again, to read the one that is there now.",
+        )
 
 
 def identify_commit(folder: str) -> str:
@@ -128,7 +134,7 @@ def check_files(folder: str, dataset: Dataset) -> None:
         inside = storage.join(folder, split_folder(name))
         found = storage.list_folder(inside)
         if missing := sorted(set(expected) - set(found)):
-            raise damaged(folder, inside, f"shards are missing: {missing[:MAX_LISTED_ROWS]}")
+            raise build_missing_shards_error(folder, inside, missing)
         if extra := sorted(set(found) - set(expected)):
             raise damaged(
                 folder,
@@ -141,6 +147,11 @@ def check_files(folder: str, dataset: Dataset) -> None:
                 raise damaged(folder, f"{inside}/{file}", f"{size} bytes, expected {shard.bytes}")
     if what := compare_labels(folder, dataset):
         raise damaged(folder, storage.join(folder, LABELS_FILE), f"it {what}")
+
+
+def build_missing_shards_error(folder: str, inside: str, names: Sequence[str]) -> DataError:
+    """Returns the error for shards that are not in their folder inside of a dataset."""
+    return damaged(folder, inside, f"shards are missing: {names[:MAX_LISTED_ROWS]}")
 
 
 def check_index_files(folder: str, dataset: Dataset, *others: str) -> None:
