@@ -13,9 +13,17 @@ import pytest
 
 from darkroom.conversion.beam import transforms
 from darkroom.conversion.convert import convert
-from darkroom.runtime.interrupts import report_interrupts
+from darkroom.runtime.process import report_interrupts
 
 _SAID = "It was interrupted."
+
+
+@pytest.fixture(autouse=True)
+def python_handles_interrupts():
+    """Python's own handler; a test of the command line may have left another one."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def _interrupt() -> None:
@@ -45,7 +53,6 @@ def _call(function):
 
 @pytest.mark.parametrize("function", [_interrupt, _interrupt_and_convert])
 def test_an_interrupt_is_one_short_exception_whatever_a_library_makes_of_it(function):
-    before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt) as caught:
         _call(function)
     assert caught.type is KeyboardInterrupt
@@ -53,7 +60,7 @@ def test_an_interrupt_is_one_short_exception_whatever_a_library_makes_of_it(func
     assert shown.endswith(f"\nKeyboardInterrupt: {_SAID}\n")
     assert shown.count("Traceback") == 1
     assert "in _interrupt" not in shown
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_what_succeeds_or_fails_by_itself_stays_as_it_is():
@@ -63,13 +70,10 @@ def test_what_succeeds_or_fails_by_itself_stays_as_it_is():
 
 
 def test_a_handler_of_the_program_decides():
-    before = signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        assert _call(lambda: _interrupt() or 7) == 7
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        assert _call(lambda: _interrupt() or 8) == 8
-    finally:
-        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, lambda *_: None)
+    assert _call(lambda: _interrupt() or 7) == 7
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert _call(lambda: _interrupt() or 8) == 8
 
 
 def test_another_thread_runs_the_function_as_it_is():

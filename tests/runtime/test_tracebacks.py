@@ -11,7 +11,7 @@ import pytest
 import darkroom
 from darkroom.errors import DarkroomError, DataError, MissingExtraError, UsageError
 from darkroom.runtime.lazy_names import load_name
-from darkroom.runtime.tracebacks import begin_at_call
+from darkroom.runtime.process import begin_at_call
 
 
 @begin_at_call

@@ -26,7 +26,7 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIOS
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime import progress
-from darkroom.runtime.interrupts import report_interrupts
+from darkroom.runtime.process import report_interrupts
 
 
 @storage.report_failures

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom.errors import UsageError
 from darkroom.runtime.lazy_names import LazyModule
-from darkroom.runtime.tracebacks import begin_at_call
+from darkroom.runtime.process import begin_at_call
 
 if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder

@@ -1,14 +1,23 @@
-"""How a process with large libraries and many rows runs, and how it ends."""
+"""How a process with large libraries and many rows runs, and how it and its calls end."""
 
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import os
+import re
+import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NoReturn
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+from darkroom.errors import DarkroomError
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 # Objects that Python makes before it searches for unused cycles.
 _OBJECTS = 100_000
@@ -44,3 +53,112 @@ def end_process(code: int) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)
+
+
+def report_interrupts(message: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Makes a public function end with a plain `KeyboardInterrupt` when it is interrupted.
+
+    A library may raise another exception instead, which `except Exception` of a caller would take.
+
+    Args:
+        message: What happened, and what to do.
+    """
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        @functools.wraps(function)
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            with _note_interrupts() as noted:
+                try:
+                    return function(*args, **kwargs)
+                except BaseException:
+                    if not noted:
+                        raise
+            raise KeyboardInterrupt(message)
+
+        return call
+
+    return decorate
+
+
+@contextmanager
+def _note_interrupts() -> Iterator[list[BaseException]]:
+    """Gives the interrupts that were raised in the block, in a list that grows meanwhile.
+
+    The handler of the process decides whether one is raised, and only its main thread has one.
+    """
+    noted: list[BaseException] = []
+    handler: Any = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+
+    def note(number: int, frame: Any) -> None:
+        try:
+            handler(number, frame)
+        except KeyboardInterrupt as interrupt:
+            # Beam's mark of an exception that it neither wraps nor logs.
+            interrupt._tagged_with_step = True  # type: ignore[attr-defined]
+            noted.append(interrupt)
+            raise
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def begin_at_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Makes the traceback of a public function's errors begin at its call; a decorator.
+
+    Our message has what the frames below the call and the cause would say. The cause stays in
+    `__context__`. A defect keeps all.
+    """
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except (DarkroomError, KeyboardInterrupt, TypeError) as error:
+            found = _find_error(error, function)
+            if found is None:
+                raise
+            raise found.with_traceback(None) from None
+
+    return call
+
+
+def _find_error(error: BaseException, function: Callable[..., Any]) -> BaseException | None:
+    """Returns the error to show without its frames; None for a defect."""
+    if isinstance(error, TypeError):
+        return None if _was_entered(function, error) else _explain_arguments(function, error)
+    is_defect = isinstance(error, DarkroomError) and error.exit_code == DarkroomError.exit_code
+    return None if is_defect else error
+
+
+def _was_entered(function: Callable[..., Any], error: BaseException) -> bool:
+    """Tells whether an error arose after a function had got its arguments."""
+    code, trace = _unwrap(function).__code__, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is code:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _explain_arguments(function: Callable[..., Any], error: TypeError) -> TypeError:
+    """Returns Python's error of a call, with the argument that a wrong name may stand for."""
+    import difflib
+    import inspect
+
+    said = str(error)
+    wrong = re.search(r"unexpected keyword argument '(\w+)'$", said)  # 3.13 goes on by itself
+    known = list(inspect.signature(function).parameters)
+    near = difflib.get_close_matches(wrong[1], known, n=1) if wrong else []
+    return TypeError(f"{said}. Did you mean {near[0]}?" if near else said)
+
+
+def _unwrap(function: Any) -> Any:
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function

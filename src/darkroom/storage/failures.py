@@ -16,7 +16,7 @@ from darkroom.errors import (
     StorageError,
     describe_os_error,
 )
-from darkroom.runtime.tracebacks import begin_at_call
+from darkroom.runtime.process import begin_at_call
 from darkroom.storage.files import NotAFileError
 from darkroom.storage.uris import absolute, is_remote
 

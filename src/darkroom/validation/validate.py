@@ -15,7 +15,7 @@ from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOpti
 from darkroom.runtime import cards, progress
 from darkroom.runtime.class_table import format_class_table
 from darkroom.runtime.markup import join_lines
-from darkroom.runtime.tracebacks import begin_at_call
+from darkroom.runtime.process import begin_at_call
 from darkroom.storage import ledger
 from darkroom.validation.dataset_report import (
     DatasetReport,
