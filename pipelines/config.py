@@ -143,6 +143,7 @@ def read_config_file(path: str) -> dict[str, Any]:
         UsageError: The file is not TOML.
         OSError: It cannot be read.
     """
+    path = storage.expand_home(path)
     try:
         values = tomllib.loads(storage.read_bytes(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -152,12 +153,14 @@ def read_config_file(path: str) -> dict[str, Any]:
     folder = storage.absolute(path).rpartition("/")[0]
     for name in ("data", "root", "label_map", "exclude", "schema", "weights", "push_to"):
         if isinstance(values.get(name), str) and _is_relative(values[name]):
-            values[name] = storage.join(folder, values[name])
+            values[name] = storage.join(folder, storage.expand_home(values[name]))
     if isinstance(cache := values.get("record_cache"), str) and cache not in _CACHES_WITHOUT_FILES:
-        values["record_cache"] = storage.join(folder, cache)
+        values["record_cache"] = storage.join(folder, storage.expand_home(cache))
     if isinstance(values.get("allowed_roots"), list):
         values["allowed_roots"] = [
-            storage.join(folder, root) if isinstance(root, str) and _is_relative(root) else root
+            storage.join(folder, storage.expand_home(root))
+            if isinstance(root, str) and _is_relative(root)
+            else root
             for root in values["allowed_roots"]
         ]
     return values

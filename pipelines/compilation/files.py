@@ -42,7 +42,7 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     """
     check_credentials(values)  # before a message shows a value
     values = dict(values)
-    target, output = values.pop("target"), values.pop("output")
+    target, output = values.pop("target"), storage.expand_home(values.pop("output"))
     # Unlike `darkroom run` this leaves paths alone: they must mean the same in a container.
     config = make_config(merge_checked_options(values))
     _check_output(output, target)

@@ -72,6 +72,9 @@ def run_pipeline(values: Mapping[str, Any], *, as_json: bool, overwrite: bool) -
     for name in ("data", "root", "push_to", "schema", "label_map"):
         if merged.get(name) is not None:
             merged[name] = storage.absolute(merged[name])
+    for name in ("weights", "record_cache", "checkpoint_dir"):
+        if isinstance(merged.get(name), str):
+            merged[name] = storage.expand_home(merged[name])
     return _run(make_config(merged), _WITH_TFX, as_json=as_json, overwrite=overwrite)
 
 

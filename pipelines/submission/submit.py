@@ -24,6 +24,7 @@ from darkroom.pipelines.submission.submitted_run import (
     wait_for_end,
 )
 from darkroom.runtime import progress
+from darkroom.storage.uris import expand_home
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -58,7 +59,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     merged = merge_checked_options(values)
     # All checks that need no TFX come first: loading it takes seconds.
     if path:
-        run = _read_run(path, merged, target)
+        run = _read_run(expand_home(path), merged, target)
     else:
         config = make_config(merged)
         check_for_target(config, target)

@@ -10,6 +10,8 @@ import pytest
 
 from darkroom.cli.commands import main
 
+from ..image_set import LABELS
+
 MISSING = [
     "convert DIR/imags.csv --output-dir DIR/o",
     "convert LIST --output-dir DIR/o --exclude DIR/imags.csv",
@@ -60,3 +62,21 @@ def test_pipes_and_devices_are_refused_at_once(call, command, tmp_path):
     code, error = call(command)
     assert (code, error["code"]) == (3, "environment")
     assert "is not a regular file." in error["message"]
+
+
+def test_a_tilde_is_the_home_folder_in_arguments_and_not_in_cells(
+    jpeg_set, tmp_path, monkeypatch, capsys
+):
+    home = jpeg_set.csv.parent
+    monkeypatch.setenv("HOME", str(home))
+    (work := tmp_path / "work").mkdir()
+    monkeypatch.chdir(work)
+    (home / "labels.txt").write_text("\n".join(LABELS) + "\n")
+    text = (home / "images.csv").read_text()
+    (home / "home.csv").write_text(f"{text}train,~/00.jpg,cat\n")
+    words = ["convert", "~/home.csv", "--output-dir=~/records", "--label-map=~/labels.txt"]
+    assert main([*words, "--max-rejects=1", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["output_dir"] == f"{home}/records"
+    assert result["rejected"] == {"missing": 1}
+    assert os.listdir(work) == []

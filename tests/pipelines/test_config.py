@@ -38,6 +38,20 @@ def test_values_come_from_the_file_and_paths_start_at_its_folder(tmp_path: Path)
     assert config.push_dir == "/elsewhere/run/pushed"
 
 
+def test_a_tilde_in_the_file_is_the_home_folder(tmp_path: Path, monkeypatch):
+    (tmp_path / "run.toml").write_text(
+        'data = "~/images.csv"\nlabel_map = "~/labels.txt"\nrecord_cache = "~/cache"\n'
+        'allowed_roots = ["~/images"]\n'
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert read_config_file("~/run.toml") == {
+        "data": f"{tmp_path}/images.csv",
+        "label_map": f"{tmp_path}/labels.txt",
+        "record_cache": f"{tmp_path}/cache",
+        "allowed_roots": [f"{tmp_path}/images"],
+    }
+
+
 def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
     config = PipelineConfig(data="images.csv", root="/run")
     assert config.training == TrainingOptions(image_size=config.image_size)

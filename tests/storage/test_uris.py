@@ -2,7 +2,13 @@ import unicodedata
 
 import pytest
 
-from darkroom.storage.uris import has_scheme, normalise_uri, relative_identity, resolve_uri
+from darkroom.storage.uris import (
+    absolute,
+    has_scheme,
+    normalise_uri,
+    relative_identity,
+    resolve_uri,
+)
 
 
 @pytest.mark.parametrize(
@@ -50,3 +56,14 @@ def test_a_scheme_is_found_only_at_the_start():
     assert has_scheme("http://host/a.jpg")
     assert not has_scheme("/a://b.jpg")
     assert not has_scheme("C:\\a.jpg")
+
+
+def test_a_leading_tilde_is_the_home_folder_and_no_other_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.chdir(tmp_path)
+    assert absolute("~") == "/home/me"
+    assert absolute("~/a/../b") == "/home/me/b"
+    assert absolute("~me/b") == f"{tmp_path}/~me/b"
+    assert absolute("./~") == f"{tmp_path}/~"
+    assert absolute("a/~/b") == f"{tmp_path}/a/~/b"
+    assert absolute("gs://bucket/~/b") == "gs://bucket/~/b"

@@ -226,10 +226,11 @@ def open_records(
     """
 
     def open_now() -> RecordSource:
-        files = list_files(file_patterns)
+        files = list_files(patterns)
         return RecordSource(files, check_commits(files, verify, checked))
 
-    patterns = [file_patterns] if isinstance(file_patterns, str) else file_patterns
+    given = [file_patterns] if isinstance(file_patterns, str) else file_patterns
+    patterns = list(map(storage.expand_home, given))
     return read_unchanged(list_folders(patterns), open_now)
 
 

@@ -195,6 +195,10 @@ class InputOptions(ReadingFields):
         cache = self.record_cache
         if not cache or "://" in cache or "\0" in cache:
             raise UsageError(f"record_cache is {cache!r}, expected none, memory or a local path.")
+        if cache.startswith("~"):
+            from darkroom.storage.uris import expand_home  # takes time, and few need it
+
+            object.__setattr__(self, "record_cache", expand_home(cache))
         if self.service is not None and "\0" in self.service:
             raise UsageError("service is not an address.", "Give grpc://host:port.")
         if self.service is not None and (shard[1] > 1 or cache != NO_CACHE):

@@ -89,9 +89,10 @@ class ManifestOptions:
             UsageError: An argument is wrong.
         """
         check_count("seed", seed, None)
-        path = os.fspath(label_map) if isinstance(label_map, str | os.PathLike) else None
-        if path is not None:
-            storage.absolute(path)  # checks that it is a path
+        path = None
+        if isinstance(label_map, str | os.PathLike):
+            storage.absolute(label_map)  # checks that it is a path
+            path = storage.expand_home(os.fspath(label_map))
         return cls(
             schema=None if columns is None else Schema.parse(columns),
             labels=_parse_labels(label_map) if path is None else None,

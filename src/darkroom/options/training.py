@@ -205,7 +205,7 @@ def check_weights(path: str | None) -> None:
     """
     from darkroom import storage  # takes time, and `--help` does not need it
 
-    if path is not None and not os.path.isfile(path):
+    if path is not None and not os.path.isfile(storage.expand_home(path)):
         near = None if os.path.exists(path) else storage.find_near(path)
         hint = f"Did you mean {near}?" if near else "Pass the path of a file."
         raise UsageError(f"weights is {path!r}, which is not a file.", hint)

@@ -31,6 +31,7 @@ from darkroom.storage.files import FileInfo as FileInfo
 from darkroom.storage.files import FileTooLargeError as FileTooLargeError
 from darkroom.storage.files import NotAFileError as NotAFileError
 from darkroom.storage.uris import absolute as absolute
+from darkroom.storage.uris import expand_home as expand_home
 from darkroom.storage.uris import is_pattern as is_pattern
 from darkroom.storage.uris import is_remote as is_remote
 from darkroom.storage.uris import join as join

@@ -31,8 +31,18 @@ def local_path(path: str) -> str:
     return path.removeprefix("file://")
 
 
+def expand_home(path: str) -> str:
+    """Returns `path` with the home folder instead of a leading `~`, as a shell gives it.
+
+    `~user` is kept: it may be the name of a file.
+    """
+    return os.path.expanduser(path) if path == "~" or path.startswith("~/") else path
+
+
 def absolute(path: str | os.PathLike[str]) -> str:
     """Returns `path` as an absolute local path, or unchanged when it is remote.
+
+    A leading `~` is the home folder.
 
     Raises:
         UsageError: It is not a path.
@@ -40,7 +50,7 @@ def absolute(path: str | os.PathLike[str]) -> str:
     # An empty path would name the working folder, which nobody means.
     if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in os.fspath(path):
         raise UsageError(f"{path!r} is not a path.", "Give the path of a file or folder.")
-    text = os.fspath(path)
+    text = expand_home(os.fspath(path))
     return text.rstrip("/") if is_remote(text) else os.path.abspath(local_path(text))
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.options.training import (
     APPLICATIONS_PREFIX,
@@ -179,7 +180,7 @@ def _check_custom(model: object, spec: str, num_classes: int, image_size: tuple[
 
 def _load_weights(model: Any, weights: str) -> None:
     try:
-        model.load_weights(weights)
+        model.load_weights(storage.expand_home(weights))
     except (ValueError, OSError) as error:
         # In the next lines Keras lists every layer of the model.
         reason = str(error).splitlines()[0][:300]
