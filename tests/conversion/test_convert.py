@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -36,6 +37,8 @@ from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import ConversionOptions
+from darkroom.runtime import progress
+from darkroom.runtime.display import PlainProgress
 from darkroom.storage.locks import FolderLock
 
 from ..pictures import encode
@@ -233,6 +236,33 @@ def test_over_budget_rejects_are_written_and_nothing_is_committed(faulty_set, tm
     assert result.rejects_path in text
     assert not (tmp_path / "out" / "dataset.json").exists()
     assert len(Path(result.rejects_path).read_text().splitlines()) == 7
+
+
+class _Counts(PlainProgress):
+    """Keeps the counts of rows: done, total, and before."""
+
+    def __init__(self) -> None:
+        super().__init__(io.StringIO())
+        self.rows = []
+
+    def advance(self, done, total, unit, before):
+        if unit == "rows":
+            self.rows.append((done, total, before))
+
+
+def test_a_run_after_one_that_failed_counts_from_the_start(jpeg_set, tmp_path, monkeypatch):
+    def fail(self, collected):
+        raise OSError("no more")
+
+    options = {"num_shards": {"train": 4, "eval": 1}}
+    with monkeypatch.context() as patch, progress.use(_Counts()) as first:
+        patch.setattr("darkroom.conversion.beam.transforms.CommitFn.process", fail)
+        with pytest.raises(OSError, match="no more"):
+            convert(jpeg_set.csv, tmp_path / "out", **options)
+    with progress.use(_Counts()) as second:
+        convert(jpeg_set.csv, tmp_path / "out", **options)
+    assert max(first.rows) == (40, 40, 0)
+    assert max(second.rows) == (40, 40, 40)
 
 
 def test_a_source_without_a_good_row_is_not_committed_however_many_rejects_are_allowed(tmp_path):

@@ -139,18 +139,19 @@ class ShardReport(NamedTuple):
 def write_shard(
     task: ShardTask,
     readers: ImageReaders | None,
-    tick: Callable[[int], None] = lambda num_rows: None,
+    tick: Callable[[int, int], None] = lambda num_rows, before: None,
 ) -> ShardReport:
     """Writes a shard, its index and its rejects, unless an earlier run has done so.
 
     Args:
         task: What to write.
         readers: They read and encode images; None where rows have no images.
-        tick: Called with the number of rows done since the last call.
+        tick: Called with the number of rows done since the last call, and how many of them an
+            earlier run has done.
     """
     report = find_report(task)
     if report and _has_sums(task, report):
-        tick(task.range.num_rows)
+        tick(task.range.num_rows, task.range.num_rows)
         return report
     rows = read_manifest_rows(task.manifest, task.range.first_row, task.range.num_rows)
     rejects_path = task.work_file(_REJECTS)
@@ -166,7 +167,7 @@ def write_shard(
             index.add(encoded.index_rows)
             for reject in encoded.rejects:
                 rejects.add(reject)
-            tick(encoded.num_rows)
+            tick(encoded.num_rows, 0)
 
         if readers:
             readers.encode(rows, write)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -28,7 +29,9 @@ _ALL = "all"
 
 _KeyedReport = tuple[str, ShardReport]
 
+# Rows by run, and those of them that an earlier run has done.
 _done: Counter[str] = Counter()
+_before: Counter[str] = Counter()
 _done_lock = threading.Lock()
 
 
@@ -37,6 +40,10 @@ class WriteShardFn(beam.DoFn):
 
     Several at once give all cores work while one shard is started, synced, or waits.
     """
+
+    def __init__(self) -> None:
+        # A process may run the same plan again, after a failure. Beam makes copies of this object.
+        self._run = uuid.uuid4().hex
 
     def setup(self) -> None:
         """Checks that this worker can compute checksums fast enough."""
@@ -86,11 +93,12 @@ class WriteShardFn(beam.DoFn):
             raise (self._failure or error) from None
 
     def _write(self, task: ShardTask) -> ShardReport:
-        def tick(num_rows: int) -> None:
+        def tick(num_rows: int, before: int) -> None:
             with _done_lock:
-                _done[task.work] += num_rows
-                done = _done[task.work]
-            progress.advance(done, task.total, "rows")
+                _done[self._run] += num_rows
+                _before[self._run] += before
+                done, before = _done[self._run], _before[self._run]
+            progress.advance(done, task.total, "rows", before)
 
         try:
             with _named_errors(storage.join(task.examples, task.file)):
