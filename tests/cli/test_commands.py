@@ -22,6 +22,7 @@ from darkroom.conversion.result import TooManyRejectsError, describe_dataset
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import UsageError, convert_error
 from darkroom.storage.locks import FolderLock
+from darkroom.validation.validate import validate
 
 
 def _run(*arguments: str, cwd: Path | None = None, **options) -> subprocess.CompletedProcess[str]:
@@ -64,6 +65,18 @@ def test_a_conversion_shows_its_classes_and_those_that_a_split_lacks(jpeg_set, t
         f"Dataset    {tmp_path}/out",
         "Missing    No records of owl in eval.",
     ]
+
+
+def test_a_source_without_labels_is_converted_and_the_result_says_so(jpeg_set, tmp_path, capsys):
+    path = jpeg_set.folder / "nolabel.csv"
+    path.write_text("".join(f"{row[1]}\n" for row in [("", "image_uri"), *jpeg_set.rows]))
+    message = "The records have no labels: no column names them."
+    assert main(["convert", str(path), "--output-dir", f"{tmp_path}/out"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"Missing    {message}"
+    result = convert(path, tmp_path / "out")
+    assert repr(result).endswith(", labels=0 (no column names them))")
+    assert message in result._repr_html_()
+    assert "unknown_labels" not in {each.check for each in validate(tmp_path / "out").findings}
 
 
 def test_without_its_index_a_finished_dataset_is_still_described(jpeg_set, tmp_path):

@@ -54,3 +54,10 @@ def test_missing_classes_are_named_in_one_line():
     )
     assert format_missing_classes({"train": {"cat": 1}}, ["cat"]) == ""
     assert format_missing_classes({}, labels) == ""
+
+
+def test_records_without_any_label_are_named():
+    message = "The records have no labels: no column names them."
+    assert format_missing_classes({"train": {"": 4}, "eval": {"": 1}}, []) == message
+    assert format_missing_classes({"train": {"": 4}}, ["cat"]) == message
+    assert format_missing_classes({"train": {"": 4, "cat": 1}}, ["cat"]) == ""

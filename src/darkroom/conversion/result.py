@@ -17,7 +17,7 @@ from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.rejects import count_rejects, read_first_rejects
 from darkroom.errors import DataError
 from darkroom.runtime import cards
-from darkroom.runtime.class_table import format_class_table, format_missing_classes
+from darkroom.runtime.class_table import format_class_table, format_missing_classes, has_no_labels
 from darkroom.runtime.markup import Html
 from darkroom.runtime.text import format_count
 
@@ -82,10 +82,11 @@ class ConversionResult:
 
     def __repr__(self) -> str:
         splits = "".join(f", {split}={count:,}" for split, count in self.splits.items())
+        source = " (no column names them)" if has_no_labels(self.classes) else ""
         return (
             f"ConversionResult({self.output_dir!r}, rows={self.rows:,}, written={self.written:,}, "
             f"rejected={self.num_rejected:,}, deduplicated={self.deduplicated:,}{splits}, "
-            f"labels={len(self.labels):,})"
+            f"labels={len(self.labels):,}{source})"
         )
 
     def _repr_html_(self) -> str:

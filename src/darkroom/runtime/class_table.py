@@ -75,8 +75,15 @@ def _align(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
+def has_no_labels(classes: ClassCounts) -> bool:
+    """Tells whether there are records, and none has a label."""
+    return bool(classes) and not any(any(counts) for counts in classes.values())
+
+
 def format_missing_classes(classes: ClassCounts, labels: Sequence[str]) -> str:
     """Returns which classes have no records in a split, in one line; empty when all have some."""
+    if has_no_labels(classes):
+        return "The records have no labels: no column names them."
     parts = []
     for split, counts in classes.items():
         missing = [label for label in labels if label not in counts]

@@ -188,6 +188,7 @@ SELECT row, any_value(uri) AS uri, any_value(split) AS split, any_value(label) A
 FROM listed JOIN {_ROWS} USING (row) GROUP BY row, times ORDER BY row
 """
 _REJECTED_SPLITS = "SELECT DISTINCT split FROM rejects WHERE split <> '' ORDER BY split"
-_UNKNOWN = "FROM records WHERE label NOT IN (SELECT unnest(?::VARCHAR[]))"
+# Records of a source without labels have none, which is not an unknown one.
+_UNKNOWN = "FROM records WHERE label <> '' AND label NOT IN (SELECT unnest(?::VARCHAR[]))"
 _COUNT_UNKNOWN = f"SELECT count(*) {_UNKNOWN}"
 _FIRST_UNKNOWN = f"SELECT row, uri, split, label {_UNKNOWN} ORDER BY row LIMIT ?"
