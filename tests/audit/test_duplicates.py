@@ -370,9 +370,20 @@ def test_a_list_is_replaced(listed):
 
 def test_an_empty_file_is_replaced(listed, tmp_path):
     root, path = listed
-    (tmp_path / "empty").touch()
-    find_duplicates(root, tmp_path / "empty")
-    assert read(tmp_path / "empty") == read(path)
+    (tmp_path / "empty.parquet").touch()
+    find_duplicates(root, tmp_path / "empty.parquet")
+    assert read(tmp_path / "empty.parquet") == read(path)
+
+
+@pytest.mark.parametrize("name", ["list.csv", "list", "list.parquet.txt"])
+def test_a_name_that_is_not_of_a_parquet_file_is_refused(listed, tmp_path, capsys, name):
+    root, _ = listed
+    path = tmp_path / name
+    assert main(["duplicates", str(root), "--output", str(path), "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert f"the name {path} does not end in .parquet." in error["message"]
+    assert error["hint"] == f"Name it {path.with_suffix('')}.parquet (--output)."
+    assert not path.exists()
 
 
 def keep_all(path):
@@ -438,5 +449,6 @@ def test_no_link_is_replaced(listed, tmp_path):
 
 def test_a_folder_is_not_replaced(listed, tmp_path):
     root, _ = listed
+    (tmp_path / "folder.parquet").mkdir()
     with pytest.raises(OutputError):
-        find_duplicates(root, tmp_path)
+        find_duplicates(root, tmp_path / "folder.parquet")

@@ -33,6 +33,7 @@ from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.dataset.integrity.duplicates_list import check_replaceable
 from darkroom.dataset.integrity.opening import check_index_files
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
+from darkroom.errors import UsageError
 from darkroom.runtime import cards, progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
@@ -118,6 +119,7 @@ def find_duplicates(
     Raises:
         DataError: The folder is not a dataset, or its index is missing or damaged.
         OutputError: `output` is a file that darkroom did not write.
+        UsageError: The name of `output` does not end in `.parquet`.
         OSError: The dataset cannot be read, or the file cannot be written.
     """
     root = storage.absolute(directory)
@@ -126,6 +128,7 @@ def find_duplicates(
     paths = find_index_files(storage.join(root, layout.INDEX_FOLDER))
     default = storage.join(root, layout.DUPLICATES_FILE)
     path = default if output is None else storage.absolute(output)
+    _check_ending(path)
     check_replaceable(path)
     with (
         progress.step("Comparing"),
@@ -134,6 +137,15 @@ def find_duplicates(
     ):
         create_view(connection, "records", paths, scratch, _COLUMNS, LATER_COLUMNS)
         return _write_groups(connection, path, dataset.checks == "full", scratch)
+
+
+def _check_ending(path: str) -> None:
+    # A conversion that gets the list tells its form by the ending.
+    if not path.lower().endswith(".parquet"):
+        raise UsageError(
+            f"The list is a Parquet file, and the name {path} does not end in .parquet.",
+            f"Name it {os.path.splitext(path)[0]}.parquet (--output).",
+        )
 
 
 def _write_groups(

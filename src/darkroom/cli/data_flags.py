@@ -136,7 +136,7 @@ def add_duplicates(commands: Any) -> None:
         "--output",
         metavar="FILE",
         default=None,
-        help="File for the list (default: DIR/duplicates.parquet)",
+        help="Parquet file for the list (default: DIR/duplicates.parquet)",
     )
 
 
