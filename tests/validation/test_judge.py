@@ -308,10 +308,11 @@ def test_splits_and_classes(judge):
     assert findings["missing_splits"].rows == ({"split": "eval"},)
     assert findings["missing_splits"].policy == "fail"
     assert findings["missing_classes"].rows == (
-        {"split": "train", "label": "eel"},
         {"split": "test", "label": "dog"},
-        {"split": "test", "label": "eel"},
+        {"split": "train, test", "label": "eel"},
     )
+    assert findings["missing_classes"].count == 2
+    assert findings["missing_classes"].message == "2 classes have no records in a split."
     assert findings["small_classes"].rows == (
         {"split": "train", "label": "cat", "records": 1},
         {"split": "train", "label": "dog", "records": 1},

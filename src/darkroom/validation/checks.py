@@ -77,11 +77,12 @@ def check_missing_classes(context: Context) -> Iterator[Finding]:
     """Finds classes that have no records in a split."""
     counts, options = context.counts, context.options
     labels = dict.fromkeys((*counts.labels, *(options.expected_labels or ())))
-    missing: list[Row] = [
-        {"split": split, "label": label}
-        for split, present in counts.classes.items()
+    lacking = {
+        label: [split for split, present in counts.classes.items() if not present.get(label)]
         for label in labels
-        if not present.get(label)
+    }
+    missing: list[Row] = [
+        {"split": ", ".join(splits), "label": label} for label, splits in lacking.items() if splits
     ]
     if missing:
         verb = "class has" if len(missing) == 1 else "classes have"
