@@ -293,7 +293,9 @@ def test_the_types_of_load_can_be_looked_up():
 
 
 def test_load_does_not_take_a_source_of_another_type():
-    with pytest.raises(UsageError, match="The source is a int, expected a path or a DataFrame"):
+    with pytest.raises(
+        UsageError, match="The source is of type int, expected a path or a DataFrame"
+    ):
         load(5, image_size=(8, 8))
 
 

@@ -50,7 +50,7 @@ def open_sources(
         return [DataFrameSource(source, schema)]
     if not isinstance(source, str | os.PathLike):
         raise UsageError(
-            f"The source is a {type(source).__name__}, expected a path or a DataFrame.",
+            f"The source is of type {type(source).__name__}, expected a path or a DataFrame.",
             "Give the path of a CSV, JSONL or Parquet file, or of a folder of images.",
         )
     encoding = parse_source_encoding(encoding)
