@@ -113,6 +113,15 @@ def test_no_file_of_the_user_is_replaced(jpeg_set, tmp_path, capsys, name):
     assert mine.read_bytes() == b"mine"
 
 
+def test_a_file_cannot_be_the_folder_of_the_contact_sheet(jpeg_set, tmp_path):
+    convert(jpeg_set.csv, tmp_path / "out")
+    before = jpeg_set.csv.read_bytes()
+    with pytest.raises(OutputError) as caught:
+        inspect(tmp_path / "out", output_dir=jpeg_set.csv)
+    assert str(caught.value) == f"{jpeg_set.folder}/images.csv is a file. Choose a folder."
+    assert jpeg_set.csv.read_bytes() == before
+
+
 def test_no_file_of_the_user_is_replaced_through_a_link(jpeg_set, tmp_path):
     result = convert(jpeg_set.csv, tmp_path / "out")
     (tmp_path / "mine.csv").write_bytes(b"mine")

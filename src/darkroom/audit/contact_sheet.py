@@ -99,13 +99,14 @@ def inspect(
     Raises:
         DataError: The folder is not a dataset, the names or sizes of its shards differ from its
             commit, or a record is damaged.
-        OutputError: `output_dir` has files of these names that darkroom did not write, or is in the
-            dataset.
+        OutputError: `output_dir` has files of these names that darkroom did not write, is in the
+            dataset, or is a file.
         UsageError: The dataset does not have that split, or `n` is not a positive whole number.
         OSError: A file cannot be read or written.
     """
     source, target = storage.absolute(directory), storage.absolute(output_dir)
     check_outside(source, target, "The contact sheet")
+    ledger.check_folder(target)
     dataset = open_dataset(source)
     name = parse_split(split) if isinstance(split, str) else None
     if name not in dataset.splits:

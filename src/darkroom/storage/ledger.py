@@ -103,6 +103,16 @@ def write_files(folder: str, contents: Mapping[str, bytes]) -> list[str]:
     return [storage.join(folder, name) for name in contents]
 
 
+def check_folder(folder: str) -> None:
+    """Checks that a path for files of darkroom's is a folder, or is free.
+
+    Raises:
+        OutputError: It is a file.
+    """
+    if storage.exists(folder) and not storage.is_folder(folder):
+        raise OutputError(f"{folder} is a file.", "Choose a folder.")
+
+
 def check_alone(folder: str, names: Collection[str], hint: str) -> None:
     """Checks that a folder has nothing but what a command writes; hidden files do not count.
 
@@ -114,8 +124,7 @@ def check_alone(folder: str, names: Collection[str], hint: str) -> None:
     Raises:
         OutputError: It has others, or is a file itself.
     """
-    if storage.exists(folder) and not storage.is_folder(folder):
-        raise OutputError(f"{folder} is a file.", "Choose a folder.")
+    check_folder(folder)
     own = {name.rstrip("/") for name in names}.union(_IGNORED)
     there = storage.list_folder(folder)
     foreign = [name for name in there if name not in own and not name.startswith(".")]
