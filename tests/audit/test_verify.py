@@ -679,6 +679,28 @@ def test_the_exit_code_is_1_without_a_dataset(tmp_path, capsys):
     assert finding["what"] == f"is missing, so {tmp_path} is not a dataset"
 
 
+def test_a_folder_of_other_files_is_not_called_damaged(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    for path in (tmp_path, tmp_path / "notes.txt"):
+        result = verify(path)
+        assert "DAMAGED" not in result._repr_html_() + format_verification(result)
+        assert ">This is not a dataset<" in result._repr_html_()
+        assert f"dataset.json is missing, so {path} is not a dataset." in format_verification(
+            result
+        )
+
+
+def test_an_unfinished_conversion_is_named_as_such(root, tmp_path):
+    shutil.copytree(root, tmp_path / "out")
+    (tmp_path / "out/dataset.json").unlink()
+    (tmp_path / "out/.attempt").mkdir()
+    hint = "The conversion into it has not finished: run it again, and it resumes."
+    [finding] = verify(tmp_path / "out").findings
+    assert finding.hint == hint
+    with pytest.raises(DataError, match=hint):
+        inspect(tmp_path / "out", output_dir=tmp_path / "look")
+
+
 def test_inspect_rejects_shards_that_are_not_in_the_commit(root, tmp_path):
     _shards(root)[0].with_name("more").touch()
     with pytest.raises(DataError, match="does not name"):

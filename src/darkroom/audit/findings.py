@@ -10,6 +10,7 @@ from darkroom.audit.shards import ShardDigest, diagnose_shard
 from darkroom.dataset.commit import Shard
 from darkroom.dataset.integrity.checksums import IS_MISSING
 from darkroom.dataset.layout import DATASET_FILE
+from darkroom.errors import DataError
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
 MISSING, EXTRA, SWAPPED, RENAMED, DOUBLED = "missing", "extra", "swapped", "renamed", "doubled"
@@ -109,6 +110,19 @@ def compare_shards(
             except OSError as error:
                 findings.append(explain_error(file, error))
     return findings
+
+
+def explain_commit(root: str, error: DataError) -> FileFinding:
+    """Returns the finding for a folder whose commit cannot be used, because of an error."""
+    what = f"{IS_MISSING}, so {root} is not a dataset"
+    if storage.exists(storage.join(root, DATASET_FILE)):
+        what = f"is not valid: {error.message.rstrip('.')}"
+    return FileFinding(DATASET_FILE, COMMIT, what, error.hint)
+
+
+def is_missing_commit(finding: FileFinding) -> bool:
+    """Tells whether a finding is that there is not a dataset, rather than a damaged one."""
+    return finding.path == DATASET_FILE and finding.what.startswith(IS_MISSING)
 
 
 def explain_change(file: str, what: str) -> FileFinding:

@@ -23,7 +23,9 @@ from darkroom.audit.findings import (
     UNREADABLE,
     FileFinding,
     compare_shards,
+    explain_commit,
     format_findings,
+    is_missing_commit,
 )
 from darkroom.audit.index import IndexCheck
 from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
@@ -127,10 +129,7 @@ def _verify_once(root: str, num_threads: int | None) -> VerificationResult:
     try:
         dataset = read_dataset(root)
     except DataError as error:
-        what = f"is missing, so {root} is not a dataset"
-        if storage.exists(storage.join(root, DATASET_FILE)):
-            what = f"is not valid: {error.message.rstrip('.')}"
-        return VerificationResult(root, (FileFinding(DATASET_FILE, COMMIT, what, error.hint),))
+        return VerificationResult(root, (explain_commit(root, error),))
     with progress.step("Verifying"):
         sums, findings = check_sums(root, dataset)
         index = IndexCheck(root, dataset, sums)
@@ -196,12 +195,13 @@ def format_verification(result: VerificationResult) -> str:
 def _make_card(result: VerificationResult) -> str:
     rows = [(each.path, each.what, each.hint) for each in result.findings[: cards.MAX_ROWS]]
     header = ("file", "what is wrong", "what to do")
+    is_dataset = not any(map(is_missing_commit, result.findings))
+    facts = {"Records": result.records, "Shards": result.files, "Bytes": result.bytes}
+    title = f"The dataset is {'sound' if result.is_sound else 'DAMAGED'}"
     return cards.make_card(
-        f"The dataset is {'sound' if result.is_sound else 'DAMAGED'}",
+        title if is_dataset else "This is not a dataset",
         cards.make_rows(header, rows, len(result.findings)) if rows else None,
-        cards.make_facts(
-            {"Records": result.records, "Shards": result.files, "Bytes": result.bytes}
-        ),
+        cards.make_facts(facts) if is_dataset else None,
         *map(cards.make_note, _advise(result)),
         cards.make_path("Dataset", result.directory),
         tone=cards.GOOD if result.is_sound else cards.BAD,

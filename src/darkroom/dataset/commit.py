@@ -174,10 +174,10 @@ def read_dataset(folder: str) -> Dataset:
     except (FileNotFoundError, NotADirectoryError) as error:
         if not storage.exists(folder):
             raise storage.build_missing_error(folder) from error
-        raise DataError(
-            f"{folder} is not a dataset: it has no {DATASET_FILE}.",
-            "Give the output folder of a finished conversion.",
-        ) from error
+        hint = "Give the output folder of a finished conversion."
+        if storage.exists(storage.join(folder, WORK_FOLDER)):
+            hint = "The conversion into it has not finished: run it again, and it resumes."
+        raise DataError(f"{folder} is not a dataset: it has no {DATASET_FILE}.", hint) from error
     except storage.FileTooLargeError as error:
         raise damaged(folder, path, f"it has more than {_MAX_COMMIT_BYTES:,} bytes") from error
     try:
