@@ -4,8 +4,10 @@ import subprocess
 import sys
 
 import pytest
+from PIL import Image
 
 from darkroom.conversion import dataframe
+from darkroom.conversion.result import TooManyRejectsError
 from darkroom.errors import UsageError
 
 
@@ -160,9 +162,21 @@ def test_a_negative_number_of_shards_is_refused(called):
         dataframe.TensorFlowAccessor("frame").to_tfr("out", num_shards=-1)
 
 
+def test_too_many_rejects_name_the_method_that_allows_more(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"image_uri": [f"{tmp_path}/a.png"] * 2, "label": ["cat", "dog"]})
+    frame.loc[2] = {"image_uri": f"{tmp_path}/b.png", "label": "cat"}
+    Image.new("RGB", (8, 8)).save(tmp_path / "b.png")
+    with pytest.raises(TooManyRejectsError) as caught:
+        frame.tensorflow.to_tfr(str(tmp_path / "out"))
+    assert caught.value.result.num_rejected == 2
+    assert "or allow more with max_rejects of df.tensorflow.to_tfrecord." in caught.value.hint
+    with pytest.raises(TooManyRejectsError, match=r"more with max_rejects \(--max-rejects\)\."):
+        frame.tensorflow.to_tfrecord(str(tmp_path / "out"))
+
+
 def test_the_defaults_of_tensorflow_recorder_convert_a_frame(tmp_path):
     pd = pytest.importorskip("pandas")
-    from PIL import Image
 
     for i in range(4):
         Image.new("RGB", (8, 8), (i, i, i)).save(tmp_path / f"{i}.png")

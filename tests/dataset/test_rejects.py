@@ -7,6 +7,7 @@ from darkroom.dataset.integrity.checksums import sum_bytes
 from darkroom.dataset.rejects import (
     Reject,
     RejectsWriter,
+    format_hint,
     list_rejects,
     read_first_rejects,
     read_rejects,
@@ -54,6 +55,16 @@ def test_the_first_rejects_are_those_of_the_first_rows(tmp_path):
     ]
     found = read_first_rejects(str(tmp_path / "rejects.parquet"), 3)
     assert [each.row for each in found] == [2, 5, 16]
+
+
+def test_the_hint_has_a_line_for_each_of_the_three_most_frequent_reasons():
+    found = {"empty": 1, "truncated": 2, "new": 3, "missing": 1, "animated": 1}
+    assert format_hint(found).splitlines() == [
+        "truncated: Copy the file again: its end is missing.",
+        "animated: Save one frame as a file of its own.",
+        "empty: Copy the file again: it has no bytes.",
+    ]
+    assert format_hint({}) == ""
 
 
 def test_names_that_are_not_utf8_are_escaped(tmp_path):

@@ -6,7 +6,8 @@ import importlib.util
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -185,16 +186,29 @@ class TensorFlowAccessor:
             beam_options = {"job_name": job_label, **beam_options}
         if isinstance(num_shards, int) and num_shards < 0:
             raise UsageError(f"num_shards must not be negative, got {num_shards}.")
-        return self.to_tfrecord(
-            output_dir,
-            columns=schema,
-            runner=runner,
-            project=project,
-            region=region,
-            compression=compression or "none",
-            num_shards=num_shards or None,
-            beam_options=beam_options,
-        )
+        with _name_to_tfrecord():
+            return self.to_tfrecord(
+                output_dir,
+                columns=schema,
+                runner=runner,
+                project=project,
+                region=region,
+                compression=compression or "none",
+                num_shards=num_shards or None,
+                beam_options=beam_options,
+            )
+
+
+@contextmanager
+def _name_to_tfrecord() -> Iterator[None]:
+    """Says of an error where its option is: `to_tfr` has only those of tensorflow-recorder."""
+    try:
+        yield
+    except result.TooManyRejectsError as error:
+        from darkroom.dataset.rejects import LIMIT_OPTION
+
+        hint = error.hint.replace(LIMIT_OPTION, "max_rejects of df.tensorflow.to_tfrecord")
+        raise type(error)(error.message, hint, error.result) from None
 
 
 def register_when_loaded() -> None:

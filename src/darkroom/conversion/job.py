@@ -286,7 +286,7 @@ class ConversionJob:
         raise TooManyRejectsError(
             f"{result.num_rejected} of {manifest.rows} rows were rejected, {limit}. "
             f"{rejects.list_rejects(folder)}",
-            f"All are listed in {result.rejects_path}. Fix them, or allow more with max_rejects "
-            f"(--max-rejects).\n{format_hint(result.rejected)}".rstrip(),
+            f"All are listed in {result.rejects_path}. Fix them, or allow more with "
+            f"{rejects.LIMIT_OPTION}.\n{format_hint(result.rejected)}".rstrip(),
             result,
         )

@@ -63,6 +63,10 @@ HINTS: Mapping[str, str] = {
 # Fields of a JSONL row that describe a reject; a file with all of them is a list of rejects.
 REJECT_FIELDS = ("row", "stage", "reason", "detail", "id")
 
+_MOST_HINTS = 3
+# The option that allows more rejects, as hints name it.
+LIMIT_OPTION = "max_rejects (--max-rejects)"
+
 MANIFEST_STAGE = "manifest"
 CONVERT_STAGE = "convert"
 
@@ -213,15 +217,13 @@ def format_line(reject: Reject) -> bytes:
 
 
 def format_hint(rejected: Mapping[str, int]) -> str:
-    """Returns what to do about the most frequent reason; empty for an unknown one.
+    """Returns what to do about the most frequent reasons, a line for each that is known.
 
     Args:
         rejected: Number of rejected rows by reason code.
     """
-    if not rejected:
-        return ""
-    reason = max(sorted(rejected), key=lambda name: rejected[name])
-    return f"{reason}: {HINTS[reason]}" if reason in HINTS else ""
+    known = sorted(HINTS.keys() & rejected.keys(), key=lambda name: (-rejected[name], name))
+    return "\n".join(f"{reason}: {HINTS[reason]}" for reason in known[:_MOST_HINTS])
 
 
 def list_rejects(folder: str) -> str:
