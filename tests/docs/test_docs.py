@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from darkroom.cli.parser import build_parser
+from darkroom.dataset import splits
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -218,3 +219,11 @@ def test_words_of_sentences_are_counted(text: str, lengths: list[int]):
 
 def test_nine_in_ten_sentences_are_described():
     assert _load_tool("sentences").describe([*range(1, 11)]) == (10, 5.5, 9)
+
+
+def test_the_guide_lists_every_name_that_a_split_may_have():
+    text = (ROOT / "docs/guides/convert.md").read_text()
+    rows = re.findall(r"^\| `(train|eval|test)` \| (.*) \|$", text, re.MULTILINE)
+    listed = {name: split for split, names in rows for name in re.findall(r"`(\w+)`", names)}
+    known = splits.known_names().removesuffix(" or an empty cell").split(", ")
+    assert {**listed, "UNASSIGNED": ""} == {name: splits.parse_split(name) for name in known}

@@ -30,8 +30,8 @@ def test_load_tells_the_same_of_images_that_were_not_converted(image_set):
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("val", "Did you mean 'eval'?"),
-        ("Train", "Did you mean 'train'?"),
+        ("TESTING", "Take one of these."),
+        ("Trains", "Did you mean 'train'?"),
         ("evl", "Did you mean 'eval'?"),
         ("holdout", "Take one of these."),
         (0, "Take one of these."),
@@ -48,6 +48,15 @@ def test_a_split_that_there_is_not_is_named_with_those_that_there_are(
     assert str(caught.value) == f"There is no split {name!r}: the splits are train, eval. {hint}"
     assert name not in data
     assert data.get(name) is None
+
+
+@pytest.mark.parametrize("name", ["val", "validation", "Valid", "DEV", "eval"])
+def test_a_split_has_all_names_that_a_source_may_have_for_it(helpers, write_dataset, name):
+    rows = helpers.make_rows(4)
+    data = load(write_dataset({"train": rows[:2], "eval": rows[2:]}), image_size=8)
+    assert data[name] is data.get(name) is dict(data)["eval"]
+    assert name in data
+    assert list(data) == ["train", "eval"]
 
 
 @pytest.mark.parametrize("size", [0, True, 9.5, "96"])

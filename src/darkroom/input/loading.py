@@ -6,7 +6,7 @@ import difflib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
@@ -34,6 +34,8 @@ else:
 class LoadedSplits(dict[str, "tf.data.Dataset"]):
     """What `load` returns: a `tf.data.Dataset` for each split, and what is known of the images.
 
+    A split has all names that a source may have for it: `data["val"]` is `data["eval"]`.
+
     Attributes:
         labels: The label map: the text of each label, in the order of their numbers.
         num_images: Number of images in each split, in all parts of it.
@@ -49,9 +51,17 @@ class LoadedSplits(dict[str, "tf.data.Dataset"]):
         self.labels = tuple(labels)
         self.num_images = dict(num_images)
 
-    def __missing__(self, name: object) -> NoReturn:
-        """Says which splits there are: `data[name]` calls it, `in` and `get` do not."""
-        known = name_split(name)
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name_split(name))
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """Returns the dataset of a split, or the default if there are none of its images."""
+        return super().get(name_split(name), default)
+
+    def __missing__(self, name: object) -> tf.data.Dataset:
+        """Returns the split of another name, or says which splits there are."""
+        if (known := name_split(name)) in self:
+            return self[known]
         near = difflib.get_close_matches(str(known).lower(), self, n=1)
         raise MissingKeyError(
             f"There is no split {name!r}: the splits are {', '.join(self)}.",
