@@ -8,6 +8,8 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -18,6 +20,7 @@ from darkroom.audit.upgrade import UpgradeResult
 from darkroom.audit.verify import VerificationResult
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
+from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.input.loading import LoadedSplits
 from darkroom.validation.dataset_report import DatasetReport
 from darkroom.validation.findings import Finding
@@ -125,8 +128,9 @@ def test_a_conversion_shows_counts_classes_and_the_first_rejects(tmp_path):
     text = Page(html).text
     assert text.startswith(
         "Converted: 4 records in 1 shard Rows in 11 Written 4 in train 4 Rejected 7 Duplicates 0 "
-        "2 labels train cat 3 dog 1 row reason rejected because image "
+        "2 labels train cat 3 dog 1 No records in eval. row reason rejected because image "
     )
+    assert '<td class="inner">in train</td>' in html
     # Rejects are in the order of their keys.
     shown = re.findall(r"(\d+) missing there is no such file (\S+)", text)
     assert len(shown) == 5
@@ -163,6 +167,37 @@ def test_a_validation_shows_its_verdict_findings_classes_and_page():
     assert text.startswith("Stopped by 1 finding. 3 rows in the source: 3 written")
     assert "fail leakage 2 images are in two splits. Delete one. 1 label train cat 3" in text
     assert text.endswith("Dataset data Report report/report.html")
+
+
+def test_a_validation_shows_the_first_rows_of_each_finding():
+    rows = tuple({"row": n, "uri": f"<b>{n}.png", "split": "train"} for n in range(1, 6))
+    findings = (
+        Finding("rejects", "fail", 20, "20 of 23 rows.", "Fix them.", rows),
+        Finding("small_classes", "warn", 1, "1 class.", "", ({"label": EVIL, "records": 2},)),
+    )
+    html = ValidationResult("data", make_report(findings=findings))._repr_html_()
+    assert (
+        "fail rejects 20 of 23 rows. row 1 <b>1.png (train) row 2 <b>2.png (train) "
+        "row 3 <b>3.png (train) and 17 more Fix them. warn small_classes 1 class. <script>"
+    ) in Page(html).text
+    assert "<b>1" not in html
+
+
+def test_duplicates_show_the_images_of_the_first_groups(tmp_path: Path):
+    names = ["a<b>1", "a2", *(f"b{n}" for n in range(5)), "c1", "c2", "d1", "d2"]
+    groups = [{"group": "abcd".index(name[0]) + 1, "uri": f"/{name}.png"} for name in names]
+    common = {"kind": "bytes", "split": "train", "label": None}
+    rows = [common | each | {"label": "cat" if each["group"] == 1 else None} for each in groups]
+    path = tmp_path / "list.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, DUPLICATES_SCHEMA), path)
+    found = Duplicates(str(path), 4, 0, 7, 0, 0, has_pixels=True)
+    assert (
+        "same images of a group bytes /a<b>1.png (train, cat) /a2.png (train, cat) "
+        "bytes /b0.png (train) /b1.png (train) /b2.png (train) and others "
+        "bytes /c1.png (train) /c2.png (train) and 1 more List"
+    ) in Page(found._repr_html_()).text
+    path.write_bytes(b"other")
+    assert "images of a group" not in found._repr_html_()
 
 
 def test_of_many_classes_the_largest_and_the_smallest_are_shown():

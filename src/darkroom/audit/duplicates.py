@@ -33,12 +33,15 @@ from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.dataset.integrity.duplicates_list import check_replaceable
 from darkroom.dataset.integrity.opening import check_index_files
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
-from darkroom.errors import UsageError
+from darkroom.errors import DataError, UsageError
 from darkroom.runtime import cards, progress
+from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
-from darkroom.storage.parquet import BATCH_ROWS
+from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
+# What a card shows: groups, and images of each.
+_MAX_GROUPS = _MAX_IMAGES = 3
 BYTES, PIXELS = "bytes", "pixels"
 
 # Types are given because a column without any value may come back from Parquet with another one.
@@ -219,9 +222,32 @@ def _make_card(found: Duplicates) -> str:
         if groups
         else "No image is in it more than once",
         cards.make_facts(facts),
+        _make_groups(found.path, groups) if groups else None,
         cards.make_path("List", found.path),
         tone=cards.FAIR if groups else cards.GOOD,
     )
+
+
+def _make_groups(path: str, count: int) -> Html | None:
+    """Returns the images of the first groups; None if the list is not there any more."""
+    columns = ["group", "kind", "uri", "split", "label"]
+    try:
+        batch = next(read_batches(path, columns))
+        first = pa.Table.from_batches([batch]).select(columns).to_pylist()
+    except (OSError, DataError, pa.ArrowException, KeyError, StopIteration):
+        return None
+    groups = islice(groupby(first, itemgetter("group", "kind")), _MAX_GROUPS)
+    rows = [(kind, _list_images(list(same))) for (_, kind), same in groups]
+    return cards.make_rows(["same", "images of a group"], rows, count) if rows else None
+
+
+def _list_images(members: Sequence[dict[str, Any]]) -> Html:
+    names = [
+        f"{each['uri']} ({', '.join(filter(None, (each['split'], each['label'])))})"
+        for each in members[:_MAX_IMAGES]
+    ]
+    more = ["and others"] if len(members) > len(names) else []
+    return join_html(*(element("div", name) for name in (*names, *more)))
 
 
 def format_duplicates(found: Duplicates) -> str:

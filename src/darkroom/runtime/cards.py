@@ -42,6 +42,7 @@ _STYLE = Html(
     ".darkroom-card tbody tr{border-top:1px solid #8883}"
     ".darkroom-card td.number{text-align:right!important;font-variant-numeric:tabular-nums;"
     "white-space:nowrap}"
+    ".darkroom-card td.inner{padding-left:16px}"
     ".darkroom-card td.bar{min-width:150px}"
     ".darkroom-card td.bar i{display:inline-block;height:9px;background:#6f9bc4;border-radius:2px}"
     ".darkroom-card code{font-size:12px;background:none;padding:0;color:inherit;"
@@ -58,9 +59,17 @@ def make_card(title: str, *parts: str | None, tone: str = "") -> str:
 
 
 def make_facts(facts: Mapping[str, int | str]) -> Html:
-    """Returns names with their values in two columns; numbers are aligned."""
-    rows = (element("tr", element("td", name), _make_value(each)) for name, each in facts.items())
+    """Returns names with their values in two columns; numbers are aligned.
+
+    A name that begins with spaces is indented: it is a part of the one before it.
+    """
+    rows = (element("tr", _make_name(name), _make_value(each)) for name, each in facts.items())
     return element("table", element("tbody", *rows))
+
+
+def _make_name(name: str) -> Html:
+    # A browser leaves out spaces at the start.
+    return element("td", name.strip(), **({"class_": "inner"} if name.startswith(" ") else {}))
 
 
 def _make_value(value: int | str) -> Html:

@@ -15,6 +15,7 @@ NUM_LARGEST = 5
 _MAX_LABEL_CHARACTERS = 24
 _MAX_MISSING = 5
 _BAR_CHARACTERS = 20
+_UNLABELLED = "The records have no labels: no column names them."
 
 
 def format_class_table(
@@ -81,9 +82,16 @@ def has_no_labels(classes: ClassCounts) -> bool:
 
 
 def format_missing_classes(classes: ClassCounts, labels: Sequence[str]) -> str:
-    """Returns which classes have no records in a split, in one line; empty when all have some."""
-    if has_no_labels(classes):
-        return "The records have no labels: no column names them."
+    """Returns which classes have no records in a split, in one line; empty when all have some.
+
+    A split for the evaluation that is missing altogether is named, too.
+    """
+    lacking = "No records in eval." if "train" in classes and "eval" not in classes else ""
+    found = _UNLABELLED if has_no_labels(classes) else _list_missing(classes, labels)
+    return " ".join(filter(None, (lacking, found)))
+
+
+def _list_missing(classes: ClassCounts, labels: Sequence[str]) -> str:
     parts = []
     for split, counts in classes.items():
         missing = [label for label in labels if label not in counts]

@@ -14,7 +14,7 @@ from darkroom.errors import UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
 from darkroom.runtime import cards, progress
 from darkroom.runtime.class_table import format_class_table
-from darkroom.runtime.markup import join_lines
+from darkroom.runtime.markup import Html, element, join_html, join_lines
 from darkroom.runtime.process import begin_at_call
 from darkroom.storage import ledger
 from darkroom.validation.dataset_report import (
@@ -23,7 +23,7 @@ from darkroom.validation.dataset_report import (
     format_table,
     format_verdict,
 )
-from darkroom.validation.findings import Finding
+from darkroom.validation.findings import Finding, format_row
 from darkroom.validation.gate import check_blessed
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
@@ -160,13 +160,14 @@ def validate(
     return ValidationResult(root, report, storage.join(folder, REPORT_HTML))
 
 
+_MAX_CARD_ROWS = 3
 _TONES = {"passed": cards.GOOD, "stopped": cards.BAD}
 
 
 def _make_card(result: ValidationResult) -> str:
     report = result.report
     found = report.findings
-    rows = [(each.policy, each.check, each.message, join_lines(each.hint)) for each in found]
+    rows = [(each.policy, each.check, _make_found(each), join_lines(each.hint)) for each in found]
     header = ("policy", "check", "what was found", "what to do")
     return cards.make_card(
         format_verdict(report),
@@ -177,6 +178,15 @@ def _make_card(result: ValidationResult) -> str:
         cards.make_path("Report", result.report_path) if result.report_path else None,
         tone=_TONES.get(result.verdict, cards.FAIR),
     )
+
+
+def _make_found(finding: Finding) -> Html:
+    """Returns what was found, with the first rows of it."""
+    rows = finding.rows[:_MAX_CARD_ROWS]
+    lines = [format_row(row) for row in rows]
+    if rows and finding.count > len(rows):
+        lines.append(f"and {finding.count - len(rows):,} more")
+    return join_html(finding.message, *(element("div", line, class_="soft") for line in lines))
 
 
 def _leave_out_anomalies(
