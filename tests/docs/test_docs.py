@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib.util
+import json
 import re
 import shlex
 import sys
@@ -227,3 +228,15 @@ def test_the_guide_lists_every_name_that_a_split_may_have():
     listed = {name: split for split, names in rows for name in re.findall(r"`(\w+)`", names)}
     known = splits.known_names().removesuffix(" or an empty cell").split(", ")
     assert {**listed, "UNASSIGNED": ""} == {name: splits.parse_split(name) for name in known}
+
+
+def test_every_fit_of_the_docs_leaves_shuffling_to_the_dataset():
+    # Keras 3.15 warns of a dataset that it cannot shuffle, unless it is told not to.
+    notebook = json.loads((ROOT / "docs/guides/notebook.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    code = "\n".join([*cells, *(text for _, text in _blocks("python"))])
+    calls = [call for call in ast.walk(ast.parse(code)) if isinstance(call, ast.Call)]
+    fits = [call for call in calls if isinstance(call.func, ast.Attribute)]
+    fits = [call for call in fits if call.func.attr == "fit"]
+    assert len(fits) > 3
+    assert all("shuffle" in {each.arg for each in call.keywords} for call in fits)
