@@ -59,9 +59,9 @@ def test_a_list_of_duplicates_is_replaced_and_no_object_of_the_user(store, datas
     with pytest.raises(OutputError, match="did not write"):
         find_duplicates(dataset, path)
     assert storage.read_bytes(path) == b"mine"
-    storage.write_bytes(f"{store[1]}/folder/mine", b"mine")
+    storage.write_bytes(f"{store[1]}/folder.parquet/mine", b"mine")
     with pytest.raises(OutputError, match="did not write"):
-        find_duplicates(dataset, f"{store[1]}/folder")
+        find_duplicates(dataset, f"{store[1]}/folder.parquet")
 
 
 def test_a_compiled_file_is_replaced_and_no_object_of_the_user(store):
