@@ -276,9 +276,10 @@ def read_index(folder: str, columns: Sequence[str] | None = None) -> pa.Table:
     tables = []
     for path in find_index_files(folder):
         with storage.open_read(path) as file, _report_damage(path):
-            parquet = pq.ParquetFile(file)
-            check_index(path, parquet, columns or ())
-            tables.append(parquet.read(columns))
+            check_index(path, pq.ParquetFile(file), columns or ())
+            file.seek(0)
+            # `ParquetFile.read` fails in newer versions of pyarrow when there are no rows.
+            tables.append(pq.read_table(file, columns=columns))
     return pa.concat_tables(tables)
 
 

@@ -64,5 +64,5 @@ def test_a_source_of_unknown_kind_is_an_error(tmp_path):
         open_sources(write(tmp_path / "m.txt"))
     with pytest.raises(DataError, match=r"No file matches .*\*\.csv"):
         open_sources(str(tmp_path / "*.csv"))
-    with pytest.raises(UsageError, match="The source is a list"):
+    with pytest.raises(UsageError, match="The source is of type list"):
         open_sources(["a.jpg"])

@@ -79,7 +79,7 @@ _KNOWN = (
         "Check the command in environment_config on the engine's machines.",
     ),
     (
-        r"\.part['\"]? does not exist|shared manifest|\.attempt/\S+ does not exist",
+        r"\.part['\"]? does not exist|\.attempt/\S+ does not exist",
         "The engine's workers do not see the output folder",
         "Give an output that all machines reach at this path: a store, or a shared file system.",
     ),
