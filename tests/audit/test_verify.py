@@ -694,7 +694,7 @@ def test_an_unfinished_conversion_is_named_as_such(root, tmp_path):
     shutil.copytree(root, tmp_path / "out")
     (tmp_path / "out/dataset.json").unlink()
     (tmp_path / "out/.attempt").mkdir()
-    hint = "The conversion into it has not finished: run it again, and it resumes."
+    hint = "A conversion into it was begun and has not finished: run it again."
     [finding] = verify(tmp_path / "out").findings
     assert finding.hint == hint
     with pytest.raises(DataError, match=hint):

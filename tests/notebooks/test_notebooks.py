@@ -156,7 +156,7 @@ def test_an_error_says_what_is_wrong_and_what_to_do(notebook, images):
     )
     assert any("max_rejects (--max-rejects)" in line for line in cell.trace)
     cell = notebook('darkroom.verify("records").findings')
-    assert "Give the output folder of a finished conversion." in cell.value
+    assert "has not finished: run it again" in cell.value
 
 
 @BOTH

@@ -176,7 +176,7 @@ def read_dataset(folder: str) -> Dataset:
             raise storage.build_missing_error(folder) from error
         hint = "Give the output folder of a finished conversion."
         if storage.exists(storage.join(folder, WORK_FOLDER)):
-            hint = "The conversion into it has not finished: run it again, and it resumes."
+            hint = "A conversion into it was begun and has not finished: run it again."
         raise DataError(f"{folder} is not a dataset: it has no {DATASET_FILE}.", hint) from error
     except storage.FileTooLargeError as error:
         raise damaged(folder, path, f"it has more than {_MAX_COMMIT_BYTES:,} bytes") from error
