@@ -108,6 +108,15 @@ def test_weights_of_another_form_are_an_error_before_training(tmp_path):
     assert "save_weights" in caught.value.hint
 
 
+def test_weights_may_be_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "w.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    check_model("small_cnn", "~/w.h5")
+    (tmp_path / "w.h5").write_bytes(b"PK not HDF5")
+    with pytest.raises(UsageError, match=r"~/w\.h5', which is not a file of HDF5"):
+        check_model("small_cnn", "~/w.h5")
+
+
 def test_own_function_gets_classes_and_size(own_models):
     calls = []
 

@@ -205,17 +205,19 @@ def check_weights(path: str | None) -> None:
     """
     from darkroom import storage  # takes time, and `--help` does not need it
 
-    if path is not None and not os.path.isfile(storage.expand_home(path)):
-        near = None if os.path.exists(path) else storage.find_near(path)
+    if path is None:
+        return
+    place = storage.expand_home(path)
+    if not os.path.isfile(place):
+        near = None if os.path.exists(place) else storage.find_near(place)
         hint = f"Did you mean {near}?" if near else "Pass the path of a file."
         raise UsageError(f"weights is {path!r}, which is not a file.", hint)
-    if path is not None and path.endswith((".h5", ".hdf5")):
-        with open(path, "rb") as file:
-            if file.read(len(_HDF5)) != _HDF5:
-                message = f"weights is {path!r}, which is not a file of HDF5."
-                raise UsageError(
-                    message, "Save weights with model.save_weights('NAME.weights.h5')."
-                )
+    if not place.endswith((".h5", ".hdf5")):
+        return
+    with open(place, "rb") as file:
+        if file.read(len(_HDF5)) != _HDF5:
+            hint = "Save weights with model.save_weights('NAME.weights.h5')."
+            raise UsageError(f"weights is {path!r}, which is not a file of HDF5.", hint)
 
 
 def _suggest_model(spec: str) -> str:
