@@ -73,10 +73,10 @@ def _advise(reused: Sequence[str]) -> Iterator[None]:
     except GateError:
         raise
     except DataError as error:
-        if not reused:
-            raise
-        hint = f"{error.hint} Without the cache (--no-cache), all results are made again.".strip()
-        raise type(error)(error.message, hint) from error
+        if reused:
+            advice = "Without the cache (--no-cache), all results are made again."
+            error.hint = f"{error.hint} {advice}".strip()
+        raise
 
 
 def _check_unused(outputs: Iterable[Artifact]) -> None:
@@ -128,10 +128,10 @@ def _use_reporting_launcher(num_nodes: int) -> Iterator[None]:
         def _run_executor(self, execution_info: Any) -> Any:
             self._has_run = True
             _check_unused(itertools.chain(*execution_info.output_dict.values()))
-            # The first one is of the newest outputs.
-            for damage in damages[:1]:
-                node = self._pipeline_node.node_info.id
-                progress.note(f"{damage.rstrip('.')}, so {node} runs again.")
+            if damages:
+                # The first one is of the newest outputs.
+                damage, node = damages[0].rstrip("."), self._pipeline_node.node_info.id
+                progress.note(f"{damage}, so {node} runs again.")
             return super()._run_executor(execution_info)
 
         def _publish_successful_execution(

@@ -28,7 +28,6 @@ def keep_sums(uri: str, kind: str) -> None:
     Args:
         uri: URI of the artifact: its folder, or its only file.
         kind: Name of its type.
-
     """
     if not uri or storage.is_remote(uri):
         return
@@ -65,11 +64,13 @@ def find_damage(uri: str, copies: Iterable[str] = ()) -> str:
         DataError: The hashes are damaged themselves.
         OSError: A file cannot be read.
     """
-    # An earlier version of darkroom kept none.
+    if storage.is_remote(uri):
+        return ""
+    # The URI of an artifact may be that of its only file.
     for folder in (uri, os.path.dirname(uri)):
         kept = _find_folder(folder)
-        if storage.is_remote(uri) or not storage.exists(storage.join(kept, SUMS_FILE)):
-            continue
+        if not storage.exists(storage.join(kept, SUMS_FILE)):
+            continue  # an earlier version of darkroom kept none
         sums = read_sums(kept)
         for place in (folder, *copies):
             for name, what in find_changed(place, sums, sorted(sums)):

@@ -151,7 +151,7 @@ def _check_files(config: PipelineConfig) -> None:
     """Checks the files and the runner that options name; the label map has been read already.
 
     Raises:
-        UsageError: The schema or the weights cannot be used, or Beam has no such runner.
+        UsageError: The schema or the weights cannot be used, or the runner is unknown.
         OSError: The list of exclusions is missing, or cannot be read.
     """
     for argument in config.beam_args:

@@ -207,8 +207,8 @@ def _name_to_tfrecord() -> Iterator[None]:
     except result.TooManyRejectsError as error:
         from darkroom.dataset.rejects import LIMIT_OPTION
 
-        hint = error.hint.replace(LIMIT_OPTION, "max_rejects of df.tensorflow.to_tfrecord")
-        raise type(error)(error.message, hint, error.result) from None
+        error.hint = error.hint.replace(LIMIT_OPTION, "max_rejects of df.tensorflow.to_tfrecord")
+        raise
 
 
 def register_when_loaded() -> None:

@@ -13,6 +13,7 @@ from pyarrow import types
 
 from darkroom import storage
 from darkroom.errors import DataError, StorageError
+from darkroom.storage.parquet import report_damage
 
 # Each thread needs memory of its own, so more threads would need a higher limit.
 _MEMORY = "112MB"
@@ -103,10 +104,8 @@ def _check_columns(
     what: str, local: str, columns: Mapping[str, str], later: Collection[str]
 ) -> None:
     hint = "List all faults with darkroom verify, or run the step that writes this file again."
-    try:
+    with report_damage(f"{what} cannot be used", hint):
         found = pq.read_schema(local)
-    except pa.ArrowException as error:
-        raise DataError(f"{what} cannot be used: {error}.", hint) from error
     for name, kind in columns.items():
         if name in later and not found.get_all_field_indices(name):
             continue

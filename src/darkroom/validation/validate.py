@@ -28,6 +28,9 @@ from darkroom.validation.gate import check_blessed
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
 
+_MAX_CARD_ROWS = 3
+_TONES = {"passed": cards.GOOD, "stopped": cards.BAD}
+
 
 @dataclass(frozen=True, repr=False)
 class ValidationResult:
@@ -158,10 +161,6 @@ def validate(
     with progress.step("Report"):
         write_report(report, folder)
     return ValidationResult(root, report, storage.join(folder, REPORT_HTML))
-
-
-_MAX_CARD_ROWS = 3
-_TONES = {"passed": cards.GOOD, "stopped": cards.BAD}
 
 
 def _make_card(result: ValidationResult) -> str:

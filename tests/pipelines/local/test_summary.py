@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -34,20 +35,7 @@ def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list
         policies={"rejects": FAIL},
         findings=(finding,),
     )
-    summary = RunSummary(
-        root="runs/first",
-        report=report,
-        report_path="report.html",
-        epochs=None,
-        accuracy=None,
-        min_accuracy=0.0,
-        pushed=None,
-        examples=None,
-        changed={},
-        reused=(),
-        log_path="log.txt",
-        seconds=1.0,
-    )
+    summary = _make_summary(report, report_path="report.html", min_accuracy=0.0)
     trained = replace(
         summary, epochs=(6, 7), accuracy=0.5, pushed="/runs/first/pushed/1", model="/runs/first/m"
     )
@@ -103,20 +91,22 @@ def test_excluded_rows_are_not_shown_as_duplicates():
     assert _format_rows(replace(report, excluded=0))[3:] == ["Duplicates 5"]
 
 
-def _format_rows(report: DatasetReport) -> list[str]:
-    summary = RunSummary(
+def _make_summary(report: DatasetReport, **values: Any) -> RunSummary:
+    """Returns the summary of a run that ended at the gate."""
+    ended = {"report_path": None, "epochs": None, "accuracy": None, "min_accuracy": None}
+    return RunSummary(
         root="runs/first",
         report=report,
-        report_path=None,
-        epochs=None,
-        accuracy=None,
-        min_accuracy=None,
         pushed=None,
         examples=None,
         changed={},
         reused=(),
         log_path="log.txt",
         seconds=1.0,
+        **{**ended, **values},
     )
-    lines = format_summary(summary).splitlines()
+
+
+def _format_rows(report: DatasetReport) -> list[str]:
+    lines = format_summary(_make_summary(report)).splitlines()
     return lines[1 : lines.index("", 1)]

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 LOCAL_RUNNER = "FnApiRunner"
 DATAFLOW_RUNNER = "DataflowRunner"
 
-# DirectRunner, tensorflow-recorder's name for running here, would first try to download a program.
 # From this similarity on, a name is a mistyped one of Beam's, not an option of an engine.
 _SAME_OPTION = 0.85
 
+# DirectRunner, tensorflow-recorder's name for running here, would first try to download a program.
 _RUNNERS = {
     "fnapirunner": LOCAL_RUNNER,
     "directrunner": LOCAL_RUNNER,

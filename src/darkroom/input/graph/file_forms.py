@@ -12,8 +12,6 @@ outside of them; input reads on.
 
 from __future__ import annotations
 
-import functools
-
 import tensorflow as tf
 
 from darkroom.input.graph.orientation import (
@@ -22,6 +20,7 @@ from darkroom.input.graph.orientation import (
     parse_tiff_orientation,
     parse_xmp_orientation,
     to_numbers,
+    trace_once,
 )
 
 _HEAD_BYTES = 34
@@ -63,8 +62,7 @@ def check_decodable(encoded: tf.Tensor, uri: tf.Tensor) -> tf.Tensor:
         return tf.identity(encoded)
 
 
-# Traced once for all pipelines, as those of each split and epoch.
-@functools.partial(tf.function, input_signature=[tf.TensorSpec([], tf.string)], autograph=False)
+@trace_once  # for all pipelines, as those of each split and epoch
 def describe_form(encoded: tf.Tensor) -> tf.Tensor:
     """Describes an image if TensorFlow decodes it to other pixels than a conversion would store.
 

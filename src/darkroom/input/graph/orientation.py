@@ -26,7 +26,7 @@ _SHORT, _LONG = 3, 4
 _ABSENT, _UNUSUAL = 0, -1
 # Tracing takes most of the time in which images without a conversion are opened, so what several
 # graphs need is traced once.
-_trace_once = functools.partial(
+trace_once = functools.partial(
     tf.function, input_signature=[tf.TensorSpec([], tf.string)], autograph=False
 )
 
@@ -49,7 +49,7 @@ def undo_orientation(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
     return tf.cond(upside_down, lambda: tf.reverse(pixels, (0,)), lambda: pixels)
 
 
-@_trace_once
+@trace_once
 def parse_orientation(encoded: tf.Tensor) -> tf.Tensor:
     """Returns the orientation of a JPEG, or 1 if it has none or a damaged one. Never fails.
 
@@ -136,7 +136,7 @@ def _may_have_exif(encoded: tf.Tensor) -> tf.Tensor:
     return is_jpeg & (tf.where(is_jfif, head[21], head[3]) >= 0xE0)
 
 
-@_trace_once
+@trace_once
 def _find_exif(encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns where the TIFF data of a JPEG's first EXIF segment starts, and its size; 0: none.
 
@@ -175,7 +175,7 @@ def parse_tiff_orientation(tiff: tf.Tensor) -> tf.Tensor:
     return tf.maximum(_parse_directory(tiff), 1)
 
 
-@_trace_once
+@trace_once
 def _parse_directory(tiff: tf.Tensor) -> tf.Tensor:
     """Returns the same, or `_ABSENT`, or `_UNUSUAL` when it is of a type that is not read here."""
     start, length = tf.strings.substr(tiff, 0, 4), tf.strings.length(tiff)
