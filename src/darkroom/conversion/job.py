@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion.beam.engines import ENGINES, check_engine, report_failures
+from darkroom.conversion.beam.engines import ENGINES, check_engine
+from darkroom.conversion.beam.run import run_job
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options
 from darkroom.conversion.commit import Commit
 from darkroom.conversion.finished import describe_finished
@@ -33,7 +34,6 @@ from darkroom.options.conversion import ConversionOptions
 from darkroom.options.image import DEFAULT_JPEG_QUALITY
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress
-from darkroom.runtime.process import collect_less_garbage
 from darkroom.runtime.text import format_count, list_first
 from darkroom.storage.locks import LOCK_FILE, FolderLock
 
@@ -116,12 +116,7 @@ class ConversionJob:
             folders = share_manifest(folders)
         write = self._prepare(folders)
         with progress.step("Converting"):
-            from darkroom.runtime.plain_beam import apply_transform, beam
-
-            options = build_options(runner, beam_options)
-            engine = report_failures(runner) if runner in ENGINES else nullcontext()
-            with engine, collect_less_garbage(), beam.Pipeline(options=options) as pipeline:
-                apply_transform(pipeline, "WriteDataset", write)
+            run_job(write, runner, beam_options)
         return self._collect(manifest, folders.examples)
 
     def _prepare(self, folders: Folders) -> WriteDataset:
