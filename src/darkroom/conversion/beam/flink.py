@@ -1,0 +1,184 @@
+"""Flink's REST interface: which cluster answers at an address, and what became of a job there."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
+
+from darkroom.errors import StorageError
+from darkroom.runtime.text import make_visible
+
+# States that a job does not leave.
+ENDED, CANCELED = ("FINISHED", "CANCELED", "FAILED"), "CANCELED"
+
+_SECONDS = 10
+_POLL_SECONDS = 0.2
+_MAX_BYTES = 64 << 20
+_ID = re.compile(r"[0-9a-f]{32}")
+_STATE = re.compile(r"[A-Z]{1,20}")
+# The job server goes to Flink directly, too, whatever proxy the environment names.
+_OPENER = build_opener(ProxyHandler({}))
+
+
+@dataclass(frozen=True)
+class FlinkJob:
+    """A job of Flink, as it was when Flink was asked.
+
+    Attributes:
+        id: 32 hexadecimal digits.
+        state: Flink's word, as RUNNING, CANCELED or FINISHED.
+    """
+
+    id: str
+    state: str
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self.state in ENDED
+
+
+@dataclass(frozen=True)
+class FlinkCluster:
+    """What a cluster says of itself.
+
+    Attributes:
+        version: Version of Flink, as 1.19.3.
+        slots: Slots of all its task managers.
+        task_managers: Host of each task manager; empty for one that is not known.
+    """
+
+    version: str
+    slots: int
+    task_managers: tuple[str, ...]
+
+
+def format_url(address: str) -> str:
+    """Returns the URL of the REST interface for an address, with or without `http://`."""
+    address = address.strip().rstrip("/")
+    return address if "://" in address else f"http://{address}"
+
+
+def read_cluster(url: str) -> FlinkCluster:
+    """Asks a cluster for its version, slots and task managers.
+
+    Raises:
+        StorageError: It does not answer, or what answers is not Flink.
+    """
+    overview = _ask(url, "/overview")
+    version, slots = overview.get("flink-version"), overview.get("slots-total")
+    managers = _ask(url, "/taskmanagers").get("taskmanagers")
+    if not isinstance(version, str) or not isinstance(slots, int) or not isinstance(managers, list):
+        raise _not_flink(url)
+    hosts = tuple(_find_host(each.get("path")) for each in managers if isinstance(each, dict))
+    return FlinkCluster(make_visible(version, max_characters=40), slots, hosts)
+
+
+def find_job(url: str, name: str) -> FlinkJob | None:
+    """Returns the newest job of a name; None when Flink has none, or has forgotten it.
+
+    Raises:
+        StorageError: Flink does not answer.
+    """
+    jobs = _ask(url, "/jobs/overview").get("jobs")
+    if not isinstance(jobs, list):
+        raise _not_flink(url)
+    found = [each for each in jobs if isinstance(each, dict) and each.get("name") == name]
+    newest = max(found, key=_read_start, default=None)
+    return None if newest is None else _read_job(url, newest)
+
+
+def cancel_job(url: str, job_id: str, seconds: float = _SECONDS) -> FlinkJob:
+    """Cancels a job, and waits a moment for its end.
+
+    Args:
+        url: Address of the REST interface.
+        job_id: 32 hexadecimal digits.
+        seconds: How long to wait.
+
+    Returns:
+        The job with its last state. It may have ended by itself, or still be CANCELLING.
+
+    Raises:
+        StorageError: Flink does not answer, or does not know the job.
+    """
+    if not _ID.fullmatch(job_id):
+        raise StorageError(f"{job_id!r} is not the id of a job of Flink.")
+    refused: StorageError | None = None
+    try:
+        _ask(url, f"/jobs/{job_id}", "PATCH")
+    except StorageError as error:
+        # Flink refuses to cancel a job that has ended: its state says more.
+        refused = error
+    end = time.monotonic() + seconds
+    job = _read_job(url, _ask(url, f"/jobs/{job_id}"))
+    if refused and not job.has_ended:
+        raise refused
+    while not job.has_ended and time.monotonic() < end:
+        time.sleep(_POLL_SECONDS)
+        job = _read_job(url, _ask(url, f"/jobs/{job_id}"))
+    return job
+
+
+def format_cancel(url: str, job_id: str) -> str:
+    """Returns the command line that cancels a job."""
+    return f"curl -X PATCH {format_url(url)}/jobs/{job_id}"
+
+
+def _ask(url: str, path: str, method: str = "GET") -> dict[str, Any]:
+    base = format_url(url)
+    try:
+        with _OPENER.open(Request(f"{base}{path}", method=method), timeout=_SECONDS) as answer:
+            said = json.loads(answer.read(_MAX_BYTES))
+    except HTTPError as error:
+        error.close()
+        raise StorageError(
+            f"Flink at {base} answered {error.code} to {method} {path}.", "See Flink's own log."
+        ) from error
+    except (ValueError, HTTPException) as error:
+        raise _not_flink(base) from error
+    except OSError as error:
+        cause = getattr(error, "reason", error)
+        reason = "no answer" if isinstance(cause, TimeoutError) else str(cause)
+        raise StorageError(
+            f"Flink cannot be reached at {base}: {reason}.",
+            "Check that its job manager runs, and the address of its REST interface.",
+        ) from error
+    if not isinstance(said, dict):
+        raise _not_flink(base)
+    return said
+
+
+def _not_flink(url: str) -> StorageError:
+    return StorageError(
+        f"What answers at {format_url(url)} is not the REST interface of Flink.",
+        "Give the address of the job manager's web page, as http://jobmanager:8081.",
+    )
+
+
+def _read_job(url: str, said: dict[str, Any]) -> FlinkJob:
+    """Returns the job that an answer describes; its words go to the terminal."""
+    job_id, state = str(said.get("jid")), str(said.get("state"))
+    if not _ID.fullmatch(job_id) or not _STATE.fullmatch(state):
+        raise _not_flink(url)
+    return FlinkJob(job_id, state)
+
+
+def _read_start(said: dict[str, Any]) -> int:
+    start = said.get("start-time")
+    return start if isinstance(start, int) else 0
+
+
+def _find_host(path: object) -> str:
+    """Returns the host in the address of an actor, as pekko.tcp://flink@HOST:PORT/user/rpc/x."""
+    try:
+        return urlsplit(str(path)).hostname or ""
+    except ValueError:
+        return ""
