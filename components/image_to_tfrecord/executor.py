@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tfx.components.util import examples_utils
@@ -14,7 +15,8 @@ from darkroom.components.manifest_gen.executor import warn_of_rejects
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.commit import Commit
 from darkroom.conversion.output import overlap, ownership
-from darkroom.conversion.output.folders import prepare_output
+from darkroom.conversion.output.attempts import Attempt, new_token
+from darkroom.conversion.output.folders import begin_attempt, find_earlier, prepare_output
 from darkroom.conversion.plan import plan_tasks
 from darkroom.dataset import commit, layout
 from darkroom.dataset.layout import Folders
@@ -60,11 +62,16 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             examples=examples.uri,
             index=artifact_utils.get_single_uri(output_dict[INDEX_KEY]),
             rejects=rejects.uri,
+            token=new_token(),
         )
         options = ConversionOptions.from_json(exec_properties[OPTIONS_KEY])
         ownership.survey(folders).check()
         overlap.check_images_outside(folders)
+        attempt = Attempt(folders.token)
+        folders = begin_attempt(folders, folders.examples, attempt)
         tasks = plan_tasks(folders, options)
+        earlier = find_earlier(folders, folders.examples, tasks[0].plan)
+        tasks = [replace(task, earlier=earlier) for task in tasks]
         prepare_output(folders, tasks)
         with self._make_beam_pipeline() as pipeline:
             write = WriteDataset(tasks, Commit(folders, options))

@@ -111,6 +111,10 @@ class TransientStorageError(StorageError):
     code = "transient"
 
 
+class ChangedError(StorageError):
+    """A file in a remote store has another version than the one that was expected."""
+
+
 class MissingExtraError(StorageError):
     """An optional dependency is not installed."""
 

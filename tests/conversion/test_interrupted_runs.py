@@ -95,7 +95,7 @@ def list_shards(folder: Path) -> dict[Path, int]:
 
 def list_finished(folder: Path) -> dict[Path, int]:
     """Returns the shards whose report says that they need not be written again."""
-    paths = folder.glob(".attempt/*/shard-*.json")
+    paths = folder.glob(".attempt/*/*/shard-*.json")
     reports = [ShardReport.parse(path.read_bytes()) for path in paths]
     kept = [folder / report.file for report in reports if not report.rejected]
     return {path: path.stat().st_ino for path in kept}
@@ -243,7 +243,7 @@ def test_a_full_disk_is_reported_and_the_next_run_resumes(runner, source, tmp_pa
     check_full_disks(runner, source, tmp_path, num_steps=4)
 
 
-@pytest.mark.parametrize("name", ["Split-train/*", "index/*", ".attempt/*/shard-*.json"])
+@pytest.mark.parametrize("name", ["Split-train/*", "index/*", ".attempt/*/*/shard-*.json"])
 def test_a_file_that_changed_after_a_kill_is_written_again(runner, source, tmp_path, name):
     """It has the same length, so only its hash tells."""
     argv = arguments(source, tmp_path / "out")

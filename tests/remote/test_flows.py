@@ -52,15 +52,23 @@ def test_a_dataset_is_converted_from_store_to_store_and_inspected(store, tmp_pat
     proxy.on_request = lambda line: changes.append(line) if is_write(line) else None
     result = darkroom.convert(source, f"{root}/data", num_shards=SHARDS)
     assert result.written == NUM_IMAGES
-    assert "dataset.json" in changes[-1]
-    assert [line for line in changes if "dataset.json" in line] == changes[-1:]
+    # The folder of the files is complete before the output names it, in the last request.
+    data = result.data_dir.rpartition("/")[2]
+    *before, last = [line for line in changes if "dataset.json" in line]
+    assert "data/dataset.json" in last
+    assert last == changes[-1]
+    assert [f"data/{data}/dataset.json" in line for line in before] == [True]
 
-    # The same bytes as on a local disk.
+    # In it, the same bytes as on a local disk.
     local = darkroom.convert(source, tmp_path / "local", num_shards=SHARDS)
     assert result.fingerprint == local.fingerprint
     expected = read_files(tmp_path / "local")
-    found = {n: storage.read_bytes(f"{root}/data/{n}") for n in storage.walk_files(f"{root}/data")}
-    assert found == expected
+    names = storage.walk_files(result.data_dir)
+    assert {name: storage.read_bytes(f"{result.data_dir}/{name}") for name in names} == expected
+    assert {*storage.walk_files(f"{root}/data")} == {
+        "dataset.json",
+        *(f"{data}/{name}" for name in expected),
+    }
 
     assert result.classes == local.classes == {"train": {"a": 4, "b": 2}, "test": {"b": 2}}
     # Twice: a report replaces a report.
@@ -122,7 +130,7 @@ def test_missing_and_denied_images_are_rejected(s3):
     result = darkroom.convert(source, "s3://photos/data", max_rejects=0.5)
     assert result.num_rejected == 2
     assert result.written == NUM_IMAGES - 2
-    found = {r.uri: r for r in read_rejects("s3://photos/data/rejects.parquet")}
+    found = {r.uri: r for r in read_rejects(f"{result.data_dir}/rejects.parquet")}
     assert found["s3://photos/images/1.jpg"].reason == "missing"
     refused = found["s3://photos/images/2.jpg"]
     assert refused.reason in ("permission_denied", "unreadable")
@@ -140,7 +148,7 @@ def test_missing_and_denied_images_are_rejected(s3):
 def test_a_store_that_is_down_rejects_no_row(s3, capsys, when):
     source = write_source("s3://photos")
     # Some images are checked first; a worker's first request looks for an earlier run's work.
-    begin = "images.csv" if when == "before the start" else "/data/.attempt/"
+    begin = "images.csv" if when == "before the start" else "/shard-"
     down = Fault("images/2.jpg", 503)
     s3.on_request = lambda line: begin not in line or s3.faults.append(down)
     code = main(["convert", source, "--output-dir", "s3://photos/data", "--json"])
@@ -157,9 +165,10 @@ def test_a_store_that_is_down_rejects_no_row(s3, capsys, when):
 @pytest.mark.fault(35, "a store that fails while the dataset is written", "exit code 3, no dataset")
 def test_an_output_that_cannot_be_written_is_not_committed(s3, capsys):
     source = write_source("s3://photos")
-    s3.fail("PUT /photos/data/Split-test", 503)
+    s3.fail("/Split-test/", 503)
     assert main(["convert", source, "--output-dir", "s3://photos/data", "--json"]) == 3
-    assert "Writing s3://photos/data/Split-test/" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert re.search("Writing s3://photos/data/data-[0-9a-f]{8}/Split-test/", printed)
     assert not storage.exists("s3://photos/data/dataset.json")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -22,6 +24,15 @@ SHARDS = {"train": 2, "test": 1}
 def read_objects(root: str) -> dict[str, bytes]:
     """Returns all objects below a path, including hidden ones."""
     return {name: storage.read_bytes(f"{root}/{name}") for name in storage.look_up_files(root)}
+
+
+def read_result(root: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Returns the objects of the dataset of an output, and all others in it."""
+    found = read_objects(root)
+    data = json.loads(found.pop("dataset.json"))["dataset"]
+    assert json.loads(found.pop(".attempt/current.json"))["token"] == data[-8:]
+    own = {name: found.pop(name) for name in list(found) if name.startswith(f"{data}/")}
+    return {name.removeprefix(f"{data}/"): each for name, each in own.items()}, found
 
 
 @pytest.fixture
@@ -55,7 +66,7 @@ def test_foreign_objects_stop_the_run_before_one_is_changed(store, source, capsy
         assert read_objects(store[1]) == before
 
 
-def test_a_dataset_is_replaced_object_by_object(store, source, expected):
+def test_a_dataset_is_replaced(store, source, expected):
     root = f"{store[1]}/data"
     darkroom.convert(source, root, num_shards=SHARDS)
     darkroom.find_duplicates(root)
@@ -64,8 +75,12 @@ def test_a_dataset_is_replaced_object_by_object(store, source, expected):
         storage.write_bytes(f"{root}/{name}", data)
     # Consoles make such empty objects for folders.
     storage.write_bytes(f"{root}/Split-old/", b"")
+    # A version before wrote its files into the output itself.
+    for name, data in expected.items():
+        if name != "dataset.json":
+            storage.write_bytes(f"{root}/{name}", data)
     darkroom.convert(source, root, num_shards=1, seed=3, overwrite=True)
-    assert read_objects(root) == {**expected, **own}
+    assert read_result(root) == (expected, own)
     assert darkroom.verify(root).findings == ()
     assert storage.list_folder(f"{root}/Split-old") == []
 
@@ -81,6 +96,7 @@ def write_old_dataset(source: str, root: str, made: dict[str, dict[str, bytes]])
     if "old" not in made:
         darkroom.convert(source, root, num_shards=SHARDS)
         made["old"] = read_objects(root)
+        made["old dataset"] = read_result(root)[0]
     for name, data in made["old"].items():
         storage.write_bytes(f"{root}/{name}", data)
 
@@ -93,11 +109,12 @@ def _name(request: str, state: str, **options: Any) -> Any:
 @pytest.mark.parametrize(
     "fault",
     [
-        _name("PUT /photos/data/.attempt/journal.json", "nothing was deleted"),
-        _name("/photos?delete", "the journal is there", marks=pytest.mark.long),
-        _name("PUT /photos/data/Split-test", "the old dataset is gone"),
-        _name("PUT /photos/data/rejects.jsonl", "all shards are there", marks=pytest.mark.long),
+        _name("/journal.json", "nothing was written"),
+        _name("/Split-test", "no shard is there"),
+        _name("/rejects.jsonl", "all shards are there", marks=pytest.mark.long),
+        _name("PUT /photos/data/data-", "the journal is there", marks=pytest.mark.long),
         _name("PUT /photos/data/dataset.json", "all but the commit is there"),
+        _name("/photos?delete", "the old dataset is not deleted"),
     ],
 )
 def test_a_replacement_that_fails_anywhere_is_resumed(s3, tmp_path, fault, made):
@@ -113,8 +130,10 @@ def test_a_replacement_that_fails_anywhere_is_resumed(s3, tmp_path, fault, made)
         darkroom.convert(source, root, **arguments)
     assert s3.faults[0].times < 1_000
     s3.reset()
-    if fault[1] == "nothing was deleted":
-        assert read_objects(root) == old
+    if fault[1] != "the old dataset is not deleted":
+        # Until the last request, the old dataset is that of the output.
+        assert read_objects(root).items() >= {**old, ".attempt/current.json": ANY}.items()
+        assert darkroom.verify(root).fingerprint == json.loads(old["dataset.json"])["fingerprint"]
     storage.write_bytes(f"{root}/index/notes.txt", b"mine")
     with pytest.raises(
         OutputError,
@@ -122,8 +141,14 @@ def test_a_replacement_that_fails_anywhere_is_resumed(s3, tmp_path, fault, made)
     ):
         darkroom.convert(source, root, **arguments)
     storage.delete_file(f"{root}/index/notes.txt")
-    darkroom.convert(source, root, **arguments)
-    assert read_objects(root) == made["new"]
+    for _ in range(2):
+        darkroom.convert(source, root, **arguments)
+        dataset, others = read_result(root)
+        assert dataset == made["new"]
+        # A job may still write what a journal names, so that one goes after another run.
+        assert {name.rpartition("/")[2] for name in others} <= {"journal.json"}
+        assert len(others) <= 1
+    assert others == {}
 
 
 def test_an_image_where_the_dataset_goes_is_an_error(store, source):

@@ -33,6 +33,7 @@ from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.dataset.integrity.duplicates_list import check_replaceable
 from darkroom.dataset.integrity.opening import check_index_files
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, UsageError
 from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element, join_html
@@ -125,7 +126,7 @@ def find_duplicates(
         UsageError: The name of `output` does not end in `.parquet`.
         OSError: The dataset cannot be read, or the file cannot be written.
     """
-    root = storage.absolute(directory)
+    root = find_data(storage.absolute(directory))
     dataset = read_dataset(root)
     check_index_files(root, dataset)
     paths = find_index_files(storage.join(root, layout.INDEX_FOLDER))

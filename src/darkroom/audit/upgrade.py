@@ -23,6 +23,7 @@ from darkroom.dataset.layout import (
     SUMS_FILE,
     Folders,
 )
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, OutputError
 from darkroom.runtime import cards, progress
 from darkroom.storage.locks import FolderLock
@@ -76,7 +77,7 @@ def upgrade(directory: str | os.PathLike[str]) -> UpgradeResult:
         OutputError: Another process holds it, or it has a file `SHA256SUMS` of somebody else.
         OSError: It cannot be read or written.
     """
-    root = storage.absolute(directory)
+    root = find_data(storage.absolute(directory))
     before = read_dataset(root)
     if before.format_version == FORMAT_VERSION:
         return UpgradeResult(root, FORMAT_VERSION, FORMAT_VERSION, before.fingerprint)

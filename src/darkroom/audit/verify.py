@@ -35,6 +35,7 @@ from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_dataset
 from darkroom.dataset.integrity.commit_fields import FORMAT_1
 from darkroom.dataset.integrity.opening import list_split_folders, read_unchanged
 from darkroom.dataset.layout import DATASET_FILE, split_folder
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError
 from darkroom.options.checks import check_count
 from darkroom.options.input import MOST_THREADS
@@ -120,7 +121,7 @@ def verify(
     """
     if num_threads is not None:
         check_count("num_threads", num_threads, 1, MOST_THREADS)
-    root = storage.absolute(directory)
+    root = find_data(storage.absolute(directory))
     return read_unchanged([root], lambda: _verify_once(root, num_threads))
 
 

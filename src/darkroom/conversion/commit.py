@@ -10,7 +10,8 @@ import PIL
 import simplejpeg
 
 from darkroom import storage
-from darkroom.conversion.output import ownership
+from darkroom.conversion.output import attempts, ownership
+from darkroom.conversion.output.publication import Publication
 from darkroom.conversion.shard import ShardReport
 from darkroom.dataset import example, labels, layout, rejects
 from darkroom.dataset.commit import FORMAT_VERSION, Dataset, Shard, Split
@@ -18,6 +19,7 @@ from darkroom.dataset.integrity.checksums import FileSum
 from darkroom.dataset.integrity.committing import write_commit
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.schema import Kind
+from darkroom.errors import StorageError
 from darkroom.manifest.table import Manifest, read_manifest
 from darkroom.options.conversion import ConversionOptions
 
@@ -43,39 +45,88 @@ class Commit:
         folders: The manifest and the folders of the output.
         options: How the records were made.
         max_rejects: Share of rejected rows over which nothing is committed; None for any.
+        publication: How the dataset becomes that of an output on a store; None where the folders
+            are the output.
     """
 
     folders: Folders
     options: ConversionOptions
     max_rejects: float | None = None
+    publication: Publication | None = None
+
+    @property
+    def output(self) -> str:
+        """The output."""
+        return self.publication.output if self.publication else self.folders.examples
 
     def __call__(self, reports: Sequence[ShardReport]) -> None:
         """Writes rejects, label map and, unless too many rows were rejected, `dataset.json`.
 
         Args:
             reports: The outcome of every shard, in order.
+
+        Raises:
+            OutputError: A later attempt has taken the output, or has committed.
+            StorageError: A shard is not as its worker wrote it.
         """
         folders = self.folders
+        attempts.check_current(folders, self.output)
         manifest = read_manifest(folders.manifest)
         parts = [storage.join(folders.manifest_rejects, layout.REJECTS_FILE)]
         parts += [report.rejects for report in reports if report.rejected]
-        rejected, reject_sums = rejects.write_rejects(folders.rejects, parts)
+        rejected, reject_sums = rejects.write_rejects(folders.rejects, parts, folders.find_part)
         label_text = labels.format_labels(manifest.labels)
         label_path = storage.join(folders.examples, layout.LABELS_FILE)
-        storage.write_bytes(label_path, label_text.encode(), known_part=True)
+        storage.write_bytes(label_path, label_text.encode(), folders.find_part(label_path))
         dataset = _make_dataset(manifest, self.options, reports, rejected)
         over = self.max_rejects is not None and rejected > self.max_rejects * manifest.rows
         committed = bool(dataset.written) and not over
         if committed:
+            _check_files(folders, dataset, reports)
             for split in dataset.splits:
                 storage.sync_folder(storage.join(folders.examples, layout.split_folder(split)))
+            storage.sync_folder(folders.index)
             index_sums = {
                 name: FileSum(report.index_bytes, report.index_sha256)
                 for name, report in zip(dataset.index_files, reports, strict=True)
             }
+            attempts.check_current(folders, self.output)
             write_commit(folders, dataset, index_sums, reject_sums)
+            if self.publication:
+                self.publication.publish(folders.examples, dataset.fingerprint)
         # Last, so that a run that is killed before the commit can be resumed.
         ownership.end_attempt(folders, committed=committed)
+
+
+def _check_files(folders: Folders, dataset: Dataset, reports: Sequence[ShardReport]) -> None:
+    """Checks that shards and index are still what their workers wrote.
+
+    Raises:
+        StorageError: A file is missing, or is another one.
+    """
+    names = [layout.split_folder(split) for split in dataset.splits]
+    inside = {folders.index, *(storage.join(folders.examples, name) for name in names)}
+    states = {
+        storage.join(folder, name): state
+        for folder in inside
+        for name, state in storage.look_up_files(folder).items()
+    }
+    for report, name in zip(reports, dataset.index_files, strict=True):
+        for path, size_bytes, version, sha256 in (
+            (storage.join(folders.examples, report.file), *report.shard_state),
+            (storage.join(folders.index, name), *report.index_state),
+        ):
+            found = states.get(path)
+            # A worker that was started twice wrote the same bytes twice.
+            if found is None or (
+                found != (size_bytes, version)
+                and (found.size_bytes != size_bytes or storage.hash_file(path) != sha256)
+            ):
+                raise StorageError(
+                    f"{path} is not as its worker wrote it, so nothing was committed.",
+                    f"Another job may write there: darkroom attempts {folders.examples}. Stop it, "
+                    "and run this again.",
+                )
 
 
 def _make_dataset(

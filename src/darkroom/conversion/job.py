@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from darkroom import storage
 from darkroom.conversion.beam.engines import ENGINES, check_engine
 from darkroom.conversion.beam.run import run_job
-from darkroom.conversion.beam.runners import LOCAL_RUNNER, build_options
+from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, build_options
 from darkroom.conversion.commit import Commit
 from darkroom.conversion.finished import describe_finished
-from darkroom.conversion.output import exchange, overlap, ownership
-from darkroom.conversion.output.folders import prepare_output, share_manifest
+from darkroom.conversion.output import attempts, exchange, overlap, ownership
+from darkroom.conversion.output.folders import begin_attempt, find_earlier, prepare_output
+from darkroom.conversion.output.publication import Publication
 from darkroom.conversion.plan import plan_tasks
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
 from darkroom.dataset import layout, rejects
@@ -24,6 +25,7 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.journal import is_output
 from darkroom.dataset.labels import describe_lookalikes
 from darkroom.dataset.layout import Folders, is_reserved
+from darkroom.dataset.pointer import data_folder, find_data
 from darkroom.dataset.rejects import count_rejects, format_hint
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.images.access import PROBED_IMAGES, check_access
@@ -112,20 +114,33 @@ class ConversionJob:
     def _convert(
         self, manifest: Manifest, folders: Folders, runner: str, beam_options: Mapping[str, Any]
     ) -> ConversionResult:
-        if runner != LOCAL_RUNNER:
-            folders = share_manifest(folders)
-        write = self._prepare(folders)
+        write = self._prepare(folders, runner)
         with progress.step("Converting"):
             run_job(write, runner, beam_options)
-        return self._collect(manifest, folders.examples)
+        return self._collect(manifest, write.tasks[0].folders.examples)
 
-    def _prepare(self, folders: Folders) -> WriteDataset:
+    def _prepare(self, folders: Folders, runner: str) -> WriteDataset:
         """Makes the output ready; returns the transform that writes the dataset into it."""
         from darkroom.conversion.beam.transforms import WriteDataset
 
+        publication, output = None, folders.examples
+        folders = replace(folders, token=attempts.new_token())
+        if storage.is_remote(output):
+            publication = Publication.begin(output)
+            data = data_folder(output, folders.token)
+            folders = Folders.of_dataset(data, folders.manifest, folders.token)
+        attempt = attempts.Attempt(folders.token, runner=runner)
+        shared = runner != LOCAL_RUNNER
+        folders = begin_attempt(folders, output, attempt, share_manifest=shared)
+        if output == self.output_dir:
+            # An earlier attempt may have committed until it was taken.
+            self._check_free()
         tasks = plan_tasks(folders, self.conversion)
+        earlier = find_earlier(folders, output, tasks[0].plan)
+        tasks = [replace(task, earlier=earlier) for task in tasks]
         prepare_output(folders, tasks)
-        return WriteDataset(tasks, Commit(folders, self.conversion, self.max_rejects))
+        commit = Commit(folders, self.conversion, self.max_rejects, publication)
+        return WriteDataset(tasks, commit)
 
     def _replace(
         self,
@@ -146,7 +161,9 @@ class ConversionJob:
                 folders = self._folders(scratch, beside)
                 result = self._convert(manifest, folders, runner, beam_options)
             exchange.replace_dataset(new, held)
-        return replace(result, output_dir=self.output_dir, already_complete=False)
+        return replace(
+            result, output_dir=self.output_dir, data_dir=self.output_dir, already_complete=False
+        )
 
     def _remove_leftovers(self) -> None:
         """Removes the files of a run that was killed after its commit."""
@@ -156,7 +173,8 @@ class ConversionJob:
         if any(storage.exists(path) for path in (work, beside, lock)):
             # They may stay where nothing can be written, or while another run holds the output.
             with suppress(OSError, OutputError), FolderLock(self.output_dir):
-                ownership.end_attempt(Folders.of_dataset(self.output_dir), committed=True)
+                folders = Folders.of_dataset(find_data(self.output_dir))
+                ownership.end_attempt(folders, committed=True)
                 exchange.remove_beside(self.output_dir)
 
     def submit(self, dataflow: DataflowJob, wait: bool) -> ConversionResult:
@@ -169,11 +187,11 @@ class ConversionJob:
             if done := self._find_finished(manifest):
                 return done
             self._check_output(local)
-            folders = share_manifest(local)
-            job_id = dataflow.submit(self._prepare(folders), scratch, wait)
+            write = self._prepare(local, DATAFLOW_RUNNER)
+            job_id = dataflow.submit(write, scratch, wait)
         if not wait:
             return ConversionResult(self.output_dir, manifest.rows, job_id=job_id)
-        return self._collect(manifest, self.output_dir)
+        return self._collect(manifest, write.tasks[0].folders.examples)
 
     def _folders(self, scratch: str, output_dir: str = "") -> Folders:
         manifest = os.path.join(scratch, "manifest")
@@ -202,7 +220,8 @@ class ConversionJob:
         if self.overwrite:
             return None
         try:
-            return describe_finished(manifest, self.conversion, self.output_dir)
+            done = describe_finished(manifest, self.conversion, find_data(self.output_dir))
+            return done and self._name_output(done)
         except DataError:
             ownership.survey(Folders.of_dataset(self.output_dir)).check()
             raise
@@ -238,6 +257,10 @@ class ConversionJob:
         ownership.survey(folders).check()
         exchange.check_beside(self.output_dir)
         overlap.check_images_outside(folders)
+        self._check_free()
+
+    def _check_free(self) -> None:
+        """Checks that the output holds nothing, or that it may be overwritten."""
         if self.overwrite:
             return
         names = [name for name in storage.list_folder(self.output_dir) if name != LOCK_FILE]
@@ -259,6 +282,10 @@ class ConversionJob:
                 "Choose another output folder, or write beside them with overwrite (--overwrite).",
             )
 
+    def _name_output(self, result: ConversionResult) -> ConversionResult:
+        """Names the output as the user did, also where its files are in a folder in it."""
+        return replace(result, output_dir=self.output_dir, data_dir=result.output_dir)
+
     def _collect(self, manifest: Manifest, folder: str) -> ConversionResult:
         """Returns the result of a run that has ended.
 
@@ -266,7 +293,8 @@ class ConversionJob:
             DataError: Too many rows were rejected, so nothing was committed.
         """
         if storage.exists(storage.join(folder, layout.DATASET_FILE)):
-            return describe_dataset(folder, read_dataset(folder), manifest.excluded)
+            done = describe_dataset(folder, read_dataset(folder), manifest.excluded)
+            return self._name_output(done)
         result = ConversionResult(
             folder,
             manifest.rows,
@@ -278,6 +306,7 @@ class ConversionJob:
         limit = "so none is left"
         if result.num_rejected > self.max_rejects * manifest.rows:
             limit = f"more than the {self.max_rejects:.2%} allowed"
+        result = self._name_output(result)
         raise TooManyRejectsError(
             f"{result.num_rejected} of {manifest.rows} rows were rejected, {limit}. "
             f"{rejects.list_rejects(folder)}",

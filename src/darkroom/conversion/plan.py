@@ -54,14 +54,12 @@ def plan_tasks(folders: Folders, options: ConversionOptions) -> list[ShardTask]:
         found = NEVER_COPIES if names_only_jpegs(folders.manifest) else ALWAYS_COPIES
         image = replace(image, find_decoded_copies=found)
     shards = plan_shards(manifest, options.shard_counts)
-    work = storage.join(folders.work, _identify_plan(folders.manifest, manifest, options))
+    plan = _identify_plan(folders.manifest, manifest, options)
     return [
         ShardTask(
             range=shard,
-            manifest=folders.manifest,
-            examples=folders.examples,
-            index=folders.index,
-            work=work,
+            folders=folders,
+            plan=plan,
             inputs=manifest.inputs,
             has_images=manifest.has_images,
             image=image,

@@ -41,6 +41,8 @@ class ConversionResult:
         already_complete: Whether the output was there before, and nothing was done.
         job_id: Id of the remote job, when it was not waited for.
         excluded: How many of the deduplicated rows a list excludes.
+        data_dir: The folder of the dataset's files: on a store a folder in `output_dir`, elsewhere
+            the same.
     """
 
     output_dir: str
@@ -56,6 +58,11 @@ class ConversionResult:
     already_complete: bool = False
     job_id: str | None = None
     excluded: int = 0
+    data_dir: str = ""
+
+    def __post_init__(self) -> None:
+        """Sets the folder of the files where it is not another one."""
+        object.__setattr__(self, "data_dir", self.data_dir or self.output_dir)
 
     @property
     def num_rejected(self) -> int:
@@ -65,12 +72,12 @@ class ConversionResult:
     @property
     def rejects_path(self) -> str:
         """Path of the rejected rows: a manifest that can be converted when they are fixed."""
-        return storage.join(self.output_dir, layout.REJECTS_LIST_FILE)
+        return storage.join(self.data_dir, layout.REJECTS_LIST_FILE)
 
     @property
     def index_dir(self) -> str:
         """Folder of the record index."""
-        return storage.join(self.output_dir, INDEX_FOLDER)
+        return storage.join(self.data_dir, INDEX_FOLDER)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the result as values that JSON knows."""
@@ -147,7 +154,7 @@ def _make_card(result: ConversionResult) -> str:
 
 def _make_rejects(result: ConversionResult) -> Html | None:
     """Returns the first rejects; None if there are none, or if their file is not there any more."""
-    path = storage.join(result.output_dir, layout.REJECTS_FILE)
+    path = storage.join(result.data_dir, layout.REJECTS_FILE)
     try:
         found = read_first_rejects(path, cards.MAX_ROWS) if result.num_rejected else []
     except (OSError, DataError, pa.ArrowInvalid):

@@ -11,23 +11,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from darkroom import storage
 from darkroom.conversion.encode import EncodedRows, encode_rows
 from darkroom.conversion.readers import ImageReaders, cut_batches
 from darkroom.dataset.index import IndexWriter
-from darkroom.dataset.layout import index_file, shard_file
+from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.dataset.rejects import RejectsWriter
 from darkroom.dataset.tfrecord import GZIP_SUFFIX, RecordWriter
 from darkroom.manifest.table import read_manifest_rows
 from darkroom.options.image import ImageOptions
 
 _BATCH_ROWS = 256
-_PART, _REJECTS, REPORT_SUFFIX = ".part", ".rejects.parquet", ".json"
+_REJECTS, REPORT_SUFFIX = ".rejects.parquet", ".json"
 MAX_REPORT_BYTES = 1 << 20
 
 
@@ -37,29 +37,27 @@ class ShardTask:
 
     Attributes:
         range: Its rows in the manifest.
-        manifest: Folder of the manifest.
-        examples: Folder of the dataset.
-        index: Folder of the index.
-        work: Folder for unfinished files, and for the shard's rejects and report.
+        folders: Where everything is.
+        plan: Name of the folder, in that of the attempt, for the shard's rejects and report.
         inputs: Kind of every input column by name.
         has_images: Whether rows name images.
         image: How images are checked and stored.
         compressed: Whether the file is gzip.
         total: Rows of the whole manifest, for progress.
         source: Fingerprint of the source, stored in the index so that a later run recognises it.
+        earlier: The folders of earlier attempts of the plan, on a store, that may have finished it.
     """
 
     range: ShardRange
-    manifest: str
-    examples: str
-    index: str
-    work: str
+    folders: Folders
+    plan: str
     inputs: Mapping[str, str]
     has_images: bool
     image: ImageOptions
     compressed: bool
     total: int
     source: str
+    earlier: tuple[Folders, ...] = ()
 
     @property
     def file(self) -> str:
@@ -70,7 +68,12 @@ class ShardTask:
     @property
     def index_file(self) -> str:
         """Path of the shard's index."""
-        return storage.join(self.index, index_file(self.range.number, self.range.total))
+        return storage.join(self.folders.index, index_file(self.range.number, self.range.total))
+
+    @property
+    def work(self) -> str:
+        """Folder for the rejects and reports of shards; a later attempt of the plan keeps them."""
+        return storage.join(self.folders.work, self.plan)
 
     def work_file(self, suffix: str) -> str:
         """Path of a file of the shard in the work folder."""
@@ -79,14 +82,13 @@ class ShardTask:
     @property
     def results(self) -> list[str]:
         """Paths of the shard and its index."""
-        return [storage.join(self.examples, self.file), self.index_file]
+        return [storage.join(self.folders.examples, self.file), self.index_file]
 
     @property
     def files(self) -> list[str]:
         """Paths of all files that its worker may write, unfinished ones included."""
-        report = self.work_file(REPORT_SUFFIX)
-        work = [self.work_file(_PART), self.work_file(_REJECTS), report, storage.find_part(report)]
-        return [*self.results, *work]
+        finished = [*self.results, self.work_file(_REJECTS), self.work_file(REPORT_SUFFIX)]
+        return list(dict.fromkeys((*finished, *map(self.folders.find_part, finished))))
 
 
 class ShardReport(NamedTuple):
@@ -103,6 +105,8 @@ class ShardReport(NamedTuple):
         rejected: Number of its rejects.
         index_bytes: Length of its index.
         index_sha256: SHA-256 of its index, hexadecimal; empty in reports of version 0.1.0.
+        version: The version of the file that was written; it changes when others write it.
+        index_version: The version of its index.
     """
 
     number: int
@@ -115,6 +119,18 @@ class ShardReport(NamedTuple):
     rejected: int
     index_bytes: int = 0
     index_sha256: str = ""
+    version: str = ""
+    index_version: str = ""
+
+    @property
+    def shard_state(self) -> tuple[int, str, str]:
+        """Length, version and SHA-256 of the file, as it was written."""
+        return self.size_bytes, self.version, self.sha256
+
+    @property
+    def index_state(self) -> tuple[int, str, str]:
+        """Length, version and SHA-256 of its index."""
+        return self.index_bytes, self.index_version, self.index_sha256
 
     def to_bytes(self) -> bytes:
         """Returns the report as it is kept in the work folder: a line of JSON, and its hash."""
@@ -149,16 +165,16 @@ def write_shard(
         tick: Called with the number of rows done since the last call, and how many of them an
             earlier run has done.
     """
-    report = find_report(task)
-    if report and _has_sums(task, report):
+    if report := _find_finished(task):
         tick(task.range.num_rows, task.range.num_rows)
         return report
-    rows = read_manifest_rows(task.manifest, task.range.first_row, task.range.num_rows)
-    rejects_path = task.work_file(_REJECTS)
+    rows = read_manifest_rows(task.folders.manifest, task.range.first_row, task.range.num_rows)
+    finished = [*task.results, rejects_path := task.work_file(_REJECTS)]
+    shard_part, index_part, rejects_part = parts = [*map(task.folders.find_part, finished)]
     with (
-        _shard_file(task) as file,
-        IndexWriter(task.index_file, task.range.shard, task.inputs, task.source) as index,
-        RejectsWriter(rejects_path) as rejects,
+        storage.open_write(shard_part) as file,
+        IndexWriter(index_part, task.range.shard, task.inputs, task.source) as index,
+        RejectsWriter(rejects_part) as rejects,
     ):
         writer = RecordWriter(file, task.compressed)
 
@@ -175,6 +191,10 @@ def write_shard(
             for batch, _ in cut_batches(rows, _BATCH_ROWS):
                 write(encode_rows(batch))
         writer.close()
+        storage.sync_file(file)
+    for part, path in zip(parts, finished, strict=True):
+        if part != path:
+            storage.rename(part, path)
     report = ShardReport(
         task.range.number,
         task.range.split,
@@ -186,8 +206,32 @@ def write_shard(
         rejects.count,
         *index.sum,
     )
-    storage.write_bytes(task.work_file(REPORT_SUFFIX), report.to_bytes(), known_part=True)
+    return _write_report(task, report)
+
+
+def _write_report(task: ShardTask, report: ShardReport) -> ShardReport:
+    """Writes the report of a shard, with the versions that its files have now."""
+    versions = [storage.stat_file(path).version for path in task.results]
+    report = report._replace(version=versions[0], index_version=versions[1])
+    path = task.work_file(REPORT_SUFFIX)
+    storage.write_bytes(path, report.to_bytes(), task.folders.find_part(path))
     return report
+
+
+def _find_finished(task: ShardTask) -> ShardReport | None:
+    """Returns the report of a shard that was finished before, also in another attempt's folder."""
+    report = find_report(task)
+    if report and _has_sums(task, report):
+        return report
+    for folders in task.earlier:
+        before = replace(task, folders=folders)
+        report = find_report(before)
+        if report and _has_sums(before, report):
+            for source, path in zip(before.results, task.results, strict=True):
+                if source != path:
+                    storage.copy_in_store(source, path)
+            return _write_report(task, report)
+    return None
 
 
 def find_report(task: ShardTask) -> ShardReport | None:
@@ -211,22 +255,9 @@ def _has_sums(task: ShardTask, report: ShardReport) -> bool:
     The disk may have lost bits since, or somebody may have changed the files.
     """
     expected = [report.sha256, report.index_sha256]
-    return [storage.hash_file(path) for path in task.results] == expected
-
-
-@contextmanager
-def _shard_file(task: ShardTask) -> Iterator[BinaryIO]:
-    """Yields the file to write to; it gets its final name only if the block succeeds."""
-    final = storage.join(task.examples, task.file)
-    if storage.is_remote(final):
-        with storage.open_write(final) as file:
-            yield file
-        return
-    part = task.work_file(_PART)
-    with storage.open_write(part) as file:
-        yield file
-        storage.sync_file(file)
-    storage.rename(part, final)
+    with suppress(FileNotFoundError):  # a later attempt has removed it just now
+        return [storage.hash_file(path) for path in task.results] == expected
+    return False
 
 
 @dataclass(frozen=True)

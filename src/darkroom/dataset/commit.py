@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -25,7 +25,8 @@ from darkroom.dataset.layout import (
     index_file,
     split_folder,
 )
-from darkroom.errors import DataError
+from darkroom.dataset.pointer import find_data, parse_pointer
+from darkroom.errors import DataError, MissingPathError
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
 FORMAT_VERSION = FORMAT_2
@@ -150,10 +151,10 @@ class Dataset:
         return replace(self, fingerprint=hashlib.sha256(text.encode()).hexdigest())
 
 
-def write_dataset(folder: str, dataset: Dataset) -> None:
+def write_dataset(folder: str, dataset: Dataset, part: str | None = None) -> None:
     """Commits a dataset; everything that it names must be on disk already."""
     path = storage.join(folder, DATASET_FILE)
-    storage.write_bytes(path, format_dataset(dataset).encode(), known_part=True)
+    storage.write_bytes(path, format_dataset(dataset).encode(), part or storage.find_part(path))
 
 
 def format_dataset(dataset: Dataset) -> str:
@@ -162,7 +163,7 @@ def format_dataset(dataset: Dataset) -> str:
 
 
 def read_dataset(folder: str) -> Dataset:
-    """Reads the commit of a dataset.
+    """Reads the commit of a dataset; that of an output on a store is in the folder that it names.
 
     Raises:
         DataError: The folder has none, or one that is damaged or of another format.
@@ -181,12 +182,31 @@ def read_dataset(folder: str) -> Dataset:
     except storage.FileTooLargeError as error:
         raise damaged(folder, path, f"it has more than {_MAX_COMMIT_BYTES:,} bytes") from error
     try:
-        dataset = _parse(json.loads(data, object_pairs_hook=_refuse_repeats))
+        fields = json.loads(data, object_pairs_hook=_refuse_repeats)
+        if pointer := parse_pointer(fields):
+            return _read_named(folder, path, pointer)
+        dataset = _parse(fields)
         contradiction = next(_find_contradictions(dataset), "")
     except (ValueError, RecursionError) as error:
         raise damaged(folder, path, f"it cannot be read ({error})") from error
     if contradiction:
         raise damaged(folder, path, contradiction)
+    return dataset
+
+
+def _read_named(folder: str, path: str, pointer: Mapping[str, Any]) -> Dataset:
+    """Reads the commit in the folder that an output on a store names."""
+    data = storage.join(folder, pointer["dataset"])
+    if find_data(data) != data:
+        raise damaged(folder, path, "it names a folder that names another one")
+    try:
+        dataset = read_dataset(data)
+    except MissingPathError as error:
+        what = f"it names {pointer['dataset']}, which does not exist"
+        raise damaged(folder, path, what) from error
+    if dataset.fingerprint != pointer["fingerprint"]:
+        what = f"its fingerprint is not that of the dataset in {pointer['dataset']}"
+        raise damaged(folder, path, what)
     return dataset
 
 
@@ -237,7 +257,11 @@ def is_commit(path: str) -> bool:
         fields = json.loads(storage.read_bytes(path, _MAX_COMMIT_BYTES))
     except (*storage.UNUSABLE, ValueError, RecursionError):
         return False
-    return isinstance(fields, dict) and fields.keys() >= _COMMIT_FIELDS
+    try:
+        pointer = parse_pointer(fields)
+    except ValueError:
+        return False
+    return bool(pointer) or (isinstance(fields, dict) and fields.keys() >= _COMMIT_FIELDS)
 
 
 def _find_strays(dataset: Dataset) -> list[str]:

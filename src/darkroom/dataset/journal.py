@@ -2,18 +2,20 @@
 
 When the journal is written, no other file has one of these names. So a file with such a name later
 is darkroom's, however the attempt ends. Names are relative to the folder that they are in, so that
-a journal can move with its output.
+a journal can move with its output, and an attempt's folder with its journal.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from darkroom import storage
 from darkroom.dataset.commit import is_commit
 from darkroom.dataset.layout import (
+    DATA_FOLDER,
     DATAFLOW_FOLDER,
     DATASET_FILE,
     WORK_FOLDER,
@@ -28,12 +30,19 @@ _HEADER = f'{{\n "darkroom_journal": {_FORMAT_VERSION},\n'
 _MAX_BYTES = 1 << 28
 # The name of a plan's folder. Attempts of version 0.1.0 have no journal, but such folders.
 PLAN_FOLDER = re.compile(r"[0-9a-f]{16}")
+# The name of an attempt's folder.
+TOKEN = re.compile(r"[0-9a-f]{8}")
 _MARKS = (DATASET_FILE, WORK_FOLDER)
 
 
 def journal_path(folders: Folders) -> str:
-    """Returns the path of the journal of an output."""
+    """Returns the path of the journal of an attempt."""
     return storage.join(folders.work, JOURNAL_FILE)
+
+
+def list_attempts(folders: Folders) -> list[str]:
+    """Returns the tokens of the attempts that have folders in an output."""
+    return [name for name in storage.list_folder(folders.attempts) if TOKEN.fullmatch(name)]
 
 
 def write_journal(
@@ -52,7 +61,9 @@ def write_journal(
     """
     path = path or journal_path(folders)
     folder = path.rpartition("/")[0]
-    storage.make_folder(folder)
+    # The folder of an attempt exists, unless a later attempt has taken it.
+    if folder != folders.work or not folders.token:
+        storage.make_folder(folder)
     names: dict[str, list[str]] = {role: [] for role in _list_roles(folders)}
     for each in sorted(set(paths)):
         role, name = _split(folders, each)
@@ -60,7 +71,7 @@ def write_journal(
     sums = {"/".join(_split(folders, each)): sha256 for each, sha256 in (hashes or {}).items()}
     journal = {"darkroom_journal": _FORMAT_VERSION, **names, "sha256": sums}
     text = json.dumps(journal, indent=1) + "\n"
-    storage.write_bytes(path, text.encode(), known_part=True)
+    storage.write_bytes(path, text.encode(), folders.find_part(path))
     storage.sync_folder(folders.examples)
 
 
@@ -72,14 +83,25 @@ def find_named(folders: Folders, found: Mapping[str, int]) -> set[str]:
         found: The lengths of the files in the output, by path.
     """
     ours: set[str] = set()
-    dataflow = storage.join(folders.examples, DATAFLOW_FOLDER, JOURNAL_FILE)
-    for path in (journal_path(folders), dataflow):
-        if path in found and (named := _read(folders, path)) is not None:
+    for owner, path in _list_journals(folders, found):
+        if path in found and (named := _read(owner, path)) is not None:
             below = tuple(name for name in named if name.endswith("/"))
             ours |= {path, *(n for n in found if n.startswith(below) or _is_named(n, named))}
-        if (part := storage.find_part(path)) in found and _is_part(part):
-            ours.add(part)
+        for part in {storage.find_part(path), owner.find_part(path)}:
+            if part in found and _is_part(part):
+                ours.add(part)
     return ours
+
+
+def _list_journals(folders: Folders, found: Iterable[str]) -> Iterator[tuple[Folders, str]]:
+    """Yields where journals may be, each with the folders of its attempt."""
+    start = f"{folders.attempts}/"
+    first = {path[len(start) :].partition("/")[0] for path in found if path.startswith(start)}
+    # Without a token, the journal is one of an earlier version.
+    for token in ("", *sorted(filter(TOKEN.fullmatch, first))):
+        owner = replace(folders, token=token)
+        yield owner, journal_path(owner)
+    yield folders, storage.join(folders.examples, DATAFLOW_FOLDER, JOURNAL_FILE)
 
 
 def is_output(folder: str) -> bool:
@@ -91,10 +113,18 @@ def is_output(folder: str) -> bool:
     if is_commit(storage.join(folder, DATASET_FILE)):
         return True
     folders = Folders.of_dataset(folder)
-    names = storage.list_folder(folders.work)
-    if JOURNAL_FILE in names and _read(folders, journal_path(folders)) is not None:
+    if any(is_output(storage.join(folder, name)) for name in _list_data(folder)):
         return True
+    names = storage.list_folder(folders.attempts)
+    for token in ("", *filter(TOKEN.fullmatch, names)):
+        attempt = replace(folders, token=token)
+        if _read(attempt, journal_path(attempt)) is not None:
+            return True
     return any(PLAN_FOLDER.fullmatch(name) for name in names)
+
+
+def _list_data(folder: str) -> Iterator[str]:
+    return filter(DATA_FOLDER.fullmatch, storage.list_folder(folder))
 
 
 def find_outputs(folder: str) -> tuple[list[str], list[str]]:
@@ -120,8 +150,13 @@ def find_outputs(folder: str) -> tuple[list[str], list[str]]:
 
 
 def _list_roles(folders: Folders) -> dict[str, str]:
-    # The index first: a dataset may contain it, in the folder of the examples.
-    return {"index": folders.index, "examples": folders.examples, "rejects": folders.rejects}
+    # The folder of the examples may contain the others.
+    return {
+        **({"work": folders.work} if folders.token else {}),
+        "index": folders.index,
+        "examples": folders.examples,
+        "rejects": folders.rejects,
+    }
 
 
 def _split(folders: Folders, path: str) -> tuple[str, str]:
@@ -150,7 +185,7 @@ def _read(folders: Folders, path: str) -> dict[str, str] | None:
         return {
             storage.join(folder, name): str(listed["sha256"].get(f"{role}/{name}", ""))
             for role, folder in _list_roles(folders).items()
-            for name in listed[role]
+            for name in (listed.get(role, ()) if role == "work" else listed[role])
         }
     except (*storage.UNUSABLE, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

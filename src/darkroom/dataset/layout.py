@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ REJECTS_FILE = "rejects.parquet"
 REJECTS_LIST_FILE = "rejects.jsonl"
 DUPLICATES_FILE = "duplicates.parquet"
 WORK_FOLDER = ".attempt"
+# On a store, the folder of an attempt and later of its dataset; it ends in the attempt's token.
+DATA_FOLDER = re.compile(r"data-[0-9a-f]{8}")
 DATAFLOW_FOLDER = ".dataflow"
 
 DUPLICATES_SCHEMA = pa.schema(
@@ -57,6 +60,7 @@ class Folders:
         examples: The dataset.
         index: The record index.
         rejects: Rows that both stages rejected.
+        token: Names the attempt that writes; empty for whoever only reads.
     """
 
     manifest: str
@@ -64,25 +68,45 @@ class Folders:
     examples: str
     index: str
     rejects: str
+    token: str = ""
 
     @classmethod
-    def of_dataset(cls, folder: str, manifest: str = "") -> Folders:
+    def of_dataset(cls, folder: str, manifest: str = "", token: str = "") -> Folders:
         """Returns the folders of a dataset that contains its index and rejects."""
         index = storage.join(folder, INDEX_FOLDER)
-        return cls(manifest, manifest, folder, index, folder)
+        return cls(manifest, manifest, folder, index, folder, token)
+
+    @property
+    def attempts(self) -> str:
+        """Where attempts have their folders; inside the dataset, so that renames stay on a disk."""
+        return storage.join(self.examples, WORK_FOLDER)
 
     @property
     def work(self) -> str:
-        """Where unfinished files are; inside the dataset, so that a rename stays on one disk.
+        """The attempt's own folder: its journal, its unfinished files, what it has finished.
 
-        Each plan has its own folder there, from which a later run knows what an earlier one did.
+        A later attempt takes the folder by renaming it. From then on the earlier one, which may
+        have workers elsewhere, cannot give any file its name.
         """
-        return storage.join(self.examples, WORK_FOLDER)
+        return storage.join(self.attempts, self.token) if self.token else self.attempts
+
+    def find_part(self, path: str) -> str:
+        """Returns where a file is written before it gets its name.
+
+        A store needs no such place: a file appears there when it is complete.
+        """
+        if storage.is_remote(path):
+            return path
+        if self.token and path.startswith(f"{self.examples}/"):
+            name = path[len(self.examples) + 1 :].removeprefix(f"{WORK_FOLDER}/{self.token}/")
+            return storage.join(self.work, f"{storage.PART_PREFIX}{name.replace('/', '--')}")
+        return storage.find_part(path)
 
 
 def is_reserved(name: str) -> bool:
     """Tells whether a conversion writes files or folders of this name into its output."""
-    return name in _NAMES or name.startswith((split_folder(""), storage.PART_PREFIX))
+    known = name in _NAMES or name.startswith((split_folder(""), storage.PART_PREFIX))
+    return known or DATA_FOLDER.fullmatch(name) is not None
 
 
 def is_reserved_for_rejects(name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
@@ -179,15 +179,24 @@ def read_first_rejects(path: str, number: int) -> list[Reject]:
     return nsmallest(number, read_rejects(path), key=lambda reject: reject.row)
 
 
-def write_rejects(folder: str, parts: Iterable[str]) -> tuple[int, dict[str, FileSum]]:
+def write_rejects(
+    folder: str, parts: Iterable[str], find_part: Callable[[str], str] = str
+) -> tuple[int, dict[str, FileSum]]:
     """Joins rejects' Parquet files into a folder's `rejects.parquet` and `rejects.jsonl`.
+
+    Args:
+        folder: Where they go.
+        parts: Paths of the files to join.
+        find_part: Returns the path for a file until it is complete.
 
     Returns:
         The number of rows, and the sums of both files by name.
     """
+    paths = [storage.join(folder, name) for name in (REJECTS_FILE, REJECTS_LIST_FILE)]
+    unfinished = [find_part(path) for path in paths]
     with (
-        RejectsWriter(storage.join(folder, REJECTS_FILE)) as writer,
-        storage.open_write(storage.join(folder, REJECTS_LIST_FILE)) as file,
+        RejectsWriter(unfinished[0]) as writer,
+        storage.open_write(unfinished[1]) as file,
     ):
         lines = SummedFile(file)
         for part in parts:
@@ -195,6 +204,9 @@ def write_rejects(folder: str, parts: Iterable[str]) -> tuple[int, dict[str, Fil
                 writer.add(reject)
                 lines.write(format_line(reject))
         storage.sync_file(file)
+    for part, path in zip(unfinished, paths, strict=True):
+        if part != path:
+            storage.rename(part, path)
     return writer.count, {REJECTS_FILE: writer.sum, REJECTS_LIST_FILE: lines.sum}
 
 

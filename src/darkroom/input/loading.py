@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.integrity.opening import read_unchanged
+from darkroom.dataset.pointer import find_data
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingKeyError, UsageError, find_missing_extra
 from darkroom.manifest.sources import AnySource
@@ -258,8 +259,10 @@ def _open_source(
     folder = storage.absolute(source)
 
     def open_now() -> tuple[Sequence[str], Mapping[str, ImageSource]]:
-        dataset = read_dataset(folder)
-        copy = stage_dataset(folder, dataset, cache_dir) if stage else folder
+        # Asked for each time: on a store, a new dataset has a folder of its own.
+        data = find_data(folder)
+        dataset = read_dataset(data)
+        copy = stage_dataset(data, dataset, cache_dir) if stage else data
         return dataset.labels, open_splits({copy: dataset}, verify)
 
     return read_unchanged([folder], open_now)

@@ -15,6 +15,7 @@ import os
 import posixpath
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import BinaryIO, cast
 
@@ -79,18 +80,18 @@ def open_write(path: str) -> BinaryIO:
 
 
 def find_part(path: str) -> str:
-    """Returns the path that `write_bytes` gives a file with a known part while it writes it."""
+    """Returns the path for a file that is not finished, beside the finished one."""
     return join(posixpath.dirname(path), f"{PART_PREFIX}{posixpath.basename(path)}")
 
 
-def write_bytes(path: str, data: bytes, *, known_part: bool = False) -> None:
+def write_bytes(path: str, data: bytes, part: str | None = None) -> None:
     """Writes a whole file; a local one appears complete or not at all, and survives a crash.
 
     Args:
         path: The file.
         data: Its bytes.
-        known_part: Whether the unfinished file is called `find_part(path)`, so that its name is
-            known beforehand. Then only one process may write it at a time.
+        part: Path of the unfinished file on the same disk, so that it is known beforehand; then
+            only one process may write it at a time. None for a new name. A store needs none.
 
     Raises:
         OSError: It cannot be written; the error names this file, or its folder if there is none.
@@ -100,7 +101,7 @@ def write_bytes(path: str, data: bytes, *, known_part: bool = False) -> None:
             file.write(data)
     else:
         path = local_path(path)
-        local.write_blocks(path, [data], find_part(path) if known_part else None)
+        local.write_blocks(path, [data], part)
 
 
 def sync_file(file: BinaryIO) -> None:
@@ -271,6 +272,26 @@ def hash_file(path: str) -> str:
     return digest.hexdigest()
 
 
+def write_if_unchanged(path: str, data: bytes, version: str) -> None:
+    """Writes a small remote file in one step, if nobody else has written it meanwhile.
+
+    Args:
+        path: The file.
+        data: Its bytes.
+        version: The version that it had, from `stat_file`; empty when there was none.
+
+    Raises:
+        ChangedError: It has another version now. Also after a lost answer to this very request.
+        OSError: It cannot be written.
+    """
+    remote.replace(path, data, version)
+
+
+def copy_in_store(source: str, destination: str) -> None:
+    """Copies a remote file to another place in the same store, which does it by itself."""
+    remote.copy(source, destination)
+
+
 def copy_file(source: str, destination: str) -> None:
     """Copies a file between any two stores."""
     with open_read(source) as reader, open_write(destination) as writer:
@@ -307,6 +328,13 @@ def delete_file(path: str) -> None:
         remote.delete_files([path])
     else:
         local.delete_file(local_path(path))
+
+
+def remove_folder(path: str) -> None:
+    """Removes a local folder if nothing is in it."""
+    if not is_remote(path):
+        with suppress(OSError):
+            os.rmdir(local_path(path))
 
 
 def remove_empty_folders(path: str) -> None:

@@ -178,11 +178,28 @@ def _list_page(path: str, prefix: str, delimiter: str, token: str | None, after:
         ) from error
 
 
-def rename(source: str, destination: str) -> None:
-    """Copies an object within a store, then deletes it."""
+def replace(path: str, data: bytes, version: str) -> None:
+    """Writes a small object if it has a version now, or, for an empty one, if there is none.
+
+    Raises:
+        ChangedError: It has another version, maybe because an answer to this request was lost.
+        OSError: Access is denied, or the store fails.
+    """
+    _, bucket, name = split_path(path)
+    request(path, "Writing", lambda store: store.replace(bucket, name, data, version))
+
+
+def copy(source: str, destination: str) -> None:
+    """Copies an object within a store, which does it by itself."""
     _, bucket, name = split_path(source)
     _, to_bucket, to_name = split_path(destination)
     request(source, "Copying", lambda store: store.copy(bucket, name, to_bucket, to_name))
+
+
+def rename(source: str, destination: str) -> None:
+    """Copies an object within a store, then deletes it."""
+    _, bucket, name = split_path(source)
+    copy(source, destination)
     request(source, "Deleting", lambda store: store.delete(bucket, [name]))
 
 

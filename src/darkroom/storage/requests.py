@@ -11,7 +11,13 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from darkroom.errors import AccessError, StorageError, UsageError, build_missing_extra_error
+from darkroom.errors import (
+    AccessError,
+    ChangedError,
+    StorageError,
+    UsageError,
+    build_missing_extra_error,
+)
 from darkroom.runtime.lazy_names import is_installed
 from darkroom.storage.stores import Problem, Store, retries
 
@@ -53,6 +59,7 @@ def request(
     Raises:
         FileNotFoundError: There is no such object.
         AccessError: The store denies access.
+        ChangedError: The object has another version than the one that was asked for.
         TransientStorageError: All attempts failed.
         StorageError: The store fails in a way that will not pass.
         MissingExtraError: The store needs an extra that is not installed.
@@ -79,7 +86,7 @@ def _translate(path: str, verb: str, store: Store, error: Exception) -> Exceptio
     if problem is Problem.DENIED:
         return AccessError(f"{path} may not be read or written: {text}", store.hint)
     if problem is Problem.CHANGED:
-        return StorageError(f"{path} was replaced while it was read.", "Run again.")
+        return ChangedError(f"{path} was replaced while it was read.", "Run again.")
     return StorageError(f"{verb} {path} failed: {text}")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.layout import DATASET_FILE
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
@@ -237,7 +238,7 @@ def _list_roots(paths: Sequence[str]) -> list[str]:
         if storage.is_pattern(path):
             commits = storage.match_pattern(storage.join(path, DATASET_FILE))
             found = sorted(commit.rpartition("/")[0] for commit in commits)
-        roots += found
+        roots += map(find_data, found)
     return list(dict.fromkeys(roots))
 
 

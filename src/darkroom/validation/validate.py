@@ -10,6 +10,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.integrity.opening import check_index_files, check_outside, open_dataset
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
 from darkroom.runtime import cards, progress
@@ -148,7 +149,7 @@ def validate(
     )
     if schema is None:
         options = _leave_out_anomalies(options, policies)
-    root = storage.absolute(directory)
+    root = find_data(storage.absolute(directory))
     folder = None if report_dir is None else storage.absolute(report_dir)
     if folder is not None:
         _check_folder(folder, root)

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import apache_beam as beam
@@ -20,7 +21,8 @@ from darkroom.conversion.beam.dataflow import DataflowJob, write_source_package
 from darkroom.conversion.beam.transforms import WriteDataset, WriteShardFn
 from darkroom.conversion.commit import Commit
 from darkroom.conversion.output import ownership
-from darkroom.conversion.output.folders import prepare_output, share_manifest
+from darkroom.conversion.output.attempts import Attempt
+from darkroom.conversion.output.folders import begin_attempt, prepare_output
 from darkroom.conversion.plan import plan_tasks
 from darkroom.dataset.layout import Folders
 from darkroom.errors import MissingExtraError, StorageError, UsageError
@@ -202,7 +204,7 @@ def bucket(monkeypatch):
     def copy_file(source, copy):
         files[copy] = Path(source).read_bytes()
 
-    fake("write_bytes", lambda path, data, **_: files.__setitem__(path, data))
+    fake("write_bytes", lambda path, data, *_: files.__setitem__(path, data))
     fake("read_bytes", read_bytes)
     fake("list_everything", list_files)
     fake("list_folder", lambda path: sorted({name.split("/")[0] for name in list_files(path)}))
@@ -259,9 +261,9 @@ def test_a_job_that_fails_is_an_error(submit):
 
 
 def test_the_manifest_is_copied_to_the_workers(tmp_path, bucket):
-    folders, _ = plan(tmp_path, REMOTE[:3])
-    remote = share_manifest(folders)
-    assert remote.manifest == remote.manifest_rejects == f"{OUTPUT}/.attempt/manifest"
+    folders = replace(plan(tmp_path, REMOTE[:3])[0], token="0123abcd")
+    remote = begin_attempt(folders, OUTPUT, Attempt("0123abcd"), share_manifest=True)
+    assert remote.manifest == remote.manifest_rejects == f"{OUTPUT}/.attempt/0123abcd/manifest"
     copy = bucket[f"{remote.manifest}/manifest.parquet"]
     assert copy == Path(folders.manifest, "manifest.parquet").read_bytes()
     assert (remote.examples, remote.index) == (folders.examples, folders.index)

@@ -77,14 +77,18 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     duplicates.find_duplicates(root / "full")
     with pytest.raises(TooManyRejectsError):
         convert(bad, root / "failed", num_shards=SHARDS)
-    assert os.listdir(root / "failed" / ".attempt") == [journal.JOURNAL_FILE]
+    (attempt,) = (root / "failed" / ".attempt").iterdir()
+    assert os.listdir(attempt) == [journal.JOURNAL_FILE]
     shutil.rmtree(root / "failed" / ".attempt")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commit.Commit, "__call__", _die)
         with pytest.raises(StorageError, match="killed"):
             convert(bad, root / "killed", num_shards=SHARDS)
-    (root / "killed" / ".attempt" / journal.JOURNAL_FILE).unlink()
-    work = next((root / "killed" / ".attempt").iterdir())
+    # That version had one folder for all attempts, and no journal.
+    (attempt,) = (root / "killed" / ".attempt").iterdir()
+    (plan,) = filter(Path.is_dir, attempt.iterdir())
+    work = plan.rename(attempt.parent / plan.name)
+    shutil.rmtree(attempt)
     shard = root / "killed" / "Split-train" / "data_tfrecord-00001-of-00002"
     # As if it were killed in the midst of this shard.
     (work / "shard-00001.part").write_bytes(shard.read_bytes()[:-7])

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
-from darkroom import storage
 from darkroom.conversion.readers import ImageReaders
 from darkroom.conversion.shard import ShardReport, ShardTask, write_shard
 from darkroom.dataset.tfrecord import check_crc_speed
@@ -101,7 +100,7 @@ class WriteShardFn(beam.DoFn):
             progress.advance(done, task.total, "rows", before)
 
         try:
-            with _named_errors(storage.join(task.examples, task.file)):
+            with _named_errors(task.results[0]):
                 return write_shard(task, self._readers, tick)
         except InterruptedError:
             raise  # because another shard failed, or because the process ends

@@ -7,14 +7,16 @@ A file is proven by a journal or a commit that names it, or by its content; see 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from darkroom import storage
-from darkroom.conversion.output import listed, proofs
+from darkroom.conversion.output import attempts, listed, proofs
 from darkroom.dataset import journal, layout
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.layout import Folders, is_reserved, is_reserved_for_rejects
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, OutputError
 from darkroom.runtime.text import list_first
 from darkroom.storage.locks import LOCK_FILE, is_lock
@@ -69,21 +71,46 @@ def survey(folders: Folders, *, whole: bool = False) -> Survey:
     Raises:
         OSError: Something cannot be read.
     """
-    found = _list_files(folders, whole)
+    names = storage.list_folder(folders.examples)
+    found = _list_files(folders, names, whole)
     ours = journal.find_named(folders, found)
-    if layout.DATASET_FILE in storage.list_folder(folders.examples):
-        try:
-            dataset = read_dataset(folders.examples)
-        except DataError:
-            ours.update(listed.find_listed(folders, found))
-        else:
-            ours.update(proofs.find_committed(folders, dataset, found))
+    if layout.DATASET_FILE in names:
+        ours.update(_find_committed(folders, found))
     elif found.keys() - ours:
         ours.update(listed.find_listed(folders, found))
         ours.update(proofs.find_uncommitted(folders, found))
+    current = storage.join(folders.attempts, attempts.CURRENT_FILE)
+    if current in found and attempts.read_record(current):
+        ours.add(current)
     lock = storage.join(folders.examples, LOCK_FILE)
     foreign = found.keys() - ours - ({lock} if is_lock(lock) else set())
-    return Survey(folders, tuple(sorted(ours, key=_rank)), tuple(sorted(foreign)))
+    # Each of these folders is a dataset, or was to be one.
+    data = (storage.join(folders.examples, name) for name in names if _is_data(name))
+    inside = [survey(Folders.of_dataset(folder), whole=True) for folder in data]
+    return Survey(
+        folders,
+        (*chain.from_iterable(each.ours for each in inside), *sorted(ours, key=_rank)),
+        (*sorted(foreign), *chain.from_iterable(each.foreign for each in inside)),
+    )
+
+
+def _is_data(name: str) -> bool:
+    return layout.DATA_FOLDER.fullmatch(name) is not None
+
+
+def _find_committed(folders: Folders, found: Mapping[str, int]) -> Iterator[str]:
+    """Yields the files that a commit proves, or the list of hashes where it cannot be read."""
+    try:
+        dataset = read_dataset(folders.examples)
+    except DataError:
+        yield from listed.find_listed(folders, found)
+        return
+    if find_data(folders.examples) == folders.examples:
+        yield from proofs.find_committed(folders, dataset, found)
+    else:
+        # The dataset is in a folder of its own. What an older one left here may have its list.
+        yield storage.join(folders.examples, layout.DATASET_FILE)
+        yield from listed.find_listed(folders, found)
 
 
 def delete_ours(found: Survey, kept: Collection[str] = ()) -> None:
@@ -103,8 +130,10 @@ def end_attempt(folders: Folders, *, committed: bool) -> None:
     """
     path = journal.journal_path(folders)
     delete_named(folders, folders.work, () if committed else (path,))
+    storage.remove_folder(folders.attempts)
     if not committed:
-        named = journal.find_named(folders, _list_files(folders, whole=False)) - {path}
+        found = _list_files(folders, storage.list_folder(folders.examples), whole=False)
+        named = journal.find_named(folders, found) - {path}
         for_people = [
             storage.join(folders.examples, layout.LABELS_FILE),
             storage.join(folders.rejects, layout.REJECTS_FILE),
@@ -121,11 +150,11 @@ def delete_named(folders: Folders, folder: str, kept: Collection[str] = ()) -> N
     storage.remove_empty_folders(folder)
 
 
-def _list_files(folders: Folders, whole: bool) -> dict[str, int]:
+def _list_files(folders: Folders, names: Iterable[str], whole: bool) -> dict[str, int]:
     """Returns the lengths of all files that count, by path."""
     found: dict[str, int] = {}
-    for name in storage.list_folder(folders.examples):
-        if whole or is_reserved(name):
+    for name in names:
+        if (whole or is_reserved(name)) and not _is_data(name):
             found |= _list_below(storage.join(folders.examples, name))
     if not folders.index.startswith(f"{folders.examples}/"):
         found |= _list_below(folders.index)

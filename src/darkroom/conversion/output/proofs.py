@@ -234,7 +234,7 @@ def _list_shards(folders: Folders, found: Lengths) -> Iterator[tuple[str, tuple[
 
 def _list_work(folders: Folders, found: Lengths, name: str) -> Iterator[str]:
     """Yields the files in the folders of plans whose names match a pattern."""
-    pattern = re.compile(rf"{re.escape(folders.work)}/{PLAN_FOLDER.pattern}/(?:{name})")
+    pattern = re.compile(rf"{re.escape(folders.attempts)}/{PLAN_FOLDER.pattern}/(?:{name})")
     for path, length in found.items():
         if length >= 0 and pattern.fullmatch(path):
             yield path

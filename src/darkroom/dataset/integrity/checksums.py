@@ -79,10 +79,10 @@ def sum_file(path: str) -> FileSum:
     return FileSum(storage.stat_file(path).size_bytes, storage.hash_file(path))
 
 
-def write_sums(folder: str, sums: Mapping[str, FileSum]) -> None:
+def write_sums(folder: str, sums: Mapping[str, FileSum], part: str | None = None) -> None:
     """Writes the sums of a folder's files, by their paths relative to it."""
     path = storage.join(folder, SUMS_FILE)
-    storage.write_bytes(path, _format_sums(sums), known_part=True)
+    storage.write_bytes(path, _format_sums(sums), part or storage.find_part(path))
 
 
 def _format_sums(sums: Mapping[str, FileSum]) -> bytes:

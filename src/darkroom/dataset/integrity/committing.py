@@ -9,7 +9,7 @@ from darkroom import storage
 from darkroom.dataset.commit import Dataset, format_dataset, write_dataset
 from darkroom.dataset.integrity.checksums import FileSum, sum_bytes, write_sums
 from darkroom.dataset.labels import format_labels
-from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, Folders
+from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, SUMS_FILE, Folders
 
 
 def write_commit(
@@ -43,5 +43,6 @@ def write_commit(
         root = next(root for root in roots if path.startswith(f"{root}/"))
         lists[root][path[len(root) + 1 :]] = each
     for root, listed in lists.items():
-        write_sums(root, listed)
-    write_dataset(folders.examples, dataset)
+        write_sums(root, listed, folders.find_part(storage.join(root, SUMS_FILE)))
+    part = folders.find_part(storage.join(folders.examples, DATASET_FILE))
+    write_dataset(folders.examples, dataset, part)

@@ -16,6 +16,7 @@ from darkroom.conversion.convert import convert
 from darkroom.dataset import example
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.integrity.opening import open_dataset
+from darkroom.dataset.pointer import find_data
 from darkroom.dataset.splits import TRAIN
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError
@@ -87,7 +88,7 @@ def open_sample(
         DataError: There is no dataset, or it has no images, labels or records.
         OSError: Storage failed.
     """
-    root = storage.absolute(directory)
+    root = find_data(storage.absolute(directory))
     dataset = open_dataset(root)
     records = _read_split(root, dataset)
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch, ExitStack() as resources:

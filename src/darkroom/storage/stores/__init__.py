@@ -128,6 +128,12 @@ class Store(Protocol):
     def upload(self, bucket: str, name: str, file: str) -> None:
         """Writes an object from a local file."""
 
+    def replace(self, bucket: str, name: str, data: bytes, version: str) -> None:
+        """Writes a small object if the store has this version of it now; none when empty.
+
+        A store that knows no conditions writes it anyway.
+        """
+
     def copy(self, bucket: str, name: str, to_bucket: str, to_name: str) -> None:
         """Copies an object within the store."""
 

@@ -139,6 +139,16 @@ class GcsStore:
             file, content_type="application/octet-stream", checksum="crc32c", **_ONCE
         )
 
+    def replace(self, bucket: str, name: str, data: bytes, version: str) -> None:
+        """Writes a small object if this version of it is there now."""
+        self._client.bucket(bucket).blob(name).upload_from_string(
+            data,
+            content_type="application/octet-stream",
+            checksum="crc32c",
+            if_generation_match=int(version or 0),
+            **_ONCE,
+        )
+
     def copy(self, bucket: str, name: str, to_bucket: str, to_name: str) -> None:
         """Copies an object within the store."""
         source = self._client.bucket(bucket).blob(name)

@@ -27,7 +27,15 @@ _CHUNK_BYTES = 1 << 20
 # Longer uploads are sent in parts, one after the other; a single request has at most 5 GB.
 _PART_BYTES = 256 << 20
 _DENIED = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})
-_TRANSIENT = frozenset({"RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable"})
+_TRANSIENT = frozenset(
+    {
+        "ConditionalRequestConflict",
+        "InternalError",
+        "RequestTimeout",
+        "ServiceUnavailable",
+        "SlowDown",
+    }
+)
 _CREDENTIALS = (
     exceptions.CredentialRetrievalError,
     exceptions.NoCredentialsError,
@@ -144,6 +152,18 @@ class S3Store:
             multipart_threshold=_PART_BYTES, multipart_chunksize=_PART_BYTES, use_threads=False
         )
         self._client.upload_file(file, bucket, name, Config=config)
+
+    def replace(self, bucket: str, name: str, data: bytes, version: str) -> None:
+        """Writes a small object if this version of it is there now."""
+        condition = {"IfMatch": version} if version else {"IfNoneMatch": "*"}
+        try:
+            self._client.put_object(Bucket=bucket, Key=name, Body=data, **condition)
+        except (exceptions.ParamValidationError, exceptions.ClientError) as error:
+            # Older clients do not know the conditions, and some stores refuse them.
+            code = getattr(error, "response", {}).get("Error", {}).get("Code", "NotImplemented")
+            if code != "NotImplemented":
+                raise
+            self._client.put_object(Bucket=bucket, Key=name, Body=data)
 
     def copy(self, bucket: str, name: str, to_bucket: str, to_name: str) -> None:
         """Copies an object within the store."""
