@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tfx.components.util import examples_utils
@@ -12,12 +11,9 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.components.manifest_gen.executor import warn_of_rejects
-from darkroom.conversion.beam.transforms import WriteDataset
-from darkroom.conversion.commit import Commit
 from darkroom.conversion.output import overlap, ownership
 from darkroom.conversion.output.attempts import Attempt, new_token
-from darkroom.conversion.output.folders import begin_attempt, find_earlier, prepare_output
-from darkroom.conversion.plan import plan_tasks
+from darkroom.conversion.start import start_attempt
 from darkroom.dataset import commit, layout
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import list_rejects
@@ -62,19 +58,14 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             examples=examples.uri,
             index=artifact_utils.get_single_uri(output_dict[INDEX_KEY]),
             rejects=rejects.uri,
-            token=new_token(),
         )
         options = ConversionOptions.from_json(exec_properties[OPTIONS_KEY])
         ownership.survey(folders).check()
         overlap.check_images_outside(folders)
-        attempt = Attempt(folders.token)
-        folders = begin_attempt(folders, folders.examples, attempt)
-        tasks = plan_tasks(folders, options)
-        earlier = find_earlier(folders, folders.examples, tasks[0].plan)
-        tasks = [replace(task, earlier=earlier) for task in tasks]
-        prepare_output(folders, tasks)
+        attempt = Attempt(new_token(), runner="TFX")
+        # Each execution has an output of its own.
+        write = start_attempt(folders, attempt, options, in_place=True)
         with self._make_beam_pipeline() as pipeline:
-            write = WriteDataset(tasks, Commit(folders, options))
             apply_transform(pipeline, "WriteDataset", write)
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
             raise DataError(

@@ -119,6 +119,7 @@ def test_json_has_the_whole_result(faulty_set, tmp_path, capsys):
             "eval": {"cat": 3, "dog": 3, "owl": 2},
         },
         "output_dir": f"{tmp_path}/out",
+        "data_dir": f"{tmp_path}/out",
         "rejects_path": f"{tmp_path}/out/rejects.jsonl",
         "already_complete": False,
         "job_id": None,

@@ -32,8 +32,8 @@ from darkroom.dataset.index import LATER_COLUMNS, find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.dataset.integrity.duplicates_list import check_replaceable
 from darkroom.dataset.integrity.opening import check_index_files
+from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
-from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, UsageError
 from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element, join_html

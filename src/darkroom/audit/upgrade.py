@@ -16,6 +16,7 @@ from darkroom.audit.verify import verify
 from darkroom.dataset.commit import FORMAT_VERSION, Dataset, read_dataset
 from darkroom.dataset.integrity.checksums import read_sums, sum_file
 from darkroom.dataset.integrity.committing import write_commit
+from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.layout import (
     INDEX_FOLDER,
     REJECTS_FILE,
@@ -23,7 +24,6 @@ from darkroom.dataset.layout import (
     SUMS_FILE,
     Folders,
 )
-from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, OutputError
 from darkroom.runtime import cards, progress
 from darkroom.storage.locks import FolderLock

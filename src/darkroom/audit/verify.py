@@ -34,8 +34,8 @@ from darkroom.audit.tables import check_labels, check_reject_files, has_rejects
 from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_dataset
 from darkroom.dataset.integrity.commit_fields import FORMAT_1
 from darkroom.dataset.integrity.opening import list_split_folders, read_unchanged
+from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.layout import DATASET_FILE, split_folder
-from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError
 from darkroom.options.checks import check_count
 from darkroom.options.input import MOST_THREADS

@@ -106,6 +106,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
 
     command = {
         "convert": data_commands.convert_command,
+        "attempts": data_commands.attempts_command,
         "verify": data_commands.verify_command,
         "upgrade": data_commands.upgrade_command,
         "validate": data_commands.validate_command,

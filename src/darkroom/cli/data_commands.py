@@ -47,6 +47,15 @@ def convert_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def attempts_command(arguments: argparse.Namespace) -> int:
+    """Runs `darkroom attempts`; returns the exit code."""
+    from darkroom.conversion.leftovers import find_leftovers, format_leftovers
+
+    found = find_leftovers(arguments.directory, remove=arguments.remove)
+    print(json.dumps(found.to_dict()) if arguments.json else format_leftovers(found))
+    return 0
+
+
 def verify_command(arguments: argparse.Namespace) -> int:
     """Runs `darkroom verify`; returns the exit code."""
     from darkroom.audit.findings import HINTS, UNREADABLE, format_findings

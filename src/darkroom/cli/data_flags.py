@@ -78,6 +78,26 @@ def add_verify(commands: Any) -> None:
     _add_dataset(parser)
 
 
+def add_attempts(commands: Any) -> None:
+    """Adds `darkroom attempts`."""
+    parser = add_command(
+        commands,
+        "attempts",
+        "List conversions that left files in an output, or still run there.",
+        page="guides/convert-on-a-cluster",
+        examples=("darkroom attempts s3://bucket/records --remove",),
+        epilog="An attempt is running, ended, superseded (another run has written the dataset "
+        "since), or unknown: its job may go on where it cannot be seen from here.",
+    )
+    parser.add_argument("directory", metavar="DIR", help="Output of a conversion")
+    parser.add_argument(
+        "--remove",
+        action="store_true",
+        default=False,
+        help="Delete the files of attempts that have ended or are superseded",
+    )
+
+
 def add_upgrade(commands: Any) -> None:
     """Adds `darkroom upgrade`."""
     parser = add_command(

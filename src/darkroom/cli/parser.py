@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from darkroom.cli.data_flags import (
+    add_attempts,
     add_convert,
     add_duplicates,
     add_inspect,
@@ -78,6 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"darkroom {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_convert(commands)
+    add_attempts(commands)
     add_verify(commands)
     add_upgrade(commands)
     add_validate(commands)

@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Any
 from darkroom import storage
 from darkroom.conversion.beam.engines import ENGINES, check_engine
 from darkroom.conversion.beam.run import run_job
-from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, build_options
-from darkroom.conversion.commit import Commit
+from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
 from darkroom.conversion.finished import describe_finished
-from darkroom.conversion.output import attempts, exchange, overlap, ownership
-from darkroom.conversion.output.folders import begin_attempt, find_earlier, prepare_output
-from darkroom.conversion.output.publication import Publication
-from darkroom.conversion.plan import plan_tasks
+from darkroom.conversion.output import exchange, overlap, ownership
+from darkroom.conversion.output.attempts import Attempt
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
+from darkroom.conversion.start import name_attempt, start_attempt
 from darkroom.dataset import layout, rejects
 from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.journal import is_output
 from darkroom.dataset.labels import describe_lookalikes
 from darkroom.dataset.layout import Folders, is_reserved
-from darkroom.dataset.pointer import data_folder, find_data
 from darkroom.dataset.rejects import count_rejects, format_hint
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.images.access import PROBED_IMAGES, check_access
@@ -114,33 +112,21 @@ class ConversionJob:
     def _convert(
         self, manifest: Manifest, folders: Folders, runner: str, beam_options: Mapping[str, Any]
     ) -> ConversionResult:
-        write = self._prepare(folders, runner)
+        attempt = name_attempt(runner, beam_options)
+        write = self._start(folders, attempt)
+        if attempt.job:
+            beam_options = {**beam_options, "job_name": attempt.job}
         with progress.step("Converting"):
             run_job(write, runner, beam_options)
         return self._collect(manifest, write.tasks[0].folders.examples)
 
-    def _prepare(self, folders: Folders, runner: str) -> WriteDataset:
-        """Makes the output ready; returns the transform that writes the dataset into it."""
-        from darkroom.conversion.beam.transforms import WriteDataset
-
-        publication, output = None, folders.examples
-        folders = replace(folders, token=attempts.new_token())
-        if storage.is_remote(output):
-            publication = Publication.begin(output)
-            data = data_folder(output, folders.token)
-            folders = Folders.of_dataset(data, folders.manifest, folders.token)
-        attempt = attempts.Attempt(folders.token, runner=runner)
-        shared = runner != LOCAL_RUNNER
-        folders = begin_attempt(folders, output, attempt, share_manifest=shared)
-        if output == self.output_dir:
-            # An earlier attempt may have committed until it was taken.
-            self._check_free()
-        tasks = plan_tasks(folders, self.conversion)
-        earlier = find_earlier(folders, output, tasks[0].plan)
-        tasks = [replace(task, earlier=earlier) for task in tasks]
-        prepare_output(folders, tasks)
-        commit = Commit(folders, self.conversion, self.max_rejects, publication)
-        return WriteDataset(tasks, commit)
+    def _start(self, folders: Folders, attempt: Attempt) -> WriteDataset:
+        # An earlier attempt may have committed until it was taken.
+        is_output = folders.examples == self.output_dir
+        check_free = self._check_free if is_output else lambda: None
+        return start_attempt(
+            folders, attempt, self.conversion, self.max_rejects, check_free=check_free
+        )
 
     def _replace(
         self,
@@ -187,7 +173,7 @@ class ConversionJob:
             if done := self._find_finished(manifest):
                 return done
             self._check_output(local)
-            write = self._prepare(local, DATAFLOW_RUNNER)
+            write = self._start(local, name_attempt(DATAFLOW_RUNNER, dataflow.options))
             job_id = dataflow.submit(write, scratch, wait)
         if not wait:
             return ConversionResult(self.output_dir, manifest.rows, job_id=job_id)

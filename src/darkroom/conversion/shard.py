@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from darkroom import storage
 from darkroom.conversion.encode import EncodedRows, encode_rows
+from darkroom.conversion.output.attempts import check_current
 from darkroom.conversion.readers import ImageReaders, cut_batches
 from darkroom.dataset.index import IndexWriter
 from darkroom.dataset.layout import Folders, index_file, shard_file
@@ -45,6 +46,7 @@ class ShardTask:
         compressed: Whether the file is gzip.
         total: Rows of the whole manifest, for progress.
         source: Fingerprint of the source, stored in the index so that a later run recognises it.
+        output: The output; on a store the folders may be in one below it.
         earlier: The folders of earlier attempts of the plan, on a store, that may have finished it.
     """
 
@@ -57,6 +59,7 @@ class ShardTask:
     compressed: bool
     total: int
     source: str
+    output: str = ""
     earlier: tuple[Folders, ...] = ()
 
     @property
@@ -164,7 +167,11 @@ def write_shard(
         readers: They read and encode images; None where rows have no images.
         tick: Called with the number of rows done since the last call, and how many of them an
             earlier run has done.
+
+    Raises:
+        OutputError: A later attempt has taken the output.
     """
+    check_current(task.folders, task.output or task.folders.examples)
     if report := _find_finished(task):
         tick(task.range.num_rows, task.range.num_rows)
         return report

@@ -14,6 +14,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset.integrity.commit_fields import FORMAT_1, FORMAT_2, check_commit_fields
+from darkroom.dataset.integrity.pointer import find_data, parse_pointer
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import (
     DATASET_FILE,
@@ -25,7 +26,6 @@ from darkroom.dataset.layout import (
     index_file,
     split_folder,
 )
-from darkroom.dataset.pointer import find_data, parse_pointer
 from darkroom.errors import DataError, MissingPathError
 from darkroom.runtime.text import MAX_LISTED_ROWS
 

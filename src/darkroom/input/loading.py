@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.integrity.opening import read_unchanged
-from darkroom.dataset.pointer import find_data
+from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingKeyError, UsageError, find_missing_extra
 from darkroom.manifest.sources import AnySource

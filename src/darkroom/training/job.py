@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.layout import DATASET_FILE
-from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_MARKDOWN

@@ -35,7 +35,8 @@ class Attempt:
         process: The number of the client's process there.
         runner: Beam's name of the runner.
         job: The name of the job on an engine; empty when the client does the work itself.
-        engine: The address of the engine, where it has one.
+        engine: The address of the engine, where it can be asked for the job.
+        replaces: On a store, the version of the output's `dataset.json` when the attempt began.
     """
 
     token: str
@@ -44,6 +45,7 @@ class Attempt:
     runner: str = ""
     job: str = ""
     engine: str = ""
+    replaces: str = ""
 
     def to_bytes(self) -> bytes:
         """Returns the record as it is kept in the output."""
@@ -131,9 +133,9 @@ def _current_path(output: str) -> str:
 
 
 def _parse(fields: Mapping[str, Any]) -> Attempt | None:
-    types = {"token": str, "host": str, "process": int, "runner": str, "job": str, "engine": str}
-    if fields.keys() != types.keys():
+    known = vars(Attempt(""))
+    if fields.keys() != known.keys():
         return None
-    if not all(isinstance(fields[name], kind) for name, kind in types.items()):
+    if not all(type(fields[name]) is type(value) for name, value in known.items()):
         return None
     return Attempt(**fields) if journal.TOKEN.fullmatch(fields["token"]) else None

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from darkroom import storage
 from darkroom.conversion.output import ownership
 from darkroom.dataset import journal
+from darkroom.dataset.integrity.pointer import format_pointer
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders, is_reserved
-from darkroom.dataset.pointer import format_pointer
 from darkroom.errors import ChangedError, OutputError
 
 
@@ -34,9 +34,7 @@ class Publication:
     def begin(cls, output: str) -> Publication:
         """Looks at an output, before anything is written."""
         names = storage.list_folder(output)
-        path = storage.join(output, DATASET_FILE)
-        version = storage.stat_file(path).version if DATASET_FILE in names else ""
-        return cls(output, version, tuple(filter(DATA_FOLDER.fullmatch, names)))
+        return cls(output, read_version(output), tuple(filter(DATA_FOLDER.fullmatch, names)))
 
     def publish(self, data: str, fingerprint: str) -> None:
         """Makes a complete dataset that of the output, then deletes what it replaces.
@@ -82,3 +80,11 @@ class Publication:
         """Returns the folders of attempts that began after this one, and of earlier ones."""
         inside = (path[len(self.output) + 1 :].partition("/")[0] for path in found.ours)
         return {f"{storage.join(self.output, n)}/" for n in inside if DATA_FOLDER.fullmatch(n)}
+
+
+def read_version(output: str) -> str:
+    """Returns the version of an output's `dataset.json`; empty when there is none."""
+    try:
+        return storage.stat_file(storage.join(output, DATASET_FILE)).version
+    except FileNotFoundError:
+        return ""

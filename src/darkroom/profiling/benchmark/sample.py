@@ -16,7 +16,7 @@ from darkroom.conversion.convert import convert
 from darkroom.dataset import example
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.integrity.opening import open_dataset
-from darkroom.dataset.pointer import find_data
+from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.splits import TRAIN
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError

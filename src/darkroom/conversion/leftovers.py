@@ -1,0 +1,236 @@
+"""What runs left in an output, or still do there: attempts, what is known of them, and locks."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from typing import Any
+
+from darkroom import storage
+from darkroom.conversion.beam.flink import find_job, format_cancel
+from darkroom.conversion.output import attempts, exchange, ownership
+from darkroom.conversion.output.attempts import Attempt
+from darkroom.conversion.output.publication import read_version
+from darkroom.conversion.shard import REPORT_SUFFIX
+from darkroom.dataset import journal
+from darkroom.dataset.commit import is_commit
+from darkroom.dataset.integrity.pointer import find_data
+from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
+from darkroom.errors import StorageError, UsageError
+from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
+from darkroom.storage.locks import FolderLock, describe_lock
+
+
+class State(str, Enum):
+    """What is known of an attempt: whether it can still write or commit."""
+
+    RUNNING = "running"
+    ENDED = "ended"
+    SUPERSEDED = "superseded"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """An attempt that has files in an output.
+
+    Attributes:
+        token: Its name; empty for one of an earlier version.
+        folder: The folder of its files: the output, or on a store mostly one in it.
+        state: Whether it runs.
+        why: How that is known.
+        shards: Shards that it has finished.
+        job: The command that ends its job on an engine, while that runs; else empty.
+    """
+
+    token: str
+    folder: str
+    state: State
+    why: str
+    shards: int = 0
+    job: str = ""
+
+    @property
+    def can_be_removed(self) -> bool:
+        """Whether it has ended, or can never commit any more."""
+        return self.state in (State.ENDED, State.SUPERSEDED)
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What runs left in an output.
+
+    Attributes:
+        output_dir: The output.
+        attempts: Attempts that have files there.
+        locks: Locks, each as a sentence.
+        removed: Whether the files of those that have ended were deleted.
+    """
+
+    output_dir: str
+    attempts: tuple[Leftover, ...]
+    locks: tuple[str, ...]
+    removed: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns it as values that JSON knows."""
+        return asdict(self)
+
+
+@progress.shown
+def find_leftovers(directory: str | os.PathLike[str], *, remove: bool = False) -> Leftovers:
+    """Finds the attempts at an output that left files, or still write there.
+
+    Args:
+        directory: The output of a conversion.
+        remove: Whether to delete the files of attempts that have ended, or can never commit.
+
+    Returns:
+        What was there before anything was deleted.
+
+    Raises:
+        UsageError: There is no such folder.
+        OutputError: A run uses the output, so nothing is deleted.
+    """
+    output = storage.absolute(directory)
+    if not storage.is_folder(output):
+        raise UsageError(f"There is no folder {output}.", "Give the output of a conversion.")
+    places = [output]
+    if not storage.is_remote(output):
+        beside = exchange.folder_beside(output)
+        places += [beside] if storage.is_folder(beside) else []
+    found = tuple(each for place in places for each in _find(place))
+    locks = tuple(text for place in places if (text := describe_lock(place)))
+    if remove:
+        for place in places:
+            # On a disk this waits for nobody: a run that is in its way is an error.
+            with FolderLock(place):
+                for each in found:
+                    if each.can_be_removed and f"{each.folder}/".startswith(f"{place}/"):
+                        _remove(each.folder, place)
+    return Leftovers(output, found, locks, remove)
+
+
+def note_running_jobs(output: str) -> None:
+    """Says which jobs still run that write into an output, as far as their engine can be asked."""
+    for each in _find(output):
+        if each.state is State.RUNNING and each.job:
+            progress.note(
+                f"Warning: {each.why}. This run takes {output} from it, so it will fail. "
+                f"Stop it with: {each.job}"
+            )
+
+
+def format_leftovers(found: Leftovers) -> str:
+    """Returns leftovers as text for a terminal."""
+    lines = [f"Stop a job that runs: {each.job}" for each in found.attempts if each.job]
+    lines[:0] = [
+        f"{each.token or 'an earlier version':8}  {each.state.value:10}  "
+        f"{format_count(each.shards, 'finished shard')}; {each.why}"
+        for each in found.attempts
+    ]
+    lines += found.locks
+    if not lines:
+        return f"No run has left anything in {found.output_dir}."
+    ended = sum(each.can_be_removed for each in found.attempts)
+    if found.removed:
+        lines.append(f"Removed: {format_count(ended, 'attempt')}.")
+    elif ended:
+        lines.append(f"Delete what has ended: darkroom attempts {found.output_dir} --remove")
+    return "\n".join(lines)
+
+
+def _find(output: str) -> Iterator[Leftover]:
+    data = find_data(output)
+    yield from _find_in(output, output, is_dataset=data == output)
+    for name in storage.list_folder(output):
+        folder = storage.join(output, name)
+        if DATA_FOLDER.fullmatch(name):
+            yield from _find_in(folder, output, is_dataset=folder == data)
+
+
+def _find_in(folder: str, output: str, *, is_dataset: bool) -> Iterator[Leftover]:
+    owner = Folders.of_dataset(folder)
+    is_committed = is_dataset and is_commit(storage.join(output, DATASET_FILE))
+    tokens = journal.list_attempts(owner)
+    for token in tokens:
+        folders = replace(owner, token=token)
+        record = attempts.read_record(storage.join(folders.work, attempts.RECORD_FILE))
+        job = ""
+        if is_committed:
+            state, why = State.ENDED, "its dataset is that of the output"
+        else:
+            state, why, *jobs = _judge(output, record)
+            job = "".join(jobs)
+        names = storage.list_everything(folders.work)
+        reports = [name for name in names if "/shard-" in name and name.endswith(REPORT_SUFFIX)]
+        yield Leftover(token, folder, state, why, len(reports), job)
+    if folder != output and not tokens and not is_dataset:
+        state, why = State.SUPERSEDED, "another dataset has replaced it"
+        if not storage.exists(storage.join(output, DATASET_FILE)):
+            state, why = State.UNKNOWN, f"{output} has lost its {DATASET_FILE}, which named it"
+        yield Leftover(folder.rpartition("-")[2], folder, state, why)
+
+
+def _judge(output: str, record: Attempt | None) -> tuple[State, str] | tuple[State, str, str]:
+    """Returns what is known of an attempt, how, and the command that ends its job if it runs."""
+    if record is None:
+        return State.UNKNOWN, "it has no record of its client"
+    if storage.is_remote(output) and record.replaces != read_version(output):
+        return State.SUPERSEDED, "another run has written the dataset of the output since"
+    if record.job:
+        return _judge_job(record)
+    client = f"process {record.process} on {record.host}"
+    if record.host != socket.gethostname():
+        return State.UNKNOWN, f"{client} cannot be seen from here"
+    if _is_alive(record.process):
+        return State.RUNNING, f"{client} is there"
+    return State.ENDED, f"{client} has ended"
+
+
+def _judge_job(record: Attempt) -> tuple[State, str] | tuple[State, str, str]:
+    job = f"job {record.job} on {record.runner}"
+    if not record.engine:
+        return State.UNKNOWN, f"{job} may outlive its client"
+    try:
+        found = find_job(record.engine, record.job)
+    except StorageError as error:
+        return State.UNKNOWN, f"{job}: {error.message}"
+    if found is None:
+        return State.UNKNOWN, f"{job} is not known at {record.engine}"
+    why = f"{job} is {found.state} at {record.engine} as {found.id}"
+    if found.has_ended:
+        return State.ENDED, why
+    return State.RUNNING, why, format_cancel(record.engine, found.id)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _remove(folder: str, output: str) -> None:
+    """Deletes the files of an attempt that are proven to be darkroom's."""
+    folders = Folders.of_dataset(folder)
+    is_dataset = folder == find_data(output) and is_commit(storage.join(output, DATASET_FILE))
+    if is_dataset:
+        ownership.end_attempt(folders, committed=True)
+        return
+    attempts.take(replace(folders, token=attempts.new_token()))
+    found = ownership.survey(folders, whole=folder != output)
+    inside = f"{folder}/data-" if folder == output else ""
+    ours = [path for path in found.ours if not inside or not path.startswith(inside)]
+    storage.delete_files(ours)
+    for name in storage.list_folder(folder):
+        storage.remove_empty_folders(storage.join(folder, name))
+    if folder != output:
+        storage.remove_empty_folders(folder)

@@ -1,0 +1,83 @@
+"""Starts an attempt at an output: takes it, plans the shards, and returns what writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from darkroom import storage
+from darkroom.conversion.beam.engines import FLINK_RUNNER
+from darkroom.conversion.beam.flink import format_url
+from darkroom.conversion.beam.runners import LOCAL_RUNNER
+from darkroom.conversion.commit import Commit
+from darkroom.conversion.leftovers import note_running_jobs
+from darkroom.conversion.output.attempts import Attempt, new_token
+from darkroom.conversion.output.folders import begin_attempt, find_earlier, prepare_output
+from darkroom.conversion.output.publication import Publication
+from darkroom.conversion.plan import plan_tasks
+from darkroom.dataset.integrity.pointer import data_folder
+from darkroom.dataset.layout import Folders
+from darkroom.options.conversion import ConversionOptions
+
+if TYPE_CHECKING:
+    from darkroom.conversion.beam.transforms import WriteDataset
+
+
+def name_attempt(runner: str, beam_options: Mapping[str, Any]) -> Attempt:
+    """Returns a new attempt; on an engine, its job gets a name by which it can be found."""
+    token = new_token()
+    if runner == LOCAL_RUNNER:
+        return Attempt(token, runner=runner)
+    name = str(beam_options.get("job_name") or f"darkroom-{token}")
+    master = str(beam_options.get("flink_master") or "") if runner == FLINK_RUNNER else ""
+    # A cluster inside the job server cannot be asked.
+    address = format_url(master) if master and not master.startswith("[") else ""
+    return Attempt(token, runner=runner, job=name, engine=address)
+
+
+def start_attempt(
+    folders: Folders,
+    attempt: Attempt,
+    options: ConversionOptions,
+    max_rejects: float | None = None,
+    *,
+    in_place: bool = False,
+    check_free: Callable[[], None] = lambda: None,
+) -> WriteDataset:
+    """Makes an output ready for an attempt.
+
+    Args:
+        folders: The manifest, and the folders of the output.
+        attempt: What others can know of the attempt.
+        options: How records are made.
+        max_rejects: Share of rejected rows over which nothing is committed; None for any.
+        in_place: Whether the files go into the output itself on a store, too, because nobody else
+            uses that output.
+        check_free: Checks that the output may be written, once no other attempt can write there.
+
+    Returns:
+        The transform that writes the dataset.
+
+    Raises:
+        OutputError: The output holds files that darkroom did not write.
+        DataError: The manifest has no rows.
+    """
+    from darkroom.conversion.beam.transforms import WriteDataset
+
+    output, publication = folders.examples, None
+    folders = replace(folders, token=attempt.token)
+    if storage.is_remote(output) and not in_place:
+        publication = Publication.begin(output)
+        attempt = replace(attempt, replaces=publication.version)
+        data = data_folder(output, attempt.token)
+        folders = Folders.of_dataset(data, folders.manifest, attempt.token)
+    is_elsewhere = attempt.runner != LOCAL_RUNNER and not in_place
+    note_running_jobs(output)
+    folders = begin_attempt(folders, output, attempt, share_manifest=is_elsewhere)
+    check_free()
+    tasks = plan_tasks(folders, options)
+    earlier = find_earlier(folders, output, tasks[0].plan)
+    tasks = [replace(task, output=output, earlier=earlier) for task in tasks]
+    prepare_output(folders, tasks)
+    return WriteDataset(tasks, Commit(folders, options, max_rejects, publication))

@@ -1,0 +1,178 @@
+"""Attempts that left files in an output, as `darkroom attempts` lists and removes them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.flink_rest import JOB, FlinkRest, serve_flink
+
+import darkroom
+from darkroom import storage
+from darkroom.cli.commands import main
+from darkroom.conversion import job
+from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.output.attempts import Attempt
+from darkroom.conversion.shard import write_shard
+from darkroom.errors import OutputError
+from darkroom.storage.locks import FolderLock
+
+COLUMNS = {"split": "split", "label": "string_label", "x": "integer"}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    rows = "".join(f"TRAIN,{'ab'[n % 2]},{n}\n" for n in range(12))
+    (tmp_path / "rows.csv").write_text(f"split,label,x\n{rows}")
+    return str(tmp_path / "rows.csv")
+
+
+@pytest.fixture
+def flink():
+    with serve_flink() as rest:
+        yield rest
+
+
+def _interrupt(source: str, output: str, monkeypatch: pytest.MonkeyPatch, **options) -> None:
+    """Converts until one shard of three is finished; then the client ends."""
+
+    def write_one(write: WriteDataset, *_: object) -> None:
+        write_shard(write.tasks[0], None)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "run_job", write_one)
+        with pytest.raises(KeyboardInterrupt):
+            darkroom.convert(source, output, num_shards=3, columns=COLUMNS, **options)
+
+
+def _end_process(output: str) -> None:
+    """Makes the record of an attempt that of a process that has ended."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    (path,) = Path(output).glob(".attempt/*/attempt.json")
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "process": ended.pid}))
+
+
+def _list(output: str, capsys: pytest.CaptureFixture, *more: str) -> str:
+    assert main(["attempts", output, *more]) == 0
+    return capsys.readouterr().out
+
+
+def test_an_output_without_attempts(source, tmp_path, capsys):
+    darkroom.convert(source, f"{tmp_path}/out", columns=COLUMNS)
+    assert _list(f"{tmp_path}/out", capsys) == f"No run has left anything in {tmp_path}/out.\n"
+    assert main(["attempts", f"{tmp_path}/nothing"]) == 2
+    assert f"There is no folder {tmp_path}/nothing." in capsys.readouterr().err
+
+
+def test_a_client_that_runs_and_one_that_has_ended(source, tmp_path, monkeypatch, capsys):
+    out = f"{tmp_path}/out"
+    _interrupt(source, out, monkeypatch)
+    (token,) = os.listdir(f"{out}/.attempt")
+    said = _list(out, capsys, "--remove")
+    assert said.splitlines()[0].startswith(f"{token}  running     1 finished shard; process ")
+    assert "Removed: 0 attempts." in said
+    assert os.path.exists(f"{out}/Split-train")
+
+    _end_process(out)
+    said = _list(out, capsys)
+    assert said.splitlines()[0].startswith(f"{token}  ended       1 finished shard; process ")
+    assert said.splitlines()[1] == f"Delete what has ended: darkroom attempts {out} --remove"
+    (Path(out) / "notes.txt").write_text("mine")
+    assert "Removed: 1 attempt." in _list(out, capsys, "--remove")
+    assert os.listdir(out) == ["notes.txt"]
+
+
+def test_what_is_not_ours_stays(source, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out"
+    _interrupt(source, str(out), monkeypatch)
+    _end_process(str(out))
+    mine = out / "Split-train" / "notes.txt"
+    mine.write_text("mine")
+    _list(str(out), capsys, "--remove")
+    assert [path for path in out.rglob("*") if path.is_file()] == [mine]
+
+
+def test_the_files_of_a_committed_dataset_stay(source, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out"
+    _interrupt(source, str(out), monkeypatch)
+    shutil.copytree(out / ".attempt", tmp_path / "attempt")
+    darkroom.convert(source, out, num_shards=3, columns=COLUMNS)
+    # As if the run had been killed after its commit.
+    shutil.copytree(tmp_path / "attempt", out / ".attempt")
+    assert "ended       1 finished shard; its dataset is that of the output" in _list(
+        str(out), capsys, "--remove"
+    )
+    assert not (out / ".attempt").exists()
+    assert darkroom.verify(out).findings == ()
+
+
+def test_a_lock_is_told_from_one_that_locks_nothing(source, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out"
+    _interrupt(source, str(out), monkeypatch)
+    with FolderLock(str(out)):
+        assert f"{out} is locked by process {os.getpid()} on " in _list(str(out), capsys)
+        assert main(["attempts", str(out), "--remove"]) == OutputError.exit_code
+        assert f"{out} is being written by process" in capsys.readouterr().err
+    (out / ".darkroom.lock").write_text("process 1 on another")
+    said = _list(str(out), capsys)
+    assert f"{out} has a lock that process 1 on another left behind; it locks nothing." in said
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [("RUNNING", "running"), ("CANCELED", "ended"), (None, "unknown"), ("no answer", "unknown")],
+)
+def test_a_job_is_asked_of_its_engine(
+    source, tmp_path, monkeypatch, capsys, flink: FlinkRest, state, word
+):
+    out = f"{tmp_path}/out"
+    master = flink.url.removeprefix("http://")
+    java = tmp_path / "bin/java"
+    java.parent.mkdir()
+    java.touch(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    on_flink = {"runner": "FlinkRunner", "beam_options": {"flink_master": master}}
+    _interrupt(source, out, monkeypatch, **on_flink)
+    (token,) = os.listdir(f"{out}/.attempt")
+    if state == "no answer":
+        flink.answers["/jobs/overview"] = (500, "")
+    elif state:
+        flink.jobs = {JOB: [f"darkroom-{token}", state]}
+    (found,) = json.loads(_list(out, capsys, "--json"))["attempts"]
+    assert (found["token"], found["state"], found["shards"]) == (token, word, 1)
+    assert f"job darkroom-{token} on FlinkRunner" in found["why"]
+    stop = f"curl -X PATCH {flink.url}/jobs/{JOB}" if state == "RUNNING" else ""
+    assert found["job"] == stop
+    if state == "RUNNING":
+        assert f"Stop a job that runs: {stop}\n" in _list(out, capsys)
+
+    # A run that takes the output says so, and resumes.
+    assert main(["convert", source, "--output-dir", out, "--columns", json.dumps(COLUMNS)]) == 0
+    said = capsys.readouterr().err
+    assert (f"takes {out} from it" in said) == (state == "RUNNING")
+    assert stop in said
+    assert darkroom.verify(out).findings == ()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b"[]", b'{"darkroom_attempt": 2}', b'{"darkroom_attempt": 1, "token": "x"}']
+    + [Attempt(token).to_bytes() for token in ("../../x", "0123456")]
+    + [Attempt("01234567", process="1").to_bytes()],
+)
+def test_a_record_that_is_not_ours_says_nothing(source, tmp_path, monkeypatch, capsys, data):
+    out = f"{tmp_path}/out"
+    _interrupt(source, out, monkeypatch)
+    (path,) = Path(out).glob(".attempt/*/attempt.json")
+    path.write_bytes(data)
+    assert "unknown     1 finished shard; it has no record of its client" in _list(out, capsys)
+    assert "Removed: 0 attempts." in _list(out, capsys, "--remove")
+    assert storage.exists(f"{out}/Split-train")
