@@ -121,16 +121,17 @@ def verify(
     """
     if num_threads is not None:
         check_count("num_threads", num_threads, 1, MOST_THREADS)
-    root = find_data(storage.absolute(directory))
-    return read_unchanged([root], lambda: _verify_once(root, num_threads))
+    output = storage.absolute(directory)
+    return read_unchanged([output], lambda: _verify_once(output, num_threads))
 
 
-def _verify_once(root: str, num_threads: int | None) -> VerificationResult:
+def _verify_once(output: str, num_threads: int | None) -> VerificationResult:
     started = time.perf_counter()
     try:
-        dataset = read_dataset(root)
+        dataset = read_dataset(output)
     except DataError as error:
-        return VerificationResult(root, (explain_commit(root, error),))
+        return VerificationResult(output, (explain_commit(output, error),))
+    root = find_data(output)
     with progress.step("Verifying"):
         sums, findings = check_sums(root, dataset)
         index = IndexCheck(root, dataset, sums)

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 
 from darkroom import storage
 from darkroom.conversion.output import ownership
+from darkroom.conversion.output.attempts import RECORD_FILE
 from darkroom.dataset import journal
 from darkroom.dataset.integrity.pointer import format_pointer
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders, is_reserved
 from darkroom.errors import ChangedError, OutputError
+
+_LAST = (journal.JOURNAL_FILE, RECORD_FILE)
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,8 @@ class Publication:
             ours = [path for path in found.ours if path.startswith(f"{folder}/")]
             # Workers of that attempt may still write. Its journal proves their files, so it is the
             # last to go, when they have written nothing for a whole run.
-            journals = [path for path in ours if path.endswith(f"/{journal.JOURNAL_FILE}")]
-            storage.delete_files(path for path in ours if path not in journals or ours == journals)
+            last = {path for path in ours if path.rpartition("/")[2] in _LAST}
+            storage.delete_files(path for path in ours if path not in last or last == {*ours})
         storage.delete_files(path for path in found.ours if not path.startswith(own))
         for name in filter(is_reserved, storage.list_folder(self.output)):
             storage.remove_empty_folders(storage.join(self.output, name))

@@ -1,0 +1,233 @@
+"""Attempts at an output in a store: each has a folder, and one write makes it the output's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+import darkroom
+from darkroom import storage
+from darkroom.cli.commands import main
+from darkroom.conversion import commit, job
+from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.output import attempts, publication
+from darkroom.conversion.shard import write_shard
+from darkroom.dataset.commit import read_dataset
+from darkroom.errors import ChangedError, DataError, OutputError
+
+OUTPUT = "s3://photos/out"
+TABLE = {"columns": {"split": "split", "label": "string_label", "x": "integer"}, "num_shards": 3}
+
+
+@pytest.fixture
+def source(s3) -> str:
+    rows = "".join(f"TRAIN,{'ab'[n % 2]},{n}\n" for n in range(12))
+    storage.write_bytes("s3://photos/rows.csv", f"split,label,x\n{rows}".encode())
+    return "s3://photos/rows.csv"
+
+
+def _write(write: WriteDataset, shards: int = 3) -> None:
+    reports = [write_shard(task, None) for task in write.tasks[:shards]]
+    if shards == 3:
+        write._commit(reports)
+
+
+def _interrupt(
+    source: str, monkeypatch: pytest.MonkeyPatch, shards: int, **options: object
+) -> Callable[[], None]:
+    """Begins a conversion, and ends its client after some shards; returns the rest of its job."""
+    begun: list[WriteDataset] = []
+
+    def run_job(write: WriteDataset, *_: object) -> None:
+        begun.append(write)
+        _write(write, shards)
+        raise KeyboardInterrupt
+
+    # The job reads the manifest where the client's runner has it.
+    monkeypatch.setattr(job, "check_engine", lambda *_: None)
+    options = {**TABLE, "runner": "PrismRunner", **options}
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "run_job", run_job)
+        with pytest.raises(KeyboardInterrupt):
+            darkroom.convert(source, OUTPUT, **options)
+    return lambda: _write(begun[0])
+
+
+def _list_data() -> list[str]:
+    return [name for name in storage.list_folder(OUTPUT) if name.startswith("data-")]
+
+
+def _list(capsys: pytest.CaptureFixture, *more: str) -> list[dict]:
+    assert main(["attempts", OUTPUT, "--json", *more]) == 0
+    return json.loads(capsys.readouterr().out)["attempts"]
+
+
+def test_finished_shards_are_copied_within_the_store(source, s3, monkeypatch):
+    _interrupt(source, monkeypatch, shards=2)
+    (old,) = _list_data()
+    s3.requests.clear()
+    result = darkroom.convert(source, OUTPUT, **TABLE)
+    local = [f"/{old}/Split-train/data_tfrecord-0000{n}-of-00003" for n in range(3)]
+    assert [s3.count(f"GET /photos/out{name}") for name in local] == [1, 1, 0]  # for their hashes
+    assert darkroom.verify(OUTPUT).fingerprint == result.fingerprint
+    assert result.data_dir in [f"{OUTPUT}/{name}" for name in _list_data()]
+    # What the job may still write is proven by its journal.
+    left = {n for n in storage.look_up_files(OUTPUT) if n.startswith(old)}
+    work = f"{old}/.attempt/{old[-8:]}"
+    assert left == {f"{work}/journal.json", f"{work}/attempt.json"}
+
+
+def test_a_damaged_shard_of_an_earlier_attempt_is_not_copied(source, s3, monkeypatch):
+    _interrupt(source, monkeypatch, shards=2)
+    (old,) = _list_data()
+    shard = f"{OUTPUT}/{old}/Split-train/data_tfrecord-00000-of-00003"
+    data = storage.read_bytes(shard)
+    storage.write_bytes(shard, bytes(len(data)))
+    result = darkroom.convert(source, OUTPUT, **TABLE)
+    assert storage.read_bytes(f"{result.data_dir}{shard[len(OUTPUT) + 1 + len(old) :]}") == data
+
+
+def test_a_job_ends_after_another_run(source, s3, monkeypatch, capsys):
+    finish = _interrupt(source, monkeypatch, shards=1)
+    (old,) = _list_data()
+    (first,) = _list(capsys)
+    assert (first["token"], first["state"], first["shards"]) == (old[-8:], "unknown", 1)
+    result = darkroom.convert(source, OUTPUT, **TABLE, seed=5)
+    with pytest.raises(
+        OutputError, match=rf"A later run has taken {OUTPUT}, so attempt {old[-8:]}"
+    ):
+        finish()
+    assert [each["state"] for each in _list(capsys, "--remove")] == ["superseded"]
+    assert _list_data() == [result.data_dir.rpartition("/")[2]]
+    assert _list(capsys) == []
+    assert darkroom.verify(OUTPUT).fingerprint == result.fingerprint
+
+
+def test_of_two_commits_at_once_the_store_lets_one_write(source, s3, monkeypatch):
+    """The first has looked at the token, and the second commits before it writes."""
+    finish = _interrupt(source, monkeypatch, shards=1)
+    results = []
+
+    def write_later(*arguments: str) -> None:
+        patch.undo()
+        results.append(darkroom.convert(source, OUTPUT, **TABLE, seed=5))
+        storage.write_if_unchanged(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(publication.storage, "write_if_unchanged", write_later)
+        with pytest.raises(OutputError, match=f"has written a dataset into {OUTPUT} since"):
+            finish()
+    (result,) = results
+    assert darkroom.verify(OUTPUT).fingerprint == result.fingerprint
+
+
+def test_a_lost_answer_to_the_last_write_is_no_failure(source, s3, monkeypatch):
+    write = storage.write_if_unchanged
+
+    def lose_answer(*arguments: str) -> None:
+        write(*arguments)
+        raise ChangedError("the first try was written")
+
+    monkeypatch.setattr(publication.storage, "write_if_unchanged", lose_answer)
+    result = darkroom.convert(source, OUTPUT, **TABLE)
+    assert darkroom.verify(OUTPUT).fingerprint == result.fingerprint
+
+
+def test_a_shard_that_changed_before_the_commit_stops_it(source, s3, monkeypatch):
+    finish = _interrupt(source, monkeypatch, shards=3 - 1)
+    (name,) = _list_data()
+
+    def change(folders, output: str) -> None:
+        storage.write_bytes(f"{OUTPUT}/{name}/Split-train/data_tfrecord-00001-of-00003", b"other")
+
+    monkeypatch.setattr(commit.attempts, "check_current", change)
+    with pytest.raises(OSError, match=r"00001-of-00003 is not as its worker wrote it"):
+        finish()
+    assert not storage.exists(f"{OUTPUT}/dataset.json")
+
+
+def test_readers_keep_the_old_dataset_until_the_new_one_is_complete(source, s3, monkeypatch):
+    old = darkroom.convert(source, OUTPUT, **TABLE)
+    _interrupt(source, monkeypatch, shards=2, seed=5, overwrite=True)
+    assert darkroom.verify(OUTPUT).fingerprint == old.fingerprint
+    new = darkroom.convert(source, OUTPUT, **TABLE, seed=5, overwrite=True)
+    assert darkroom.verify(OUTPUT).fingerprint == new.fingerprint
+    assert not storage.exists(old.data_dir)
+
+
+def test_a_dataset_whose_name_is_lost_is_not_removed(source, s3, capsys):
+    result = darkroom.convert(source, OUTPUT, **TABLE)
+    storage.delete_file(f"{OUTPUT}/dataset.json")
+    (left,) = _list(capsys, "--remove")
+    assert (left["state"], left["why"]) == (
+        "unknown",
+        f"{OUTPUT} has lost its dataset.json, which named it",
+    )
+    assert darkroom.verify(result.data_dir).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"dataset": "data-0123abcd"}, "it names data-0123abcd, which does not exist"),
+        ({"fingerprint": "0" * 64}, "its fingerprint is not that of the dataset in data-"),
+        ({"dataset": "../rows.csv"}, "it does not name the folder of a dataset"),
+        ({"dataset": 1}, "it does not name the folder of a dataset"),
+        ({"format_version": 4}, "it does not name the folder of a dataset"),
+        ({"more": 1}, "its format is 3, expected 1 or 2"),
+    ],
+)
+def test_a_commit_that_names_no_dataset_is_damaged(source, s3, change, what):
+    darkroom.convert(source, OUTPUT, **TABLE)
+    path = f"{OUTPUT}/dataset.json"
+    storage.write_bytes(
+        path, json.dumps({**json.loads(storage.read_bytes(path)), **change}).encode()
+    )
+    with pytest.raises(DataError, match=rf"{path} is damaged: .*{re.escape(what)}"):
+        read_dataset(OUTPUT)
+    found = darkroom.verify(OUTPUT)
+    assert [each.path for each in found.findings] == ["dataset.json"]
+    assert what in found.findings[0].what
+
+
+def test_a_copy_on_a_disk_is_read_and_replaced(source, s3, tmp_path):
+    result = darkroom.convert(source, OUTPUT, **TABLE)
+    for name in storage.look_up_files(OUTPUT):
+        path = tmp_path / "copy" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(storage.read_bytes(f"{OUTPUT}/{name}"))
+    assert darkroom.verify(tmp_path / "copy").fingerprint == result.fingerprint
+    darkroom.convert(source, tmp_path / "copy", **TABLE, overwrite=True)
+    assert darkroom.verify(tmp_path / "copy").fingerprint == result.fingerprint
+    assert not [*(tmp_path / "copy").glob("data-*")]
+
+
+def test_a_store_that_knows_no_conditions_is_written(source, s3, monkeypatch):
+    """Some stores answer that they do not implement them."""
+    from darkroom.storage.stores.s3 import S3Store
+
+    original = S3Store.replace
+    seen = []
+
+    def refuse(self, bucket, name, data, version):
+        put = self._client.put_object
+
+        def put_object(**arguments):
+            seen.append(sorted(arguments))
+            if {"IfMatch", "IfNoneMatch"} & arguments.keys():
+                from botocore.exceptions import ClientError
+
+                raise ClientError({"Error": {"Code": "NotImplemented"}}, "PutObject")
+            return put(**arguments)
+
+        monkeypatch.setattr(self._client, "put_object", put_object)
+        original(self, bucket, name, data, version)
+
+    monkeypatch.setattr(S3Store, "replace", refuse)
+    result = darkroom.convert(source, OUTPUT, **TABLE)
+    assert [names[-1] for names in seen] == ["Key", "Key"]
+    assert darkroom.verify(OUTPUT).fingerprint == result.fingerprint
+    assert attempts.read_current(OUTPUT).token == result.data_dir[-8:]
