@@ -124,7 +124,7 @@ def test_of_two_commits_at_once_the_store_lets_one_write(source, s3, monkeypatch
     assert darkroom.verify(OUTPUT).fingerprint == result.fingerprint
 
 
-def test_a_lost_answer_to_the_last_write_is_no_failure(source, s3, monkeypatch):
+def test_a_lost_answer_to_the_last_write_does_not_fail(source, s3, monkeypatch):
     write = storage.write_if_unchanged
 
     def lose_answer(*arguments: str) -> None:
