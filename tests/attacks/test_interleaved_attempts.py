@@ -64,6 +64,15 @@ def begin_job(patch: pytest.MonkeyPatch, source: str, output: str) -> Callable[[
     return lambda: run_here(jobs[0])
 
 
+def check_plain_output(output: str) -> None:
+    """Checks that what is not a whole dataset is at least refused."""
+    found = darkroom.verify(output)
+    if found.findings:
+        assert found.is_damaged
+        with pytest.raises((DarkroomError, OSError)):
+            darkroom.load(output, image_size=8)
+
+
 def check_output(output: str, first: str, second: Actor, source: str, more: dict) -> None:
     """Checks that the output holds one dataset, whole, or none and a next run writes it."""
     if second.error is None:
@@ -83,8 +92,9 @@ def check_output(output: str, first: str, second: Actor, source: str, more: dict
 class Trial:
     """Runs one interleaving after another, each in a new output."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, folder: str) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, folder: str, *, is_plain: bool = False) -> None:
         self._patch, self._folder, self._number = patch, folder, 0
+        self._is_plain = is_plain
         self.source = write_table(folder)
         patch.setattr(job, "run_job", run_here)
         whole = darkroom.convert(self.source, f"{folder}/whole", **_FIRST, **_ENGINE)
@@ -112,7 +122,10 @@ class Trial:
         second.finish()
         if first.error is not None:
             assert isinstance(first.error, DarkroomError | OSError), first.error
-        check_output(output, self._first, second, self.source, options)
+        if self._is_plain and storage.exists(f"{output}/dataset.json"):
+            check_plain_output(output)
+        else:
+            check_output(output, self._first, second, self.source, options)
 
 
 @pytest.fixture
@@ -124,6 +137,25 @@ def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trial]:
 @pytest.fixture
 def on_s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Trial:
     request.getfixturevalue("s3")
+    _watch_store(monkeypatch)
+    return Trial(monkeypatch, "s3://photos")
+
+
+@pytest.fixture
+def on_plain_store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Trial:
+    """A store without conditional writes."""
+    request.getfixturevalue("s3")
+    from darkroom.storage.stores.s3 import S3Store
+
+    def replace(self: S3Store, bucket: str, name: str, data: bytes, version: str) -> None:
+        self._client.put_object(Bucket=bucket, Key=name, Body=data)
+
+    monkeypatch.setattr(S3Store, "replace", replace)
+    _watch_store(monkeypatch)
+    return Trial(monkeypatch, "s3://photos", is_plain=True)
+
+
+def _watch_store(monkeypatch: pytest.MonkeyPatch) -> None:
     from darkroom.storage import remote, remote_files
 
     for module in (remote, remote_files):
@@ -134,7 +166,6 @@ def on_s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Tr
             return original(*arguments)
 
         monkeypatch.setattr(module, "request", request)
-    return Trial(monkeypatch, "s3://photos")
 
 
 def _pick(steps: int, count: int, seed: int) -> list[int]:
@@ -151,6 +182,7 @@ def _pick(steps: int, count: int, seed: int) -> list[int]:
         ("on_s3", 2, 2),
         pytest.param("on_disk", 1_000, 150, marks=pytest.mark.long),
         pytest.param("on_s3", 1_000, 60, marks=pytest.mark.long),
+        pytest.param("on_plain_store", 1_000, 60, marks=pytest.mark.long),
     ],
 )
 def test_a_job_that_outlives_its_client(request, place, at_most, random_pairs, options):

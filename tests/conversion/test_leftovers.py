@@ -176,3 +176,27 @@ def test_a_record_that_is_not_ours_says_nothing(source, tmp_path, monkeypatch, c
     assert "unknown     1 finished shard; it has no record of its client" in _list(out, capsys)
     assert "Removed: 0 attempts." in _list(out, capsys, "--remove")
     assert storage.exists(f"{out}/Split-train")
+
+
+def test_an_engine_may_run_the_last_step_twice(source, tmp_path, monkeypatch):
+    """A worker may be lost just after the commit; the engine then starts the job again."""
+
+    def run_twice(write: WriteDataset, *_: object) -> None:
+        for _ in range(2):
+            write._commit([write_shard(task, None) for task in write.tasks])
+
+    monkeypatch.setattr(job, "run_job", run_twice)
+    result = darkroom.convert(source, tmp_path / "out", columns=COLUMNS)
+    assert darkroom.verify(tmp_path / "out").fingerprint == result.fingerprint
+    assert not (tmp_path / "out" / ".attempt").exists()
+
+
+def test_a_run_whose_output_was_taken_fails(source, tmp_path, monkeypatch):
+    def lose_output(write: WriteDataset, *_: object) -> None:
+        monkeypatch.undo()
+        shutil.move(f"{tmp_path}/out/.attempt", tmp_path / "taken")
+        write_shard(write.tasks[0], None)
+
+    monkeypatch.setattr(job, "run_job", lose_output)
+    with pytest.raises(OutputError, match=f"A later run has taken {tmp_path}/out, so attempt"):
+        darkroom.convert(source, tmp_path / "out", columns=COLUMNS)

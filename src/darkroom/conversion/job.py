@@ -117,8 +117,22 @@ class ConversionJob:
         if attempt.job:
             beam_options = {**beam_options, "job_name": attempt.job}
         with progress.step("Converting"):
-            run_job(write, runner, beam_options)
+            try:
+                run_job(write, runner, beam_options)
+            except OutputError:
+                # An engine that restarts a job may run its last step again.
+                if not self._is_committed(manifest, write):
+                    raise
         return self._collect(manifest, write.tasks[0].folders.examples)
+
+    def _is_committed(self, manifest: Manifest, write: WriteDataset) -> bool:
+        """Tells whether the dataset of an attempt is that of the output."""
+        task = write.tasks[0]
+        if find_data(task.output) != task.folders.examples:
+            return False
+        with suppress(DataError):
+            return describe_finished(manifest, self.conversion, task.folders.examples) is not None
+        return False
 
     def _start(self, folders: Folders, attempt: Attempt) -> WriteDataset:
         # An earlier attempt may have committed until it was taken.
