@@ -244,13 +244,13 @@ def test_only_files_and_empty_folders_are_removed(tmp_path: Path):
 
 def test_a_part_with_a_known_name_does_not_remain_and_is_never_a_link(tmp_path: Path):
     path = tmp_path / "a.txt"
-    storage.write_bytes(str(path), b"1", known_part=True)
+    storage.write_bytes(str(path), b"1", storage.find_part(str(path)))
     assert path.read_bytes() == b"1"
     assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
     (tmp_path / "mine").write_bytes(b"mine")
     Path(storage.find_part(str(path))).symlink_to(tmp_path / "mine")
     with pytest.raises(OSError, match="symbolic links"):
-        storage.write_bytes(str(path), b"2", known_part=True)
+        storage.write_bytes(str(path), b"2", storage.find_part(str(path)))
     assert (tmp_path / "mine").read_bytes() == b"mine"
 
 
