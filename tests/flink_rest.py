@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -27,6 +27,7 @@ class FlinkRest:
         states: States that a job has after it was cancelled, one for each question; the last
             stays. Empty: Flink refuses to cancel.
         answers: What a path answers instead: a status and a text.
+        when_cancelled: Called before Flink answers that it cancels a job.
         asked: Method and path of every question.
     """
 
@@ -37,6 +38,7 @@ class FlinkRest:
     jobs: dict[str, list[str]] = field(default_factory=dict)
     states: list[str] = field(default_factory=lambda: ["CANCELLING", "CANCELED"])
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)
+    when_cancelled: Callable[[], None] = lambda: None
     asked: list[str] = field(default_factory=list)
 
     def answer(self, method: str, path: str) -> tuple[int, str]:
@@ -54,6 +56,7 @@ class FlinkRest:
         if job_id not in self.jobs:
             return 404, '{"errors": ["Job not found"]}'
         if method == "PATCH":
+            self.when_cancelled()
             if not self.states:
                 return 500, '{"errors": ["no"]}'
             return 202, "{}"
@@ -80,10 +83,11 @@ def serve_flink() -> Iterator[FlinkRest]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             status, text = rest.answer(self.command, self.path)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text.encode())))
-            self.end_headers()
-            self.wfile.write(text.encode())
+            with suppress(ConnectionError):  # who asked may have been interrupted
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text.encode())))
+                self.end_headers()
+                self.wfile.write(text.encode())
 
         do_PATCH = do_GET  # noqa: N815
 

@@ -30,7 +30,7 @@ from darkroom.errors import (
     convert_error,
     describe_os_error,
 )
-from darkroom.runtime.process import collect_less_garbage, end_process
+from darkroom.runtime.process import collect_less_garbage, end_process, find_explanation
 
 _QUIET = ("validate", "train", "benchmark", "compile", "submit")
 _EXIT_USAGE, _EXIT_DEFECT = 2, 70
@@ -73,8 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = stop.code if isinstance(stop.code, int) else _EXIT_USAGE
         if code > 128:
             # A service runs until a signal ends it.
-            again = "" if arguments.command == "dataservice" else "; run it again"
-            print(f"Ended by {signal.Signals(code - 128).name}{again}.", file=sys.stderr)
+            again = "." if arguments.command == "dataservice" else "; run it again."
+            if more := find_explanation(stop):
+                again = f". {more}"
+            print(f"Ended by {signal.Signals(code - 128).name}{again}", file=sys.stderr)
     if argv is None:
         end_process(code)
     return code

@@ -73,11 +73,24 @@ def report_interrupts(message: str) -> Callable[[Callable[_P, _R]], Callable[_P,
                 except BaseException:
                     if not noted:
                         raise
-            raise KeyboardInterrupt(message)
+            raise KeyboardInterrupt(find_explanation(noted[-1]) or message)
 
         return call
 
     return decorate
+
+
+def explain_interrupt(interrupt: BaseException, text: str) -> None:
+    """Gives an interrupt what is told at its end, instead of only to run it again."""
+    interrupt.explanation = text  # type: ignore[attr-defined]
+
+
+def find_explanation(interrupt: BaseException) -> str:
+    """Returns what `explain_interrupt` gave an interrupt, or the one before it; else nothing."""
+    found: BaseException | None = interrupt
+    while found is not None and not hasattr(found, "explanation"):
+        found = found.__context__
+    return str(getattr(found, "explanation", ""))
 
 
 @contextmanager

@@ -51,6 +51,11 @@ def test_the_newest_job_of_a_name_is_found(flink):
     assert find_job(flink.url, "other") is None
 
 
+def test_a_job_is_found_by_a_part_of_its_name(flink):
+    flink.jobs = {JOB: ["nightly-darkroom-1f2e", "RUNNING"], OTHER: ["nightly", "RUNNING"]}
+    assert find_job(flink.url, "darkroom-1f2e") == FlinkJob(JOB, "RUNNING")
+
+
 def test_a_job_is_cancelled_and_its_end_awaited(flink):
     flink.jobs = {JOB: ["mine", "RUNNING"], OTHER: ["his", "RUNNING"]}
     flink.states = ["RUNNING", "CANCELLING", "CANCELED"]

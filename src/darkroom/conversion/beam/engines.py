@@ -177,7 +177,7 @@ def report_failures(runner: str) -> Iterator[None]:
         logger.propagate = False
         try:
             yield
-        except DarkroomError:
+        except (DarkroomError, KeyboardInterrupt, SystemExit):
             os.unlink(log.name)
             raise
         except Exception as error:

@@ -82,7 +82,7 @@ def read_cluster(url: str) -> FlinkCluster:
 
 
 def find_job(url: str, name: str) -> FlinkJob | None:
-    """Returns the newest job of a name; None when Flink has none, or has forgotten it.
+    """Returns the newest job whose name contains `name`; None when Flink has, or knows, none.
 
     Raises:
         StorageError: Flink does not answer.
@@ -90,7 +90,7 @@ def find_job(url: str, name: str) -> FlinkJob | None:
     jobs = _ask(url, "/jobs/overview").get("jobs")
     if not isinstance(jobs, list):
         raise _not_flink(url)
-    found = [each for each in jobs if isinstance(each, dict) and each.get("name") == name]
+    found = [each for each in jobs if isinstance(each, dict) and name in str(each.get("name"))]
     newest = max(found, key=_read_start, default=None)
     return None if newest is None else _read_job(url, newest)
 

@@ -1,0 +1,125 @@
+"""The end of a job on an engine whose client ends before it, as by Ctrl+C.
+
+The job would go on without its client. Beam's own `cancel` does not end it on Flink, so Flink
+itself is asked.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from darkroom.conversion.beam import flink
+from darkroom.errors import DarkroomError, StorageError
+from darkroom.runtime.process import explain_interrupt
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+
+# The job server takes a job at once; on the cluster it appears some time later.
+_APPEAR_SECONDS = 5
+_POLL_SECONDS = 0.5
+_CANCEL_SECONDS = 10
+# A master inside the job server, which ends with this process.
+_INSIDE = re.compile(r"\[.*\]|")
+
+
+def make_job_name() -> str:
+    """Returns a name that no other job has."""
+    return f"darkroom-{uuid.uuid4().hex[:12]}"
+
+
+@contextmanager
+def cancel_with_client(pipeline: beam.Pipeline, job_name: str) -> Iterator[None]:
+    """Cancels the job of a pipeline when the block that waits for it is interrupted or fails.
+
+    What became of the job is told by the interrupt, or by the hint of the error.
+
+    Args:
+        pipeline: A pipeline. What does not run on an engine ends with its client anyway.
+        job_name: What only the name of this job contains.
+    """
+    options = pipeline.options.get_all_options(retain_unknown_options=True)
+    try:
+        yield
+    except DarkroomError as error:
+        with suppress(StorageError):  # of Flink that is down, which the error says already
+            error.hint = f"{error.hint} {_end_on_flink(options, job_name)}".strip()
+        raise
+    except (KeyboardInterrupt, SystemExit) as interrupt:
+        # For a second one, which may end the wait below.
+        explain_interrupt(interrupt, f"The job {job_name} may go on.")
+        explain_interrupt(interrupt, _end(options, job_name, getattr(pipeline, "result", None)))
+        raise
+
+
+def cancel_in_time(cancel: Callable[[], object]) -> bool:
+    """Calls what cancels a job, and waits a few seconds for it; tells whether it succeeded."""
+    done = threading.Event()
+
+    def call() -> None:
+        with suppress(Exception):
+            cancel()
+            done.set()
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(_CANCEL_SECONDS)
+    return done.is_set()
+
+
+def _end(options: Mapping[str, Any], name: str, submitted: Any) -> str:
+    """Ends a job, wherever it runs; returns what to tell of it, or an empty text."""
+    try:
+        if told := _end_on_flink(options, name, _APPEAR_SECONDS if submitted else 0):
+            return told
+    except StorageError as error:
+        return f"Whether the job {name} goes on is not known: {error}"
+    endpoint = options.get("job_endpoint")
+    if not submitted or endpoint in (None, "embed"):
+        return ""
+    if cancel_in_time(submitted.cancel):
+        return f"The job server at {endpoint} was told to cancel the job {name}."
+    return (
+        f"The job {name} could not be cancelled: the job server at {endpoint} did not do it. Stop "
+        "the job on the engine itself."
+    )
+
+
+def _end_on_flink(options: Mapping[str, Any], name: str, seconds: float = 0) -> str:
+    """Ends a job on the cluster of the options, if there is one.
+
+    Args:
+        options: Beam's options.
+        name: What only the name of the job contains.
+        seconds: How long to wait for the job to appear.
+
+    Returns:
+        What became of it; empty if it does not run on a cluster.
+
+    Raises:
+        StorageError: Flink does not answer.
+    """
+    master = str(options.get("flink_master") or "")
+    if _INSIDE.fullmatch(master):
+        return ""
+    end = time.monotonic() + seconds
+    while (job := flink.find_job(master, name)) is None and time.monotonic() < end:
+        time.sleep(_POLL_SECONDS)
+    if job is None or job.has_ended:
+        return ""
+    with suppress(StorageError):
+        job = flink.cancel_job(master, job.id, _CANCEL_SECONDS)
+    if job.state == flink.CANCELED:
+        return f"The job {name} on Flink was cancelled; run the same command again to go on."
+    if job.has_ended:
+        return f"The job {name} on Flink had ended before: {job.state}."
+    return (
+        f"The job {name} could not be cancelled: it goes on on Flink as job {job.id}, "
+        f"{job.state}. Stop it with: {flink.format_cancel(master, job.id)}"
+    )
