@@ -28,6 +28,7 @@ from darkroom.dataset.layout import Folders
 from darkroom.errors import MissingExtraError, StorageError, UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import ConversionOptions
+from darkroom.runtime.process import find_explanation
 
 from ...light_beam import HIDE_CLIENTS
 
@@ -166,18 +167,23 @@ def test_the_graph_is_small_and_ends_with_the_commit(tmp_path):
 class Result:
     """What running a pipeline on Dataflow gives."""
 
-    def __init__(self, end):
+    def __init__(self, end, is_cancelled=True):
         self.waited = 0
         self._end = end
+        self._is_cancelled = is_cancelled
 
     def job_id(self):
         return "2024-02-29_job"
 
     def wait_until_finish(self):
         self.waited += 1
-        if isinstance(self._end, Exception):
+        if isinstance(self._end, BaseException):
             raise self._end
         return self._end
+
+    def cancel(self):
+        if not self._is_cancelled:
+            raise RuntimeError("Failed to cancel job")
 
 
 @pytest.fixture
@@ -218,8 +224,8 @@ def bucket(monkeypatch):
 def submit(tmp_path, monkeypatch, bucket):
     """Submits a job whose end is given, and which writes files; returns its id and its result."""
 
-    def submit(wait, end="DONE"):
-        result = Result(end)
+    def submit(wait, end="DONE", **options):
+        result = Result(end, **options)
 
         def run(pipeline):
             # Until a job runs, nothing of its own is there but what says whose it will be.
@@ -258,6 +264,25 @@ def test_a_job_that_fails_is_an_error(submit):
 
     with pytest.raises(StorageError, match="2024-02-29_job failed: no quota"):
         submit(wait=True, end=DataflowRuntimeException("no quota", None))
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), SystemExit(143)])
+def test_a_job_is_cancelled_with_its_client(submit, bucket, interrupt):
+    with pytest.raises(type(interrupt)) as stop:
+        submit(wait=True, end=interrupt)
+    told = find_explanation(stop.value)
+    assert told.startswith("The Dataflow job 2024-02-29_job is being cancelled; run the same")
+    # What the job still needs stays, until it has ended.
+    assert len(bucket) == 4
+
+
+def test_a_job_that_is_not_cancelled_with_its_client_is_named(submit):
+    with pytest.raises(KeyboardInterrupt) as stop:
+        submit(wait=True, end=KeyboardInterrupt(), is_cancelled=False)
+    assert find_explanation(stop.value) == (
+        "The Dataflow job 2024-02-29_job goes on. Stop it with: "
+        "gcloud dataflow jobs cancel 2024-02-29_job --project=my-project --region=europe-west4"
+    )
 
 
 def test_the_manifest_is_copied_to_the_workers(tmp_path, bucket):

@@ -13,11 +13,13 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
+from darkroom.conversion.beam.cancellation import cancel_in_time
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
 from darkroom.conversion.output import ownership
 from darkroom.dataset import journal
 from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders
 from darkroom.errors import StorageError, UsageError, build_missing_extra_error
+from darkroom.runtime.process import explain_interrupt
 from darkroom.storage.parquet import read_batches
 from darkroom.version import PACKAGE_FOLDER
 
@@ -165,9 +167,29 @@ class DataflowJob:
         result = self.build_pipeline(write, scratch).run()
         job_id = str(result.job_id())
         if wait:
-            _wait(result, job_id)
+            self._wait(result, job_id)
             ownership.delete_named(folders, folder)
         return job_id
+
+    def _wait(self, result: Any, job_id: str) -> None:
+        from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
+        from apache_beam.runners.runner import PipelineState
+
+        hint = "See its log in the Google Cloud console."
+        try:
+            state = result.wait_until_finish()
+        except DataflowRuntimeException as error:
+            raise StorageError(f"Dataflow job {job_id} failed: {error}.", hint) from error
+        except (KeyboardInterrupt, SystemExit) as interrupt:
+            place = f"--project={self.project} --region={self.region}"
+            stop = f"Stop it with: gcloud dataflow jobs cancel {job_id} {place}"
+            explain_interrupt(interrupt, f"The Dataflow job {job_id} goes on. {stop}")
+            if cancel_in_time(result.cancel):
+                told = f"The Dataflow job {job_id} is being cancelled; run the same command again"
+                explain_interrupt(interrupt, f"{told} when it has ended.")
+            raise
+        if state != PipelineState.DONE:
+            raise StorageError(f"Dataflow job {job_id} ended as {state}.", hint)
 
 
 def check_extra() -> None:
@@ -183,19 +205,6 @@ def check_extra() -> None:
         importlib.import_module("apache_beam.io.gcp.gcsfilesystem")
     except ImportError as error:
         raise build_missing_extra_error("Dataflow", "gcp") from error
-
-
-def _wait(result: Any, job_id: str) -> None:
-    from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
-    from apache_beam.runners.runner import PipelineState
-
-    hint = "See its log in the Google Cloud console."
-    try:
-        state = result.wait_until_finish()
-    except DataflowRuntimeException as error:
-        raise StorageError(f"Dataflow job {job_id} failed: {error}.", hint) from error
-    if state != PipelineState.DONE:
-        raise StorageError(f"Dataflow job {job_id} ended as {state}.", hint)
 
 
 def write_source_package(folder: str) -> str:
