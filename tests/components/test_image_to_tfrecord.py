@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from apache_beam.runners.portability.portable_runner import PipelineResult
 
 from darkroom.audit.duplicates import find_duplicates
 from darkroom.audit.verify import verify
@@ -21,8 +22,10 @@ from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import ConversionOptions
+from darkroom.runtime.process import find_explanation
 from darkroom.validation.validate import validate
 
+from ..flink_rest import JOB, serve_flink
 from .conftest import convert_source
 
 pytestmark = pytest.mark.tfx
@@ -186,3 +189,23 @@ def test_source_images_in_an_output_are_an_error(images, new_artifact, beam_cont
     with pytest.raises(UsageError, match=f"1 image of the source would be replaced .*: {inside}"):
         _convert_again(made, given, beam_context)
     assert [_read_files(made[output].uri) for output in OUTPUTS] == before
+
+
+def test_an_interrupted_component_cancels_its_job_on_an_engine(
+    images: Path, new_artifact, beam_context, monkeypatch
+):
+    name = "darkroom-0123"
+    monkeypatch.setattr("darkroom.conversion.beam.run.make_job_name", lambda: name)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PipelineResult, "wait_until_finish", interrupt)
+    with serve_flink() as flink:
+        flink.jobs = {JOB: [name, "RUNNING"]}
+        args = ["--runner=FlinkRunner", "--job_endpoint=embed", f"--flink_master={flink.url}"]
+        beam_context.beam_pipeline_args = args
+        with pytest.raises(KeyboardInterrupt) as stop:
+            convert_source(str(images), new_artifact, beam_context)
+    assert flink.jobs == {JOB: [name, "CANCELED"]}
+    assert find_explanation(stop.value).startswith(f"The job {name} on Flink was cancelled")

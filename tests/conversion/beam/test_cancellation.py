@@ -18,6 +18,7 @@ from darkroom.cli.commands import main
 from darkroom.cli.process import Signal
 from darkroom.conversion.beam import transforms
 from darkroom.conversion.beam.cancellation import cancel_with_client
+from darkroom.conversion.beam.run import watch_job
 from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.convert import convert
 from darkroom.errors import DarkroomError, StorageError
@@ -153,6 +154,26 @@ def test_a_job_that_its_client_gives_up_is_cancelled_too(source, flink, fail, ca
     )
     assert flink.jobs[JOB][1] == "CANCELED"
     os.unlink(re.findall(r"said is in (\S+\.log)\.", said)[0])
+
+
+@pytest.mark.parametrize(("given", "named"), [({}, "one"), ({"job_name": "mine"}, "mine-one")])
+def test_a_job_on_an_engine_has_a_name_that_no_other_has(given, named):
+    pipeline = beam.Pipeline(argv=["--runner=flinkrunner", *(f"--{k}={given[k]}" for k in given)])
+    with watch_job(pipeline, "one"):
+        assert pipeline.options.get_all_options()["job_name"] == named
+    pipelines = [beam.Pipeline(options=build_options("PrismRunner", {})) for _ in range(2)]
+    for pipeline in pipelines:
+        with watch_job(pipeline):
+            pass
+    names = {pipeline.options.get_all_options()["job_name"] for pipeline in pipelines}
+    assert len(names) == 2
+    assert all(name.startswith("darkroom-") for name in names)
+
+
+def test_a_job_in_this_process_has_no_name():
+    pipeline = beam.Pipeline(options=build_options("FnApiRunner", {}))
+    with watch_job(pipeline):
+        assert pipeline.options.get_all_options()["job_name"] is None
 
 
 class Submitted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion.beam.cancellation import cancel_with_client, make_job_name
@@ -20,32 +20,44 @@ if TYPE_CHECKING:
 def run_job(
     write: WriteDataset, runner: str, beam_options: Mapping[str, Any], job_name: str = ""
 ) -> None:
-    """Runs the job to its end. On an engine, it is cancelled when this process is interrupted.
+    """Runs the job to its end.
 
     Args:
         write: What it does.
         runner: Beam's name of the runner.
         beam_options: Beam's options by name.
-        job_name: Name of a job on an engine, which no other job may have; made when empty. A name
-            in `beam_options` is put before it.
+        job_name: Name of the job on an engine, which no other job may have; made when empty. A name
+            in the options is put before it.
 
     Raises:
         DarkroomError: It failed.
     """
     from darkroom.runtime.plain_beam import apply_transform, beam
 
-    is_engine = runner in ENGINES
-    if is_engine:
-        job_name = job_name or make_job_name()
-        given = beam_options.get("job_name")
-        beam_options = {**beam_options, "job_name": f"{given}-{job_name}" if given else job_name}
     pipeline = beam.Pipeline(options=build_options(runner, beam_options))
-    engine = _watch_job(pipeline, runner, job_name) if is_engine else nullcontext()
-    with engine, collect_less_garbage(), pipeline:
+    with watch_job(pipeline, job_name), collect_less_garbage(), pipeline:
         apply_transform(pipeline, "WriteDataset", write)
 
 
 @contextmanager
-def _watch_job(pipeline: beam.Pipeline, runner: str, job_name: str) -> Iterator[None]:
+def watch_job(pipeline: beam.Pipeline, job_name: str = "") -> Iterator[None]:
+    """Names the job of a pipeline, and cancels it and explains its failure in the block.
+
+    That is for engines; what Beam runs in this process needs neither.
+
+    Args:
+        pipeline: A pipeline that does not yet run.
+        job_name: As of `run_job`.
+    """
+    from apache_beam.options.pipeline_options import GoogleCloudOptions, StandardOptions
+
+    given = str(pipeline.options.view_as(StandardOptions).runner).lower()
+    runner = next((each for each in ENGINES if each.lower() == given), None)
+    if runner is None:
+        yield
+        return
+    job_name = job_name or make_job_name()
+    named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
+    named.job_name = f"{named.job_name}-{job_name}" if named.job_name else job_name
     with cancel_with_client(pipeline, job_name), report_failures(runner):
         yield
