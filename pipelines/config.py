@@ -19,6 +19,7 @@ from darkroom.options.input import MEMORY_CACHE, NO_CACHE
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
+from darkroom.options.targets import EngineFields, EngineOptions
 from darkroom.options.training import TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.pipelines.compilation.resources import Resources, parse_resources
@@ -37,7 +38,7 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 @document
 @dataclass(frozen=True, kw_only=True)
 class PipelineConfig(
-    PipelineFields, SourceFields, ConversionFields, ValidationFields, TrainingFields
+    PipelineFields, SourceFields, ConversionFields, EngineFields, ValidationFields, TrainingFields
 ):
     """Configuration of a pipeline run: its own options and those of its stages.
 
@@ -68,7 +69,7 @@ class PipelineConfig(
             )
         object.__setattr__(self, "resources", parse_resources(self.resources))
         self.manifest.resolve_labels()
-        for options in ("conversion", "validation", "training"):
+        for options in ("conversion", "engine_options", "validation", "training"):
             getattr(self, options)
 
     @property
@@ -80,6 +81,11 @@ class PipelineConfig(
     def conversion(self) -> ConversionOptions:
         """How the manifest becomes records."""
         return ConversionOptions(**pick_fields(self, ConversionOptions))
+
+    @property
+    def engine_options(self) -> EngineOptions:
+        """What runs the jobs of Beam."""
+        return EngineOptions(**pick_fields(self, EngineFields))
 
     @property
     def validation(self) -> ValidationOptions:

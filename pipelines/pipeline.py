@@ -28,6 +28,7 @@ from darkroom.options.conversion import ConversionFields
 from darkroom.options.source import SourceFields
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY
 from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.local.engine import resolve_engine
 from darkroom.pipelines.local.lineage import make_connection_config
 
 RUN_FN = "darkroom.training.run_fn"
@@ -48,7 +49,8 @@ def create_pipeline(
         config: What the pipeline is to do.
         labels: The label map itself, for runs that cannot see its file; when None, each run reads
             the file.
-        beam_args: Arguments of Beam in a cluster; `config.beam_args` when None.
+        beam_args: Arguments of Beam in a cluster; those of the configuration and its engine when
+            None.
         push_dir: Folder of the pushed models, "" for the artifact alone; `config.push_dir` when
             None.
     """
@@ -102,7 +104,9 @@ def create_pipeline(
         components=[*of_data, *of_model],
         enable_cache=config.cache,
         metadata_connection_config=make_connection_config(config.root),
-        beam_pipeline_args=list(config.beam_args if beam_args is None else beam_args),
+        beam_pipeline_args=list(
+            resolve_engine(config).beam_args if beam_args is None else beam_args
+        ),
     )
 
 

@@ -26,8 +26,8 @@ Every option of `darkroom run`, `darkroom compile` and `darkroom submit`. The na
 TOML file and the keyword of `PipelineConfig`. Options without a flag are set in a TOML file.
 Keywords of `darkroom.convert`, of the components and of the options classes have the same names.
 
-`darkroom convert` takes the groups *data* and *conversion*, and `--max-rejects`. `darkroom train`
-takes *training* and *model*, without what concerns pushing.
+`darkroom convert` takes the groups *data* and *conversion*, `--max-rejects`, and the options of the
+engine. `darkroom train` takes *training* and *model*, without what concerns pushing.
 
 An option marked *run-time* is an input of the compiled pipeline: a run may change it without
 compiling again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from darkroom.conversion.beam.discovery import RUNNERS
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
 from darkroom.errors import UsageError
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
@@ -21,9 +22,12 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
     Raises:
         UsageError: The runner is unknown, or an option that it needs is missing.
     """
-    given = () if config.beam_args == LOCAL_BEAM_ARGS else config.beam_args
-    options = _parse(given)
-    runner = parse_runner(options.pop("runner", None))
+    given, options = parse_beam_args(config)
+    if config.engine_url or config.engine_workers:
+        name = "engine_url" if config.engine_url else "engine_workers"
+        raise UsageError(f"{name} is for runs on this machine.", "Give the options by beam_args.")
+    engine = RUNNERS[config.engine] if config.engine else None
+    runner = parse_runner(options.pop("runner", engine))
     if any(name.startswith("s3_") for name in options):
         raise UsageError(
             "Beam's options for s3:// are part of the spec, which everyone can read.",
@@ -60,13 +64,21 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
     return [f"--runner={runner}", *rest, *missing]
 
 
-def _parse(arguments: tuple[str, ...]) -> dict[str, str]:
-    """Returns the values of arguments like `--name=value` by name."""
-    for argument in arguments:
+def parse_beam_args(config: PipelineConfig) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Returns the arguments that a user gave, as they are and as values by name.
+
+    Raises:
+        UsageError: One is not like `--name=value`, or names a runner beside an engine.
+    """
+    given = () if config.beam_args == LOCAL_BEAM_ARGS else config.beam_args
+    for argument in given:
         if not argument.startswith("--"):
             raise UsageError(
                 f"{argument!r} in beam_args is not an option.",
                 "Write each option as one text: --region=europe-west1.",
             )
-    pairs = [argument[2:].partition("=") for argument in arguments]
-    return {name: value for name, _, value in pairs}
+    pairs = [argument[2:].partition("=") for argument in given]
+    options = {name: value for name, _, value in pairs}
+    if config.engine is not None and "runner" in options:
+        raise UsageError("engine and the runner of beam_args exclude each other.")
+    return given, options

@@ -27,7 +27,13 @@ from darkroom.options.input import InputOptions, ReadingFields
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
-from darkroom.options.targets import KubeflowFields, SubmissionFields, VertexOptions
+from darkroom.options.targets import (
+    EngineFields,
+    EngineOptions,
+    KubeflowFields,
+    SubmissionFields,
+    VertexOptions,
+)
 from darkroom.options.training import TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.pipelines.config import PipelineConfig
@@ -37,6 +43,7 @@ from ..signatures import find_differences
 ROOT = Path(__file__).parents[2]
 CLASSES = [
     *(SourceFields, ImageFields, ImageOptions, ConversionFields, ConversionOptions),
+    *(EngineFields, EngineOptions),
     *(ValidationFields, ValidationOptions, ReadingFields, InputOptions, TrainingFields),
     *(TrainingOptions, PipelineFields, PipelineConfig),
     *(SubmissionFields, KubeflowFields, VertexOptions),
@@ -61,7 +68,9 @@ def test_an_option_has_one_help_text_and_one_type_in_all_classes():
     assert {name: found for name, found in texts.items() if len(found) > 1} == {}
 
 
-@pytest.mark.parametrize("options", [SourceFields, ConversionFields, ValidationFields])
+@pytest.mark.parametrize(
+    "options", [SourceFields, ConversionFields, EngineFields, ValidationFields]
+)
 def test_the_options_of_a_stage_are_options_of_the_pipeline(options: type):
     config = {each.name: each for each in dataclasses.fields(PipelineConfig)}
     for each in dataclasses.fields(options):
@@ -69,7 +78,7 @@ def test_the_options_of_a_stage_are_options_of_the_pipeline(options: type):
 
 
 def test_the_signature_of_convert_has_the_fields():
-    assert find_differences(convert, SourceFields, ConversionFields) == []
+    assert find_differences(convert, SourceFields, ConversionFields, EngineFields) == []
     (max_rejects,) = [e for e in list_options(ValidationFields) if e.name == "max_rejects"]
     parameter = inspect.signature(convert).parameters["max_rejects"]
     assert (parameter.annotation, parameter.default) == (max_rejects.type, max_rejects.default)

@@ -7,6 +7,7 @@ from typing import Any
 from darkroom.cli.flags import FlagGroups, add_command, parse_int, parse_pair
 from darkroom.options.conversion import ConversionFields
 from darkroom.options.source import DATA_HELP, SourceFields
+from darkroom.options.targets import EngineFields
 from darkroom.options.validation import ValidationFields
 
 
@@ -40,6 +41,7 @@ def add_convert(commands: Any) -> None:
     )
     flags.add_options(SourceFields, ConversionFields)
     flags.add_options(ValidationFields, names=("max_rejects",))
+    flags.add_options(EngineFields)
     flags.add("cluster", "--runner", metavar="NAME", help="Beam runner (default: in this process)")
     flags.add("cluster", "--project", metavar="NAME", help="Google Cloud project, for Dataflow")
     flags.add("cluster", "--region", metavar="NAME", help="Google Cloud region, for Dataflow")

@@ -12,6 +12,7 @@ from darkroom.options.conversion import ConversionFields
 from darkroom.options.fields import GROUPS, OptionField, list_options
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
+from darkroom.options.targets import EngineFields
 from darkroom.options.training import TrainingFields
 from darkroom.options.validation import ValidationFields
 
@@ -188,7 +189,12 @@ def name_flag(error: DarkroomError, arguments: argparse.Namespace) -> DarkroomEr
     if not isinstance(error, UsageError) or name not in vars(arguments):
         return error
     fields = list_options(
-        PipelineFields, SourceFields, ConversionFields, ValidationFields, TrainingFields
+        PipelineFields,
+        SourceFields,
+        ConversionFields,
+        EngineFields,
+        ValidationFields,
+        TrainingFields,
     )
     flags = {each.name: each.flag for each in fields if each.flag}
     # No argument without a flag has a name of two words.

@@ -9,7 +9,7 @@ from darkroom.cli.flags import FlagGroups, add_command
 from darkroom.options.conversion import ConversionFields
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
-from darkroom.options.targets import TARGETS, KubeflowFields, VertexOptions
+from darkroom.options.targets import TARGETS, EngineFields, KubeflowFields, VertexOptions
 from darkroom.options.training import TrainingFields
 from darkroom.options.validation import ValidationFields
 
@@ -134,7 +134,12 @@ def _add_pipeline_flags(parser: argparse.ArgumentParser) -> FlagGroups:
     flags = FlagGroups(parser)
     flags.add("run", "--config", metavar="FILE", help="TOML file with these options; flags win")
     flags.add_options(
-        PipelineFields, SourceFields, ConversionFields, ValidationFields, TrainingFields
+        PipelineFields,
+        SourceFields,
+        ConversionFields,
+        EngineFields,
+        ValidationFields,
+        TrainingFields,
     )
     return flags
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
+from darkroom.conversion.beam.discovery import RUNNERS, find_options
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, parse_runner
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.result import ConversionResult
@@ -24,6 +25,7 @@ from darkroom.options.image import (
 )
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIOS
+from darkroom.options.targets import EngineOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime import progress
 from darkroom.runtime.process import report_interrupts
@@ -57,6 +59,9 @@ def convert(
     region: str | None = None,
     wait: bool = True,
     beam_options: Mapping[str, Any] | None = None,
+    engine: str | None = None,
+    engine_url: str | None = None,
+    engine_workers: str | None = None,
 ) -> ConversionResult:
     """Converts images and their labels into TFRecords.
 
@@ -95,6 +100,11 @@ def convert(
         region: Google Cloud region, for Dataflow.
         wait: Whether to wait for a Dataflow job.
         beam_options: Beam's own pipeline options by name.
+        engine: Engine that writes the dataset; what Beam must be told of it is found out.
+            `flink`, `spark`, `prism` or `dataflow`; in this process when None.
+        engine_url: Address of the engine, as http://jobmanager:8081 or spark://master:7077.
+        engine_workers: What runs darkroom on the machines of the engine: image=NAME, pool=HOST:PORT
+            or command=PATH. Not needed if the engine is on this machine.
 
     Returns:
         Counts, rejects and paths.
@@ -130,7 +140,22 @@ def convert(
     job = ConversionJob(
         source, storage.absolute(output_dir), manifest, records, max_rejects, overwrite
     )
-    return _start(job, parse_runner(runner), project, region, wait, beam_options or {})
+    given = _check_beam_options({} if beam_options is None else beam_options)
+    options = EngineOptions(engine=engine, engine_url=engine_url, engine_workers=engine_workers)
+    if options.engine is not None:
+        if runner is not None:
+            raise UsageError("engine and runner exclude each other.", "Give engine alone.")
+        runner, given = RUNNERS[options.engine], find_options(options, given)
+    return _start(job, parse_runner(runner), project, region, wait, given)
+
+
+def _check_beam_options(options: Any) -> Mapping[str, Any]:
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise UsageError(
+            f"beam_options must map names to values, got {options!r:.80}.",
+            "For example beam_options={'num_workers': 4}.",
+        )
+    return options
 
 
 def _start(
@@ -146,11 +171,6 @@ def _start(
     Raises:
         UsageError: `project`, `region` or an option of Beam does not fit the runner.
     """
-    if not isinstance(beam_options, Mapping) or not all(isinstance(k, str) for k in beam_options):
-        raise UsageError(
-            f"beam_options must map names to values, got {beam_options!r:.80}.",
-            "For example beam_options={'num_workers': 4}.",
-        )
     if runner == DATAFLOW_RUNNER:
         from darkroom.conversion.beam.dataflow import DataflowJob
 

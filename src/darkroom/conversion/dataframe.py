@@ -71,6 +71,9 @@ class TensorFlowAccessor:
         region: str | None = None,
         wait: bool = True,
         beam_options: Mapping[str, Any] | None = None,
+        engine: str | None = None,
+        engine_url: str | None = None,
+        engine_workers: str | None = None,
     ) -> result.ConversionResult:
         """Converts the frame into TFRecords, with the options of `darkroom.convert`.
 
@@ -108,6 +111,11 @@ class TensorFlowAccessor:
             region: Google Cloud region, for Dataflow.
             wait: Whether to wait for a Dataflow job.
             beam_options: Beam's own pipeline options by name.
+            engine: Engine that writes the dataset; what Beam must be told of it is found out.
+                `flink`, `spark`, `prism` or `dataflow`; in this process when None.
+            engine_url: Address of the engine, as http://jobmanager:8081 or spark://master:7077.
+            engine_workers: What runs darkroom on the machines of the engine: image=NAME,
+                pool=HOST:PORT or command=PATH. Not needed if the engine is on this machine.
 
         Returns:
             Counts, rejects and paths.
@@ -141,6 +149,9 @@ class TensorFlowAccessor:
             region=region,
             wait=wait,
             beam_options=beam_options,
+            engine=engine,
+            engine_url=engine_url,
+            engine_workers=engine_workers,
         )
 
     @begin_at_call

@@ -122,16 +122,24 @@ def check_engine(runner: str, options: PipelineOptions) -> None:
             f"{kind.lower()}_job_server_jar is {jar!r}, which does not exist.",
             "Name the jar of Beam's job server, or leave the option out to load it.",
         )
-    if not _find_java():
+    check_java(kind)
+
+
+def check_java(kind: str) -> None:
+    """Checks that there is a Java that can run a job server.
+
+    Args:
+        kind: Whose job server, as Flink.
+
+    Raises:
+        StorageError: There is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if not shutil.which(os.path.join(home, "bin", "java") if home else "java"):
         raise StorageError(
             f"The job server of {kind} needs Java, and there is none.",
             "Install Java 17, or give job_endpoint=HOST:PORT of a job server that runs.",
         )
-
-
-def _find_java() -> str | None:
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which(os.path.join(home, "bin", "java") if home else "java")
 
 
 def _connect(option: str, address: str, what: str) -> None:

@@ -87,6 +87,11 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
     return built
 
 
+def list_choices(name: str) -> list[str]:
+    """Returns the values that one of Beam's options may have."""
+    return [str(each) for a in _read_actions() if a.dest == name for each in a.choices or ()]
+
+
 def _read_actions() -> list[argparse.Action]:
     from darkroom.runtime.plain_beam import beam
 

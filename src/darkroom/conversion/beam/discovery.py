@@ -1,0 +1,184 @@
+"""What Beam must be told of an engine, found out from its name and its address."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from darkroom.conversion.beam import flink
+from darkroom.conversion.beam.engines import (
+    FLINK_RUNNER,
+    PRISM_RUNNER,
+    SPARK_RUNNER,
+    check_java,
+)
+from darkroom.conversion.beam.jars import find_jar
+from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, list_choices
+from darkroom.errors import StorageError, UsageError
+from darkroom.options.targets import (
+    COMMAND,
+    DATAFLOW,
+    FLINK,
+    IMAGE,
+    POOL,
+    PRISM,
+    SPARK,
+    EngineOptions,
+)
+
+RUNNERS: Mapping[str, str] = {
+    FLINK: FLINK_RUNNER,
+    SPARK: SPARK_RUNNER,
+    PRISM: PRISM_RUNNER,
+    DATAFLOW: DATAFLOW_RUNNER,
+}
+_ENVIRONMENTS = {IMAGE: "DOCKER", POOL: "EXTERNAL"}
+# A master of Spark that runs inside the job server.
+_INSIDE = re.compile(r"local(\[.*\])?")
+
+
+def find_options(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns Beam's options for an engine: those that are found out, and those given.
+
+    Args:
+        engine: An engine, and where it is.
+        given: Beam's options by name; they replace what would be found out.
+
+    Raises:
+        UsageError: An option is missing, or does not fit the engine.
+        StorageError: The engine does not answer or has no workers, or its job server is missing.
+    """
+    find = {FLINK: _find_flink, SPARK: _find_spark, PRISM: _find_prism, DATAFLOW: _find_dataflow}
+    return {**find[str(engine.engine)](engine, given), **given}
+
+
+def _find_flink(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    url = _get_url(engine, given, "flink_master", "http://jobmanager:8081")
+    where = f"Flink at {url}"
+    cluster = flink.read_cluster(url)
+    if not cluster.task_managers or cluster.slots < 1:
+        raise StorageError(
+            f"{where} has no task manager, and so no slot for a job.",
+            "Start a task manager, and see that it finds the job manager.",
+        )
+    version = str(given.get("flink_version") or ".".join(cluster.version.split(".")[:2]))
+    if version not in (known := list_choices("flink_version")):
+        raise UsageError(
+            f"{where} is {cluster.version}, for which this version of Beam has no job server.",
+            f"Use Flink {', '.join(known)}, or another version of apache-beam.",
+        )
+    # A job server beside the cluster is not enough: the workers must reach this process, too.
+    is_here = all(map(_is_here, (_find_host(url), *cluster.task_managers)))
+    return {
+        "flink_master": url,
+        "flink_version": version,
+        "parallelism": cluster.slots,
+        **_choose_workers(engine, given, where, is_here=is_here, hosts=cluster.task_managers),
+        **_find_server(f"beam-runners-flink-{version}-job-server", "Flink", given),
+    }
+
+
+def _find_spark(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    url = _get_url(engine, given, "spark_master_url", "spark://master:7077")
+    is_here = bool(_INSIDE.fullmatch(url)) or _is_here(_find_host(url))
+    return {
+        "spark_master_url": url,
+        **_choose_workers(engine, given, f"Spark at {url}", is_here=is_here),
+        **_find_server("beam-runners-spark-3-job-server", "Spark", given),
+    }
+
+
+def _find_prism(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    if engine.engine_url is None:  # Beam starts a Prism here, or downloads one first
+        program = shutil.which("prism")
+        return {"prism_location": program} if program else {}
+    address = engine.engine_url.rpartition("://")[2].rstrip("/")
+    is_here = _is_here(_find_host(address))
+    return {
+        "job_endpoint": address,
+        **_choose_workers(engine, given, f"Prism at {address}", is_here=is_here),
+    }
+
+
+def _find_dataflow(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    if engine.engine_url is not None:
+        raise UsageError("engine_url is not for Dataflow.", "Give project and region instead.")
+    kind, value = engine.workers or (IMAGE, None)
+    if kind != IMAGE:
+        raise UsageError(f"engine_workers is {kind}={value}, and Dataflow takes image=NAME only.")
+    return {"sdk_container_image": value} if value else {}
+
+
+def _get_url(engine: EngineOptions, given: Mapping[str, Any], option: str, example: str) -> str:
+    url = str(given.get(option) or engine.engine_url or "")
+    if not url:
+        raise UsageError(
+            f"engine_url is missing for the engine {engine.engine}.",
+            f"Give its address, as {example}.",
+        )
+    return flink.format_url(url) if engine.engine == FLINK else url
+
+
+def _choose_workers(
+    engine: EngineOptions,
+    given: Mapping[str, Any],
+    where: str,
+    *,
+    is_here: bool,
+    hosts: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Returns the options that say what runs darkroom on the machines of an engine.
+
+    Raises:
+        UsageError: Nobody said it, or several machines would share one worker pool.
+    """
+    if given.get("environment_type"):
+        return {}
+    if engine.workers is None and not is_here:
+        raise UsageError(
+            f"{where} is not on this machine alone, and its machines need darkroom.",
+            "Give engine_workers: image=NAME for a container that the engine starts, "
+            "pool=HOST:PORT for a worker pool beside each worker of the engine, or command=PATH "
+            "for a program on its machines.",
+        )
+    kind, value = engine.workers or (None, "")
+    if kind == POOL and len(set(hosts)) < len(hosts):
+        raise UsageError(
+            f"{where} has several task managers on one machine: sharing a worker pool, they would "
+            "wait for ever.",
+            "Start one task manager with more slots, or give command=PATH.",
+        )
+    if kind == COMMAND:
+        return {"environment_type": "PROCESS", "environment_config": {"command": value}}
+    if kind is None:
+        return {"environment_type": "LOOPBACK"}
+    return {"environment_type": _ENVIRONMENTS[kind], "environment_config": value}
+
+
+def _find_server(artifact: str, kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the option for the job server, unless one is given or not needed."""
+    option = f"{kind.lower()}_job_server_jar"
+    if any(map(given.get, ("job_endpoint", f"{kind.lower()}_submit_uber_jar", option))):
+        return {}
+    check_java(kind)
+    return {option: find_jar(artifact, option)}
+
+
+def _find_host(address: str) -> str:
+    return urlsplit(address if "://" in address else f"//{address}").hostname or ""
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine: one can listen only at addresses of one's own."""
+    try:
+        for family, kind, _, _, address in socket.getaddrinfo(host or "-", 0):
+            with socket.socket(family, kind) as tried:
+                tried.bind(address)
+            return True
+    except (OSError, UnicodeError):
+        return False
+    return False

@@ -1,0 +1,47 @@
+"""The Java program that takes a job to Flink or Spark: Beam's job server."""
+
+from __future__ import annotations
+
+import os
+
+from darkroom.errors import StorageError
+from darkroom.runtime import progress
+
+# A folder with jars of job servers, as an image may have.
+FOLDER_VARIABLE = "DARKROOM_JARS"
+_GROUP = "org/apache/beam"
+
+
+def find_jar(artifact: str, option: str) -> str:
+    """Returns the path of a job server of the version of Beam that is installed.
+
+    It is looked for in the folder that `DARKROOM_JARS` names and in Maven's local repository; else
+    Beam downloads it, into a folder of its own.
+
+    Args:
+        artifact: Its name in Maven's repositories, as beam-runners-flink-1.19-job-server.
+        option: Beam's option for its path, for the error.
+
+    Raises:
+        StorageError: It is in neither place, and cannot be downloaded.
+    """
+    from apache_beam.runners.portability.job_server import JavaJarJobServer
+    from apache_beam.utils.subprocess_server import JavaJarServer
+    from apache_beam.version import __version__ as version
+
+    name = f"{artifact}-{version}.jar"
+    repository = os.path.join(os.path.expanduser("~/.m2/repository"), _GROUP, artifact, version)
+    folders = [folder for folder in (os.environ.get(FOLDER_VARIABLE), repository) if folder]
+    for folder in folders:
+        if os.path.isfile(path := os.path.join(folder, name)):
+            return path
+    url = JavaJarServer.path_to_maven_jar(artifact, JavaJarServer.BEAM_GROUP_ID, version)
+    try:
+        with progress.step("Loading Beam's job server"):
+            return str(JavaJarJobServer.local_jar(url))
+    except Exception as error:  # Beam raises what its library for files does
+        raise StorageError(
+            f"Beam's job server {artifact}, version {version}, is not here and cannot be loaded.",
+            f"Put {name} into {repository} or the folder that {FOLDER_VARIABLE} names, or give its "
+            f"path by the Beam option {option}.",
+        ) from error
