@@ -11,7 +11,7 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.components.manifest_gen.executor import warn_of_rejects
-from darkroom.conversion.beam.run import watch_job
+from darkroom.conversion.beam.run import guard_job
 from darkroom.conversion.output import overlap, ownership
 from darkroom.conversion.output.attempts import Attempt, new_token
 from darkroom.conversion.start import start_attempt
@@ -67,7 +67,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         # Each execution has an output of its own.
         write = start_attempt(folders, attempt, options, in_place=True)
         pipeline = self._make_beam_pipeline()
-        with watch_job(pipeline, f"darkroom-{attempt.token}"), pipeline:
+        with guard_job(pipeline, f"darkroom-{attempt.token}"), pipeline:
             apply_transform(pipeline, "WriteDataset", write)
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
             raise DataError(

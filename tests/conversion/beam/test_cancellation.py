@@ -18,7 +18,7 @@ from darkroom.cli.commands import main
 from darkroom.cli.process import Signal
 from darkroom.conversion.beam import transforms
 from darkroom.conversion.beam.cancellation import cancel_with_client
-from darkroom.conversion.beam.run import watch_job
+from darkroom.conversion.beam.run import guard_job
 from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.convert import convert
 from darkroom.errors import DarkroomError, StorageError
@@ -45,12 +45,13 @@ def flink(monkeypatch):
 def handlers(monkeypatch):
     """Python's own handlers, and those of a command are taken away again."""
     monkeypatch.setattr(Signal, "number", None)
-    numbers = signal.SIGINT, signal.SIGTERM
+    numbers, hook = (signal.SIGINT, signal.SIGTERM), threading.excepthook
     before = [signal.getsignal(number) for number in numbers]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in zip(numbers, before, strict=True):
         signal.signal(number, handler)
+    threading.excepthook = hook
 
 
 @pytest.fixture
@@ -159,11 +160,11 @@ def test_a_job_that_its_client_gives_up_is_cancelled_too(source, flink, fail, ca
 @pytest.mark.parametrize(("given", "named"), [({}, "one"), ({"job_name": "mine"}, "mine-one")])
 def test_a_job_on_an_engine_has_a_name_that_no_other_has(given, named):
     pipeline = beam.Pipeline(argv=["--runner=flinkrunner", *(f"--{k}={given[k]}" for k in given)])
-    with watch_job(pipeline, "one"):
+    with guard_job(pipeline, "one"):
         assert pipeline.options.get_all_options()["job_name"] == named
     pipelines = [beam.Pipeline(options=build_options("PrismRunner", {})) for _ in range(2)]
     for pipeline in pipelines:
-        with watch_job(pipeline):
+        with guard_job(pipeline):
             pass
     names = {pipeline.options.get_all_options()["job_name"] for pipeline in pipelines}
     assert len(names) == 2
@@ -172,7 +173,7 @@ def test_a_job_on_an_engine_has_a_name_that_no_other_has(given, named):
 
 def test_a_job_in_this_process_has_no_name():
     pipeline = beam.Pipeline(options=build_options("FnApiRunner", {}))
-    with watch_job(pipeline):
+    with guard_job(pipeline):
         assert pipeline.options.get_all_options()["job_name"] is None
 
 
@@ -199,6 +200,22 @@ def _end(error: Exception | None = None, *, submitted: bool = True, **options: s
         "at jobs:8099" in str(find_explanation(stop.value))
     )
     return find_explanation(stop.value)
+
+
+def _fail_in_a_thread(name: str) -> None:
+    thread = threading.Thread(target=_fail, name=name)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_threads_that_follow_the_job_say_nothing_of_its_end(monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda failure: said.append(failure.thread.name))
+    _end()
+    for name in ("wait_until_finish_read", "run_worker_1", "mine"):
+        _fail_in_a_thread(name)
+    assert said == ["mine"]
 
 
 def test_a_job_server_that_is_not_ours_is_told_to_cancel():

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _APPEAR_SECONDS = 5
 _POLL_SECONDS = 0.5
 _CANCEL_SECONDS = 10
+# Names of Beam's threads for messages and for workers in this process.
+_FOLLOWERS = ("wait_until_finish", "run_worker")
 # A master inside the job server, which ends with this process.
 _INSIDE = re.compile(r"\[.*\]|")
 
@@ -52,6 +54,7 @@ def cancel_with_client(pipeline: beam.Pipeline, job_name: str) -> Iterator[None]
             error.hint = f"{error.hint} {_end_on_flink(options, job_name)}".strip()
         raise
     except (KeyboardInterrupt, SystemExit) as interrupt:
+        _hide_threads()
         # For a second one, which may end the wait below.
         explain_interrupt(interrupt, f"The job {job_name} may go on.")
         explain_interrupt(interrupt, _end(options, job_name, getattr(pipeline, "result", None)))
@@ -71,6 +74,17 @@ def cancel_in_time(cancel: Callable[[], object]) -> bool:
     thread.start()
     thread.join(_CANCEL_SECONDS)
     return done.is_set()
+
+
+def _hide_threads() -> None:
+    """Keeps Beam's threads from printing that the job which they follow has gone."""
+    before = threading.excepthook
+
+    def report(failure: threading.ExceptHookArgs) -> None:
+        if failure.thread is None or not failure.thread.name.startswith(_FOLLOWERS):
+            before(failure)
+
+    threading.excepthook = report
 
 
 def _end(options: Mapping[str, Any], name: str, submitted: Any) -> str:

@@ -35,12 +35,12 @@ def run_job(
     from darkroom.runtime.plain_beam import apply_transform, beam
 
     pipeline = beam.Pipeline(options=build_options(runner, beam_options))
-    with watch_job(pipeline, job_name), collect_less_garbage(), pipeline:
+    with guard_job(pipeline, job_name), collect_less_garbage(), pipeline:
         apply_transform(pipeline, "WriteDataset", write)
 
 
 @contextmanager
-def watch_job(pipeline: beam.Pipeline, job_name: str = "") -> Iterator[None]:
+def guard_job(pipeline: beam.Pipeline, job_name: str = "") -> Iterator[None]:
     """Names the job of a pipeline, and cancels it and explains its failure in the block.
 
     That is for engines; what Beam runs in this process needs neither.
