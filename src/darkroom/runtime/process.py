@@ -80,14 +80,14 @@ def report_interrupts(message: str) -> Callable[[Callable[_P, _R]], Callable[_P,
     return decorate
 
 
-def explain_interrupt(interrupt: BaseException, text: str) -> None:
-    """Gives an interrupt what is told at its end, instead of only to run it again."""
-    interrupt.explanation = text  # type: ignore[attr-defined]
+def explain_end(error: BaseException, text: str) -> None:
+    """Gives an interrupt or an error what is told at the end of its process, or in its hint."""
+    error.explanation = text  # type: ignore[attr-defined]
 
 
-def find_explanation(interrupt: BaseException) -> str:
-    """Returns what `explain_interrupt` gave an interrupt, or the one before it; else nothing."""
-    found: BaseException | None = interrupt
+def find_explanation(error: BaseException) -> str:
+    """Returns what `explain_end` gave an exception, or the one before it; else nothing."""
+    found: BaseException | None = error
     while found is not None and not hasattr(found, "explanation"):
         found = found.__context__
     return str(getattr(found, "explanation", ""))

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion.beam import flink
-from darkroom.errors import DarkroomError, StorageError
-from darkroom.runtime.process import explain_interrupt
+from darkroom.errors import StorageError
+from darkroom.runtime.process import explain_end
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -26,7 +26,7 @@ _APPEAR_SECONDS = 5
 _POLL_SECONDS = 0.5
 _CANCEL_SECONDS = 10
 # Names of Beam's threads for messages and for workers in this process.
-_FOLLOWERS = ("wait_until_finish", "run_worker")
+_FOLLOWERS = ("wait_until_finish", "run_worker", "read_grpc")
 # A master inside the job server, which ends with this process.
 _INSIDE = re.compile(r"\[.*\]|")
 
@@ -40,7 +40,7 @@ def make_job_name() -> str:
 def cancel_with_client(pipeline: beam.Pipeline, job_name: str) -> Iterator[None]:
     """Cancels the job of a pipeline when the block that waits for it is interrupted or fails.
 
-    What became of the job is told by the interrupt, or by the hint of the error.
+    The exception then says what became of the job: `find_explanation`.
 
     Args:
         pipeline: A pipeline. What does not run on an engine ends with its client anyway.
@@ -49,15 +49,14 @@ def cancel_with_client(pipeline: beam.Pipeline, job_name: str) -> Iterator[None]
     options = pipeline.options.get_all_options(retain_unknown_options=True)
     try:
         yield
-    except DarkroomError as error:
-        with suppress(StorageError):  # of Flink that is down, which the error says already
-            error.hint = f"{error.hint} {_end_on_flink(options, job_name)}".strip()
-        raise
     except (KeyboardInterrupt, SystemExit) as interrupt:
-        _hide_threads()
         # For a second one, which may end the wait below.
-        explain_interrupt(interrupt, f"The job {job_name} may go on.")
-        explain_interrupt(interrupt, _end(options, job_name, getattr(pipeline, "result", None)))
+        explain_end(interrupt, f"The job {job_name} may go on.")
+        explain_end(interrupt, _end(options, job_name, getattr(pipeline, "result", None)))
+        raise
+    except Exception as error:
+        with suppress(StorageError):  # of Flink that is down, which the error says already
+            explain_end(error, _end_on_flink(options, job_name))
         raise
 
 
@@ -76,8 +75,8 @@ def cancel_in_time(cancel: Callable[[], object]) -> bool:
     return done.is_set()
 
 
-def _hide_threads() -> None:
-    """Keeps Beam's threads from printing that the job which they follow has gone."""
+def hide_threads() -> None:
+    """Keeps Beam's threads, from now on, from printing that the job they follow has gone."""
     before = threading.excepthook
 
     def report(failure: threading.ExceptHookArgs) -> None:
@@ -98,7 +97,10 @@ def _end(options: Mapping[str, Any], name: str, submitted: Any) -> str:
     if not submitted or endpoint in (None, "embed"):
         return ""
     if cancel_in_time(submitted.cancel):
-        return f"The job server at {endpoint} was told to cancel the job {name}."
+        return (
+            f"The job server at {endpoint} was told to cancel the job {name}. If that runs on "
+            "Flink, it goes on: cancel it there, and next time give flink_master, too."
+        )
     return (
         f"The job {name} could not be cancelled: the job server at {endpoint} did not do it. Stop "
         "the job on the engine itself."

@@ -19,7 +19,7 @@ from darkroom.conversion.output import ownership
 from darkroom.dataset import journal
 from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders
 from darkroom.errors import StorageError, UsageError, build_missing_extra_error
-from darkroom.runtime.process import explain_interrupt
+from darkroom.runtime.process import explain_end
 from darkroom.storage.parquet import read_batches
 from darkroom.version import PACKAGE_FOLDER
 
@@ -183,10 +183,10 @@ class DataflowJob:
         except (KeyboardInterrupt, SystemExit) as interrupt:
             place = f"--project={self.project} --region={self.region}"
             stop = f"Stop it with: gcloud dataflow jobs cancel {job_id} {place}"
-            explain_interrupt(interrupt, f"The Dataflow job {job_id} goes on. {stop}")
+            explain_end(interrupt, f"The Dataflow job {job_id} goes on. {stop}")
             if cancel_in_time(result.cancel):
                 told = f"The Dataflow job {job_id} is being cancelled; run the same command again"
-                explain_interrupt(interrupt, f"{told} when it has ended.")
+                explain_end(interrupt, f"{told} when it has ended.")
             raise
         if state != PipelineState.DONE:
             raise StorageError(f"Dataflow job {job_id} ended as {state}.", hint)

@@ -6,10 +6,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from darkroom.conversion.beam.cancellation import cancel_with_client, make_job_name
+from darkroom.conversion.beam.cancellation import (
+    cancel_with_client,
+    hide_threads,
+    make_job_name,
+)
 from darkroom.conversion.beam.engines import ENGINES, report_failures
 from darkroom.conversion.beam.runners import build_options
-from darkroom.runtime.process import collect_less_garbage
+from darkroom.errors import DarkroomError
+from darkroom.runtime.process import collect_less_garbage, find_explanation
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -59,5 +64,12 @@ def guard_job(pipeline: beam.Pipeline, job_name: str = "") -> Iterator[None]:
     job_name = job_name or make_job_name()
     named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
     named.job_name = f"{named.job_name}-{job_name}" if named.job_name else job_name
-    with cancel_with_client(pipeline, job_name), report_failures(runner):
-        yield
+    try:
+        with report_failures(runner), cancel_with_client(pipeline, job_name):
+            yield
+    except DarkroomError as error:
+        error.hint = f"{error.hint} {find_explanation(error)}".strip()
+        raise
+    except (KeyboardInterrupt, SystemExit):
+        hide_threads()
+        raise
