@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -43,15 +44,18 @@ def flink(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def handlers(monkeypatch):
-    """Python's own handlers, and those of a command are taken away again."""
+    """Python's own handlers; what a command changes of the process is changed back."""
     monkeypatch.setattr(Signal, "number", None)
     numbers, hook = (signal.SIGINT, signal.SIGTERM), threading.excepthook
+    logger = logging.getLogger("apache_beam")
+    level = logger.level
     before = [signal.getsignal(number) for number in numbers]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in zip(numbers, before, strict=True):
         signal.signal(number, handler)
     threading.excepthook = hook
+    logger.setLevel(level)
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import signal
 import socket
 from pathlib import Path
 
@@ -50,6 +52,17 @@ def jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(JavaJarJobServer, "local_jar", load)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def process():
+    """What a command changes of the process is changed back."""
+    logger, numbers = logging.getLogger("apache_beam"), (signal.SIGINT, signal.SIGTERM)
+    level, before = logger.level, [signal.getsignal(number) for number in numbers]
+    yield
+    logger.setLevel(level)
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
 
 
 def _find(flink: FlinkRest, workers: str | None = None, **given: object) -> dict[str, object]:
