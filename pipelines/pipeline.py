@@ -28,7 +28,7 @@ from darkroom.options.conversion import ConversionFields
 from darkroom.options.source import SourceFields
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY
 from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.local.engine import resolve_engine
+from darkroom.pipelines.local.engine import find_engine_args, list_other_args
 from darkroom.pipelines.local.lineage import make_connection_config
 
 RUN_FN = "darkroom.training.run_fn"
@@ -49,8 +49,8 @@ def create_pipeline(
         config: What the pipeline is to do.
         labels: The label map itself, for runs that cannot see its file; when None, each run reads
             the file.
-        beam_args: Arguments of Beam in a cluster; those of the configuration and its engine when
-            None.
+        beam_args: Arguments of Beam in a cluster; when None, those of the configuration, and of
+            its engine for the component that writes the dataset.
         push_dir: Folder of the pushed models, "" for the artifact alone; `config.push_dir` when
             None.
     """
@@ -65,6 +65,8 @@ def create_pipeline(
         manifest_gen.outputs["rejects"],
         **pick_fields(config, ConversionFields),
     )
+    if beam_args is None:
+        image_to_tfrecord.with_beam_pipeline_args(find_engine_args(config))
     *checks, image_validator, gate = _create_checks(config, manifest_gen, image_to_tfrecord)
     trainer = Trainer(
         run_fn=RUN_FN,
@@ -104,9 +106,7 @@ def create_pipeline(
         components=[*of_data, *of_model],
         enable_cache=config.cache,
         metadata_connection_config=make_connection_config(config.root),
-        beam_pipeline_args=list(
-            resolve_engine(config).beam_args if beam_args is None else beam_args
-        ),
+        beam_pipeline_args=list_other_args(config) if beam_args is None else list(beam_args),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from darkroom.conversion.beam.discovery import RUNNERS
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
 from darkroom.errors import UsageError
@@ -35,15 +37,7 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
         )
     wanted = {"sdk_container_image": config.image}
     if runner == DATAFLOW_RUNNER:
-        if missing := [name for name in _DATAFLOW_NEEDS if not options.get(name)]:
-            flags = " ".join(f"--{name}=..." for name in missing)
-            raise UsageError(
-                f"Dataflow needs {' and '.join(missing)}.", f"Add {flags} to beam_args."
-            )
-        if not options["temp_location"].startswith("gs://"):
-            raise UsageError(
-                f"Dataflow's temp_location is {options['temp_location']!r}.", "Give a gs:// folder."
-            )
+        check_dataflow(options)
         # The image contains Beam, so no worker downloads it.
         wanted |= {"sdk_location": "container", "experiments": "use_runner_v2"}
     elif runner == "PortableRunner":
@@ -62,6 +56,25 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
     rest = [argument for argument in given if not argument.startswith("--runner")]
     missing = [f"--{name}={value}" for name, value in wanted.items() if name not in options]
     return [f"--runner={runner}", *rest, *missing]
+
+
+def check_dataflow(options: Mapping[str, str], *more: str) -> None:
+    """Checks that Dataflow is told what it needs.
+
+    Args:
+        options: Beam's options by name.
+        more: Names of options that are needed besides the usual ones.
+
+    Raises:
+        UsageError: An option is missing or wrong.
+    """
+    if missing := [name for name in (*_DATAFLOW_NEEDS, *more) if not options.get(name)]:
+        flags = " ".join(f"--{name}=..." for name in missing)
+        raise UsageError(f"Dataflow needs {' and '.join(missing)}.", f"Add {flags} to beam_args.")
+    if not options["temp_location"].startswith("gs://"):
+        raise UsageError(
+            f"Dataflow's temp_location is {options['temp_location']!r}.", "Give a gs:// folder."
+        )
 
 
 def parse_beam_args(config: PipelineConfig) -> tuple[tuple[str, ...], dict[str, str]]:

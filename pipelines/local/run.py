@@ -18,7 +18,7 @@ from darkroom.errors import DataError, build_missing_extra_error
 from darkroom.manifest.sources import find_sources
 from darkroom.options.training import check_weights
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig, make_config, merge_options
-from darkroom.pipelines.local.engine import resolve_engine
+from darkroom.pipelines.local.engine import find_engine_args
 from darkroom.pipelines.local.summary import RunSummary, format_summary
 from darkroom.runtime import logs, progress
 from darkroom.runtime.lazy_names import is_installed
@@ -137,7 +137,7 @@ def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool 
         # Nothing has been written yet.
         raise build_missing_extra_error("The module tfx", "tfx")
     _check_files(config)
-    config = resolve_engine(config)
+    find_engine_args(config)
     storage.make_folder(config.root)
     log_path = storage.join(config.root, LOG_FILE)
     with FolderLock(config.root):
