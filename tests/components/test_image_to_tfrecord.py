@@ -194,8 +194,10 @@ def test_source_images_in_an_output_are_an_error(images, new_artifact, beam_cont
 def test_an_interrupted_component_cancels_its_job_on_an_engine(
     images: Path, new_artifact, beam_context, monkeypatch
 ):
-    name = "darkroom-0123"
-    monkeypatch.setattr("darkroom.conversion.beam.run.make_job_name", lambda: name)
+    name = "darkroom-01234567"
+    monkeypatch.setattr(
+        "darkroom.components.image_to_tfrecord.executor.new_token", lambda: name[-8:]
+    )
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -114,11 +114,9 @@ class ConversionJob:
     ) -> ConversionResult:
         attempt = name_attempt(runner, beam_options)
         write = self._start(folders, attempt)
-        if attempt.job:
-            beam_options = {**beam_options, "job_name": attempt.job}
         with progress.step("Converting"):
             try:
-                run_job(write, runner, beam_options)
+                run_job(write, runner, beam_options, attempt.job)
             except OutputError:
                 # An engine that restarts a job may run its last step again.
                 if not self._is_committed(manifest, write):

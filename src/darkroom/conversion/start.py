@@ -29,11 +29,10 @@ def name_attempt(runner: str, beam_options: Mapping[str, Any]) -> Attempt:
     token = new_token()
     if runner == LOCAL_RUNNER:
         return Attempt(token, runner=runner)
-    name = str(beam_options.get("job_name") or f"darkroom-{token}")
     master = str(beam_options.get("flink_master") or "") if runner == FLINK_RUNNER else ""
     # A cluster inside the job server cannot be asked.
     address = format_url(master) if master and not master.startswith("[") else ""
-    return Attempt(token, runner=runner, job=name, engine=address)
+    return Attempt(token, runner=runner, job=f"darkroom-{token}", engine=address)
 
 
 def start_attempt(

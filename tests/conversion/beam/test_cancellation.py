@@ -27,7 +27,8 @@ from darkroom.runtime.process import find_explanation
 
 from ...flink_rest import JOB, FlinkRest, serve_flink
 
-NAME, OTHER = "darkroom-0123", "f" * 32
+TOKEN, OTHER = "01234567", "f" * 32
+NAME = f"darkroom-{TOKEN}"
 CANCELLED = f"The job {NAME} on Flink was cancelled; run the same command again to go on."
 # The embedded job service stands for the job server, and the stand-in for the cluster.
 EMBEDDED = {"job_endpoint": "embed", "environment_type": "LOOPBACK"}
@@ -36,7 +37,7 @@ EMBEDDED = {"job_endpoint": "embed", "environment_type": "LOOPBACK"}
 @pytest.fixture
 def flink(monkeypatch):
     """A cluster where the job of the conversion runs."""
-    monkeypatch.setattr("darkroom.conversion.beam.run.make_job_name", lambda: NAME)
+    monkeypatch.setattr("darkroom.conversion.start.new_token", lambda: TOKEN)
     with serve_flink() as rest:
         rest.jobs = {OTHER: ["another", "RUNNING"], JOB: [f"nightly-{NAME}", "RUNNING"]}
         yield rest
@@ -166,18 +167,11 @@ def test_a_job_on_an_engine_has_a_name_that_no_other_has(given, named):
     pipeline = beam.Pipeline(argv=["--runner=flinkrunner", *(f"--{k}={given[k]}" for k in given)])
     with guard_job(pipeline, "one"):
         assert pipeline.options.get_all_options()["job_name"] == named
-    pipelines = [beam.Pipeline(options=build_options("PrismRunner", {})) for _ in range(2)]
-    for pipeline in pipelines:
-        with guard_job(pipeline):
-            pass
-    names = {pipeline.options.get_all_options()["job_name"] for pipeline in pipelines}
-    assert len(names) == 2
-    assert all(name.startswith("darkroom-") for name in names)
 
 
 def test_a_job_in_this_process_has_no_name():
     pipeline = beam.Pipeline(options=build_options("FnApiRunner", {}))
-    with guard_job(pipeline):
+    with guard_job(pipeline, NAME):
         assert pipeline.options.get_all_options()["job_name"] is None
 
 
@@ -217,7 +211,7 @@ def test_threads_that_follow_the_job_say_nothing_of_its_end(monkeypatch):
     said: list[str] = []
     monkeypatch.setattr(threading, "excepthook", lambda failure: said.append(failure.thread.name))
     pipeline = beam.Pipeline(options=build_options("PrismRunner", {}))
-    with pytest.raises(KeyboardInterrupt), guard_job(pipeline):
+    with pytest.raises(KeyboardInterrupt), guard_job(pipeline, NAME):
         raise KeyboardInterrupt
     for name in ("wait_until_finish_read", "run_worker_1", "mine"):
         _fail_in_a_thread(name)

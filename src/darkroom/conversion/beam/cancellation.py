@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -29,11 +28,6 @@ _CANCEL_SECONDS = 10
 _FOLLOWERS = ("wait_until_finish", "run_worker", "read_grpc")
 # A master inside the job server, which ends with this process.
 _INSIDE = re.compile(r"\[.*\]|")
-
-
-def make_job_name() -> str:
-    """Returns a name that no other job has."""
-    return f"darkroom-{uuid.uuid4().hex[:12]}"
 
 
 @contextmanager

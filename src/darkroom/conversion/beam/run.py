@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from darkroom.conversion.beam.cancellation import (
     cancel_with_client,
     hide_threads,
-    make_job_name,
 )
 from darkroom.conversion.beam.engines import ENGINES, report_failures
 from darkroom.conversion.beam.runners import build_options
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run_job(
-    write: WriteDataset, runner: str, beam_options: Mapping[str, Any], job_name: str = ""
+    write: WriteDataset, runner: str, beam_options: Mapping[str, Any], job_name: str
 ) -> None:
     """Runs the job to its end.
 
@@ -31,8 +30,8 @@ def run_job(
         write: What it does.
         runner: Beam's name of the runner.
         beam_options: Beam's options by name.
-        job_name: Name of the job on an engine, which no other job may have; made when empty. A name
-            in the options is put before it.
+        job_name: Name of the job on an engine, which no other job may have. A name in the options
+            is put before it.
 
     Raises:
         DarkroomError: It failed.
@@ -45,7 +44,7 @@ def run_job(
 
 
 @contextmanager
-def guard_job(pipeline: beam.Pipeline, job_name: str = "") -> Iterator[None]:
+def guard_job(pipeline: beam.Pipeline, job_name: str) -> Iterator[None]:
     """Names the job of a pipeline, and cancels it and explains its failure in the block.
 
     That is for engines; what Beam runs in this process needs neither.
@@ -61,7 +60,6 @@ def guard_job(pipeline: beam.Pipeline, job_name: str = "") -> Iterator[None]:
     if runner is None:
         yield
         return
-    job_name = job_name or make_job_name()
     named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
     named.job_name = f"{named.job_name}-{job_name}" if named.job_name else job_name
     try:
