@@ -10,10 +10,11 @@ import os
 import threading
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
+from darkroom.conversion.beam.versions import check_versions, find_versions
 from darkroom.conversion.readers import ImageReaders
 from darkroom.conversion.shard import ShardReport, ShardTask, write_shard
 from darkroom.dataset.tfrecord import check_crc_speed
@@ -38,14 +39,19 @@ class WriteShardFn(beam.DoFn):
     """Writes shards, a few at once: (number, its `ShardTask`) -> (`_ALL`, `ShardReport`).
 
     Several at once give all cores work while one shard is started, synced, or waits.
+
+    Args:
+        versions: Those of the client; this process is the client if they are not given.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, versions: Mapping[str, str] | None = None) -> None:
         # A process may run the same plan again, after a failure. Beam makes copies of this object.
         self._run = uuid.uuid4().hex
+        self._versions = versions or find_versions()
 
     def setup(self) -> None:
-        """Checks that this worker can compute checksums fast enough."""
+        """Checks that this worker writes what the client would, and checksums fast enough."""
+        check_versions(self._versions)
         check_crc_speed()
         self._at_once = min(os.cpu_count() or 1, _MAX_SHARDS_AT_ONCE)
         self._pool = ThreadPoolExecutor(self._at_once, "darkroom-shard")
@@ -162,13 +168,14 @@ class WriteDataset(beam.PTransform):
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
         """Returns the empty collection that the commit leaves."""
         numbered = [(task.range.number, task) for task in self.tasks]
+        versions = find_versions(compressed=any(task.compressed for task in self.tasks))
         # Beam's own `Reshuffle` and `ToList` do the same in three times as many steps, and starting
         # those takes longer than writing a small dataset.
         return (
             pipeline
             | "CreateTasks" >> beam.Create(numbered, reshuffle=False)
             | "SpreadTasks" >> beam.GroupByKey()
-            | "WriteShards" >> beam.ParDo(WriteShardFn())
+            | "WriteShards" >> beam.ParDo(WriteShardFn(versions))
             | "CollectReports" >> beam.GroupByKey()
             | "Commit" >> beam.ParDo(CommitFn(self._commit))
         )
