@@ -29,6 +29,8 @@ from darkroom.options.image import ImageOptions
 
 _BATCH_ROWS = 256
 _REJECTS, REPORT_SUFFIX = ".rejects.parquet", ".json"
+# A worker of an engine says with such a file, beside the first shard it takes, that it has begun.
+SIGN_SUFFIX = ".begun"
 MAX_REPORT_BYTES = 1 << 20
 
 
@@ -90,7 +92,8 @@ class ShardTask:
     @property
     def files(self) -> list[str]:
         """Paths of all files that its worker may write, unfinished ones included."""
-        finished = [*self.results, self.work_file(_REJECTS), self.work_file(REPORT_SUFFIX)]
+        suffixes = (_REJECTS, REPORT_SUFFIX, SIGN_SUFFIX)
+        finished = [*self.results, *map(self.work_file, suffixes)]
         return list(dict.fromkeys((*finished, *map(self.folders.find_part, finished))))
 
 

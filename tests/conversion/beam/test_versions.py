@@ -55,7 +55,7 @@ def test_a_worker_that_does_not_know_a_package_of_the_client_stops():
 
 
 def test_the_client_s_versions_travel_with_the_function(monkeypatch):
-    packed = pickler.dumps(WriteShardFn(find_versions()))
+    packed = pickler.dumps(WriteShardFn("run", find_versions()))
     monkeypatch.setattr(pa, "__version__", "0.5")
     with pytest.raises(StorageError, match=r"has pyarrow 0\.5, but the client has pyarrow [1-9]"):
         pickler.loads(packed).setup()

@@ -152,10 +152,13 @@ def _connect(option: str, address: str, what: str) -> None:
 
 
 @contextmanager
-def report_failures(runner: str) -> Iterator[None]:
+def report_failures(runner: str) -> Iterator[str]:
     """Turns what an engine raises into one error of ours; its own lines go to a file.
 
     The file is kept if something fails. Meanwhile, Beam's logger sends nothing to the terminal.
+
+    Yields:
+        The path of the file.
 
     Raises:
         UsageError: The engine does not know an option.
@@ -176,7 +179,7 @@ def report_failures(runner: str) -> Iterator[None]:
         logger.setLevel(logging.INFO)
         logger.propagate = False
         try:
-            yield
+            yield log.name
         except DarkroomError:
             os.unlink(log.name)
             raise
@@ -211,20 +214,41 @@ def _find_cause(runner: str, error: Exception, log: str) -> DarkroomError | None
 
     None if it is a defect of darkroom.
     """
-    with open(log, encoding="utf-8", errors="replace") as file:
-        text = file.read()
+    text = _read_log(log)
     where = f"All that {runner} said is in {log}."
     if ours := _OURS.findall(text):
         name, message = ours[-1]
         kind = getattr(errors, name, StorageError)
         return kind(make_visible(message, max_characters=_MAX_CAUSE), where)
-    causes = [(kind.rpartition(".")[2], what) for kind, what in _CAUSE.findall(text)]
-    telling = [each for each in causes if each[0] not in _WRAPPERS] or causes
-    cause = ": ".join(telling[-1]) if telling else f"{type(error).__name__}: {error}"
-    cause = make_visible(" ".join(cause.split()), max_characters=_MAX_CAUSE).rstrip(".:")
+    cause = _find_last(text) or _shorten(f"{type(error).__name__}: {error}")
     for pattern, what, hint in _KNOWN:
         if re.search(pattern, text, re.DOTALL):
             return StorageError(f"{what}: {cause}.", f"{hint} {where}")
     if _DEFECT.search(text):
         return None
     return StorageError(f"{runner} failed: {cause}.", where)
+
+
+def find_known(log: str) -> str:
+    """Returns what an engine's lines stand for, as far as they tell of a failure; else nothing."""
+    text = _read_log(log)
+    for pattern, what, hint in _KNOWN:
+        if re.search(pattern, text, re.DOTALL):
+            return f"{what}: {_find_last(text)}. {hint}"
+    return ""
+
+
+def _read_log(log: str) -> str:
+    with open(log, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def _find_last(text: str) -> str:
+    """Returns the last error that tells why something failed; nothing if there is none."""
+    causes = [(kind.rpartition(".")[2], what) for kind, what in _CAUSE.findall(text)]
+    telling = [each for each in causes if each[0] not in _WRAPPERS] or causes
+    return _shorten(": ".join(telling[-1])) if telling else ""
+
+
+def _shorten(cause: str) -> str:
+    return make_visible(" ".join(cause.split()), max_characters=_MAX_CAUSE).rstrip(".:")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion.beam.engines import ENGINES, report_failures
 from darkroom.conversion.beam.runners import build_options
+from darkroom.conversion.beam.watching import watch_job
 from darkroom.runtime.process import collect_less_garbage
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ def run_job(write: WriteDataset, runner: str, beam_options: Mapping[str, Any]) -
     from darkroom.runtime.plain_beam import apply_transform, beam
 
     options = build_options(runner, beam_options)
-    engine = report_failures(runner) if runner in ENGINES else nullcontext()
-    with engine, collect_less_garbage(), beam.Pipeline(options=options) as pipeline:
+    with ExitStack() as around:
+        if runner in ENGINES:
+            log = around.enter_context(report_failures(runner))
+            around.enter_context(watch_job(write, log))
+        around.enter_context(collect_less_garbage())
+        pipeline = around.enter_context(beam.Pipeline(options=options))
         apply_transform(pipeline, "WriteDataset", write)

@@ -6,17 +6,20 @@ that writes them.
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import threading
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from darkroom import storage
 from darkroom.conversion.beam.versions import check_versions, find_versions
 from darkroom.conversion.readers import ImageReaders
-from darkroom.conversion.shard import ShardReport, ShardTask, write_shard
+from darkroom.conversion.shard import SIGN_SUFFIX, ShardReport, ShardTask, write_shard
 from darkroom.dataset.tfrecord import check_crc_speed
 from darkroom.errors import STORAGE_HINT, DarkroomError, StorageError, describe_os_error
 from darkroom.runtime import progress
@@ -41,13 +44,17 @@ class WriteShardFn(beam.DoFn):
     Several at once give all cores work while one shard is started, synced, or waits.
 
     Args:
+        run: Name of the run, for its progress; Beam makes copies of this object.
         versions: Those of the client; this process is the client if they are not given.
+        gives_signs: Whether a worker writes a file when it begins, for a client that waits for it.
     """
 
-    def __init__(self, versions: Mapping[str, str] | None = None) -> None:
-        # A process may run the same plan again, after a failure. Beam makes copies of this object.
-        self._run = uuid.uuid4().hex
+    def __init__(
+        self, run: str = "", versions: Mapping[str, str] | None = None, gives_signs: bool = False
+    ) -> None:
+        self._run = run
         self._versions = versions or find_versions()
+        self._gives_sign = gives_signs
 
     def setup(self) -> None:
         """Checks that this worker writes what the client would, and checksums fast enough."""
@@ -67,6 +74,9 @@ class WriteShardFn(beam.DoFn):
         for task in numbered[1]:
             if task.has_images and self._readers is None:
                 self._readers = ImageReaders(task.image)
+            if self._gives_sign:
+                self._gives_sign = False
+                _give_sign(task)
             if len(self._begun) >= self._at_once:
                 yield _ALL, self._finish_one()
             self._begun.append(self._pool.submit(self._write, task))
@@ -115,6 +125,14 @@ class WriteShardFn(beam.DoFn):
             raise
 
 
+def _give_sign(task: ShardTask) -> None:
+    """Says who begins with this shard; that it cannot be said does not stop the shard."""
+    who = {"host": platform.node(), "process": os.getpid(), **find_versions()}
+    path = task.work_file(SIGN_SUFFIX)
+    with suppress(OSError):
+        storage.write_bytes(path, json.dumps(who).encode(), task.folders.find_part(path))
+
+
 class CommitFn(beam.DoFn):
     """Commits the dataset once all shards are reported: (`_ALL`, all `ShardReport`) -> nothing."""
 
@@ -156,6 +174,8 @@ class WriteDataset(beam.PTransform):
 
     Attributes:
         tasks: One for each shard.
+        run: Name of this run, another one each time: a process may run the same plan again.
+        gives_signs: Whether workers write files when they begin; set before it is applied.
     """
 
     def __init__(
@@ -163,19 +183,27 @@ class WriteDataset(beam.PTransform):
     ) -> None:
         super().__init__()
         self.tasks = tasks
+        self.run = uuid.uuid4().hex
+        self.gives_signs = False
         self._commit = commit
+
+    @property
+    def has_reported(self) -> bool:
+        """Whether a worker in this very process shows the progress of this run."""
+        return self.run in _done
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
         """Returns the empty collection that the commit leaves."""
         numbered = [(task.range.number, task) for task in self.tasks]
         versions = find_versions(compressed=any(task.compressed for task in self.tasks))
+        write = WriteShardFn(self.run, versions, self.gives_signs)
         # Beam's own `Reshuffle` and `ToList` do the same in three times as many steps, and starting
         # those takes longer than writing a small dataset.
         return (
             pipeline
             | "CreateTasks" >> beam.Create(numbered, reshuffle=False)
             | "SpreadTasks" >> beam.GroupByKey()
-            | "WriteShards" >> beam.ParDo(WriteShardFn(versions))
+            | "WriteShards" >> beam.ParDo(write)
             | "CollectReports" >> beam.GroupByKey()
             | "Commit" >> beam.ParDo(CommitFn(self._commit))
         )
