@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 FLINK_RUNNER, SPARK_RUNNER = "FlinkRunner", "SparkRunner"
 PORTABLE_RUNNER, PRISM_RUNNER = "PortableRunner", "PrismRunner"
 ENGINES = (FLINK_RUNNER, SPARK_RUNNER, PORTABLE_RUNNER, PRISM_RUNNER)
-# Beam waits five minutes for a job server, and says nothing meanwhile.
-JOB_SERVER_SECONDS = 30
 
 _CONNECT_SECONDS = 10
+# Beam would wait for minutes, and say nothing meanwhile.
+_JOB_SERVER_SECONDS = 30
 _MAX_CAUSE = 400
 # A master that runs inside the job server.
 _INSIDE = re.compile(r"\[.*\]|local(\[.*\])?")
@@ -102,6 +102,7 @@ def check_engine(runner: str, options: PipelineOptions) -> None:
     if endpoint := values.get("job_endpoint"):
         if endpoint != "embed":
             _connect("job_endpoint", endpoint, "the job server of Beam")
+            _ask_job_server(endpoint)
         return
     if runner == PORTABLE_RUNNER:
         raise UsageError(
@@ -149,6 +150,21 @@ def _connect(option: str, address: str, what: str) -> None:
             f"{what[:1].upper()}{what[1:]} cannot be reached at {address}: {reason}.",
             f"Check that it runs, and the address in {option}.",
         ) from error
+
+
+def _ask_job_server(endpoint: str) -> None:
+    """Checks that what listens speaks as a job server does: an engine's web page listens, too."""
+    import grpc
+
+    with grpc.insecure_channel(endpoint) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(_JOB_SERVER_SECONDS)
+        except grpc.FutureTimeoutError as error:
+            raise StorageError(
+                f"What listens at {endpoint} did not answer as a job server of Beam in "
+                f"{_JOB_SERVER_SECONDS} s.",
+                "Check the port in job_endpoint: the engine and its worker pools have others.",
+            ) from error
 
 
 @contextmanager
