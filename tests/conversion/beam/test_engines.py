@@ -13,7 +13,8 @@ from tests.pictures import write_label_folders
 
 from darkroom import errors
 from darkroom.conversion.beam import engines, transforms
-from darkroom.conversion.beam.engines import ENGINES, check_engine, report_failures
+from darkroom.conversion.beam.engines import ENGINES, check_engine
+from darkroom.conversion.beam.failures import report_failures
 from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.convert import convert
 from darkroom.errors import DarkroomError, DataError, StorageError, UsageError

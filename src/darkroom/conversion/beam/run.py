@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from darkroom.conversion.beam.engines import ENGINES, report_failures
+from darkroom.conversion.beam.engines import ENGINES
+from darkroom.conversion.beam.failures import report_failures
 from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.beam.watching import watch_job
 from darkroom.runtime.process import collect_less_garbage

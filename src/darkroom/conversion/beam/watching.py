@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from darkroom import storage
-from darkroom.conversion.beam.engines import find_known
+from darkroom.conversion.beam.failures import find_known
 from darkroom.conversion.shard import REPORT_SUFFIX, SIGN_SUFFIX
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
@@ -127,7 +127,7 @@ class Watch:
         self._next_word = 2 * waited
         text = self._describe_wait(f"{waited:,.0f} s")
         progress.note(text)
-        _LOGGER.warning(text)
+        _LOGGER.info(text)
 
     def _describe_wait(self, waited: str) -> str:
         if not self._state:
