@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import re
@@ -325,6 +326,24 @@ def test_tracebacks_of_beam_s_threads_go_to_the_file_and_others_stay(monkeypatch
     assert "apache_beam/runner.py" in text
     assert "ValueError: lost" in text
     assert threading.excepthook is hook
+
+
+def test_what_an_engine_says_is_in_the_file_and_not_on_the_terminal(source, caplog):
+    stream = io.StringIO()
+    terminal = logging.StreamHandler(stream)
+    logging.getLogger().addHandler(terminal)
+
+    def run(pipeline: object) -> None:
+        logging.getLogger("mine").error("a line of the program")
+        raise RuntimeError("a line of the engine")
+
+    try:
+        _, text = _fail(StandIn(run=run), source)
+    finally:
+        logging.getLogger().removeHandler(terminal)
+    assert stream.getvalue() == "a line of the program\n"
+    assert "RuntimeError: a line of the engine" in text
+    assert terminal.filters == []
 
 
 def test_an_error_of_grpc_is_told_by_its_details(source):

@@ -19,6 +19,8 @@ from darkroom.runtime.text import make_visible
 _MAX_CAUSE = 400
 # Beam's own lines, and those of the job server that it starts: Beam logs them under these names.
 _LOGGERS = ("apache_beam", "FlinkJarJobServer", "SparkJarJobServer", "PrismJobServer")
+_READER_SECONDS = 1.0
+_BEAM = f"{os.sep}apache_beam{os.sep}"
 # What is before the text of a line in the file.
 _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 _PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]{12} [A-Z+\d ]+? (?=\S|$)", re.MULTILINE)
@@ -97,8 +99,7 @@ _KNOWN = (
     _Known(
         r"Unable to fetch remote (?:job server jar|prism binary)",
         "Beam could not load the job server",
-        "Load it elsewhere, and name it: flink_job_server_jar, spark_job_server_jar, "
-        "prism_location.",
+        "Load it elsewhere, and name it: flink_job_server_jar, prism_location.",
     ),
     _Known(
         r"InvalidClassException|StreamCorruptedException|NoSuchMethodError|NoClassDefFoundError"
@@ -129,8 +130,7 @@ _KNOWN = (
         r"TaskManager.{0,200}(?:no longer reachable|lost|killed)|RecipientUnreachableException"
         r"|Connection unexpectedly closed by remote task manager|ExecutorLostFailure",
         "The engine lost a worker, and did not start the job's tasks again",
-        "Run this again: finished shards are kept. A restart strategy of the engine continues the "
-        "job itself.",
+        "Run this again: finished shards are kept. With a restart strategy, the job goes on.",
     ),
     _Known(
         r"Process died with exit code|Failed to start external process|Cannot run program"
@@ -143,11 +143,7 @@ _KNOWN = (
         "The engine, its job server or its workers cannot be reached",
         "Check that they run, and their addresses: flink_master, job_endpoint, environment_config.",
     ),
-    _Known(
-        r"Service failed to start up",
-        "The job server ended while it started",
-        "Its last lines say why.",
-    ),
+    _Known("Service failed to start up", "The job server ended at once", "Its lines say why."),
 )
 
 
@@ -191,6 +187,10 @@ def _collect_lines(log: IO[str], runner: str) -> Iterator[None]:
     handler.setFormatter(logging.Formatter(_FORMAT))
     handler.addFilter(lambda record: _check_record(record, runner))
     with ExitStack() as restored:
+        # Beam logs an engine's messages on the root logger itself; the program's own lines stay.
+        for other in logging.getLogger().handlers:
+            other.addFilter(_is_not_beams)
+            restored.callback(other.removeFilter, _is_not_beams)
         # Without a handler, Beam's errors on the root logger would make one for the terminal.
         for logger in (logging.getLogger(), *map(logging.getLogger, _LOGGERS)):
             logger.addHandler(handler)
@@ -202,7 +202,15 @@ def _collect_lines(log: IO[str], runner: str) -> Iterator[None]:
                 logger.propagate = False
         restored.callback(setattr, threading, "excepthook", threading.excepthook)
         threading.excepthook = _make_hook(handler, threading.excepthook)
+        restored.callback(_wait_for_readers)
         yield
+
+
+def _wait_for_readers() -> None:
+    """Lets the threads end that read from the job server: they fail a moment after the job."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("wait_until_finish"):
+            thread.join(_READER_SECONDS)
 
 
 def _make_hook(handler: logging.Handler, others: Callable[[Any], object]) -> Callable[[Any], None]:
@@ -210,13 +218,17 @@ def _make_hook(handler: logging.Handler, others: Callable[[Any], object]) -> Cal
 
     def hook(failed: Any) -> None:
         frames = traceback.extract_tb(failed.exc_traceback)
-        if not any(f"{os.sep}apache_beam{os.sep}" in frame.filename for frame in frames):
+        if not any(_BEAM in frame.filename for frame in frames):
             others(failed)
             return
         error = (failed.exc_type, failed.exc_value, failed.exc_traceback)
         handler.emit(logging.LogRecord("", logging.ERROR, "", 0, "In a thread:", (), error))
 
     return hook
+
+
+def _is_not_beams(record: logging.LogRecord) -> bool:
+    return _BEAM not in record.pathname
 
 
 def _check_record(record: logging.LogRecord, runner: str) -> bool:
