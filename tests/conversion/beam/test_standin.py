@@ -14,12 +14,12 @@ from types import SimpleNamespace
 import pytest
 from tests.pictures import write_label_folders
 
-from darkroom.conversion.beam import transforms
+from darkroom.conversion.beam import transforms, versions, watching
 from darkroom.conversion.beam.engines import ENGINES
 from darkroom.conversion.beam.failures import find_known, report_failures
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
-from darkroom.errors import DarkroomError, MissingPathError
+from darkroom.errors import DarkroomError, MissingPathError, StorageError
 
 from .standin import StandIn, State, run_here, serve
 
@@ -236,6 +236,30 @@ def test_a_defect_of_ours_is_not_blamed_on_the_engine(source, monkeypatch):
     assert not isinstance(stop.value, DarkroomError) or stop.value.exit_code == 70
 
 
+def test_a_worker_that_refuses_ends_a_job_that_would_start_it_again_and_again(source, monkeypatch):
+    """As with a restart strategy: the engine keeps the worker's error to itself."""
+    service = StandIn()
+
+    def start_again_and_again(pipeline: object) -> None:
+        with pytest.raises(Exception, match=r"has pyarrow 0\.5"):
+            run_here(pipeline)
+        assert service.was_cancelled.wait(60)
+
+    service._run = start_again_and_again
+    real = versions.find_versions
+
+    def find_versions(**options: bool) -> dict[str, str]:
+        return {**real(**options), "pyarrow": "0.5"}
+
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(versions, "find_versions", find_versions)
+    with pytest.raises(StorageError, match=r"has pyarrow 0\.5, but the client has ") as stop:
+        _submit(service, source)
+    assert service.was_cancelled.is_set()
+    assert stop.value.hint.startswith("Install the client's versions")
+    assert not (source.parent / "out/dataset.json").exists()
+
+
 def test_a_job_that_somebody_cancels_is_an_error(source):
     error, _ = _fail(StandIn(State.CANCELLED), source)
     assert error.exit_code == 3
@@ -296,10 +320,11 @@ def test_an_error_that_each_line_of_a_job_server_has_apart_is_found(tmp_path):
     log.write_text("".join(f"2026-01-02 03:04:05,678 INFO {line}\n" for line in lines))
     assert find_known(str(log)) == (
         "A process of the engine had too little memory: OutOfMemoryError: Java heap space. Give "
-        "its workers more memory, or each fewer shards at once: --num-shards."
+        "its workers more memory, or each fewer shards at once: --num-shards.",
+        False,
     )
     log.write_text("2026-01-02 03:04:05,678 INFO Starting the job.\n")
-    assert find_known(str(log)) == ""
+    assert find_known(str(log)) == ("", False)
 
 
 def _make_failure(file: str) -> SimpleNamespace:

@@ -12,7 +12,7 @@ import pytest
 from tests.pictures import write_label_folders
 
 from darkroom import storage
-from darkroom.conversion.beam import transforms, watching
+from darkroom.conversion.beam import transforms
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.beam.watching import Watch, watch_job
 from darkroom.conversion.convert import convert
@@ -225,6 +225,64 @@ def test_the_wait_for_a_worker_tells_what_the_engine_says(write, clock, lines, t
     )
 
 
+SAID = {
+    "ModuleNotFoundError: No module named 'darkroom'": True,
+    "/usr/bin/python: No module named apache_beam": True,
+    "java.lang.IllegalStateException: Process died with exit code 1": True,
+    '{"level":"ERROR","msg":"process failed while running","error":"exit status 1"}': True,
+    "panic: unable to start sdk worker localhost:1": True,
+    "Initial job has not accepted any resources; check your cluster UI": False,
+    "java.net.ConnectException: Connection refused": False,
+    "java.lang.OutOfMemoryError: Java heap space": False,
+    "Starting the job.": False,
+}
+
+
+@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("state", ["STARTING", "RUNNING"])
+def test_only_a_job_whose_workers_cannot_begin_is_ended(write, clock, tmp_path, said, state):
+    log, ended = tmp_path / "engine.log", []
+    log.write_text(f"2026-01-02 03:04:05,678 INFO {said}\n")
+    watch = Watch(write, str(log), state, lambda: ended.append(clock.now), clock)
+    for now in range(0, 60, 5):
+        clock.now = float(now)
+        watch.look()
+    assert bool(ended) == (SAID[said] and state == "RUNNING")
+    assert ended in ([], [30.0])
+
+
+def _refuse(write: WriteDataset, data: object) -> None:
+    Path(write.tasks[0].work, "refused.json").write_text(json.dumps(data))
+
+
+def test_a_worker_that_refuses_ends_the_job(write, clock):
+    ended = []
+    watch = Watch(write, cancel=lambda: ended.append(1), clock=clock)
+    _refuse(write, {"run": write.run, "message": "A worker has others.", "hint": "Install them."})
+    watch.look()
+    watch.look()
+    assert str(watch.refusal) == "A worker has others. Install them."
+    assert ended == [1]
+
+
+@pytest.mark.parametrize("data", [{"run": "of an earlier client", "message": ""}, {}, [], 5, "no"])
+def test_what_another_client_is_told_ends_nothing(write, clock, data):
+    watch = Watch(write, cancel=lambda: pytest.fail("ended"), clock=clock)
+    _refuse(write, data)
+    watch.look()
+    assert watch.refusal is None
+
+
+def test_an_engine_that_does_not_end_the_job_does_not_stop_the_watch(write, clock):
+    def fail() -> None:
+        raise RuntimeError("not supported")
+
+    watch = Watch(write, cancel=fail, clock=clock)
+    _refuse(write, {"run": write.run, "message": "A worker has others.", "hint": ""})
+    watch.look()
+    assert watch.refusal
+
+
 def test_what_beam_logs_of_a_job_is_its_state(write, clock, monkeypatch):
     states = []
     monkeypatch.setattr(Watch, "note_state", lambda self, state: states.append(state))
@@ -269,4 +327,3 @@ def test_workers_of_an_engine_leave_a_sign_and_local_ones_none(tmp_path, monkeyp
         sorted(each.name for each in (tmp_path / name).rglob("*")) for name in ("local", "out")
     ]
     assert files[0] == files[1]
-    assert watching.RUNNING == "RUNNING"

@@ -16,7 +16,6 @@ from darkroom import errors
 from darkroom.errors import DarkroomError, StorageError, UsageError
 from darkroom.runtime.text import make_visible
 
-_MAX_CAUSE = 400
 # Beam's own lines, and those of the job server that it starts: Beam logs them under these names.
 _LOGGERS = ("apache_beam", "FlinkJarJobServer", "SparkJarJobServer", "PrismJobServer")
 _READER_SECONDS = 1.0
@@ -40,15 +39,16 @@ class _Known(NamedTuple):
 
     Attributes:
         pattern: A text in them.
-        what: What is wrong.
-        hint: What to do.
+        what: What is wrong, and what to do: `hint`.
         kind: The error that it becomes.
+        is_start: Whether no worker can begin because of it, so that waiting does not help.
     """
 
     pattern: str
     what: str
     hint: str
     kind: type[DarkroomError] = StorageError
+    is_start: bool = False
 
     def is_in(self, text: str) -> bool:
         """Tells whether an engine said this."""
@@ -68,16 +68,19 @@ _KNOWN = (
         r"|cannot import name \S+ from 'darkroom|__init__\(\) .{0,60}argument.{0,200}darkroom",
         "A worker of the engine has another version of darkroom",
         "Install the client's version where the workers run, or run the client in their image.",
+        is_start=True,
     ),
     _Known(
         r"No module named '?(?:darkroom|apache_beam)",
         "A worker of the engine does not have darkroom",
         "Use an image, or an environment of Python, that has darkroom: environment_config.",
+        is_start=True,
     ),
     _Known(
         r"unknown opcode|bad marshal data|unsupported pickle protocol|code\(\) argument \d+",
         "A worker of the engine has another Python",
         "Use the same version of Python for the client and the workers, as 3.11 for both.",
+        is_start=True,
     ),
     _Known(
         r"no main manifest attribute|(?:Invalid or corrupt|Unable to access) jarfile"
@@ -119,6 +122,7 @@ _KNOWN = (
         r"|in start_worker\n.{0,4000}(?:UNAVAILABLE|failed to connect)",
         "No worker pool answers",
         "Start one beside each task manager, and check its address in environment_config.",
+        is_start=True,
     ),
     _Known(
         r"NoResourceAvailableException|Could not acquire the minimum required resources"
@@ -137,6 +141,7 @@ _KNOWN = (
         r"|process failed (?:to start|while running)",
         "The engine could not start a worker process",
         "Check the command in environment_config on the engine's machines.",
+        is_start=True,
     ),
     _Known(
         r"FutureTimeoutError|failed to connect to all addresses|UNAVAILABLE|Connection refused",
@@ -149,9 +154,7 @@ _KNOWN = (
 
 @contextmanager
 def report_failures(runner: str) -> Iterator[str]:
-    """Turns what an engine raises into one error of ours; its own lines go to a file.
-
-    The file is kept if something fails. Meanwhile, Beam sends nothing to the terminal.
+    """Turns what an engine raises into one error of ours; its lines go to a file, kept if it fails.
 
     Yields:
         The path of the file.
@@ -255,7 +258,7 @@ def _find_cause(runner: str, error: Exception, log: str) -> DarkroomError | None
     if ours := _OURS.findall(text):
         name, message = ours[-1]
         kind = getattr(errors, name, StorageError)
-        return kind(make_visible(message, max_characters=_MAX_CAUSE), where)
+        return kind(make_visible(message, max_characters=400), where)
     for known in _KNOWN:
         if known.is_in(text):
             return known.kind(f"{known.what}: {cause}.", f"{known.hint} {where}")
@@ -264,14 +267,14 @@ def _find_cause(runner: str, error: Exception, log: str) -> DarkroomError | None
     return StorageError(f"{runner} failed: {cause}.", where)
 
 
-def find_known(log: str) -> str:
-    """Returns what an engine's lines stand for, as far as they tell of a failure; else nothing."""
+def find_known(log: str) -> tuple[str, bool]:
+    """Returns what an engine's lines tell of a failure, and whether no worker can begin then."""
     text = _read_log(log)
     found = next((known for known in _KNOWN if known.is_in(text)), None)
     if not found:
-        return ""
+        return "", False
     cause = _find_last(text)
-    return f"{found.what}{cause and ': '}{cause}. {found.hint}"
+    return f"{found.what}{cause and ': '}{cause}. {found.hint}", found.is_start
 
 
 def _read_log(log: str) -> str:
@@ -294,4 +297,4 @@ def _describe_error(error: Exception) -> str:
 
 
 def _shorten(cause: str) -> str:
-    return make_visible(" ".join(cause.split()), max_characters=_MAX_CAUSE).rstrip(".:")
+    return make_visible(" ".join(cause.split())).rstrip(".:")

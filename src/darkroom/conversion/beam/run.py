@@ -33,7 +33,9 @@ def run_job(write: WriteDataset, runner: str, beam_options: Mapping[str, Any]) -
     with ExitStack() as around:
         if runner in ENGINES:
             log = around.enter_context(report_failures(runner))
-            around.enter_context(watch_job(write, log))
+            # The pipeline below has its result as soon as the job is submitted.
+            watch = watch_job(write, log, cancel=lambda: pipeline.result.cancel())
+            around.enter_context(watch)
         around.enter_context(collect_less_garbage())
         pipeline = around.enter_context(beam.Pipeline(options=options))
         apply_transform(pipeline, "WriteDataset", write)

@@ -46,20 +46,32 @@ class WriteShardFn(beam.DoFn):
     Args:
         run: Name of the run, for its progress; Beam makes copies of this object.
         versions: Those of the client; this process is the client if they are not given.
-        gives_signs: Whether a worker writes a file when it begins, for a client that waits for it.
+        signs: Any shard of the job, beside which a worker leaves a file when it begins, or why it
+            does not, for a client that waits for it; None where nobody does.
     """
 
     def __init__(
-        self, run: str = "", versions: Mapping[str, str] | None = None, gives_signs: bool = False
+        self,
+        run: str = "",
+        versions: Mapping[str, str] | None = None,
+        signs: ShardTask | None = None,
     ) -> None:
         self._run = run
         self._versions = versions or find_versions()
-        self._gives_sign = gives_signs
+        self._signs = signs
+        self._has_begun = False
 
     def setup(self) -> None:
         """Checks that this worker writes what the client would, and checksums fast enough."""
-        check_versions(self._versions)
-        check_crc_speed()
+        try:
+            check_versions(self._versions)
+            check_crc_speed()
+        except StorageError as error:
+            # An engine may start workers again and again before it says why.
+            if self._signs:
+                said = {"run": self._run, "message": error.message, "hint": error.hint}
+                _leave_sign(self._signs, self._signs.refusal_file, said)
+            raise
         self._at_once = min(os.cpu_count() or 1, _MAX_SHARDS_AT_ONCE)
         self._pool = ThreadPoolExecutor(self._at_once, "darkroom-shard")
         self._readers: ImageReaders | None = None
@@ -74,9 +86,10 @@ class WriteShardFn(beam.DoFn):
         for task in numbered[1]:
             if task.has_images and self._readers is None:
                 self._readers = ImageReaders(task.image)
-            if self._gives_sign:
-                self._gives_sign = False
-                _give_sign(task)
+            if self._signs and not self._has_begun:
+                self._has_begun = True
+                who = {"host": platform.node(), "process": os.getpid(), **find_versions()}
+                _leave_sign(task, task.work_file(SIGN_SUFFIX), who)
             if len(self._begun) >= self._at_once:
                 yield _ALL, self._finish_one()
             self._begun.append(self._pool.submit(self._write, task))
@@ -125,12 +138,10 @@ class WriteShardFn(beam.DoFn):
             raise
 
 
-def _give_sign(task: ShardTask) -> None:
-    """Says who begins with this shard; that it cannot be said does not stop the shard."""
-    who = {"host": platform.node(), "process": os.getpid(), **find_versions()}
-    path = task.work_file(SIGN_SUFFIX)
+def _leave_sign(task: ShardTask, path: str, said: Mapping[str, object]) -> None:
+    """Writes something for the client; that it cannot be written does not stop the worker."""
     with suppress(OSError):
-        storage.write_bytes(path, json.dumps(who).encode(), task.folders.find_part(path))
+        storage.write_bytes(path, json.dumps(said).encode(), task.folders.find_part(path))
 
 
 class CommitFn(beam.DoFn):
@@ -175,7 +186,7 @@ class WriteDataset(beam.PTransform):
     Attributes:
         tasks: One for each shard.
         run: Name of this run, another one each time: a process may run the same plan again.
-        gives_signs: Whether workers write files when they begin; set before it is applied.
+        gives_signs: Whether workers leave files for the client; set before it is applied.
     """
 
     def __init__(
@@ -196,7 +207,8 @@ class WriteDataset(beam.PTransform):
         """Returns the empty collection that the commit leaves."""
         numbered = [(task.range.number, task) for task in self.tasks]
         versions = find_versions(compressed=any(task.compressed for task in self.tasks))
-        write = WriteShardFn(self.run, versions, self.gives_signs)
+        signs = self.tasks[0] if self.gives_signs else None
+        write = WriteShardFn(self.run, versions, signs)
         # Beam's own `Reshuffle` and `ToList` do the same in three times as many steps, and starting
         # those takes longer than writing a small dataset.
         return (

@@ -6,6 +6,7 @@ of all of them: each finished shard has its report there, and a worker that begi
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import threading
@@ -16,7 +17,13 @@ from typing import TYPE_CHECKING
 
 from darkroom import storage
 from darkroom.conversion.beam.failures import find_known
-from darkroom.conversion.shard import REPORT_SUFFIX, SIGN_SUFFIX
+from darkroom.conversion.shard import (
+    MAX_REPORT_BYTES,
+    REFUSAL_FILE,
+    REPORT_SUFFIX,
+    SIGN_SUFFIX,
+)
+from darkroom.errors import StorageError
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 
@@ -45,7 +52,11 @@ class Watch:
         write: The job.
         log: File with what the engine says.
         state: The engine's word for how far the job is, as far as it is known; see `note_state`.
+        cancel: Ends the job on the engine.
         clock: Seconds that only grow.
+
+    Attributes:
+        refusal: Why a worker does not work for this client; None as long as none has said so.
     """
 
     def __init__(
@@ -53,9 +64,12 @@ class Watch:
         write: WriteDataset,
         log: str | None = None,
         state: str = "",
+        cancel: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._write, self._log, self._state, self._clock = write, log, state, clock
+        self.refusal: StorageError | None = None
+        self._write, self._log, self._state = write, log, state
+        self._cancel, self._clock = cancel, clock
         self._folder = write.tasks[0].work
         self._rows = {
             task.work_file(REPORT_SUFFIX).rpartition("/")[2]: task.range.num_rows
@@ -74,6 +88,8 @@ class Watch:
     def look(self) -> None:
         """Looks once, and shows what has changed, or says what is waited for."""
         names = self._list()
+        if REFUSAL_FILE in names and not self.refusal:
+            self._read_refusal()
         # The commit removes all of them, at the end.
         done = self._done | names & self._rows.keys()
         begun = self._begun | {name for name in names if name.endswith(SIGN_SUFFIX)}
@@ -125,35 +141,60 @@ class Watch:
             return
         # Not each time: a job may wait for hours until it is its turn.
         self._next_word = 2 * waited
-        text = self._describe_wait(f"{waited:,.0f} s")
+        said, is_hopeless = "", False
+        if self._log:
+            with suppress(OSError):
+                said, is_hopeless = find_known(self._log)
+            said = f" {said} All that it said is in {self._log}.".replace("  ", " ")
+        text = self._describe_wait(f"{waited:,.0f} s") + said
         progress.note(text)
         _LOGGER.info(text)
+        # A job may be in a queue, so that no worker begins is not enough.
+        if self._state == RUNNING and is_hopeless:
+            self._end_job()
 
     def _describe_wait(self, waited: str) -> str:
         if not self._state:
-            text = f"For {waited} the engine has not taken the job."
-        elif self._state != RUNNING:
-            text = f"For {waited} the engine has not started the job: it is {self._state}."
-        else:
-            text = f"For {waited} no worker of the engine has begun. {_CHECK}"
-        if self._log:
-            with suppress(OSError):
-                text += f" {find_known(self._log)}"
-            text = f"{text.rstrip()} All that it said is in {self._log}."
-        return text
+            return f"For {waited} the engine has not taken the job."
+        if self._state != RUNNING:
+            return f"For {waited} the engine has not started the job: it is {self._state}."
+        return f"For {waited} no worker of the engine has begun. {_CHECK}"
+
+    def _read_refusal(self) -> None:
+        with suppress(OSError, ValueError, KeyError, TypeError, storage.FileTooLargeError):
+            path = storage.join(self._folder, REFUSAL_FILE)
+            said = json.loads(storage.read_bytes(path, MAX_REPORT_BYTES))
+            if said["run"] == self._write.run:
+                self.refusal = StorageError(str(said["message"]), str(said["hint"]))
+                self._end_job()
+
+    def _end_job(self) -> None:
+        # Where an engine cannot end it, what was said has to do.
+        with suppress(Exception):
+            self._cancel()
 
 
 @contextmanager
-def watch_job(write: WriteDataset, log: str | None = None, state: str = "") -> Iterator[None]:
+def watch_job(
+    write: WriteDataset,
+    log: str | None = None,
+    state: str = "",
+    cancel: Callable[[], object] = lambda: None,
+) -> Iterator[None]:
     """Shows how far a job is while the block runs; see `Watch`.
 
     Args:
         write: The job; to be entered before it is applied to a pipeline.
         log: File with what the engine says.
         state: How far the job is, where the engine does not tell.
+        cancel: Ends the job on the engine. It is called from another thread, when a worker says
+            that it does not work for this client, or the engine that it cannot start one.
+
+    Raises:
+        StorageError: A worker said so.
     """
     write.gives_signs = True
-    watch, stop = Watch(write, log, state), threading.Event()
+    watch, stop = Watch(write, log, state, cancel), threading.Event()
     handler = _StateHandler(watch)
     logger = logging.getLogger("apache_beam.runners.portability.portable_runner")
     logger.addHandler(handler)
@@ -161,6 +202,10 @@ def watch_job(write: WriteDataset, log: str | None = None, state: str = "") -> I
     thread.start()
     try:
         yield
+    except Exception as error:
+        if watch.refusal:
+            raise watch.refusal from error
+        raise
     finally:
         stop.set()
         logger.removeHandler(handler)
