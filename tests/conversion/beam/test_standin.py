@@ -19,7 +19,7 @@ from darkroom.conversion.beam.engines import ENGINES
 from darkroom.conversion.beam.failures import find_known, report_failures
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
-from darkroom.errors import DarkroomError, MissingPathError, StorageError
+from darkroom.errors import DarkroomError, MissingPathError, OutputError, StorageError
 
 from .standin import StandIn, State, run_here, serve
 
@@ -205,13 +205,26 @@ def test_workers_that_do_not_share_the_output_are_named(source):
     out = source.parent / "out"
 
     def run_elsewhere(pipeline: object) -> None:
-        shutil.rmtree(out)
-        run_here(pipeline)
+        out.rename(source.parent / "aside")
+        try:
+            run_here(pipeline)
+        finally:
+            (source.parent / "aside").rename(out)
 
     error, _ = _fail(StandIn(run=run_elsewhere), source)
-    assert error.message.startswith("The engine's workers do not see the output folder: ")
-    assert str(out) in error.message
+    assert type(error) is StorageError
+    assert error.message == "The engine's workers do not see the output folder."
     assert "a shared file system" in error.hint
+
+
+def test_an_output_that_a_later_run_has_taken_is_not_called_unshared(source):
+    def lose_output(pipeline: object) -> None:
+        shutil.rmtree(source.parent / "out/.attempt")
+        run_here(pipeline)
+
+    error, _ = _fail(StandIn(run=lose_output), source)
+    assert type(error) is OutputError
+    assert error.message.startswith(f"A later run has taken {source.parent / 'out'}")
 
 
 def test_an_error_of_ours_keeps_its_class_through_an_engine(source, monkeypatch):

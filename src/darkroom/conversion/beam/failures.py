@@ -56,7 +56,7 @@ class _Known(NamedTuple):
 
 
 # It comes as an error of ours, which would only name a path.
-_NOT_SHARED = _Known(
+NOT_SHARED = _Known(
     r"\.part['\"]? does not exist|/\.attempt\S* does not exist",
     "The engine's workers do not see the output folder",
     "Give an output that all machines reach at this path: a store, or a shared file system.",
@@ -253,8 +253,8 @@ def _find_cause(runner: str, error: Exception, log: str) -> DarkroomError | None
     text = _read_log(log)
     where = f"All that {runner} said is in {log}."
     cause = _find_last(text) or _describe_error(error)
-    if _NOT_SHARED.is_in(text):
-        return StorageError(f"{_NOT_SHARED.what}: {cause}.", f"{_NOT_SHARED.hint} {where}")
+    if NOT_SHARED.is_in(text):
+        return StorageError(f"{NOT_SHARED.what}: {cause}.", f"{NOT_SHARED.hint} {where}")
     if ours := _OURS.findall(text):
         name, message = ours[-1]
         kind = getattr(errors, name, StorageError)
