@@ -66,8 +66,8 @@ test-newest: ## Try the newest packages, without constraints (PYTHON=3.12 or 3.1
 	@$(IN_NEWEST) -m pytest -n $(WORKERS) --dist worksteal \
 		-m 'newest or not (long or slow or tfx or e2e)' $(NEWEST_TESTS)
 
-test-engines: ## Run what needs a real engine: Beam's workers, containers (make image first)
-	@$(IN_TFX) -m pytest -m long tests/kubernetes/test_beam_workers.py \
+test-engines: ## Run what needs a real engine: Beam's workers, Prism (Go), containers (make image first)
+	@$(IN_TFX) -m pytest -m long tests/engines tests/kubernetes/test_beam_workers.py \
 		tests/conversion/test_same_bytes.py tests/pipelines/compilation/test_containers.py
 
 test-long: ## Run the long versions of tests: kills, corruption, determinism, scale

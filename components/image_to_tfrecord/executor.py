@@ -67,7 +67,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         # Each execution has an output of its own.
         write = start_attempt(folders, attempt, options, in_place=True)
         pipeline = self._make_beam_pipeline()
-        with guard_job(pipeline, f"darkroom-{attempt.token}"), pipeline:
+        with guard_job(pipeline, write, f"darkroom-{attempt.token}"), pipeline:
             apply_transform(pipeline, "WriteDataset", write)
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
             raise DataError(

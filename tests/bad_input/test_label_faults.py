@@ -106,7 +106,7 @@ class _Notes:
     def start_step(self, label):
         pass
 
-    def advance(self, done, total, unit, before):
+    def advance(self, done, total, unit, before, detail=""):
         pass
 
     def remark(self, text):

@@ -245,7 +245,7 @@ class _Counts(PlainProgress):
         super().__init__(io.StringIO())
         self.rows = []
 
-    def advance(self, done, total, unit, before):
+    def advance(self, done, total, unit, before, detail=""):
         if unit == "rows":
             self.rows.append((done, total, before))
 

@@ -62,6 +62,21 @@ def test_plain_lines_show_steps_and_counts(plain):
     ]
 
 
+def test_a_detail_is_shown_as_long_as_the_step_runs(plain):
+    stream, clock = plain
+    with progress.step("Converting"):
+        clock.now += 2
+        progress.advance(0, 20, "rows", 0, "0 of 2 shards")
+        clock.now += 2
+        progress.advance(10, 20, "rows", 0, "1 of 2 shards")
+        progress.advance(20, 20, "rows", 0, "2 of 2 shards")
+    assert stream.getvalue().splitlines() == [
+        "Converting 0 of 2 shards",
+        "Converting 10/20 rows 2.5/s, 1 of 2 shards",
+        "Converting done in 4.0 s, 20 rows 5.0/s",
+    ]
+
+
 def test_a_speed_has_the_measure_of_its_amount(plain):
     stream, clock = plain
     with progress.step("Verifying"):

@@ -29,6 +29,10 @@ from darkroom.options.image import ImageOptions
 
 _BATCH_ROWS = 256
 _REJECTS, REPORT_SUFFIX = ".rejects.parquet", ".json"
+# A worker of an engine says with such a file, beside the first shard it takes, that it has begun.
+SIGN_SUFFIX = ".begun"
+# Why a worker takes no shard of this job, for the client that waits for it.
+REFUSAL_FILE = "refused.json"
 MAX_REPORT_BYTES = 1 << 20
 
 
@@ -88,9 +92,15 @@ class ShardTask:
         return [storage.join(self.folders.examples, self.file), self.index_file]
 
     @property
+    def refusal_file(self) -> str:
+        """Path of the file, one for all shards, in which a worker says why it takes none."""
+        return storage.join(self.work, REFUSAL_FILE)
+
+    @property
     def files(self) -> list[str]:
         """Paths of all files that its worker may write, unfinished ones included."""
-        finished = [*self.results, self.work_file(_REJECTS), self.work_file(REPORT_SUFFIX)]
+        suffixes = (_REJECTS, REPORT_SUFFIX, SIGN_SUFFIX)
+        finished = [*self.results, *map(self.work_file, suffixes), self.refusal_file]
         return list(dict.fromkeys((*finished, *map(self.folders.find_part, finished))))
 
 

@@ -32,21 +32,24 @@ class Step:
     total: int | None = None
     remark: str = ""
     unit: str = ""
+    detail: str = ""
     handle: Any = None
 
-    def count(self, done: int, total: int | None, unit: str, before: int, now: float) -> None:
+    def count(
+        self, done: int, total: int | None, unit: str, before: int, detail: str, now: float
+    ) -> None:
         """Keeps how much is done, and how much of it an earlier run did."""
         if unit != self.unit:  # A new unit has a rate of its own.
             self.done, self.unit, self.count_started = 0, unit, now if self.unit else self.started
         self.done, self.total = max(self.done, done), total  # Threads may report out of order.
-        self.before = before
+        self.before, self.detail = before, detail
 
     def format_amount(self, now: float, *, final: bool = False) -> str:
         """Returns how much is done and how fast, or at the end the remark, if there is one."""
         if final and self.remark:
             return self.remark
         if not self.done:
-            return ""
+            return "" if final else self.detail
         amount, last = f"{self.done:,}", self.done
         if self.total is not None and not (final and self.done == self.total):
             amount, last = f"{amount}/{self.total:,}", self.total
@@ -57,7 +60,8 @@ class Step:
         measure, comma = (f" {self.unit}", ",") if self.unit.isupper() else ("", "")
         speed = f"{comma} {rate:,.{0 if rate >= 10 else 1}f}{measure}/s"
         shown = speed if rate >= _LEAST_RATE else ""
-        return f"{amount} {unit}".rstrip() + shown
+        detail = f", {self.detail}" if self.detail and not final else ""
+        return f"{amount} {unit}".rstrip() + shown + detail
 
 
 class StepSink:
@@ -86,13 +90,15 @@ class StepSink:
             self._steps.append(Step(outer + make_visible(label), now, now, now))
             self._show_start(self._steps[-1])
 
-    def advance(self, done: int, total: int | None, unit: str, before: int) -> None:
+    def advance(
+        self, done: int, total: int | None, unit: str, before: int, detail: str = ""
+    ) -> None:
         """Counts, and shows the count if it was not shown for a while."""
         with self._lock:
             if not self._steps:
                 return
             current, now = self._steps[-1], self._clock()
-            current.count(done, total, unit, before, now)
+            current.count(done, total, unit, before, detail, now)
             if now - current.shown >= self._interval_seconds:
                 current.shown = now
                 self._show(current, now)

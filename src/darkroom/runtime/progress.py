@@ -39,8 +39,13 @@ class Sink(Protocol):
     def start_step(self, label: str) -> None:
         """A step begins, inside the running step if there is one."""
 
-    def advance(self, done: int, total: int | None, unit: str, before: int) -> None:
-        """The innermost step has done `done` of `total` units, `before` of them in earlier runs."""
+    def advance(
+        self, done: int, total: int | None, unit: str, before: int, detail: str = ""
+    ) -> None:
+        """The innermost step has done `done` of `total` units, `before` of them in earlier runs.
+
+        `detail` is shown beside that as long as the step runs.
+        """
 
     def remark(self, text: str) -> None:
         """The innermost step has a text to show at its end."""
@@ -91,7 +96,9 @@ def step(name: str, number: int | None = None, of: int | None = None) -> Iterato
         sink.finish_step(failed=failed)
 
 
-def advance(done: int, total: int | None = None, unit: str = "", before: int = 0) -> None:
+def advance(
+    done: int, total: int | None = None, unit: str = "", before: int = 0, detail: str = ""
+) -> None:
     """Reports how far the running step is; call it as often as you like, from any thread.
 
     Args:
@@ -99,9 +106,10 @@ def advance(done: int, total: int | None = None, unit: str = "", before: int = 0
         total: Units to do, when known.
         unit: What is counted, in the plural: "images", "epochs".
         before: Units that an earlier run has done; the rate does not count them.
+        detail: What else is known, shown beside the count as long as the step runs.
     """
     if _sink is not None:
-        _sink.advance(done, total, unit, before)
+        _sink.advance(done, total, unit, before, detail)
 
 
 def remark(text: str) -> None:

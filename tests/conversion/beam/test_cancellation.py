@@ -163,15 +163,15 @@ def test_a_job_that_its_client_gives_up_is_cancelled_too(source, flink, fail, ca
 
 
 @pytest.mark.parametrize(("given", "named"), [({}, "one"), ({"job_name": "mine"}, "mine-one")])
-def test_a_job_on_an_engine_has_a_name_that_no_other_has(given, named):
+def test_a_job_on_an_engine_has_a_name_that_no_other_has(write, given, named):
     pipeline = beam.Pipeline(argv=["--runner=flinkrunner", *(f"--{k}={given[k]}" for k in given)])
-    with guard_job(pipeline, "one"):
+    with guard_job(pipeline, write, "one"):
         assert pipeline.options.get_all_options()["job_name"] == named
 
 
-def test_a_job_in_this_process_has_no_name():
+def test_a_job_in_this_process_has_no_name(write):
     pipeline = beam.Pipeline(options=build_options("FnApiRunner", {}))
-    with guard_job(pipeline, NAME):
+    with guard_job(pipeline, write, NAME):
         assert pipeline.options.get_all_options()["job_name"] is None
 
 
@@ -207,11 +207,11 @@ def _fail_in_a_thread(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_threads_that_follow_the_job_say_nothing_of_its_end(monkeypatch):
+def test_threads_that_follow_the_job_say_nothing_of_its_end(write, monkeypatch):
     said: list[str] = []
     monkeypatch.setattr(threading, "excepthook", lambda failure: said.append(failure.thread.name))
     pipeline = beam.Pipeline(options=build_options("PrismRunner", {}))
-    with pytest.raises(KeyboardInterrupt), guard_job(pipeline, NAME):
+    with pytest.raises(KeyboardInterrupt), guard_job(pipeline, write, NAME):
         raise KeyboardInterrupt
     for name in ("wait_until_finish_read", "run_worker_1", "mine"):
         _fail_in_a_thread(name)

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 import tarfile
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -226,16 +227,18 @@ def submit(tmp_path, monkeypatch, bucket):
 
     def submit(wait, end="DONE", **options):
         result = Result(end, **options)
+        _, transform = plan(tmp_path, REMOTE[:100])
 
         def run(pipeline):
             # Until a job runs, nothing of its own is there but what says whose it will be.
             assert list(bucket) == [f"{OUTPUT}/.dataflow/journal.json"]
             written = ("staging/x/package", "temp/y", "notes.txt")
             bucket.update({f"{OUTPUT}/.dataflow/{name}": b"x" for name in written})
+            names = [thread.name for thread in threading.enumerate()]
+            result.is_watched = transform.gives_signs and "darkroom-watch" in names
             return result
 
         monkeypatch.setattr(beam.Pipeline, "run", run)
-        _, transform = plan(tmp_path, REMOTE[:100])
         return make_job().submit(transform, str(tmp_path), wait), result
 
     return submit
@@ -244,6 +247,7 @@ def submit(tmp_path, monkeypatch, bucket):
 def test_a_job_is_left_to_itself(submit, bucket):
     job_id, result = submit(wait=False)
     assert (job_id, result.waited, len(bucket)) == ("2024-02-29_job", 0, 4)
+    assert not result.is_watched
     found = ownership.survey(Folders.of_dataset(OUTPUT))
     assert found.foreign == (f"{OUTPUT}/.dataflow/notes.txt",)
 
@@ -251,6 +255,7 @@ def test_a_job_is_left_to_itself(submit, bucket):
 def test_a_job_is_waited_for_and_only_its_files_are_deleted(submit, bucket):
     job_id, result = submit(wait=True)
     assert (job_id, result.waited) == ("2024-02-29_job", 1)
+    assert result.is_watched
     assert list(bucket) == [f"{OUTPUT}/.dataflow/notes.txt"]
 
 

@@ -12,11 +12,14 @@ import pytest
 from tests.pictures import write_label_folders
 
 from darkroom import errors
-from darkroom.conversion.beam import transforms
-from darkroom.conversion.beam.engines import ENGINES, check_engine, report_failures
+from darkroom.conversion.beam import engines, transforms
+from darkroom.conversion.beam.engines import ENGINES, check_engine
+from darkroom.conversion.beam.failures import report_failures
 from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.convert import convert
 from darkroom.errors import DarkroomError, DataError, StorageError, UsageError
+
+from .standin import StandIn, serve
 
 EMBEDDED = {"job_endpoint": "embed", "environment_type": "LOOPBACK"}
 
@@ -91,7 +94,14 @@ def test_an_engine_inside_the_job_server_needs_no_address(java, runner, options)
 
 def test_an_engine_that_answers_is_accepted(listening, java):
     _check("FlinkRunner", flink_master=f"http://{listening}/")
-    _check("PortableRunner", job_endpoint=listening)
+    with serve(StandIn()) as options:
+        _check("PortableRunner", **options)
+
+
+def test_what_listens_must_be_a_job_server(listening, monkeypatch):
+    monkeypatch.setattr(engines, "_JOB_SERVER_SECONDS", 0.1)
+    with pytest.raises(StorageError, match=f"listens at {listening} did not answer as a job serv"):
+        _check("PrismRunner", job_endpoint=listening)
 
 
 def test_a_portable_runner_needs_a_job_server():
@@ -121,11 +131,12 @@ def test_an_engine_that_does_not_answer_stops_before_the_source_is_read(closed, 
 
 
 @pytest.mark.parametrize("runner", ENGINES)
-def test_a_job_server_gets_half_a_minute_and_options_of_its_own(runner):
+def test_a_job_server_follows_a_job_for_days_and_gets_options_of_its_own(runner):
     found = build_options(runner, {"number_of_execution_retries": 3}).get_all_options(
         retain_unknown_options=True
     )
-    assert (found["job_server_timeout"], found["number_of_execution_retries"]) == (30, "3")
+    assert found["job_server_timeout"] > 24 * 3600
+    assert found["number_of_execution_retries"] == "3"
     assert (
         build_options(runner, {"job_server_timeout": 5}).get_all_options()["job_server_timeout"]
         == 5

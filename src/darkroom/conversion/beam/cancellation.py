@@ -80,6 +80,16 @@ def hide_threads() -> None:
     threading.excepthook = report
 
 
+def end_job(pipeline: beam.Pipeline, job_name: str) -> None:
+    """Ends the job of a pipeline on its engine, as far as that is possible."""
+    options = pipeline.options.get_all_options(retain_unknown_options=True)
+    with suppress(StorageError):
+        if _end_on_flink(options, job_name):
+            return
+    if submitted := getattr(pipeline, "result", None):
+        cancel_in_time(submitted.cancel)
+
+
 def _end(options: Mapping[str, Any], name: str, submitted: Any) -> str:
     """Ends a job, wherever it runs; returns what to tell of it, or an empty text."""
     try:

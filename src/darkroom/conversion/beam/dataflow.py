@@ -8,6 +8,7 @@ import io
 import os
 import tarfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from darkroom import storage
 from darkroom.conversion.beam.cancellation import cancel_in_time
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
+from darkroom.conversion.beam.watching import RUNNING, watch_job
 from darkroom.conversion.output import ownership
 from darkroom.dataset import journal
 from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders
@@ -164,10 +166,13 @@ class DataflowJob:
         # The names of Beam's files there are unknown, but until now there are no files.
         inside = [storage.join(folder, name, "") for name in (_TEMP, _STAGING)]
         journal.write_journal(folders, inside, storage.join(folder, journal.JOURNAL_FILE))
-        result = self.build_pipeline(write, scratch).run()
-        job_id = str(result.job_id())
+        # Dataflow does not tell how far it is with starting machines: that is a wait for workers.
+        with watch_job(write, state=RUNNING) if wait else nullcontext():
+            result = self.build_pipeline(write, scratch).run()
+            job_id = str(result.job_id())
+            if wait:
+                self._wait(result, job_id)
         if wait:
-            self._wait(result, job_id)
             ownership.delete_named(folders, folder)
         return job_id
 

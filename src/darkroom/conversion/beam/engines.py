@@ -1,24 +1,17 @@
 """Engines that run a job of Beam elsewhere: Flink, Spark, or what a job server stands for.
 
-What a job needs is looked at before it is submitted, and what an engine says when a job fails
-becomes one error of ours. The engine's own lines go to a file.
+What a job needs is looked at before it is submitted; see `failures` for jobs that fail.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shutil
 import socket
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from darkroom import errors
-from darkroom.errors import DarkroomError, StorageError, UsageError
-from darkroom.runtime.text import make_visible
+from darkroom.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -26,69 +19,14 @@ if TYPE_CHECKING:
 FLINK_RUNNER, SPARK_RUNNER = "FlinkRunner", "SparkRunner"
 PORTABLE_RUNNER, PRISM_RUNNER = "PortableRunner", "PrismRunner"
 ENGINES = (FLINK_RUNNER, SPARK_RUNNER, PORTABLE_RUNNER, PRISM_RUNNER)
-# Beam waits five minutes for a job server, and says nothing meanwhile.
-JOB_SERVER_SECONDS = 30
 
 _CONNECT_SECONDS = 10
-_MAX_CAUSE = 400
+# Beam would wait for minutes, and say nothing meanwhile.
+_JOB_SERVER_SECONDS = 30
 # A master that runs inside the job server.
 _INSIDE = re.compile(r"\[.*\]|local(\[.*\])?")
 # A cluster that is named by its host alone.
 _DEFAULT_PORTS = {"http": 80, "https": 443, "spark": 7077}
-# Our own error, as a worker or the engine prints it: its class, its message, and Beam's step.
-_OURS = re.compile(r"\bdarkroom\.errors\.(\w+): (.+?)(?= \[while running|\n\n|\Z)", re.DOTALL)
-_CAUSE = re.compile(
-    r"^(?:Caused by: )?((?:[\w$]+\.)*\w*(?:Error|Exception|Interrupt)): (.+)$", re.MULTILINE
-)
-# They say that a job or a task failed, not why.
-_WRAPPERS = {"RuntimeError", "RuntimeException", "ExecutionException", "JobExecutionException"}
-# An error that is not ours, raised by a function of ours, at the end of a traceback.
-_DEFECT = re.compile(r'File "[^"]*/darkroom/[^"]*", line \d+, in \S+\n[^\n]*\n(?:[ ~^]+\n)?\w+: ')
-# What the engine's last lines stand for, by a text in them: what is wrong, and what to do.
-_KNOWN = (
-    (
-        r"No module named '?darkroom|No module named '?apache_beam",
-        "A worker of the engine does not have darkroom",
-        "Use an image, or an environment of Python, that has darkroom: environment_config.",
-    ),
-    (
-        r"UnsupportedClassVersionError",
-        "Java is too old for the job server",
-        "Install Java 17, or name it with JAVA_HOME.",
-    ),
-    (
-        r"OutOfMemoryError|MemoryError|exit(?:ed with)? code (?:137|-9)|Killed",
-        "A process of the engine had too little memory",
-        "Give its workers more memory, or each fewer shards at once: --num-shards.",
-    ),
-    (
-        r"NoResourceAvailableException|Could not acquire the minimum required resources",
-        "The engine has no free slot for the job",
-        "Start a task manager, free slots, or lower parallelism.",
-    ),
-    (
-        r"TaskManager.{0,200}(?:no longer reachable|lost|killed)|RecipientUnreachableException"
-        r"|Connection unexpectedly closed by remote task manager",
-        "The engine lost a worker, and did not start the job's tasks again",
-        "Run this again: finished shards are kept. A restart strategy of the engine continues the "
-        "job itself.",
-    ),
-    (
-        r"Process died with exit code|Failed to start external process|Cannot run program",
-        "The engine could not start a worker process",
-        "Check the command in environment_config on the engine's machines.",
-    ),
-    (
-        r"\.part['\"]? does not exist|\.attempt/\S+ does not exist",
-        "The engine's workers do not see the output folder",
-        "Give an output that all machines reach at this path: a store, or a shared file system.",
-    ),
-    (
-        r"FutureTimeoutError|failed to connect to all addresses|UNAVAILABLE|Connection refused",
-        "The engine, its job server or its workers cannot be reached",
-        "Check that they run, and their addresses: flink_master, job_endpoint, environment_config.",
-    ),
-)
 
 
 def check_engine(runner: str, options: PipelineOptions) -> None:
@@ -102,6 +40,7 @@ def check_engine(runner: str, options: PipelineOptions) -> None:
     if endpoint := values.get("job_endpoint"):
         if endpoint != "embed":
             _connect("job_endpoint", endpoint, "the job server of Beam")
+            _ask_job_server(endpoint)
         return
     if runner == PORTABLE_RUNNER:
         raise UsageError(
@@ -159,80 +98,16 @@ def _connect(option: str, address: str, what: str) -> None:
         ) from error
 
 
-@contextmanager
-def report_failures(runner: str) -> Iterator[None]:
-    """Turns what an engine raises into one error of ours; its own lines go to a file.
+def _ask_job_server(endpoint: str) -> None:
+    """Checks that what listens speaks as a job server does: an engine's web page listens, too."""
+    import grpc
 
-    The file is kept if something fails. Meanwhile, Beam's logger sends nothing to the terminal.
-
-    Raises:
-        UsageError: The engine does not know an option.
-        DarkroomError: What a worker raised, if it is ours; else a `StorageError` with the cause.
-        Exception: A defect of ours, as it is.
-    """
-    root, logger = logging.getLogger(), logging.getLogger("apache_beam")
-    before = logger.level, logger.propagate
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="darkroom-engine-", suffix=".log", delete=False, errors="replace"
-    ) as log:
-        handler = logging.StreamHandler(log)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        handler.addFilter(lambda record: _check_record(record, runner))
-        # Without a handler, Beam's errors on the root logger would make one for the terminal.
-        root.addHandler(handler)
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
-        logger.propagate = False
+    with grpc.insecure_channel(endpoint) as channel:
         try:
-            yield
-        except (DarkroomError, KeyboardInterrupt, SystemExit):
-            os.unlink(log.name)
-            raise
-        except Exception as error:
-            log.write(f"{type(error).__name__}: {error}\n")
-            log.flush()
-            if found := _find_cause(runner, error, log.name):
-                raise found from error
-            raise
-        else:
-            os.unlink(log.name)
-        finally:
-            root.removeHandler(handler)
-            logger.removeHandler(handler)
-            logger.setLevel(before[0])
-            logger.propagate = before[1]
-
-
-def _check_record(record: logging.LogRecord, runner: str) -> bool:
-    """Stops a job whose options the engine does not know; Beam would only warn."""
-    if isinstance(record.msg, str) and record.msg.startswith("Discarding unparseable args"):
-        names = re.findall(r"--([\w-]+)", record.getMessage())
-        raise UsageError(
-            f"Neither Beam nor {runner} has the option {' or '.join(map(repr, names))}.",
-            "See the documentation of Beam's runner.",
-        )
-    return True
-
-
-def _find_cause(runner: str, error: Exception, log: str) -> DarkroomError | None:
-    """Returns the error of ours for what an engine raised, from the lines that it printed.
-
-    None if it is a defect of darkroom.
-    """
-    with open(log, encoding="utf-8", errors="replace") as file:
-        text = file.read()
-    where = f"All that {runner} said is in {log}."
-    if ours := _OURS.findall(text):
-        name, message = ours[-1]
-        kind = getattr(errors, name, StorageError)
-        return kind(make_visible(message, max_characters=_MAX_CAUSE), where)
-    causes = [(kind.rpartition(".")[2], what) for kind, what in _CAUSE.findall(text)]
-    telling = [each for each in causes if each[0] not in _WRAPPERS] or causes
-    cause = ": ".join(telling[-1]) if telling else f"{type(error).__name__}: {error}"
-    cause = make_visible(" ".join(cause.split()), max_characters=_MAX_CAUSE).rstrip(".:")
-    for pattern, what, hint in _KNOWN:
-        if re.search(pattern, text, re.DOTALL):
-            return StorageError(f"{what}: {cause}.", f"{hint} {where}")
-    if _DEFECT.search(text):
-        return None
-    return StorageError(f"{runner} failed: {cause}.", where)
+            grpc.channel_ready_future(channel).result(_JOB_SERVER_SECONDS)
+        except grpc.FutureTimeoutError as error:
+            raise StorageError(
+                f"What listens at {endpoint} did not answer as a job server of Beam in "
+                f"{_JOB_SERVER_SECONDS} s.",
+                "Check the port in job_endpoint: the engine and its worker pools have others.",
+            ) from error

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from darkroom.conversion.beam.engines import ENGINES, JOB_SERVER_SECONDS
+from darkroom.conversion.beam.engines import ENGINES
 from darkroom.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 LOCAL_RUNNER = "FnApiRunner"
 DATAFLOW_RUNNER = "DataflowRunner"
 
+# Beam asks a job server with this limit, and some of them it follows no longer than that: after its
+# own five minutes the client would give up a job that runs. `check_engine` looks for an answer.
+_JOB_SECONDS = 30 * 24 * 3600
 # From this similarity on, a name is a mistyped one of Beam's, not an option of an engine.
 _SAME_OPTION = 0.85
 
@@ -66,7 +69,7 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
         )
     flags = [f"--runner={runner}"]
     if runner in ENGINES:
-        options = {"job_server_timeout": JOB_SERVER_SECONDS, **options}
+        options = {"job_server_timeout": _JOB_SECONDS, **options}
     if options:
         actions = _read_actions()
         for name, value in options.items():

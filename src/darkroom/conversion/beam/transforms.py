@@ -6,16 +6,20 @@ that writes them.
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import threading
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from darkroom import storage
+from darkroom.conversion.beam.versions import check_versions, find_versions
 from darkroom.conversion.readers import ImageReaders
-from darkroom.conversion.shard import ShardReport, ShardTask, write_shard
+from darkroom.conversion.shard import SIGN_SUFFIX, ShardReport, ShardTask, write_shard
 from darkroom.dataset.tfrecord import check_crc_speed
 from darkroom.errors import STORAGE_HINT, DarkroomError, StorageError, describe_os_error
 from darkroom.runtime import progress
@@ -38,15 +42,36 @@ class WriteShardFn(beam.DoFn):
     """Writes shards, a few at once: (number, its `ShardTask`) -> (`_ALL`, `ShardReport`).
 
     Several at once give all cores work while one shard is started, synced, or waits.
+
+    Args:
+        run: Name of the run, for its progress; Beam makes copies of this object.
+        versions: Those of the client; this process is the client if they are not given.
+        signs: Any shard of the job, beside which a worker leaves a file when it begins, or why it
+            does not, for a client that waits for it; None where nobody does.
     """
 
-    def __init__(self) -> None:
-        # A process may run the same plan again, after a failure. Beam makes copies of this object.
-        self._run = uuid.uuid4().hex
+    def __init__(
+        self,
+        run: str = "",
+        versions: Mapping[str, str] | None = None,
+        signs: ShardTask | None = None,
+    ) -> None:
+        self._run = run
+        self._versions = versions or find_versions()
+        self._signs = signs
+        self._has_begun = False
 
     def setup(self) -> None:
-        """Checks that this worker can compute checksums fast enough."""
-        check_crc_speed()
+        """Checks that this worker writes what the client would, and checksums fast enough."""
+        try:
+            check_versions(self._versions)
+            check_crc_speed()
+        except StorageError as error:
+            # An engine may start workers again and again before it says why.
+            if self._signs:
+                said = {"run": self._run, "message": error.message, "hint": error.hint}
+                _leave_sign(self._signs, self._signs.refusal_file, said)
+            raise
         self._at_once = min(os.cpu_count() or 1, _MAX_SHARDS_AT_ONCE)
         self._pool = ThreadPoolExecutor(self._at_once, "darkroom-shard")
         self._readers: ImageReaders | None = None
@@ -61,6 +86,10 @@ class WriteShardFn(beam.DoFn):
         for task in numbered[1]:
             if task.has_images and self._readers is None:
                 self._readers = ImageReaders(task.image)
+            if self._signs and not self._has_begun:
+                self._has_begun = True
+                who = {"host": platform.node(), "process": os.getpid(), **find_versions()}
+                _leave_sign(task, task.work_file(SIGN_SUFFIX), who)
             if len(self._begun) >= self._at_once:
                 yield _ALL, self._finish_one()
             self._begun.append(self._pool.submit(self._write, task))
@@ -109,6 +138,12 @@ class WriteShardFn(beam.DoFn):
             raise
 
 
+def _leave_sign(task: ShardTask, path: str, said: Mapping[str, object]) -> None:
+    """Writes something for the client; that it cannot be written does not stop the worker."""
+    with suppress(OSError):
+        storage.write_bytes(path, json.dumps(said).encode(), task.folders.find_part(path))
+
+
 class CommitFn(beam.DoFn):
     """Commits the dataset once all shards are reported: (`_ALL`, all `ShardReport`) -> nothing."""
 
@@ -150,6 +185,8 @@ class WriteDataset(beam.PTransform):
 
     Attributes:
         tasks: One for each shard.
+        run: Name of this run, another one each time: a process may run the same plan again.
+        gives_signs: Whether workers leave files for the client; set before it is applied.
     """
 
     def __init__(
@@ -157,18 +194,28 @@ class WriteDataset(beam.PTransform):
     ) -> None:
         super().__init__()
         self.tasks = tasks
+        self.run = uuid.uuid4().hex
+        self.gives_signs = False
         self._commit = commit
+
+    @property
+    def has_reported(self) -> bool:
+        """Whether a worker in this very process shows the progress of this run."""
+        return self.run in _done
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
         """Returns the empty collection that the commit leaves."""
         numbered = [(task.range.number, task) for task in self.tasks]
+        versions = find_versions(compressed=any(task.compressed for task in self.tasks))
+        signs = self.tasks[0] if self.gives_signs else None
+        write = WriteShardFn(self.run, versions, signs)
         # Beam's own `Reshuffle` and `ToList` do the same in three times as many steps, and starting
         # those takes longer than writing a small dataset.
         return (
             pipeline
             | "CreateTasks" >> beam.Create(numbered, reshuffle=False)
             | "SpreadTasks" >> beam.GroupByKey()
-            | "WriteShards" >> beam.ParDo(WriteShardFn())
+            | "WriteShards" >> beam.ParDo(write)
             | "CollectReports" >> beam.GroupByKey()
             | "Commit" >> beam.ParDo(CommitFn(self._commit))
         )

@@ -1,0 +1,36 @@
+"""What tests of jobs share: a job that nothing runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.shard import ShardRange, ShardTask
+from darkroom.dataset.layout import Folders
+from darkroom.options.image import ImageOptions
+
+ROWS = (10, 20, 30)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> WriteDataset:
+    """A job of three shards, whose work folder is empty."""
+    work = tmp_path / ".attempt/0123abcd/plan"
+    work.mkdir(parents=True)
+    tasks = [
+        ShardTask(
+            range=ShardRange("train", number, 3, number, 3, sum(ROWS[:number]), num_rows),
+            folders=Folders.of_dataset(str(tmp_path), token="0123abcd"),
+            plan="plan",
+            inputs={},
+            has_images=False,
+            image=ImageOptions(),
+            compressed=False,
+            total=sum(ROWS),
+            source="",
+        )
+        for number, num_rows in enumerate(ROWS)
+    ]
+    return WriteDataset(tasks, lambda reports: None)

@@ -1,0 +1,302 @@
+"""What the client shows of a job that runs elsewhere. No test waits: each looks by itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+from tests.pictures import write_label_folders
+
+from darkroom import storage
+from darkroom.conversion.beam import transforms
+from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.beam.watching import Watch, watch_job
+from darkroom.conversion.convert import convert
+from darkroom.runtime import progress
+from darkroom.runtime.display import PlainProgress
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def lines(clock):
+    """What somebody without a terminal reads."""
+    stream = io.StringIO()
+    with progress.use(PlainProgress(stream, clock=clock)), progress.step("Converting"):
+        yield lambda: stream.getvalue().splitlines()
+
+
+def _leave(write: WriteDataset, *names: str) -> None:
+    for name in names:
+        Path(write.tasks[0].work, name).touch()
+
+
+def test_finished_shards_are_shown_with_their_rows_and_their_rate(write, clock, lines):
+    _leave(write, "shard-00000.json")
+    watch = Watch(write, state="RUNNING", clock=clock)
+    clock.now = 5
+    _leave(write, "shard-00001.begun", "shard-00001.part", "shard-00001.rejects.parquet")
+    watch.look()
+    clock.now = 10
+    _leave(write, "shard-00001.json", ".darkroom-part-shard-00002.json", "journal.json")
+    watch.look()
+    assert lines() == [
+        "Converting 10/60 rows, 1 of 3 shards",
+        "Converting 30/60 rows 2.0/s, 2 of 3 shards",
+    ]
+
+
+def test_what_does_not_change_is_shown_each_30_seconds(write, clock, lines):
+    watch = Watch(write, state="RUNNING", clock=clock)
+    _leave(write, "shard-00000.begun")
+    for now in range(5, 100, 5):
+        clock.now = float(now)
+        watch.look()
+    assert lines() == ["Converting 0 of 3 shards"] * 4
+
+
+def test_the_end_is_shown_though_the_commit_removes_the_reports(write, clock, lines):
+    watch = Watch(write, state="RUNNING", clock=clock)
+    clock.now = 5
+    _leave(write, "shard-00000.begun", "shard-00000.json")
+    watch.look()
+    clock.now = 10
+    for path in Path(write.tasks[0].work).iterdir():
+        path.unlink()
+    watch.look()
+    assert lines() == ["Converting 10/60 rows 2.0/s, 1 of 3 shards"]
+    clock.now = 20
+    watch.finish()
+    assert lines()[1:] == ["Converting 60/60 rows 3.0/s, 3 of 3 shards"]
+
+
+def test_a_worker_in_this_process_shows_its_rows_alone(write, clock, lines, monkeypatch):
+    watch = Watch(write, state="RUNNING", clock=clock)
+    monkeypatch.setitem(transforms._done, write.run, 7)
+    clock.now = 50
+    _leave(write, "shard-00000.json")
+    watch.look()
+    watch.finish()
+    assert lines() == []
+
+
+def test_the_log_gets_a_line_each_30_seconds(write, clock, caplog):
+    caplog.set_level(logging.INFO)
+    watch = Watch(write, state="RUNNING", clock=clock)
+    _leave(write, "shard-00000.begun", "shard-00000.json")
+    for now in range(5, 70, 5):
+        clock.now = float(now)
+        watch.look()
+    assert [record.getMessage() for record in caplog.records] == [
+        "Converting: 1 of 3 shards, 10 of 60 rows, 0.3/s",
+        "Converting: 1 of 3 shards, 10 of 60 rows, 0.2/s",
+    ]
+
+
+@pytest.mark.parametrize("error", [OSError, ValueError, RuntimeError])
+def test_a_listing_that_fails_is_ignored(write, clock, lines, monkeypatch, error):
+    watch = Watch(write, state="RUNNING", clock=clock)
+    _leave(write, "shard-00000.begun", "shard-00000.json")
+    watch.look()
+    clock.now = 5
+
+    def fail(path: str) -> list[str]:
+        raise error("the store is slow")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "list_folder", fail)
+        Watch(write, clock=clock)
+        watch.look()
+    _leave(write, "shard-00001.json")
+    watch.look()
+    assert lines() == ["Converting 30/60 rows 6.0/s, 2 of 3 shards"]
+
+
+def test_each_look_is_one_listing(write, clock, monkeypatch):
+    listed = []
+    watch = Watch(write, clock=clock)
+    monkeypatch.setattr(storage, "list_folder", lambda path: listed.append(path) or [])
+    watch.look()
+    assert listed == [write.tasks[0].work]
+
+
+def test_a_wait_says_for_what_after_half_a_minute_and_then_less_often(write, clock, lines):
+    watch = Watch(write, clock=clock)
+    for now in range(5, 300, 5):
+        clock.now = float(now)
+        watch.look()
+    assert lines() == [
+        f"For {seconds} s the engine has not taken the job." for seconds in (30, 60, 120, 240)
+    ]
+
+
+def test_each_state_of_the_job_is_a_wait_of_its_own(write, clock, lines):
+    watch = Watch(write, clock=clock)
+    clock.now = 29
+    watch.look()
+    watch.note_state("STARTING")
+    clock.now = 60
+    watch.look()
+    watch.note_state("RUNNING")
+    clock.now = 89
+    watch.look()
+    clock.now = 91
+    watch.look()
+    said = lines()
+    assert said[0] == "For 31 s the engine has not started the job: it is STARTING."
+    assert said[1].startswith("For 31 s no worker of the engine has begun. Check that it has free ")
+    assert "task managers, worker pools" in said[1]
+    assert len(said) == 2
+
+
+@pytest.mark.parametrize("sign", ["shard-00001.begun", "shard-00001.json"])
+def test_a_worker_that_has_begun_is_not_waited_for(write, clock, lines, sign):
+    _leave(write, "shard-00000.json")
+    watch = Watch(write, state="RUNNING", clock=clock)
+    clock.now = 20
+    _leave(write, sign)
+    watch.look()
+    clock.now = 90
+    watch.look()
+    assert not [line for line in lines() if "no worker" in line]
+
+
+def test_shards_of_an_earlier_run_say_nothing_of_a_worker(write, clock, lines):
+    _leave(write, "shard-00000.json")
+    watch = Watch(write, state="RUNNING", clock=clock)
+    clock.now = 60
+    watch.look()
+    assert lines()[0].startswith("For 60 s no worker of the engine has begun.")
+
+
+def test_the_wait_for_a_worker_tells_what_the_engine_says(write, clock, lines, tmp_path):
+    log = tmp_path / "engine.log"
+    watch = Watch(write, str(log), state="RUNNING", clock=clock)
+    clock.now = 30
+    watch.look()  # there is no file
+    log.write_text("ModuleNotFoundError: No module named 'darkroom'\n")
+    clock.now = 60
+    watch.look()
+    assert lines()[0].endswith(f"environment_config. All that it said is in {log}.")
+    assert (
+        " A worker of the engine does not have darkroom: ModuleNotFoundError: No module named "
+        in lines()[1]
+    )
+
+
+SAID = {
+    "ModuleNotFoundError: No module named 'darkroom'": True,
+    "/usr/bin/python: No module named apache_beam": True,
+    "java.lang.IllegalStateException: Process died with exit code 1": True,
+    '{"level":"ERROR","msg":"process failed while running","error":"exit status 1"}': True,
+    "panic: unable to start sdk worker localhost:1": True,
+    "Initial job has not accepted any resources; check your cluster UI": False,
+    "java.net.ConnectException: Connection refused": False,
+    "java.lang.OutOfMemoryError: Java heap space": False,
+    "Starting the job.": False,
+}
+
+
+@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("state", ["STARTING", "RUNNING"])
+def test_only_a_job_whose_workers_cannot_begin_is_ended(write, clock, tmp_path, said, state):
+    log, ended = tmp_path / "engine.log", []
+    log.write_text(f"2026-01-02 03:04:05,678 INFO {said}\n")
+    watch = Watch(write, str(log), state, lambda: ended.append(clock.now), clock)
+    for now in range(0, 60, 5):
+        clock.now = float(now)
+        watch.look()
+    assert bool(ended) == (SAID[said] and state == "RUNNING")
+    assert ended in ([], [30.0])
+
+
+def _refuse(write: WriteDataset, data: object) -> None:
+    Path(write.tasks[0].work, "refused.json").write_text(json.dumps(data))
+
+
+def test_a_worker_that_refuses_ends_the_job(write, clock):
+    ended = []
+    watch = Watch(write, cancel=lambda: ended.append(1), clock=clock)
+    _refuse(write, {"run": write.run, "message": "A worker has others.", "hint": "Install them."})
+    watch.look()
+    watch.look()
+    assert str(watch.refusal) == "A worker has others. Install them."
+    assert ended == [1]
+
+
+@pytest.mark.parametrize("data", [{"run": "of an earlier client", "message": ""}, {}, [], 5, "no"])
+def test_what_another_client_is_told_ends_nothing(write, clock, data):
+    watch = Watch(write, cancel=lambda: pytest.fail("ended"), clock=clock)
+    _refuse(write, data)
+    watch.look()
+    assert watch.refusal is None
+
+
+def test_an_engine_that_does_not_end_the_job_does_not_stop_the_watch(write, clock):
+    def fail() -> None:
+        raise RuntimeError("not supported")
+
+    watch = Watch(write, cancel=fail, clock=clock)
+    _refuse(write, {"run": write.run, "message": "A worker has others.", "hint": ""})
+    watch.look()
+    assert watch.refusal
+
+
+def test_what_beam_logs_of_a_job_is_its_state(write, clock, monkeypatch):
+    states = []
+    monkeypatch.setattr(Watch, "note_state", lambda self, state: states.append(state))
+    logger = logging.getLogger("apache_beam.runners.portability.portable_runner")
+    handlers = list(logger.handlers)
+    with watch_job(write):
+        logger.warning("Job state changed to %s", "RUNNING")
+        logger.warning("Waiting for grpc channel to be ready")
+        assert "darkroom-watch" in [thread.name for thread in threading.enumerate()]
+    assert states == ["RUNNING"]
+    assert logger.handlers == handlers
+    assert "darkroom-watch" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_nothing_is_shown_as_done_of_a_job_that_failed(write, lines):
+    with pytest.raises(RuntimeError, match="lost"), watch_job(write):
+        raise RuntimeError("lost")
+    assert lines() == []
+
+
+@pytest.mark.slow
+def test_workers_of_an_engine_leave_a_sign_and_local_ones_none(tmp_path, monkeypatch):
+    write_label_folders(tmp_path / "src", 3)
+    signs = {}
+    real = storage.write_bytes
+
+    def write_bytes(path: str, data: bytes, part: str | None = None) -> None:
+        if path.endswith(".begun"):
+            signs[path] = json.loads(data)
+        real(path, data, part)
+
+    monkeypatch.setattr(storage, "write_bytes", write_bytes)
+    convert(tmp_path / "src", tmp_path / "local")
+    assert signs == {}
+    options = {"job_endpoint": "embed", "environment_type": "LOOPBACK"}
+    convert(tmp_path / "src", tmp_path / "out", runner="PortableRunner", beam_options=options)
+    assert len(signs) >= 1
+    for path, sign in signs.items():
+        assert path.startswith(f"{tmp_path}/out/.attempt/")
+        assert {"host", "process", "darkroom", "Python", "Beam", "pyarrow"} <= sign.keys()
+    files = [
+        sorted(each.name for each in (tmp_path / name).rglob("*")) for name in ("local", "out")
+    ]
+    assert files[0] == files[1]

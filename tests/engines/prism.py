@@ -1,0 +1,92 @@
+"""Prism, Beam's own small engine, and pools of workers for it: the real protocol on one machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+
+_PACKAGE = "github.com/apache/beam/sdks/v2/go/cmd/prism"
+_POOL = ("-m", "apache_beam.runners.worker.worker_pool_main")
+
+
+def find_missing() -> str:
+    """Says what is missing to build Prism; empty if nothing is."""
+    return "" if shutil.which("go") else "Prism is built with Go, and there is none: install Go."
+
+
+def make_prism() -> Path:
+    """Builds the Prism of the installed Beam, unless an earlier run did; returns its path."""
+    beam = version("apache-beam")
+    cache = Path(os.environ.get("DARKROOM_ENGINES") or "~/.cache/darkroom-engines").expanduser()
+    folder = cache / f"prism-{beam}"
+    if not (folder / "prism").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["go", "install", f"{_PACKAGE}@v{beam}"]
+        subprocess.run(command, env={**os.environ, "GOBIN": str(folder)}, cwd=folder, check=True)
+    return folder / "prism"
+
+
+def _find_free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@contextmanager
+def start_pool(folder: Path, startup: str = "") -> Iterator[dict[str, str]]:
+    """Starts a pool of workers, which are processes of their own.
+
+    Args:
+        folder: Where the pool runs, and has its log: pool.log.
+        startup: Python that each worker runs before anything else.
+
+    Yields:
+        The Beam options with which an engine asks this pool for its workers.
+    """
+    folder.mkdir(parents=True)
+    (folder / "sitecustomize.py").write_text(startup)
+    port = _find_free_port()
+    with (folder / "pool.log").open("wb") as log:
+        pool = subprocess.Popen(
+            [sys.executable, *_POOL, f"--service_port={port}"],
+            # The pool starts its workers by the name `python`.
+            env={
+                "PATH": str(Path(sys.executable).parent),
+                "HOME": str(folder),
+                "PYTHONPATH": str(folder),
+            },
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        _wait_for(port, pool)
+        yield {"environment_type": "EXTERNAL", "environment_config": f"localhost:{port}"}
+    finally:
+        kill_group(pool)
+
+
+def _wait_for(port: int, pool: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and pool.poll() is None:
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"The pool does not listen; it returned {pool.poll()}.")
+
+
+def kill_group(process: subprocess.Popen) -> None:
+    """Ends a process that has a session of its own, and what it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
