@@ -7,7 +7,8 @@ import contextlib
 import difflib
 import io
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion.beam.engines import ENGINES, JOB_SERVER_SECONDS
@@ -67,11 +68,12 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
     flags = [f"--runner={runner}"]
     if runner in ENGINES:
         options = {"job_server_timeout": JOB_SERVER_SECONDS, **options}
-    if options:
-        actions = _read_actions()
-        for name, value in options.items():
-            flags += _format_option(name, value, actions, is_engine=runner in ENGINES)
-    built = beam.options.pipeline_options.PipelineOptions(flags)
+    with _logging_kept():
+        if options:
+            actions = _read_actions()
+            for name, value in options.items():
+                flags += _format_option(name, value, actions, is_engine=runner in ENGINES)
+        built = beam.options.pipeline_options.PipelineOptions(flags)
     complaint = io.StringIO()
     try:
         # Beam parses options when they are first read, and a wrong one ends the process then.
@@ -85,6 +87,20 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
             f"Beam rejects an option: {problem}.", "See Beam's documentation."
         ) from error
     return built
+
+
+@contextlib.contextmanager
+def _logging_kept() -> Iterator[None]:
+    """Keeps Beam's options from sending the log of this process to the terminal.
+
+    They do so where nothing receives it. Then all that an engine says would be there, too.
+    """
+    root, handler = logging.getLogger(), logging.NullHandler()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
 
 
 def _read_actions() -> list[argparse.Action]:
