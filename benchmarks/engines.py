@@ -2,9 +2,9 @@
 
     python benchmarks/engines.py [--images 100000] [--engines local,flink,prism] [--prism FILE]
 
-The images are JPEGs of about 28 kB. `start` is the time of 60 images, more than a local run of
-them takes. `over local` is the time of all images, without this start, against that of the local
-run; and the same for the time of the processors, of all processes together. Bytes are compared with
+The images are JPEGs of about 28 kB. Each engine converts 60 of them, and all. `start` is what the
+few take more than in a local run; `over` is what all take more, without this start: for the time
+that passes, and for that of the processors, of all processes together. Bytes are compared with
 those of the local run. Memory is VmHWM of each process: the most that it had at once.
 
 Flink is a cluster of a job manager and two task managers, by the configuration in kubernetes/; it
@@ -80,24 +80,20 @@ def _convert(source: Path, output: Path, engine: Engine) -> tuple[float, Watch]:
 def _measure(name: str, engine: Engine, sources: Mapping[str, Path], before: dict) -> None:
     """Converts few images and all, prints a row, and keeps what the local run took."""
     folder = sources["all"].parent.parent
-    seconds = {}
+    seconds, processor = {}, {}
     for size in ("few", "all"):
         output = folder / f"{name}-{size}"
-        shutil.rmtree(output, ignore_errors=True)
         seconds[size], watch = _convert(sources[size], output, engine)
+        processor[size] = watch.processor_seconds
     hashes = hash_files(output)
     shutil.rmtree(output)
-    local = before.setdefault("local", (seconds, watch.processor_seconds, hashes))
-    start = seconds["few"] - local[0]["few"]
-    over = (seconds["all"] - start) / local[0]["all"] - 1
-    processor = watch.processor_seconds / local[1] - 1
-    images = before["images"]
-    print(
-        f"{name:8}{start:8.1f}{seconds['all']:9.1f}{images / (seconds['all'] - start):10.0f}"
-        f"{over:10.0%}{watch.processor_seconds:11.0f}{processor:8.0%}"
-        f"  {'equal' if hashes == local[2] else 'DIFFERENT'}",
-        flush=True,
-    )
+    local = before.setdefault("local", (seconds, processor, hashes))
+    row = f"{name:8}"
+    for unit, base in ((seconds, local[0]), (processor, local[1])):
+        start = unit["few"] - base["few"]
+        row += f"{start:9.1f}{unit['all']:9.1f}{(unit['all'] - start) / base['all'] - 1:7.0%}"
+    rate = before["images"] / seconds["all"]
+    print(f"{row}{rate:10.0f}  {'equal' if hashes == local[2] else 'DIFFERENT'}", flush=True)
     for process, peak in watch.peaks.items():
         print(f"{'':10}{process:28}{peak / 1e6:8.0f} MB", flush=True)
 
@@ -116,7 +112,8 @@ def main() -> None:
         sources = {size: write_jpegs(scratch / size, each) for size, each in numbers.items()}
         load, cores = os.getloadavg()[0], os.cpu_count()
         print(f"{arguments.images} images, {cores} cores, load before the start: {load:.1f}")
-        print("engine   start s    all s  images/s  over local processor s     over  bytes")
+        print("        seconds:                 of the processors:")
+        print("engine      start      all   over    start      all   over  images/s  bytes")
         before: dict = {"images": arguments.images}
         for each in arguments.engines.split(","):
             if each == "flink" and (missing := find_missing()):
@@ -127,7 +124,12 @@ def main() -> None:
                 with _start_flink(scratch) as engine:
                     _measure(each, engine, sources, before)
             else:
-                prism = ("--beam-option", f"prism_location={arguments.prism}")
+                prism = (
+                    "--beam-option",
+                    f"prism_location={arguments.prism}",
+                    "--beam-option",
+                    "job_server_timeout=86400",
+                )
                 options = ("--runner", "PrismRunner", *prism) if each == "prism" else ()
                 _measure(each, Engine(options), sources, before)
 

@@ -66,3 +66,6 @@ def test_a_worker_without_darkroom(jpegs, cluster: Cluster, tmp_path: Path):
     options += ["--beam-option", "environment_config=localhost:50000"]
     done = convert(jpegs[0], tmp_path / "out", *options)
     _check_readable(done, "A worker of the engine does not have darkroom")
+
+
+# A client that is interrupted, and one with other options after it: their tests go here.
