@@ -27,7 +27,7 @@ IN_NEWEST = BARE=$$(sh tools/setup_env.sh bare '$(PYTHON)') && \
 	DARKROOM_BARE_PYTHON="$$BARE/bin/python" "$$VENV/bin/python"
 # Not the one that installs other loaders from the network: it is run by hand.
 BENCHMARKS = $(filter-out benchmarks/side_by_side.py,$(wildcard benchmarks/*.py))
-CORE = not long and not slow and not newest and not tensorflow and not tfx
+CORE = not long and not slow and not newest and not flink and not tensorflow and not tfx
 # What the newest packages can break: the core, input, training, notebooks.
 NEWEST_TESTS = $(addprefix tests/,audit cli conversion dataset images input manifest notebooks \
 	options pipelines/local runtime storage training validation)
@@ -37,7 +37,7 @@ COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate 
 COMPILE = $(COMPILE_TOOL) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compile test test-fast test-core test-newest test-engines test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
+.PHONY: help setup demo compile test test-fast test-core test-newest test-engines test-flink test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ test-newest: ## Try the newest packages, without constraints (PYTHON=3.12 or 3.1
 test-engines: ## Run what needs a real engine: Beam's workers, Prism (Go), containers (make image first)
 	@$(IN_TFX) -m pytest -m long tests/engines tests/kubernetes/test_beam_workers.py \
 		tests/conversion/test_same_bytes.py tests/pipelines/compilation/test_containers.py
+
+test-flink: ## Convert on a Flink cluster of separate processes: needs Java 17 and Maven
+	@$(IN_TFX) -m pytest -m flink tests/engines
 
 test-long: ## Run the long versions of tests: kills, corruption, determinism, scale
 	@$(IN_TFX) -m pytest -m long

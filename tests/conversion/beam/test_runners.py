@@ -1,3 +1,5 @@
+import logging
+
 import pytest
 from apache_beam.options.pipeline_options import (
     DebugOptions,
@@ -128,3 +130,9 @@ def test_a_signal_during_the_parsing_is_not_reported_as_a_wrong_option(monkeypat
     with pytest.raises(SystemExit) as caught:
         build_options(LOCAL_RUNNER, {})
     assert caught.value.code == 130
+
+
+def test_options_leave_the_log_of_the_process_alone(monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    build_options("FlinkRunner", {"parallelism": 2})
+    assert logging.getLogger().handlers == []

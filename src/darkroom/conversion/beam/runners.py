@@ -7,7 +7,8 @@ import contextlib
 import difflib
 import io
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion.beam.engines import ENGINES
@@ -74,7 +75,8 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
         actions = _read_actions()
         for name, value in options.items():
             flags += _format_option(name, value, actions, is_engine=runner in ENGINES)
-    built = beam.options.pipeline_options.PipelineOptions(flags)
+    with _logging_kept():
+        built = beam.options.pipeline_options.PipelineOptions(flags)
     complaint = io.StringIO()
     try:
         # Beam parses options when they are first read, and a wrong one ends the process then.
@@ -95,12 +97,27 @@ def list_choices(name: str) -> list[str]:
     return [str(each) for a in _read_actions() if a.dest == name for each in a.choices or ()]
 
 
+@contextlib.contextmanager
+def _logging_kept() -> Iterator[None]:
+    """Keeps Beam's options from sending the log of this process to the terminal.
+
+    They do so where nothing receives it. Then all that an engine says would be there, too.
+    """
+    root, handler = logging.getLogger(), logging.NullHandler()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
 def _read_actions() -> list[argparse.Action]:
     from darkroom.runtime.plain_beam import beam
 
     parsers: list[argparse.ArgumentParser] = []
-    options = beam.options.pipeline_options.PipelineOptions([])
-    options.get_all_options(add_extra_args_fn=parsers.append)
+    with _logging_kept():
+        options = beam.options.pipeline_options.PipelineOptions([])
+        options.get_all_options(add_extra_args_fn=parsers.append)
     return list(parsers[0]._actions)
 
 

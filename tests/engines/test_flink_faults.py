@@ -1,0 +1,71 @@
+"""What goes wrong on a cluster: a machine goes away, a worker is not what it must be."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .cluster import Cluster, wait_until
+from .conftest import DARKROOM, check_equal, convert, use_processes
+from .network import find_obstacle
+
+pytestmark = pytest.mark.flink
+
+
+def _count_shards(output: Path) -> int:
+    return len([*output.glob("Split-*/*")])
+
+
+def test_a_job_survives_a_machine_that_goes_away(jpegs, on_flink, cluster: Cluster, tmp_path):
+    """Task manager and workers end at once, and another task manager starts."""
+    source, local = jpegs
+    output = tmp_path / "out"
+    command = [*DARKROOM, "convert", str(source), "--output-dir", str(output)]
+    command += ["--num-shards", "12", *on_flink]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as client:
+        wait_until(lambda: _count_shards(output) or client.poll() is not None, "a first shard")
+        cluster.kill("task manager 1")
+        assert client.poll() is None
+        cluster.start_task_manager(1)
+        _, said = client.communicate(timeout=300)
+    check_equal(output, local, subprocess.CompletedProcess(command, client.returncode, "", said))
+    job = cluster.list_jobs()[-1]
+    assert job["state"] == "FINISHED"
+    # Otherwise the machine was not needed, and nothing was tested.
+    assert cluster.count_restarts(job["jid"]) > 0
+
+
+def _check_readable(done: subprocess.CompletedProcess[str], cause: str) -> None:
+    """Checks that a conversion failed because of its surroundings, and said why in a few lines."""
+    assert done.returncode == 3, done.stderr
+    assert cause in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 10
+
+
+def test_a_worker_that_cannot_start(jpegs, cluster: Cluster, tmp_path: Path):
+    worker = tmp_path / "worker.sh"
+    worker.write_text("#!/bin/sh\nexit 1\n")
+    worker.chmod(0o755)
+    done = convert(jpegs[0], tmp_path / "out", *use_processes(cluster, worker))
+    _check_readable(done, "The engine could not start a worker process")
+
+
+@pytest.mark.skipif(bool(find_obstacle()), reason=find_obstacle())
+def test_a_worker_without_darkroom(jpegs, cluster: Cluster, tmp_path: Path):
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    text = "raise ModuleNotFoundError(\"No module named 'darkroom'\", name='darkroom')"
+    (hidden / "darkroom.py").write_text(text)
+    for number in (1, 2):
+        command = ["-m", "apache_beam.runners.worker.worker_pool_main", "--service_port=50000"]
+        cluster.start_pool(number, command, {"PYTHONPATH": str(hidden)})
+    options = [*use_processes(cluster, tmp_path), "--beam-option", "environment_type=EXTERNAL"]
+    options += ["--beam-option", "environment_config=localhost:50000"]
+    done = convert(jpegs[0], tmp_path / "out", *options)
+    _check_readable(done, "A worker of the engine does not have darkroom")
+
+
+# A client that is interrupted, and one with other options after it: their tests go here.
