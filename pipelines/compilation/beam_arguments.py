@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from darkroom.conversion.beam.discovery import RUNNERS
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
+from darkroom.conversion.engines.discovery import RUNNERS
 from darkroom.errors import UsageError
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.pipelines.config import PipelineConfig

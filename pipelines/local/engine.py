@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from darkroom.conversion.beam.discovery import RUNNERS, find_options
 from darkroom.conversion.beam.engines import ENGINES, check_engine
 from darkroom.conversion.beam.runners import build_options
+from darkroom.conversion.engines.discovery import RUNNERS, find_options
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.pipelines.compilation.beam_arguments import check_dataflow, parse_beam_args
 from darkroom.pipelines.config import PipelineConfig

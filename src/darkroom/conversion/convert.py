@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
-from darkroom.conversion.beam.discovery import RUNNERS, find_options
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, parse_runner
+from darkroom.conversion.engines.discovery import RUNNERS, find_options
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.schema import Schema

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from darkroom import storage
-from darkroom.conversion.beam.flink import find_job, format_cancel
+from darkroom.conversion.engines.flink import find_job, format_cancel
 from darkroom.conversion.output import attempts, exchange, ownership
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.conversion.output.publication import read_version

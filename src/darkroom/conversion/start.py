@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.conversion.beam.engines import FLINK_RUNNER
-from darkroom.conversion.beam.flink import format_url
 from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.commit import Commit
+from darkroom.conversion.engines.flink import format_url
 from darkroom.conversion.leftovers import note_running_jobs
 from darkroom.conversion.output.attempts import Attempt, new_token
 from darkroom.conversion.output.folders import begin_attempt, find_earlier, prepare_output

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from darkroom.conversion.beam import flink
+from darkroom.conversion.engines import flink
 from darkroom.errors import StorageError
 from darkroom.runtime.process import explain_end
 

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from darkroom.conversion.beam import flink
 from darkroom.conversion.beam.engines import (
     FLINK_RUNNER,
     PRISM_RUNNER,
     SPARK_RUNNER,
     check_java,
 )
-from darkroom.conversion.beam.jars import find_jar
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, list_choices
+from darkroom.conversion.engines import flink
+from darkroom.conversion.engines.jars import find_jar
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.targets import (
     COMMAND,

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from darkroom.conversion.beam.flink import (
+from darkroom.conversion.engines.flink import (
     FlinkCluster,
     FlinkJob,
     cancel_job,

@@ -14,9 +14,9 @@ from apache_beam.version import __version__ as beam_version
 from tests.pictures import write_label_folders
 
 from darkroom.cli.commands import main
-from darkroom.conversion.beam.discovery import RUNNERS, find_options
 from darkroom.conversion.beam.runners import build_options, list_choices
 from darkroom.conversion.convert import convert
+from darkroom.conversion.engines.discovery import RUNNERS, find_options
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.targets import ENGINE_NAMES, EngineOptions
 
