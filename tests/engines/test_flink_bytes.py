@@ -88,10 +88,12 @@ def test_images_and_records_in_a_store(cluster: Cluster, store, make_worker, tmp
     done = convert("s3://photos/in/images.csv", "s3://photos/out", *options)
     assert done.returncode == 0, done.stderr
 
-    def read(prefix: str) -> dict[str, bytes]:
+    def read(output: str) -> dict[str, bytes]:
+        named = json.loads(bucket.Object(f"{output}/dataset.json").get()["Body"].read())
+        prefix = f"{output}/{named['dataset']}/"
         found = bucket.objects.filter(Prefix=prefix)
         return {each.key.removeprefix(prefix): each.get()["Body"].read() for each in found}
 
-    written = read("out/")
+    written = read("out")
     assert json.loads(written["dataset.json"])
-    assert written == read("local/")
+    assert written == read("local")

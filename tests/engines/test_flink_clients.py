@@ -1,0 +1,90 @@
+"""A client ends before its job: by a signal, which cancels the job, or by a kill."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .cluster import Cluster, wait_until
+from .conftest import DARKROOM, check_equal, convert
+from .pictures import write_jpegs
+
+pytestmark = pytest.mark.flink
+
+# Each image is decoded and encoded again, so that the job takes longer than a signal.
+_SLOW = ("--resize-short-side", "160")
+_OTHERS = ("--seed", "7")
+_ENDED = ("FINISHED", "FAILED", "CANCELED")
+
+
+def _begin(source: Path, output: Path, options: list[str]) -> subprocess.Popen[str]:
+    """Starts a conversion; returns its client once a first shard is there."""
+    command = [*DARKROOM, "convert", str(source), "--output-dir", str(output)]
+    client = subprocess.Popen(
+        [*command, "--num-shards", "12", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: [*output.glob("Split-*/*")] or client.poll() is not None, "a first shard")
+    assert client.poll() is None, client.communicate()
+    return client
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_jpegs(tmp_path_factory.mktemp("slow") / "images", 10_000)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_the_job(source, on_flink, cluster: Cluster, tmp_path: Path, number):
+    local = convert(source, tmp_path / "local", *_SLOW)
+    assert local.returncode == 0, local.stderr
+    output, on_flink = tmp_path / "out", [*on_flink, *_SLOW]
+    client = _begin(source, output, on_flink)
+    client.send_signal(number)
+    said = client.communicate(timeout=120)[1]
+    assert client.returncode == 128 + number
+    job = cluster.list_jobs()[-1]
+    assert job["state"] == "CANCELED"
+    assert f"Ended by {number.name}. The job {job['name']} on Flink was cancelled;" in said
+    assert len(said.splitlines()) <= 10
+    # The same command goes on where it ended.
+    before = {path: path.stat().st_mtime_ns for path in output.glob("Split-*/*")}
+    check_equal(output, tmp_path / "local", convert(source, output, *on_flink))
+    assert any(path.stat().st_mtime_ns == time for path, time in before.items())
+
+
+def test_a_job_whose_client_was_killed_loses_the_output(
+    source, on_flink, cluster: Cluster, tmp_path: Path
+):
+    """The next run has other options: the job of the first must not end in its dataset."""
+    output = tmp_path / "out"
+    local = convert(source, tmp_path / "local", *_OTHERS)
+    assert local.returncode == 0, local.stderr
+    client = _begin(source, output, [*on_flink, *_SLOW])
+    client.kill()
+    client.communicate()
+    job = cluster.list_jobs()[-1]
+    assert job["state"] == "RUNNING"
+    listed = subprocess.run(
+        [*DARKROOM, "attempts", str(output), "--remove"], capture_output=True, text=True
+    )
+    assert f"job {job['name']} on FlinkRunner is RUNNING" in listed.stdout
+    assert "Removed: 0 attempts." in listed.stdout
+
+    done = convert(source, output, *_OTHERS)
+
+    assert f"This run takes {output} from it" in done.stderr
+    check_equal(output, tmp_path / "local", done)
+    state = wait_until(lambda: _find_end(cluster, job["jid"]), "the end of the first job", 300)
+    assert state == "FAILED"
+    check_equal(output, tmp_path / "local", done)
+
+
+def _find_end(cluster: Cluster, job: str) -> str:
+    state = str(cluster.ask(f"jobs/{job}")["state"])
+    return state if state in _ENDED else ""
