@@ -127,8 +127,6 @@ def main() -> None:
                 prism = (
                     "--beam-option",
                     f"prism_location={arguments.prism}",
-                    "--beam-option",
-                    "job_server_timeout=86400",
                 )
                 options = ("--runner", "PrismRunner", *prism) if each == "prism" else ()
                 _measure(each, Engine(options), sources, before)
