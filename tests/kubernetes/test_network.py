@@ -112,10 +112,13 @@ def test_which_pods_may_talk_to_each_other(policies, pods):
         "darkroom-flink-taskmanager -> darkroom-flink-taskmanager:6122",
         "darkroom-convert -> darkroom-beam-jobs:8098",
         "darkroom-convert -> darkroom-beam-jobs:8099",
+        "darkroom-convert -> darkroom-flink-jobmanager:8081",
         "task -> darkroom-beam-jobs:8098",
         "task -> darkroom-beam-jobs:8099",
+        "task -> darkroom-flink-jobmanager:8081",
         "task of Kubeflow -> darkroom-beam-jobs:8098",
         "task of Kubeflow -> darkroom-beam-jobs:8099",
+        "task of Kubeflow -> darkroom-flink-jobmanager:8081",
         # serving
         "client -> darkroom-serving:8080",
     }
