@@ -27,12 +27,11 @@ import pyarrow.parquet as pq
 
 from darkroom import storage
 from darkroom.dataset import layout
-from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.commit import read_output
 from darkroom.dataset.index import LATER_COLUMNS, find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.dataset.integrity.duplicates_list import check_replaceable
 from darkroom.dataset.integrity.opening import check_index_files
-from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.errors import DataError, UsageError
 from darkroom.runtime import cards, progress
@@ -126,8 +125,7 @@ def find_duplicates(
         UsageError: The name of `output` does not end in `.parquet`.
         OSError: The dataset cannot be read, or the file cannot be written.
     """
-    root = find_data(storage.absolute(directory))
-    dataset = read_dataset(root)
+    root, dataset = read_output(storage.absolute(directory))
     check_index_files(root, dataset)
     paths = find_index_files(storage.join(root, layout.INDEX_FOLDER))
     default = storage.join(root, layout.DUPLICATES_FILE)

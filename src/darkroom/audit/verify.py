@@ -31,10 +31,9 @@ from darkroom.audit.index import IndexCheck
 from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
 from darkroom.audit.sums import check_sums
 from darkroom.audit.tables import check_labels, check_reject_files, has_rejects
-from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_dataset
+from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_output
 from darkroom.dataset.integrity.commit_fields import FORMAT_1
 from darkroom.dataset.integrity.opening import list_split_folders, read_unchanged
-from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.layout import DATASET_FILE, split_folder
 from darkroom.errors import DataError
 from darkroom.options.checks import check_count
@@ -128,10 +127,9 @@ def verify(
 def _verify_once(output: str, num_threads: int | None) -> VerificationResult:
     started = time.perf_counter()
     try:
-        dataset = read_dataset(output)
+        root, dataset = read_output(output)
     except DataError as error:
         return VerificationResult(output, (explain_commit(output, error),))
-    root = find_data(output)
     with progress.step("Verifying"):
         sums, findings = check_sums(root, dataset)
         index = IndexCheck(root, dataset, sums)

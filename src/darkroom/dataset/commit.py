@@ -163,7 +163,15 @@ def format_dataset(dataset: Dataset) -> str:
 
 
 def read_dataset(folder: str) -> Dataset:
+    """Reads the commit of a dataset, as `read_output` does."""
+    return read_output(folder)[1]
+
+
+def read_output(folder: str) -> tuple[str, Dataset]:
     """Reads the commit of a dataset; that of an output on a store is in the folder that it names.
+
+    Returns:
+        The folder of the dataset's files, and its commit.
 
     Raises:
         DataError: The folder has none, or one that is damaged or of another format.
@@ -184,14 +192,14 @@ def read_dataset(folder: str) -> Dataset:
     try:
         fields = json.loads(data, object_pairs_hook=_refuse_repeats)
         if pointer := parse_pointer(fields):
-            return _read_named(folder, path, pointer)
+            return storage.join(folder, pointer["dataset"]), _read_named(folder, path, pointer)
         dataset = _parse(fields)
         contradiction = next(_find_contradictions(dataset), "")
     except (ValueError, RecursionError) as error:
         raise damaged(folder, path, f"it cannot be read ({error})") from error
     if contradiction:
         raise damaged(folder, path, contradiction)
-    return dataset
+    return folder, dataset
 
 
 def _read_named(folder: str, path: str, pointer: Mapping[str, Any]) -> Dataset:

@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.commit import read_output
 from darkroom.dataset.integrity.opening import read_unchanged
-from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingKeyError, UsageError, find_missing_extra
 from darkroom.manifest.sources import AnySource
@@ -260,8 +259,7 @@ def _open_source(
 
     def open_now() -> tuple[Sequence[str], Mapping[str, ImageSource]]:
         # Asked for each time: on a store, a new dataset has a folder of its own.
-        data = find_data(folder)
-        dataset = read_dataset(data)
+        data, dataset = read_output(folder)
         copy = stage_dataset(data, dataset, cache_dir) if stage else data
         return dataset.labels, open_splits({copy: dataset}, verify)
 

@@ -9,8 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from darkroom import storage
-from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.integrity.pointer import find_data
+from darkroom.dataset.commit import read_output
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError, UsageError
 from darkroom.options.training import TrainingOptions
@@ -209,8 +208,9 @@ def _find_images(path: str, eval_path: str | None) -> _Data:
 def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
     roots = {"train": _list_roots(data), "eval": _list_roots(eval_data)}
     # A dataset of both splits is read once.
-    commits = {root: read_dataset(root) for root in dict.fromkeys(chain(*roots.values()))}
-    parts = {split: {root: commits[root] for root in found} for split, found in roots.items()}
+    opened = {root: read_output(root) for root in dict.fromkeys(chain(*roots.values()))}
+    commits = dict(opened.values())
+    parts = {split: dict(opened[root] for root in found) for split, found in roots.items()}
     for split, part in parts.items():
         if not any(split in each.splits and each.splits[split].records for each in part.values()):
             raise DataError(
@@ -238,7 +238,7 @@ def _list_roots(paths: Sequence[str]) -> list[str]:
         if storage.is_pattern(path):
             commits = storage.match_pattern(storage.join(path, DATASET_FILE))
             found = sorted(commit.rpartition("/")[0] for commit in commits)
-        roots += map(find_data, found)
+        roots += found
     return list(dict.fromkeys(roots))
 
 

@@ -256,10 +256,11 @@ def test_an_engine_that_does_not_end_the_job_does_not_stop_the_watch(write, cloc
     assert watch.refusal
 
 
-def test_what_beam_logs_of_a_job_is_its_state(write, clock, monkeypatch):
+def test_what_beam_logs_of_a_job_is_its_state(write, clock, monkeypatch, caplog):
     states = []
     monkeypatch.setattr(Watch, "note_state", lambda self, state: states.append(state))
     logger = logging.getLogger("apache_beam.runners.portability.portable_runner")
+    caplog.set_level(logging.INFO, logger.name)
     handlers = list(logger.handlers)
     with watch_job(write):
         logger.warning("Job state changed to %s", "RUNNING")
