@@ -174,15 +174,17 @@ def _pick(steps: int, count: int, seed: int) -> list[int]:
     return [1, *between, steps]
 
 
-@pytest.mark.parametrize("options", [_OTHER, _SAME], ids=["other options", "the same"])
 @pytest.mark.parametrize(
-    ("place", "at_most", "random_pairs"),
+    ("place", "at_most", "random_pairs", "options"),
     [
-        ("on_disk", 8, 8),
-        ("on_s3", 2, 2),
-        pytest.param("on_disk", 1_000, 150, marks=pytest.mark.long),
-        pytest.param("on_s3", 1_000, 60, marks=pytest.mark.long),
-        pytest.param("on_plain_store", 1_000, 60, marks=pytest.mark.long),
+        ("on_disk", 8, 8, _OTHER),
+        ("on_disk", 2, 2, _SAME),
+        ("on_s3", 0, 1, _OTHER),
+        *(
+            pytest.param(place, 1_000, pairs, options, marks=pytest.mark.long)
+            for place, pairs in (("on_disk", 150), ("on_s3", 60), ("on_plain_store", 60))
+            for options in (_OTHER, _SAME)
+        ),
     ],
 )
 def test_a_job_that_outlives_its_client(request, place, at_most, random_pairs, options):

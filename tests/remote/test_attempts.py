@@ -169,28 +169,27 @@ def test_a_dataset_whose_name_is_lost_is_not_removed(source, s3, capsys):
     assert darkroom.verify(result.data_dir).findings == ()
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        ({"dataset": "data-0123abcd"}, "it names data-0123abcd, which does not exist"),
-        ({"fingerprint": "0" * 64}, "its fingerprint is not that of the dataset in data-"),
-        ({"dataset": "../rows.csv"}, "it does not name the folder of a dataset"),
-        ({"dataset": 1}, "it does not name the folder of a dataset"),
-        ({"format_version": 4}, "it does not name the folder of a dataset"),
-        ({"more": 1}, "its format is 3, expected 1 or 2"),
-    ],
+_CHANGES = (
+    ({"dataset": "data-0123abcd"}, "it names data-0123abcd, which does not exist"),
+    ({"fingerprint": "0" * 64}, "its fingerprint is not that of the dataset in data-"),
+    ({"dataset": "../rows.csv"}, "it does not name the folder of a dataset"),
+    ({"dataset": 1}, "it does not name the folder of a dataset"),
+    ({"format_version": 4}, "it does not name the folder of a dataset"),
+    ({"more": 1}, "its format is 3, expected 1 or 2"),
 )
-def test_a_commit_that_names_no_dataset_is_damaged(source, s3, change, what):
+
+
+def test_a_commit_that_names_no_dataset_is_damaged(source, s3):
     darkroom.convert(source, OUTPUT, **TABLE)
     path = f"{OUTPUT}/dataset.json"
-    storage.write_bytes(
-        path, json.dumps({**json.loads(storage.read_bytes(path)), **change}).encode()
-    )
-    with pytest.raises(DataError, match=rf"{path} is damaged: .*{re.escape(what)}"):
-        read_dataset(OUTPUT)
-    found = darkroom.verify(OUTPUT)
-    assert [each.path for each in found.findings] == ["dataset.json"]
-    assert what in found.findings[0].what
+    fields = json.loads(storage.read_bytes(path))
+    for change, what in _CHANGES:
+        storage.write_bytes(path, json.dumps({**fields, **change}).encode())
+        with pytest.raises(DataError, match=rf"{path} is damaged: .*{re.escape(what)}"):
+            read_dataset(OUTPUT)
+        found = darkroom.verify(OUTPUT)
+        assert [each.path for each in found.findings] == ["dataset.json"]
+        assert what in found.findings[0].what
 
 
 def test_a_copy_on_a_disk_is_read_and_replaced(source, s3, tmp_path):
