@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,7 @@ def test_an_engine_and_a_runner_exclude_each_other():
         find_engine_args(_config(engine="prism", beam_args=("--runner=PrismRunner",)))
 
 
+@pytest.mark.skipif(not importlib.util.find_spec("tfx"), reason="needs the extra [tfx]")
 def test_a_run_whose_engine_has_no_workers_does_not_start(flink, tmp_path: Path):
     (tmp_path / "images.csv").write_text("a.png,a\n")
     flink.slots = 0
