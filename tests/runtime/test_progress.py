@@ -72,8 +72,8 @@ def test_a_detail_is_shown_as_long_as_the_step_runs(plain):
         progress.advance(20, 20, "rows", 0, "2 of 2 shards")
     assert stream.getvalue().splitlines() == [
         "Converting 0 of 2 shards",
-        "Converting 10/20 rows 2.5/s, 1 of 2 shards",
-        "Converting done in 4.0 s, 20 rows 5.0/s",
+        "Converting 10/20 rows 5.0/s, 1 of 2 shards",
+        "Converting done in 4.0 s, 20 rows 10/s",
     ]
 
 
@@ -255,7 +255,7 @@ def test_a_cell_has_one_line_that_is_updated():
     assert len(screen.shown) == 56  # of 106 reports
     texts, pages = zip(*screen.shown, strict=True)
     assert texts[0] == "Converting <b> …"
-    assert "Converting <b> █████░░░░░░░░░░░░░░░ 51/200 rows 7.8/s" in texts
+    assert "Converting <b> █████░░░░░░░░░░░░░░░ 51/200 rows 8.0/s" in texts
     assert texts[-3] == "Cached in <U+202E><i>"
     assert texts[-1] == "Report failed after 0.0 s\nCached in <U+202E><i>"
     assert any('<progress max="1" value="0.2550"></progress>' in page for page in pages)
