@@ -68,8 +68,9 @@ def describe_lock(folder: str) -> str:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return f"{folder} is locked by {owner}."
-    return f"{folder} has a lock that {owner} left behind; it locks nothing."
+            return f"{folder} is locked by {owner}: wait for it, or end it."
+    left = f"{folder} has a lock that {owner} left behind"
+    return f"{left}; it locks nothing. The next run deletes it."
 
 
 def is_lock(path: str) -> bool:

@@ -6,15 +6,17 @@ import logging
 import os
 import re
 import socket
+import zipfile
 from pathlib import Path
 
+import apache_beam
 import pytest
 from tests.pictures import write_label_folders
 
 from darkroom import errors
 from darkroom.conversion.beam import engines, transforms
+from darkroom.conversion.beam.engine_log import report_failures
 from darkroom.conversion.beam.engines import ENGINES, check_engine
-from darkroom.conversion.beam.failures import report_failures
 from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.convert import convert
 from darkroom.errors import DarkroomError, DataError, StorageError, UsageError
@@ -122,6 +124,25 @@ def test_a_missing_jar_and_a_missing_java_are_named(tmp_path, java, monkeypatch)
         _check("SparkRunner")
 
 
+def _write_jar(path: Path, manifest: str) -> str:
+    with zipfile.ZipFile(path, "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", manifest)
+    return str(path)
+
+
+def test_a_jar_that_is_not_a_job_server_is_named_before_anything_starts(tmp_path, java):
+    version = apache_beam.__version__
+    (tmp_path / "half.jar").write_bytes(b"PK\3\4half")
+    half = str(tmp_path / "half.jar")
+    other = _write_jar(tmp_path / "other.jar", "Manifest-Version: 1.0\r\nMain-Class: a.Shell\r\n")
+    for jar, says in ((half, "it has no program"), (other, r"its program is a\.Shell")):
+        with pytest.raises(UsageError, match=f"'{jar}', which is not a job server: {says}") as stop:
+            _check("FlinkRunner", flink_job_server_jar=jar)
+        assert f"beam-runners-flink-FLINK-job-server-{version}.jar" in stop.value.hint
+    folded = "Main-Class: org.apache.beam.runners.spark.Spark\r\n JobServerDriver\r\n"
+    _check("SparkRunner", spark_job_server_jar=_write_jar(tmp_path / "good.jar", folded))
+
+
 def test_an_engine_that_does_not_answer_stops_before_the_source_is_read(closed, tmp_path):
     options = {"job_endpoint": closed}
     write_label_folders(tmp_path / "src", 1)
@@ -174,7 +195,7 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "/lib/{}", line 3, in ru
             "Caused by: java.util.concurrent.TimeoutException: The heartbeat of TaskManager with "
             "id x-1 timed out.\nThe TaskManager is no longer reachable.",
             StorageError,
-            "The engine lost a worker, and did not start the job's tasks again: TimeoutException: ",
+            "The engine lost a worker: TimeoutException: ",
         ),
         (
             "Caused by: org.apache.flink.runtime.jobmanager.scheduler."

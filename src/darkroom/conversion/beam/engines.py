@@ -9,6 +9,8 @@ import os
 import re
 import shutil
 import socket
+import zipfile
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from darkroom.errors import StorageError, UsageError
@@ -55,13 +57,33 @@ def check_engine(runner: str, options: PipelineOptions) -> None:
         _connect(master, address, kind)
     if values.get(f"{kind.lower()}_submit_uber_jar"):
         return
-    jar = values.get(f"{kind.lower()}_job_server_jar")
-    if jar and "://" not in jar and not os.path.isfile(jar):
-        raise UsageError(
-            f"{kind.lower()}_job_server_jar is {jar!r}, which does not exist.",
-            "Name the jar of Beam's job server, or leave the option out to load it.",
-        )
+    jar = values.get(option := f"{kind.lower()}_job_server_jar")
+    if jar and "://" not in jar:
+        _check_jar(jar, option, kind)
     check_java(kind)
+
+
+def _check_jar(path: str, option: str, kind: str) -> None:
+    """Checks that a file is a program of Java, and by its name a job server of Beam.
+
+    Raises:
+        UsageError: It is not.
+    """
+    from apache_beam.version import __version__ as version
+
+    engine = {"Flink": "flink-FLINK", "Spark": "spark-3"}[kind]
+    name = f"beam-runners-{engine}-job-server-{version}.jar"
+    hint = f"Name the file {name}, or leave the option out: then it is looked for."
+    if not os.path.isfile(path):
+        raise UsageError(f"{option} is {path!r}, which does not exist.", hint)
+    program = ""
+    with suppress(OSError, KeyError, ValueError, zipfile.BadZipFile), zipfile.ZipFile(path) as jar:
+        # Lines end as on Windows, and those of more than 72 bytes go on in the next one.
+        text = jar.read("META-INF/MANIFEST.MF").decode().replace("\r\n ", "")
+        program = "".join(re.findall(r"^Main-Class:\s*(\S+)", text, re.MULTILINE))
+    if not program.endswith("Driver"):
+        says = f"its program is {program}" if program else "it has no program"
+        raise UsageError(f"{option} is {path!r}, which is not a job server: {says}.", hint)
 
 
 def check_java(kind: str) -> None:

@@ -106,10 +106,14 @@ def _find_prism(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, An
 
 def _find_dataflow(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
     if engine.engine_url is not None:
-        raise UsageError("engine_url is not for Dataflow.", "Give project and region instead.")
+        raise UsageError(
+            "engine_url (--engine-url) is not for Dataflow.", "Give project and region instead."
+        )
     kind, value = engine.workers or (IMAGE, None)
     if kind != IMAGE:
-        raise UsageError(f"engine_workers is {kind}={value}, and Dataflow takes image=NAME only.")
+        raise UsageError(
+            f"engine_workers is {kind}={value}: Dataflow takes image=NAME (--engine-workers) only."
+        )
     return {"sdk_container_image": value} if value else {}
 
 
@@ -117,7 +121,7 @@ def _get_url(engine: EngineOptions, given: Mapping[str, Any], option: str, examp
     url = str(given.get(option) or engine.engine_url or "")
     if not url:
         raise UsageError(
-            f"engine_url is missing for the engine {engine.engine}.",
+            f"The address of {engine.engine} is missing: engine_url (--engine-url).",
             f"Give its address, as {example}.",
         )
     return flink.format_url(url) if engine.engine == FLINK else url
@@ -141,9 +145,9 @@ def _choose_workers(
     if engine.workers is None and not is_here:
         raise UsageError(
             f"{where} is not on this machine alone, and its machines need darkroom.",
-            "Give engine_workers: image=NAME for a container that the engine starts, "
-            "pool=HOST:PORT for a worker pool beside each worker of the engine, or command=PATH "
-            "for a program on its machines.",
+            "Give engine_workers (--engine-workers): image=NAME for a container that the engine "
+            "starts, pool=HOST:PORT for a worker pool beside each worker of the engine, or "
+            "command=PATH for a program on its machines.",
         )
     kind, value = engine.workers or (None, "")
     if kind == POOL and len(set(hosts)) < len(hosts):
