@@ -26,6 +26,7 @@ class FlinkRest:
         jobs: Name and state of each job by its id.
         states: States that a job has after it was cancelled, one for each question; the last
             stays. Empty: Flink refuses to cancel.
+        failures: What failed in the first job, the last failure first, as Flink says it.
         answers: What a path answers instead: a status and a text.
         when_cancelled: Called before Flink answers that it cancels a job.
         asked: Method and path of every question.
@@ -37,6 +38,7 @@ class FlinkRest:
     managers: tuple[str, ...] = (HERE, HERE)
     jobs: dict[str, list[str]] = field(default_factory=dict)
     states: list[str] = field(default_factory=lambda: ["CANCELLING", "CANCELED"])
+    failures: list[dict[str, object]] = field(default_factory=list)
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)
     when_cancelled: Callable[[], None] = lambda: None
     asked: list[str] = field(default_factory=list)
@@ -52,6 +54,8 @@ class FlinkRest:
             return _format({"taskmanagers": [{"path": path} for path in self.managers]})
         if path == "/jobs/overview":
             return _format({"jobs": [self._describe(job_id) for job_id in self.jobs]})
+        if path == f"/jobs/{JOB}/exceptions":
+            return _format({"exceptionHistory": {"entries": self.failures, "truncated": False}})
         job_id = path.removeprefix("/jobs/")
         if job_id not in self.jobs:
             return 404, '{"errors": ["Job not found"]}'

@@ -78,7 +78,7 @@ def test_a_client_that_runs_and_one_that_has_ended(source, tmp_path, monkeypatch
     (token,) = os.listdir(f"{out}/.attempt")
     said = _list(out, capsys, "--remove")
     assert said.splitlines()[0].startswith(f"{token}  running     1 finished shard; process ")
-    assert "Removed: 0 attempts." in said
+    assert "Removed: 0 attempts, because none is known to have ended." in said
     assert os.path.exists(f"{out}/Split-train")
 
     _end_process(out)
@@ -157,7 +157,7 @@ def test_a_job_is_asked_of_its_engine(
     # A run that takes the output says so, and resumes.
     assert main(["convert", source, "--output-dir", out, "--columns", json.dumps(COLUMNS)]) == 0
     said = capsys.readouterr().err
-    assert (f"takes {out} from it" in said) == (state == "RUNNING")
+    assert (f"takes {out} from that job" in said) == (state == "RUNNING")
     assert stop in said
     assert darkroom.verify(out).findings == ()
 
@@ -174,7 +174,9 @@ def test_a_record_that_is_not_ours_says_nothing(source, tmp_path, monkeypatch, c
     (path,) = Path(out).glob(".attempt/*/attempt.json")
     path.write_bytes(data)
     assert "unknown     1 finished shard; it has no record of its client" in _list(out, capsys)
-    assert "Removed: 0 attempts." in _list(out, capsys, "--remove")
+    assert "Removed: 0 attempts, because none is known to have ended." in _list(
+        out, capsys, "--remove"
+    )
     assert storage.exists(f"{out}/Split-train")
 
 

@@ -74,11 +74,11 @@ def test_a_job_whose_client_was_killed_loses_the_output(
         [*DARKROOM, "attempts", str(output), "--remove"], capture_output=True, text=True
     )
     assert f"job {job['name']} on FlinkRunner is RUNNING" in listed.stdout
-    assert "Removed: 0 attempts." in listed.stdout
+    assert "Removed: 0 attempts, because none is known to have ended." in listed.stdout
 
     done = convert(source, output, *_OTHERS)
 
-    assert f"This run takes {output} from it" in done.stderr
+    assert f"This run takes {output} from that job" in done.stderr
     check_equal(output, tmp_path / "local", done)
     state = wait_until(lambda: _find_end(cluster, job["jid"]), "the end of the first job", 300)
     assert state == "FAILED"

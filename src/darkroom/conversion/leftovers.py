@@ -120,7 +120,7 @@ def note_running_jobs(output: str) -> None:
     for each in _find(output):
         if each.state is State.RUNNING and each.job:
             progress.note(
-                f"Warning: {each.why}. This run takes {output} from it, so it will fail. "
+                f"Warning: {each.why}. This run takes {output} from that job, which will fail. "
                 f"Stop it with: {each.job}"
             )
 
@@ -138,7 +138,8 @@ def format_leftovers(found: Leftovers) -> str:
         return f"No run has left anything in {found.output_dir}."
     ended = sum(each.can_be_removed for each in found.attempts)
     if found.removed:
-        lines.append(f"Removed: {format_count(ended, 'attempt')}.")
+        why = "" if ended else ", because none is known to have ended"
+        lines.append(f"Removed: {format_count(ended, 'attempt')}{why}.")
     elif ended:
         lines.append(f"Delete what has ended: darkroom attempts {found.output_dir} --remove")
     return "\n".join(lines)
@@ -201,7 +202,7 @@ def _judge_job(record: Attempt) -> tuple[State, str] | tuple[State, str, str]:
     except StorageError as error:
         return State.UNKNOWN, f"{job}: {error.message}"
     if found is None:
-        return State.UNKNOWN, f"{job} is not known at {record.engine}"
+        return State.UNKNOWN, f"{job} is not, or not yet, known at {record.engine}"
     why = f"{job} is {found.state} at {record.engine} as {found.id}"
     if found.has_ended:
         return State.ENDED, why

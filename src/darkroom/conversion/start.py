@@ -10,7 +10,7 @@ from darkroom import storage
 from darkroom.conversion.beam.engines import FLINK_RUNNER
 from darkroom.conversion.beam.runners import LOCAL_RUNNER
 from darkroom.conversion.commit import Commit
-from darkroom.conversion.engines.flink import format_url
+from darkroom.conversion.engines.flink import find_address
 from darkroom.conversion.leftovers import note_running_jobs
 from darkroom.conversion.output.attempts import Attempt, new_token
 from darkroom.conversion.output.folders import begin_attempt, find_earlier, prepare_output
@@ -29,9 +29,7 @@ def name_attempt(runner: str, beam_options: Mapping[str, Any]) -> Attempt:
     token = new_token()
     if runner == LOCAL_RUNNER:
         return Attempt(token, runner=runner)
-    master = str(beam_options.get("flink_master") or "") if runner == FLINK_RUNNER else ""
-    # A cluster inside the job server cannot be asked.
-    address = format_url(master) if master and not master.startswith("[") else ""
+    address = find_address(beam_options) if runner == FLINK_RUNNER else ""
     return Attempt(token, runner=runner, job=f"darkroom-{token}", engine=address)
 
 

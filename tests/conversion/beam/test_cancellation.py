@@ -30,6 +30,7 @@ from ...flink_rest import JOB, FlinkRest, serve_flink
 TOKEN, OTHER = "01234567", "f" * 32
 NAME = f"darkroom-{TOKEN}"
 CANCELLED = f"The job {NAME} on Flink was cancelled; run the same command again to go on."
+ENDING = f"Ending the job {NAME}. This may take 10 s."
 # The embedded job service stands for the job server, and the stand-in for the cluster.
 EMBEDDED = {"job_endpoint": "embed", "environment_type": "LOOPBACK"}
 
@@ -108,7 +109,8 @@ def _run(source: str, flink: FlinkRest) -> int:
 
 def _said(capfd: pytest.CaptureFixture[str]) -> list[str]:
     lines = capfd.readouterr().err.splitlines()
-    return [line for line in lines if not line.startswith(("Reading", "Converting"))]
+    progress = ("Reading", "Converting", f"The job {NAME} begins on http://")
+    return [line for line in lines if not line.startswith(progress)]
 
 
 @pytest.mark.slow
@@ -116,7 +118,7 @@ def _said(capfd: pytest.CaptureFixture[str]) -> list[str]:
 def test_a_signal_cancels_the_job_on_flink(source, flink, fail, number, capfd):
     fail(_send(number))
     assert _run(source, flink) == 128 + number
-    assert _said(capfd) == [f"Ended by {number.name}. {CANCELLED}"]
+    assert _said(capfd) == [ENDING, f"Ended by {number.name}. {CANCELLED}"]
     assert flink.jobs == {OTHER: ["another", "RUNNING"], JOB: [f"nightly-{NAME}", "CANCELED"]}
     assert not Path(source, "../out/dataset.json").exists()
 
@@ -127,8 +129,9 @@ def test_a_job_that_goes_on_is_named_with_the_command_that_stops_it(source, flin
     flink.states = []
     assert _run(source, flink) == 130
     assert _said(capfd) == [
+        ENDING,
         f"Ended by SIGINT. The job {NAME} could not be cancelled: it goes on on Flink as job {JOB},"
-        f" RUNNING. Stop it with: curl -X PATCH {flink.url}/jobs/{JOB}"
+        f" RUNNING. Stop it with: curl -X PATCH {flink.url}/jobs/{JOB}",
     ]
 
 
@@ -137,7 +140,7 @@ def test_a_second_signal_ends_the_wait_for_the_first(source, flink, fail, capfd)
     flink.when_cancelled = _send(signal.SIGTERM)
     fail(_send(signal.SIGINT))
     assert _run(source, flink) == 143
-    assert _said(capfd) == [f"Ended by SIGTERM. The job {NAME} may go on."]
+    assert _said(capfd) == [ENDING, f"Ended by SIGTERM. The job {NAME} may go on."]
 
 
 @pytest.mark.slow

@@ -15,8 +15,9 @@ import pytest
 from tests.pictures import write_label_folders
 
 from darkroom.conversion.beam import transforms, versions, watching
+from darkroom.conversion.beam.engine_log import EngineLog, report_failures
 from darkroom.conversion.beam.engines import ENGINES
-from darkroom.conversion.beam.failures import find_known, report_failures
+from darkroom.conversion.beam.failures import describe_failure
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
 from darkroom.errors import DarkroomError, MissingPathError, OutputError, StorageError
@@ -158,13 +159,13 @@ SAID = {
         "NoRestartBackoffTimeStrategy\n" + JAVA +
         "Caused by: org.apache.flink.runtime.jobmaster.JobMasterException: TaskManager with id "
         "localhost:36261-4cf4a9 is no longer reachable.",
-        "The engine lost a worker, and did not start the job's tasks again: JobMasterException: ",
+        "The engine lost a worker: JobMasterException: ",
         3,
     ),
     "a lost executor of Spark": (
         "org.apache.spark.SparkException: Job aborted due to stage failure: ExecutorLostFailure "
         "(executor 1 exited caused by one of the running tasks)",
-        "The engine lost a worker, and did not start the job's tasks again: SparkException: ",
+        "The engine lost a worker: SparkException: ",
         3,
     ),
     "memory of Java": (
@@ -180,6 +181,19 @@ SAID = {
     "a worker that was killed": (
         "java.lang.IllegalStateException: Process died with exit code 137",
         "A process of the engine had too little memory: IllegalStateException: Process died",
+        3,
+    ),
+    "a program that is not there": (
+        "java.lang.RuntimeException: failed\n" + JAVA +
+        'Caused by: java.io.IOException: Cannot run program "/opt/w": error=2, No such file\n' +
+        JAVA + "Caused by: java.io.IOException: error=2, No such file or directory",
+        'The engine could not start a worker process: IOException: Cannot run program "/opt/w": ',
+        3,
+    ),
+    "a job that was cancelled for its cause": (
+        "java.io.IOException: No space left on device\n"
+        "Caused by: org.apache.flink.runtime.client.JobCancellationException: Job was cancelled.",
+        "PortableRunner failed: IOException: No space left on device.",
         3,
     ),
     "a command that does not start a worker": (
@@ -215,6 +229,25 @@ def test_workers_that_do_not_share_the_output_are_named(source):
     assert type(error) is StorageError
     assert error.message == "The engine's workers do not see the output folder."
     assert "a shared file system" in error.hint
+
+
+def test_workers_that_do_not_see_the_images_reject_none(source, monkeypatch):
+    """The client sees them, so that they are not missing: the workers are on other machines."""
+
+    def run_elsewhere(pipeline: object) -> None:
+        source.rename(source.parent / "aside")
+        try:
+            run_here(pipeline)
+        finally:
+            (source.parent / "aside").rename(source)
+
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    with pytest.raises(StorageError, match="The engine's workers do not see the images: ") as stop:
+        _submit(StandIn(run=run_elsewhere), source)
+    assert f"{source}/" in stop.value.message
+    assert "a shared file system" in str(stop.value)
+    assert not (source.parent / "out/dataset.json").exists()
+    assert not [*source.parent.glob("out/**/shard-*")]
 
 
 def test_an_output_that_a_later_run_has_taken_is_not_called_unshared(source):
@@ -331,13 +364,12 @@ def test_an_error_that_each_line_of_a_job_server_has_apart_is_found(tmp_path):
     ]
     log = tmp_path / "engine.log"
     log.write_text("".join(f"2026-01-02 03:04:05,678 INFO {line}\n" for line in lines))
-    assert find_known(str(log)) == (
+    assert describe_failure(EngineLog(str(log)).read()).text == (
         "A process of the engine had too little memory: OutOfMemoryError: Java heap space. Give "
-        "its workers more memory, or each fewer shards at once: --num-shards.",
-        False,
+        "its workers more memory, or each fewer shards at once: --num-shards."
     )
     log.write_text("2026-01-02 03:04:05,678 INFO Starting the job.\n")
-    assert find_known(str(log)) == ("", False)
+    assert describe_failure(EngineLog(str(log)).read()) == ("", False, False)
 
 
 def _make_failure(file: str) -> SimpleNamespace:
@@ -359,7 +391,7 @@ def test_tracebacks_of_beam_s_threads_go_to_the_file_and_others_stay(monkeypatch
     with report_failures("FlinkRunner") as log:
         threading.excepthook(own)
         threading.excepthook(beams)
-        text = Path(log).read_text()
+        text = log.read()
     assert others == [own]
     assert "apache_beam/runner.py" in text
     assert "ValueError: lost" in text

@@ -13,9 +13,12 @@ from tests.pictures import write_label_folders
 
 from darkroom import storage
 from darkroom.conversion.beam import transforms
+from darkroom.conversion.beam.engine_log import EngineLog
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.beam.watching import Watch, watch_job
 from darkroom.conversion.convert import convert
+from darkroom.conversion.engines.flink import FlinkFailure
+from darkroom.errors import StorageError
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
 
@@ -56,7 +59,7 @@ def test_finished_shards_are_shown_with_their_rows_and_their_rate(write, clock, 
     watch.look()
     assert lines() == [
         "Converting 10/60 rows, 1 of 3 shards",
-        "Converting 30/60 rows 2.0/s, 2 of 3 shards",
+        "Converting 30/60 rows 4.0/s, 2 of 3 shards",
     ]
 
 
@@ -144,6 +147,136 @@ def test_a_wait_says_for_what_after_half_a_minute_and_then_less_often(write, clo
     ]
 
 
+def _fail(*texts: str) -> list[FlinkFailure]:
+    return [FlinkFailure(time, text) for time, text in enumerate(texts, 1)]
+
+
+def test_what_an_engine_survives_is_told_once(write, clock, lines, tmp_path):
+    failures, log = [], tmp_path / "engine.log"
+    log.write_text("")
+    watch = Watch(
+        write,
+        EngineLog(str(log)),
+        "RUNNING",
+        lambda: pytest.fail("ended"),
+        clock,
+        lambda: failures,
+    )
+    _leave(write, "shard-00000.begun")
+    lost = "JobMasterException: TaskManager with id 10.0.0.{}:1-abc is no longer reachable."
+    failures += _fail(lost.format(1))
+    watch.look()
+    watch.look()
+    failures += [FlinkFailure(2, lost.format(2))]
+    watch.look()
+    failures += [FlinkFailure(3, "java.lang.OutOfMemoryError: Java heap space")]
+    watch.look()
+    said = [line for line in lines() if line.startswith("Failure")]
+    assert said[0].startswith(
+        "Failure 1 of the job: The engine lost a worker: JobMasterException: TaskManager with id "
+        "10.0.0.1:1-abc is no longer reachable. With a restart strategy it goes on by itself."
+    )
+    assert said[0].endswith(f"All that it said is in {log}.")
+    assert said[1] == "Failure 2 of the job: the same again."
+    assert said[2].startswith("Failure 3 of the job: A process of the engine had too little mem")
+    assert len(said) == 3
+
+
+OURS = "darkroom.errors.{}: s3://a is {}. Do this. [while running 'WriteShards']"
+CREDENTIALS = "Workers take a store's address and credentials from their own environment."
+
+
+@pytest.mark.parametrize(
+    ("said", "ended"),
+    [
+        (["ModuleNotFoundError: No module named 'darkroom'"], [1]),
+        (["java.io.IOException: error=2, No such file or directory"], [1]),
+        ([OURS.format("DataError", "lost"), OURS.format("DataError", "lost")], [2]),
+        ([OURS.format("DataError", "lost"), OURS.format("DataError", "other")], []),
+        ([OURS.format("TransientStorageError", "down")] * 5, []),
+        (["java.lang.OutOfMemoryError: Java heap space"] * 5, []),
+        (["somebody pulled the plug"] * 5, []),
+    ],
+)
+def test_a_job_that_would_only_fail_again_is_ended(write, clock, said, ended):
+    failures, ends = [], []
+    cancel = lambda: ends.append(len(failures))  # noqa: E731
+    watch = Watch(write, None, "RUNNING", cancel, clock, lambda: failures)
+    for each in _fail(*said):
+        failures.append(each)
+        watch.look()
+    assert ends == ended
+
+
+def test_a_failure_between_finished_shards_is_not_one_that_returns(write, clock):
+    failures = _fail(OURS.format("DataError", "lost"))
+    watch = Watch(write, None, "RUNNING", lambda: pytest.fail("ended"), clock, lambda: failures)
+    watch.look()
+    _leave(write, "shard-00001.json")
+    watch.look()
+    failures += [FlinkFailure(9, OURS.format("DataError", "lost"))]
+    watch.look()
+
+
+def test_a_worker_that_cannot_start_ends_no_job_that_others_work_for(write, clock):
+    failures = _fail("java.io.IOException: error=2, No such file or directory")
+    watch = Watch(write, None, "RUNNING", lambda: pytest.fail("ended"), clock, lambda: failures)
+    _leave(write, "shard-00001.begun")
+    watch.look()
+
+
+def test_a_store_that_fails_for_workers_alone_has_a_hint(write, clock, lines):
+    failures = _fail(OURS.format("TransientStorageError", "down"))
+    Watch(write, clock=clock, list_failures=lambda: failures).look()
+    assert lines() == [f"Failure 1 of the job: s3://a is down. Do this. {CREDENTIALS}"]
+
+
+def test_workers_that_see_no_attempt_do_not_see_the_output(write, clock, lines, tmp_path):
+    """A later run would have taken the attempt away from the client, too."""
+    token = write.tasks[0].folders.token
+    said = f"darkroom.errors.OutputError: A later run has taken /out, so attempt {token} ends. See"
+    failures = _fail(said)
+    watch = Watch(write, clock=clock, list_failures=lambda: failures)
+    watch.look()
+    (tmp_path / ".attempt" / token).rename(tmp_path / "taken")
+    failures += [FlinkFailure(2, said)]
+    watch.look()
+    assert lines()[0].startswith("Failure 1 of the job: The engine's workers do not see the outp")
+    assert lines()[1].startswith("Failure 2 of the job: A later run has taken /out, so attempt ")
+
+
+def test_an_engine_that_cannot_be_asked_does_not_stop_the_watch(write, clock, lines):
+    def fail() -> list[FlinkFailure]:
+        raise StorageError("Flink is down.")
+
+    _leave(write, "shard-00000.begun")
+    Watch(write, clock=clock, list_failures=fail).look()
+    clock.now = 5
+    Watch(write, clock=clock, list_failures=fail).look()
+    assert lines() == ["Converting 0 of 3 shards"]
+
+
+def test_the_wait_after_a_failure_is_not_one_for_the_first_worker(write, clock, lines):
+    failures = _fail("java.net.ConnectException: Connection refused")
+    watch = Watch(write, state="RUNNING", clock=clock, list_failures=lambda: failures)
+    clock.now = 29
+    watch.look()
+    clock.now = 60
+    watch.look()
+    assert lines()[0].startswith("Failure 1 of the job: The engine, its job server or its work")
+    assert lines()[1] == "For 31 s the engine has not started the job again."
+
+
+def test_at_first_the_engine_is_waited_for_and_kept_shards_are_told(write, clock, lines):
+    _leave(write, "shard-00001.json")
+    clock.now = 5
+    Watch(write, clock=clock).begin()
+    assert lines() == [
+        "Converting 20/60 rows, waits for the engine",
+        "An earlier run has finished 1 of 3 shards: they are kept.",
+    ]
+
+
 def test_each_state_of_the_job_is_a_wait_of_its_own(write, clock, lines):
     watch = Watch(write, clock=clock)
     clock.now = 29
@@ -185,13 +318,13 @@ def test_shards_of_an_earlier_run_say_nothing_of_a_worker(write, clock, lines):
 
 def test_the_wait_for_a_worker_tells_what_the_engine_says(write, clock, lines, tmp_path):
     log = tmp_path / "engine.log"
-    watch = Watch(write, str(log), state="RUNNING", clock=clock)
+    watch = Watch(write, EngineLog(str(log)), state="RUNNING", clock=clock)
     clock.now = 30
     watch.look()  # there is no file
     log.write_text("ModuleNotFoundError: No module named 'darkroom'\n")
     clock.now = 60
     watch.look()
-    assert lines()[0].endswith(f"environment_config. All that it said is in {log}.")
+    assert lines()[0].endswith(f"environment_config names. All that it said is in {log}.")
     assert (
         " A worker of the engine does not have darkroom: ModuleNotFoundError: No module named "
         in lines()[1]
@@ -216,7 +349,7 @@ SAID = {
 def test_only_a_job_whose_workers_cannot_begin_is_ended(write, clock, tmp_path, said, state):
     log, ended = tmp_path / "engine.log", []
     log.write_text(f"2026-01-02 03:04:05,678 INFO {said}\n")
-    watch = Watch(write, str(log), state, lambda: ended.append(clock.now), clock)
+    watch = Watch(write, EngineLog(str(log)), state, lambda: ended.append(clock.now), clock)
     for now in range(0, 60, 5):
         clock.now = float(now)
         watch.look()

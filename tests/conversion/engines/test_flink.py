@@ -11,9 +11,11 @@ from darkroom.conversion.engines.flink import (
     FlinkCluster,
     FlinkJob,
     cancel_job,
+    find_address,
     find_job,
     format_cancel,
     format_url,
+    list_failures,
     read_cluster,
 )
 from darkroom.errors import StorageError
@@ -131,3 +133,37 @@ def test_a_flink_that_does_not_answer_is_named(monkeypatch):
         with pytest.raises(StorageError, match=f"cannot be reached at http://{url}: ") as stop:
             read_cluster(url)
     assert stop.value.exit_code == 3
+
+
+def test_what_failed_in_a_job_comes_in_its_order(flink):
+    flink.jobs = {JOB: ["darkroom-1f2e", "RUNNING"]}
+    flink.failures = [
+        {"timestamp": 20, "stacktrace": "java.io.IOException: later", "taskName": "WriteShards"},
+        {"timestamp": 10, "stacktrace": "java.io.IOException: first"},
+        "odd",
+        {"timestamp": "odd"},
+    ]
+    found = list_failures(flink.url, "darkroom-1f2e")
+    assert [each.time for each in found] == [0, 10, 20]
+    assert [each.text for each in found][1:] == [
+        "java.io.IOException: first",
+        "java.io.IOException: later",
+    ]
+    assert list_failures(flink.url, "darkroom-other") == []
+
+
+@pytest.mark.parametrize("said", ["{}", '{"exceptionHistory": []}', '{"exceptionHistory": {}}'])
+def test_another_answer_is_not_a_list_of_failures(flink, said):
+    flink.jobs = {JOB: ["darkroom-1f2e", "RUNNING"]}
+    flink.answers = {f"/jobs/{JOB}/exceptions": (200, said)}
+    with pytest.raises(StorageError, match="is not the REST interface of Flink"):
+        list_failures(flink.url, "darkroom-1f2e")
+
+
+@pytest.mark.parametrize("master", [None, "", "[local]", "[auto]"])
+def test_a_master_inside_the_job_server_has_no_address(master):
+    assert find_address({"flink_master": master}) == ""
+
+
+def test_the_address_of_a_master_is_a_url():
+    assert find_address({"flink_master": "jobs:8081"}) == "http://jobs:8081"

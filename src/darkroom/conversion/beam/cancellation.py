@@ -6,7 +6,6 @@ itself is asked.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion.engines import flink
 from darkroom.errors import StorageError
+from darkroom.runtime import progress
 from darkroom.runtime.process import explain_end
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ _POLL_SECONDS = 0.5
 _CANCEL_SECONDS = 10
 # Names of Beam's threads for messages and for workers in this process.
 _FOLLOWERS = ("wait_until_finish", "run_worker", "read_grpc")
-# A master inside the job server, which ends with this process.
-_INSIDE = re.compile(r"\[.*\]|")
 
 
 @contextmanager
@@ -44,6 +42,7 @@ def cancel_with_client(pipeline: beam.Pipeline, job_name: str) -> Iterator[None]
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as interrupt:
+        progress.note(f"Ending the job {job_name}. This may take {_CANCEL_SECONDS} s.")
         # For a second one, which may end the wait below.
         explain_end(interrupt, f"The job {job_name} may go on.")
         explain_end(interrupt, _end(options, job_name, getattr(pipeline, "result", None)))
@@ -125,8 +124,8 @@ def _end_on_flink(options: Mapping[str, Any], name: str, seconds: float = 0) -> 
     Raises:
         StorageError: Flink does not answer.
     """
-    master = str(options.get("flink_master") or "")
-    if _INSIDE.fullmatch(master):
+    master = flink.find_address(options)
+    if not master:
         return ""
     end = time.monotonic() + seconds
     while (job := flink.find_job(master, name)) is None and time.monotonic() < end:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from darkroom import storage
 from darkroom.conversion.beam.cancellation import cancel_with_client, end_job, hide_threads
+from darkroom.conversion.beam.engine_log import report_failures
 from darkroom.conversion.beam.engines import ENGINES
-from darkroom.conversion.beam.failures import NOT_SHARED, report_failures
+from darkroom.conversion.beam.failures import NOT_SHARED
 from darkroom.conversion.beam.runners import build_options
-from darkroom.conversion.beam.watching import watch_job
-from darkroom.conversion.output.attempts import check_current
+from darkroom.conversion.beam.watching import is_unshared, watch_job
+from darkroom.conversion.engines.flink import find_address, list_failures
 from darkroom.errors import DarkroomError, OutputError, StorageError
+from darkroom.images.access import PROBED_IMAGES
+from darkroom.manifest.table import read_manifest_rows
+from darkroom.runtime import progress
 from darkroom.runtime.process import collect_less_garbage, find_explanation
 
 if TYPE_CHECKING:
@@ -63,12 +69,20 @@ def guard_job(pipeline: beam.Pipeline, write: WriteDataset, job_name: str) -> It
         return
     named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
     named.job_name = f"{named.job_name}-{job_name}" if named.job_name else job_name
+    address = find_address(pipeline.options.get_all_options(retain_unknown_options=True))
+    progress.note(f"The job {job_name} begins on {address or runner}.")
+    write.seen = _list_seen(write)
     try:
         with (
             _find_unshared(write),
             report_failures(runner) as log,
             cancel_with_client(pipeline, job_name),
-            watch_job(write, log, cancel=lambda: end_job(pipeline, job_name)),
+            watch_job(
+                write,
+                log,
+                cancel=lambda: end_job(pipeline, job_name),
+                list_failures=lambda: list_failures(address, job_name) if address else (),
+            ),
         ):
             yield
     except DarkroomError as error:
@@ -79,20 +93,21 @@ def guard_job(pipeline: beam.Pipeline, write: WriteDataset, job_name: str) -> It
         raise
 
 
+def _list_seen(write: WriteDataset) -> list[str]:
+    """Returns some images that are on this machine's disk."""
+    if not write.tasks[0].has_images:
+        return []
+    rows = read_manifest_rows(write.tasks[0].folders.manifest, 0, PROBED_IMAGES)
+    local = [row.uri for row in rows if row.uri and not storage.is_remote(row.uri)]
+    return [path for path in map(storage.local_path, local) if os.path.exists(path)]
+
+
 @contextmanager
 def _find_unshared(write: WriteDataset) -> Iterator[None]:
-    """Tells an output that workers do not see from one that a later run has taken.
-
-    To a worker both look the same, but the client sees the attempt's folder.
-    """
+    """Tells an output that workers do not see from one that a later run has taken."""
     try:
         yield
     except OutputError as error:
-        task = write.tasks[0]
-        if f"attempt {task.folders.token} ends" not in error.message:
+        if not is_unshared(write, error.message):
             raise
-        with suppress(OutputError):
-            check_current(task.folders, task.output or task.folders.examples)
-            hint = f"{NOT_SHARED.hint} {error.hint}"
-            raise StorageError(f"{NOT_SHARED.what}.", hint) from error
-        raise
+        raise StorageError(f"{NOT_SHARED.what}.", f"{NOT_SHARED.hint} {error.hint}") from error

@@ -48,6 +48,7 @@ class WriteShardFn(beam.DoFn):
         versions: Those of the client; this process is the client if they are not given.
         signs: Any shard of the job, beside which a worker leaves a file when it begins, or why it
             does not, for a client that waits for it; None where nobody does.
+        seen: Images on the client's own disk, some of which a worker must see, too.
     """
 
     def __init__(
@@ -55,16 +56,19 @@ class WriteShardFn(beam.DoFn):
         run: str = "",
         versions: Mapping[str, str] | None = None,
         signs: ShardTask | None = None,
+        seen: Sequence[str] = (),
     ) -> None:
         self._run = run
         self._versions = versions or find_versions()
         self._signs = signs
+        self._seen = seen
         self._has_begun = False
 
     def setup(self) -> None:
-        """Checks that this worker writes what the client would, and checksums fast enough."""
+        """Checks that this worker reads and writes what the client would, and is fast enough."""
         try:
             check_versions(self._versions)
+            _check_seen(self._seen)
             check_crc_speed()
         except StorageError as error:
             # An engine may start workers again and again before it says why.
@@ -138,6 +142,20 @@ class WriteShardFn(beam.DoFn):
             raise
 
 
+def _check_seen(images: Sequence[str]) -> None:
+    """Checks that this worker sees any of some images; else it would reject them all.
+
+    Raises:
+        StorageError: It does not.
+    """
+    if images and not any(map(os.path.exists, images)):
+        raise StorageError(
+            f"The engine's workers do not see the images: {images[0]} is not on {platform.node()}.",
+            "Have the images where all machines reach them at this path: in a store, or on a "
+            "shared file system.",
+        )
+
+
 def _leave_sign(task: ShardTask, path: str, said: Mapping[str, object]) -> None:
     """Writes something for the client; that it cannot be written does not stop the worker."""
     with suppress(OSError):
@@ -187,6 +205,7 @@ class WriteDataset(beam.PTransform):
         tasks: One for each shard.
         run: Name of this run, another one each time: a process may run the same plan again.
         gives_signs: Whether workers leave files for the client; set before it is applied.
+        seen: Images on the client's own disk, which workers elsewhere must see, too; likewise.
     """
 
     def __init__(
@@ -196,6 +215,7 @@ class WriteDataset(beam.PTransform):
         self.tasks = tasks
         self.run = uuid.uuid4().hex
         self.gives_signs = False
+        self.seen: Sequence[str] = ()
         self._commit = commit
 
     @property
@@ -208,7 +228,7 @@ class WriteDataset(beam.PTransform):
         numbered = [(task.range.number, task) for task in self.tasks]
         versions = find_versions(compressed=any(task.compressed for task in self.tasks))
         signs = self.tasks[0] if self.gives_signs else None
-        write = WriteShardFn(self.run, versions, signs)
+        write = WriteShardFn(self.run, versions, signs, self.seen)
         # Beam's own `Reshuffle` and `ToList` do the same in three times as many steps, and starting
         # those takes longer than writing a small dataset.
         return (

@@ -11,19 +11,23 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from darkroom import storage
-from darkroom.conversion.beam.failures import find_known
+from darkroom.conversion.beam.engine_log import EngineLog
+from darkroom.conversion.beam.failures import NOT_SHARED, Failure, describe_failure
+from darkroom.conversion.engines.flink import FlinkFailure
+from darkroom.conversion.output.attempts import check_current
 from darkroom.conversion.shard import (
     MAX_REPORT_BYTES,
     REFUSAL_FILE,
     REPORT_SUFFIX,
     SIGN_SUFFIX,
 )
-from darkroom.errors import StorageError
+from darkroom.errors import OutputError, StorageError
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 
@@ -36,7 +40,7 @@ RUNNING = "RUNNING"
 
 _CHECK = (
     "Check that it has free slots, and that its workers start: task managers, worker pools, and "
-    "the image or the Python in environment_config."
+    "what --engine-workers or environment_config names."
 )
 # A listing may take long where there are many shards; this share of the time is spent in it.
 _LISTING_SHARE = 0.1
@@ -50,10 +54,11 @@ class Watch:
 
     Args:
         write: The job.
-        log: File with what the engine says.
+        log: What the engine says.
         state: The engine's word for how far the job is, as far as it is known; see `note_state`.
         cancel: Ends the job on the engine.
         clock: Seconds that only grow.
+        list_failures: Returns what the engine has survived so far, the first failure first.
 
     Attributes:
         refusal: Why a worker does not work for this client; None as long as none has said so.
@@ -62,14 +67,17 @@ class Watch:
     def __init__(
         self,
         write: WriteDataset,
-        log: str | None = None,
+        log: EngineLog | None = None,
         state: str = "",
         cancel: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
+        list_failures: Callable[[], Sequence[FlinkFailure]] = lambda: (),
     ) -> None:
         self.refusal: StorageError | None = None
         self._write, self._log, self._state = write, log, state
-        self._cancel, self._clock = cancel, clock
+        self._cancel, self._clock, self._list_failures = cancel, clock, list_failures
+        self._failures: list[FlinkFailure] = []
+        self._last_failure = ""
         self._folder = write.tasks[0].work
         self._rows = {
             task.work_file(REPORT_SUFFIX).rpartition("/")[2]: task.range.num_rows
@@ -94,11 +102,26 @@ class Watch:
         done = self._done | names & self._rows.keys()
         begun = self._begun | {name for name in names if name.endswith(SIGN_SUFFIX)}
         is_new = (len(done), len(begun)) != (len(self._done), len(self._begun))
+        if not begun and done == self._before:
+            self._started = self._clock()  # the rate does not count what an engine takes to begin
+        if len(done) > len(self._done):
+            self._last_failure = ""
         self._done, self._begun = done, begun
+        self._tell_failures()
         if not begun and done == self._before and not self._write.has_reported:
             self._say_waiting()
         elif is_new or self._clock() - self._shown >= SAY_SECONDS:
             self._show()
+
+    def begin(self) -> None:
+        """Says that the engine is waited for, and how many shards an earlier run has finished."""
+        if not self._write.has_reported:
+            before = self._count(self._before)
+            progress.advance(before, self._total, "rows", before, "waits for the engine")
+        kept = self._before.union(*map(self._list, self._find_earlier())) & self._rows.keys()
+        if kept:
+            shards = format_count(len(self._rows), "shard")
+            progress.note(f"An earlier run has finished {len(kept):,} of {shards}: they are kept.")
 
     def finish(self) -> None:
         """Shows that all is done."""
@@ -114,11 +137,16 @@ class Watch:
             self.look()
             pause = max(LOOK_SECONDS, (time.monotonic() - started) / _LISTING_SHARE)
 
-    def _list(self) -> set[str]:
+    def _list(self, folder: str = "") -> set[str]:
         # Nothing that goes wrong here may stop the job: stores raise errors of many kinds.
         with suppress(Exception):
-            return set(storage.list_folder(self._folder))
+            return set(storage.list_folder(folder or self._folder))
         return set()
+
+    def _find_earlier(self) -> Iterator[str]:
+        """Yields the work folders of earlier attempts, on a store."""
+        task = self._write.tasks[0]
+        return (replace(task, folders=folders).work for folders in task.earlier)
 
     def _count(self, names: Iterable[str]) -> int:
         return sum(self._rows[name] for name in names)
@@ -131,9 +159,40 @@ class Watch:
             progress.advance(done, self._total, "rows", before, shards)
         if now - self._logged >= SAY_SECONDS:
             self._logged = now
-            rate = (done - before) / (now - self._started)
+            rate = (done - before) / max(now - self._started, 1e-9)
             rows = f"{done:,} of {format_count(self._total, 'row')}"
             _LOGGER.info("Converting: %s, %s, %.1f/s", shards, rows, rate)
+
+    def _tell_failures(self) -> None:
+        """Tells what has failed since the last look; ends a job that cannot succeed."""
+        found: Sequence[FlinkFailure] = ()
+        with suppress(Exception):  # the engine may be busy, or down
+            found = self._list_failures()
+        last = self._failures[-1].time if self._failures else 0
+        for each in found:
+            if each.time <= last:
+                continue
+            self._failures.append(each)
+            self._tell_failure(each.text)
+
+    def _tell_failure(self, text: str) -> None:
+        if self._log:
+            self._log.add(text)
+        failure = describe_failure(text)
+        if is_unshared(self._write, text):
+            failure = Failure(f"{NOT_SHARED.what}. {NOT_SHARED.hint}", returns=True)
+        what = failure.text or "The engine does not say why."
+        # Numbers differ: seconds, ports, instructions.
+        kind = re.sub(r"\d+", "0", failure.text)
+        is_same = kind == self._last_failure
+        self._last_failure = kind
+        self._since, self._next_word = self._clock(), SAY_SECONDS
+        said = "the same again." if is_same else what
+        self._tell(f"Failure {len(self._failures)} of the job: {said}", named=not is_same)
+        has_begun = self._begun or self._done != self._before
+        # An engine that tries it again and again would only take longer to say the same.
+        if (failure.is_start and not has_begun) or (failure.returns and is_same):
+            self._end_job()
 
     def _say_waiting(self) -> None:
         waited = self._clock() - self._since
@@ -141,23 +200,28 @@ class Watch:
             return
         # Not each time: a job may wait for hours until it is its turn.
         self._next_word = 2 * waited
-        said, is_hopeless = "", False
-        if self._log:
+        failure = Failure("")
+        if self._log and not self._failures:
             with suppress(OSError):
-                said, is_hopeless = find_known(self._log)
-            said = f" {said} All that it said is in {self._log}.".replace("  ", " ")
-        text = self._describe_wait(f"{waited:,.0f} s") + said
+                failure = describe_failure(self._log.read())
+        self._tell(f"{self._describe_wait(f'{waited:,.0f} s')} {failure.text}".strip())
+        # A job may be in a queue, so that no worker begins is not enough.
+        if self._state == RUNNING and failure.is_start:
+            self._end_job()
+
+    def _tell(self, text: str, *, named: bool = True) -> None:
+        if self._log and named:
+            text = f"{text} {self._log.tell('it')}"
         progress.note(text)
         _LOGGER.info(text)
-        # A job may be in a queue, so that no worker begins is not enough.
-        if self._state == RUNNING and is_hopeless:
-            self._end_job()
 
     def _describe_wait(self, waited: str) -> str:
         if not self._state:
             return f"For {waited} the engine has not taken the job."
         if self._state != RUNNING:
             return f"For {waited} the engine has not started the job: it is {self._state}."
+        if self._failures:
+            return f"For {waited} the engine has not started the job again."
         return f"For {waited} no worker of the engine has begun. {_CHECK}"
 
     def _read_refusal(self) -> None:
@@ -174,32 +238,50 @@ class Watch:
             self._cancel()
 
 
+def is_unshared(write: WriteDataset, said: str) -> bool:
+    """Tells whether workers do not see the output, when they say that a later run has taken it.
+
+    To a worker both look the same, but the client sees the attempt's folder.
+    """
+    task = write.tasks[0]
+    if f"attempt {task.folders.token} ends" not in said:
+        return False
+    with suppress(OutputError):
+        check_current(task.folders, task.output or task.folders.examples)
+        return True
+    return False
+
+
 @contextmanager
 def watch_job(
     write: WriteDataset,
-    log: str | None = None,
+    log: EngineLog | None = None,
     state: str = "",
     cancel: Callable[[], object] = lambda: None,
+    list_failures: Callable[[], Sequence[FlinkFailure]] = lambda: (),
 ) -> Iterator[None]:
     """Shows how far a job is while the block runs; see `Watch`.
 
     Args:
         write: The job; to be entered before it is applied to a pipeline.
-        log: File with what the engine says.
+        log: What the engine says.
         state: How far the job is, where the engine does not tell.
         cancel: Ends the job on the engine. It is called from another thread, when a worker says
             that it does not work for this client, or the engine that it cannot start one.
+        list_failures: Returns what the engine has survived so far, the first failure first.
 
     Raises:
         StorageError: A worker said so.
     """
     write.gives_signs = True
-    watch, stop = Watch(write, log, state, cancel), threading.Event()
+    watch = Watch(write, log, state, cancel, list_failures=list_failures)
+    stop = threading.Event()
     handler = _StateHandler(watch)
     logger = logging.getLogger("apache_beam.runners.portability.portable_runner")
     logger.addHandler(handler)
     thread = threading.Thread(target=watch.follow, args=(stop,), name="darkroom-watch", daemon=True)
     thread.start()
+    watch.begin()
     try:
         yield
     except Exception as error:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
@@ -23,6 +24,8 @@ _POLL_SECONDS = 0.2
 _MAX_BYTES = 64 << 20
 _ID = re.compile(r"[0-9a-f]{32}")
 _STATE = re.compile(r"[A-Z]{1,20}")
+# A master inside the job server, which ends with the client and has no address.
+_INSIDE = re.compile(r"\[.*\]|")
 # The job server goes to Flink directly, too, whatever proxy the environment names.
 _OPENER = build_opener(ProxyHandler({}))
 
@@ -45,6 +48,18 @@ class FlinkJob:
         return self.state in ENDED
 
 
+class FlinkFailure(NamedTuple):
+    """A failure of a job, after which Flink may have started its tasks again.
+
+    Attributes:
+        time: Milliseconds since 1970, of Flink's clock.
+        text: What failed, with Java's trace.
+    """
+
+    time: int
+    text: str
+
+
 @dataclass(frozen=True)
 class FlinkCluster:
     """What a cluster says of itself.
@@ -58,6 +73,12 @@ class FlinkCluster:
     version: str
     slots: int
     task_managers: tuple[str, ...]
+
+
+def find_address(options: Mapping[str, Any]) -> str:
+    """Returns the URL of the cluster that Beam's options name; empty if none of them does."""
+    master = str(options.get("flink_master") or "")
+    return "" if _INSIDE.fullmatch(master) else format_url(master)
 
 
 def format_url(address: str) -> str:
@@ -91,8 +112,29 @@ def find_job(url: str, name: str) -> FlinkJob | None:
     if not isinstance(jobs, list):
         raise _not_flink(url)
     found = [each for each in jobs if isinstance(each, dict) and name in str(each.get("name"))]
-    newest = max(found, key=_read_start, default=None)
+    newest = max(found, key=lambda each: _read_time(each, "start-time"), default=None)
     return None if newest is None else _read_job(url, newest)
+
+
+def list_failures(url: str, name: str) -> list[FlinkFailure]:
+    """Returns what failed in the newest job whose name contains `name`, the first failure first.
+
+    Flink keeps the last ones only, 16 unless it is told otherwise.
+
+    Raises:
+        StorageError: Flink does not answer.
+    """
+    job = find_job(url, name)
+    if job is None:
+        return []
+    history = _ask(url, f"/jobs/{job.id}/exceptions").get("exceptionHistory")
+    entries = history.get("entries") if isinstance(history, dict) else None
+    if not isinstance(entries, list):
+        raise _not_flink(url)
+    found = [each for each in entries if isinstance(each, dict)]
+    return sorted(
+        FlinkFailure(_read_time(each, "timestamp"), str(each.get("stacktrace"))) for each in found
+    )
 
 
 def cancel_job(url: str, job_id: str, seconds: float = _SECONDS) -> FlinkJob:
@@ -171,9 +213,9 @@ def _read_job(url: str, said: dict[str, Any]) -> FlinkJob:
     return FlinkJob(job_id, state)
 
 
-def _read_start(said: dict[str, Any]) -> int:
-    start = said.get("start-time")
-    return start if isinstance(start, int) else 0
+def _read_time(said: dict[str, Any], name: str) -> int:
+    time = said.get(name)
+    return time if isinstance(time, int) else 0
 
 
 def _find_host(path: object) -> str:
