@@ -8,6 +8,8 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
+from darkroom.conversion.beam.run import guard_pipeline
+from darkroom.conversion.output.attempts import new_token
 from darkroom.dataset.index import find_index_files
 from darkroom.runtime.plain_beam import apply_transform
 from darkroom.validation.statistics import WriteStatistics, list_splits
@@ -38,7 +40,8 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         files = find_index_files(artifact_utils.get_single_uri(input_dict[INDEX_KEY]))
         splits = list_splits(files)
         statistics.split_names = artifact_utils.encode_split_names(splits)
-        with self._make_beam_pipeline() as pipeline:
+        pipeline = self._make_beam_pipeline()
+        with guard_pipeline(pipeline, f"darkroom-{new_token()}"), pipeline:
             for split in splits:
                 folder = artifact_utils.get_split_uri([statistics], split)
                 storage.make_folder(folder)

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import tensorflow_data_validation as tfdv
+from tests.conversion.beam.standin import StandIn, State, serve
 from tfx.components.statistics_gen.executor import Executor as StockExecutor
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
 from darkroom.components.image_statistics_gen.executor import Executor
+from darkroom.errors import StorageError
 
 from .conftest import convert_source, read_csv, write_csv
 
@@ -66,3 +70,19 @@ def test_statistics_gen_of_tfx_works_on_our_examples(converted, new_artifact, be
     assert dataset.num_examples == 24
     assert features["image/height"].num_stats.min == 12
     assert {"image/encoded", "image/class/label", "image/key/sha256"} <= set(features)
+
+
+def test_a_failure_of_an_engine_is_told_in_a_sentence(converted, new_artifact, tmp_path):
+    """As Flink says it with its own configuration: the job has a hundred steps."""
+    said = "Caused by: java.io.IOException: Insufficient number of network buffers: required 9"
+    with serve(StandIn(State.FAILED, [said])) as options:
+        flags = [f"--{name}={value}" for name, value in options.items()]
+        context = BaseBeamExecutor.Context(
+            beam_pipeline_args=["--runner=PortableRunner", *flags], tmp_dir=str(tmp_path)
+        )
+        outputs = {"statistics": [new_artifact(standard_artifacts.ExampleStatistics)]}
+        with pytest.raises(StorageError) as stop:
+            Executor(context).Do({"index": [converted["index"]]}, outputs, {})
+    assert stop.value.message.startswith("The engine has too few network buffers: IOException: ")
+    assert "sort-shuffle.min-buffers" in stop.value.hint
+    Path(re.findall(r"said is in (\S+\.log)\.", stop.value.hint)[0]).unlink()

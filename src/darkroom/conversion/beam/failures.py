@@ -127,6 +127,11 @@ _KNOWN = (
         is_start=True,
     ),
     _Known(
+        "Insufficient number of network buffers",
+        "The engine has too few network buffers",
+        "Configure Flink with more, as by taskmanager.network.sort-shuffle.min-buffers: 64.",
+    ),
+    _Known(
         r"NoResourceAvailableException|Could not acquire the minimum required resources"
         r"|Initial job has not accepted any resources",
         "The engine has no free slot for the job",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.conversion.beam.cancellation import cancel_with_client, end_job, hide_threads
-from darkroom.conversion.beam.engine_log import report_failures
+from darkroom.conversion.beam.engine_log import EngineLog, report_failures
 from darkroom.conversion.beam.engines import ENGINES
 from darkroom.conversion.beam.failures import NOT_SHARED
 from darkroom.conversion.beam.runners import build_options
@@ -50,47 +50,64 @@ def run_job(
 
 
 @contextmanager
-def guard_job(pipeline: beam.Pipeline, write: WriteDataset, job_name: str) -> Iterator[None]:
-    """Names the job of a pipeline; follows it, cancels it and explains its failure in the block.
+def guard_pipeline(pipeline: beam.Pipeline, job_name: str) -> Iterator[EngineLog | None]:
+    """Names the job of a pipeline; cancels it with its client, and explains its failure.
 
     That is for engines; what Beam runs in this process needs neither.
 
     Args:
-        pipeline: A pipeline that does not yet run, to which the block applies `write`.
-        write: What the job does.
+        pipeline: A pipeline that does not yet run.
         job_name: As of `run_job`.
+
+    Yields:
+        What the engine says; None where there is no engine.
     """
     from apache_beam.options.pipeline_options import GoogleCloudOptions, StandardOptions
 
     given = str(pipeline.options.view_as(StandardOptions).runner).lower()
     runner = next((each for each in ENGINES if each.lower() == given), None)
     if runner is None:
-        yield
+        yield None
         return
     named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
     named.job_name = f"{named.job_name}-{job_name}" if named.job_name else job_name
-    address = find_address(pipeline.options.get_all_options(retain_unknown_options=True))
-    progress.note(f"The job {job_name} begins on {address or runner}.")
-    write.seen = _list_seen(write)
+    progress.note(f"The job {job_name} begins on {_find_address(pipeline) or runner}.")
     try:
-        with (
-            _find_unshared(write),
-            report_failures(runner) as log,
-            cancel_with_client(pipeline, job_name),
-            watch_job(
-                write,
-                log,
-                cancel=lambda: end_job(pipeline, job_name),
-                list_failures=lambda: list_failures(address, job_name) if address else (),
-            ),
-        ):
-            yield
+        with report_failures(runner) as log, cancel_with_client(pipeline, job_name):
+            yield log
     except DarkroomError as error:
         error.hint = f"{error.hint} {find_explanation(error)}".strip()
         raise
     except (KeyboardInterrupt, SystemExit):
         hide_threads()
         raise
+
+
+@contextmanager
+def guard_job(pipeline: beam.Pipeline, write: WriteDataset, job_name: str) -> Iterator[None]:
+    """Does the same for a job that writes a dataset, and follows it.
+
+    Args:
+        pipeline: A pipeline that does not yet run, to which the block applies `write`.
+        write: What the job does.
+        job_name: As of `run_job`.
+    """
+    with _find_unshared(write), guard_pipeline(pipeline, job_name) as log:
+        if log is None:
+            yield
+            return
+        address, write.seen = _find_address(pipeline), _list_seen(write)
+        with watch_job(
+            write,
+            log,
+            cancel=lambda: end_job(pipeline, job_name),
+            list_failures=lambda: list_failures(address, job_name) if address else (),
+        ):
+            yield
+
+
+def _find_address(pipeline: beam.Pipeline) -> str:
+    return find_address(pipeline.options.get_all_options(retain_unknown_options=True))
 
 
 def _list_seen(write: WriteDataset) -> list[str]:
