@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from darkroom.conversion.result import ConversionResult
     from darkroom.errors import DarkroomError
     from darkroom.input.loading import load
+    from darkroom.training.formats.portable import ExportResult, export
     from darkroom.validation.validate import ValidationResult, validate
 
 # All that an installation has: `import *`, `dir` and `help` load each of them.
@@ -41,11 +42,13 @@ __all__ = [
     "ConversionResult",
     "DarkroomError",
     "Duplicates",
+    "ExportResult",
     "UpgradeResult",
     "ValidationResult",
     "VerificationResult",
     "__version__",
     "convert",
+    "export",
     "find_duplicates",
     "inspect",
     "load",
@@ -61,6 +64,7 @@ _HOMES = {
     "ConversionResult": "darkroom.conversion.result",
     "DarkroomError": "darkroom.errors",
     "Duplicates": "darkroom.audit.duplicates",
+    "ExportResult": "darkroom.training.formats.portable",
     "ImageManifest": "darkroom.components.artifacts",
     "RecordIndex": "darkroom.components.artifacts",
     "Rejects": "darkroom.components.artifacts",
@@ -69,6 +73,7 @@ _HOMES = {
     "ValidationResult": "darkroom.validation.validate",
     "VerificationResult": "darkroom.audit.verify",
     "convert": "darkroom.conversion.convert",
+    "export": "darkroom.training.formats.portable",
     "find_duplicates": "darkroom.audit.duplicates",
     "inspect": "darkroom.audit.contact_sheet",
     "load": "darkroom.input.loading",

@@ -111,7 +111,7 @@ LAYERS = [
     ),
     Layer(
         "darkroom",
-        "errors, version, runtime, conversion, validation, audit, input, components",
+        "errors, version, runtime, conversion, validation, audit, input, training, components",
         "the public names, loaded when they are first used",
     ),
 ]

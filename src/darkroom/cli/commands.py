@@ -115,6 +115,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
         "duplicates": data_commands.duplicates_command,
         "inspect": data_commands.inspect_command,
         "train": _train,
+        "export": _export,
         "run": _run,
         "compile": _compile,
         "submit": _submit,
@@ -212,6 +213,20 @@ def _train(arguments: argparse.Namespace) -> int:
         result = train_datasets(data, options, folder, eval_data)
     if result is not None:
         print(json.dumps(result.to_dict()) if arguments.json else format_training(result))
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from darkroom.runtime import progress
+
+    _start_tensorflow()
+    from darkroom.training.formats.portable import export, format_export
+
+    with progress.use(progress.make_sink(sys.stderr)):
+        result = export(
+            arguments.model_dir, arguments.data, arguments.output_dir, arguments.formats
+        )
+    print(json.dumps(result.to_dict()) if arguments.json else format_export(result))
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from darkroom.cli.flags import FlagGroups, add_command, parse_int, parse_number, parse_size
-from darkroom.options.training import TrainingFields
+from darkroom.options.training import FORMATS, TrainingFields
 
 
 def add_train(commands: Any) -> None:
@@ -48,6 +48,39 @@ def add_train(commands: Any) -> None:
     )
     flags.add_options(TrainingFields)
     parser.set_defaults(image_size=TrainingFields.image_size)
+
+
+def add_export(commands: Any) -> None:
+    """Adds `darkroom export`."""
+    parser = add_command(
+        commands,
+        "export",
+        "Write a trained model for TFLite or ONNX, and compare its answers.",
+        page="guides/exporting",
+        examples=(
+            "darkroom export runs/first --data records --output-dir exports",
+            "darkroom export runs/first --data records --output-dir exports --format tflite onnx",
+        ),
+    )
+    parser.add_argument("model_dir", metavar="MODEL", help="Folder of a training, or a SavedModel")
+    parser.add_argument(
+        "--data",
+        metavar="PATH",
+        required=True,
+        help="Dataset to compare answers on: its eval split",
+    )
+    parser.add_argument(
+        "--output-dir", metavar="DIR", required=True, help="Folder for the files and the label map"
+    )
+    parser.add_argument(
+        "--format",
+        dest="formats",
+        metavar="NAME",
+        nargs="+",
+        choices=FORMATS,
+        default=FORMATS[:3],
+        help=f"Formats: {', '.join(FORMATS)} (default: all of TFLite)",
+    )
 
 
 def add_dataservice(commands: Any) -> None:

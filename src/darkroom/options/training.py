@@ -32,6 +32,8 @@ APPLICATIONS = (  # noqa: SIM905
 
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
 LOOPS = ("fit", "custom")
+# What a trained model can be exported as, besides the SavedModel and Keras's file.
+FORMATS = ("tflite", "tflite-float16", "tflite-int8", "onnx")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 # Under this name the Trainer's custom_config holds the options.
 CONFIG_KEY = "darkroom"

@@ -27,6 +27,7 @@ from darkroom.options.input import STRETCH
 
 EXAMPLES_SIGNATURE = "serving_examples"
 PROBABILITIES_KEY = "probabilities"
+PIXELS_KEY = "pixels"
 
 _BATCH_SIZE = 256
 # Records of other tools may have nothing but the image.
@@ -55,6 +56,10 @@ def export_model(
     `serving_examples`, for TFMA, takes `examples`, string [N]: serialised tf.train.Example. It
     returns `probabilities`, float32 [N, C].
 
+    What `tf.saved_model.load` returns has two functions besides: `classify` takes pixels, uint8
+    [N, height, width, 3], to probabilities, float32 [N, C]; `describe_resize` returns how images
+    become that size. Other formats are made of them.
+
     Args:
         model: A Keras model, uint8 [N, height, width, 3] to probabilities [N, C].
         labels: The C labels in the order of their numbers.
@@ -65,6 +70,14 @@ def export_model(
     module = tf.Module()
     # Only the variables: with the Keras model, its optimizer and its layers would be saved, too.
     module.model_variables = [variable.value for variable in model.variables]
+    pixels = tf.TensorSpec([None, *image_size, 3], tf.uint8, name=PIXELS_KEY)
+
+    @tf.function(input_signature=[pixels], autograph=False)
+    def classify(pixels: tf.Tensor) -> tf.Tensor:
+        return tf.cast(model(pixels, training=False), tf.float32)
+
+    module.classify = classify
+    module.describe_resize = tf.function(lambda: tf.constant(resize), input_signature=[])
 
     def predict(images: Any, decode: Any) -> tf.Tensor:
         # Always on the CPU, so that the pixels are the same as in the input pipeline.
@@ -74,7 +87,7 @@ def export_model(
                 images,
                 fn_output_signature=tf.TensorSpec((*image_size, 3), tf.uint8),
             )
-        return tf.cast(model(pixels, training=False), tf.float32)
+        return classify(pixels)
 
     def serve_images(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
         scores = predict(image_bytes, decode_image)

@@ -17,7 +17,13 @@ from darkroom.profiling.verdict import VERDICT_MARKDOWN
 from darkroom.runtime import progress
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
-from darkroom.training.folder import MODEL_FOLDER, RESULT_FILE, claim_folder, delete_model
+from darkroom.training.folder import (
+    KERAS_FILE,
+    MODEL_FOLDER,
+    RESULT_FILE,
+    claim_folder,
+    delete_model,
+)
 from darkroom.training.history import format_best_epoch
 
 if TYPE_CHECKING:
@@ -81,7 +87,7 @@ def train_datasets(
         StorageError: Something cannot be read or written, or another worker is gone.
     """
     folder = storage.absolute(checkpoint_dir)
-    found = _find_data(data, eval_data)
+    found = find_data(data, eval_data)
     # Everything that decides what the model is.
     plan = {"options": options.to_dict(), "data": found.identity}
     if done := _read_result(folder, plan):
@@ -128,6 +134,7 @@ def _train_and_export(
     data: _Data, options: TrainingOptions, folder: str, *, export: bool
 ) -> TrainingResult:
     from darkroom.training.export import export_model
+    from darkroom.training.formats.keras_file import write_keras_file
     from darkroom.training.placement import make_placement
     from darkroom.training.run import train
 
@@ -146,6 +153,7 @@ def _train_and_export(
         )
     if export:
         storage.delete_file(storage.join(folder, RESULT_FILE))
+        write_keras_file(trained.model, storage.join(folder, KERAS_FILE))
         delete_model(folder)
         with progress.step("Export"):
             export_model(
@@ -159,7 +167,8 @@ def _train_and_export(
     )
 
 
-def _find_data(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
+def find_data(data: Sequence[str], eval_data: Sequence[str] = ()) -> _Data:
+    """Finds what `train_datasets` trains on; see there."""
     are_images = [_names_images(path) for path in (*data, *eval_data)]
     if any(are_images):
         if len(data) > 1 or len(eval_data) > 1 or not all(are_images):

@@ -34,6 +34,8 @@ from darkroom.training.data import (
     use_cache_folder,
 )
 from darkroom.training.export import export_model
+from darkroom.training.folder import KERAS_FILE
+from darkroom.training.formats.keras_file import write_keras_file
 from darkroom.training.history import History
 from darkroom.training.loops import FitLoop, Loop, TapeLoop
 from darkroom.training.model import make_model, use_precision
@@ -95,6 +97,7 @@ def run_fn(fn_args: Any) -> None:
         fn_args.serving_model_dir,
         resize=options.resize,
     )
+    write_keras_file(trained.model, storage.join(run_dir, KERAS_FILE))
     if run_dir != fn_args.model_run_dir:
         copies.move_folder(run_dir, fn_args.model_run_dir)
 

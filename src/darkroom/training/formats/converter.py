@@ -1,0 +1,120 @@
+"""A process of its own that makes one format of a model, opens it, and answers with it.
+
+TensorFlow's converter ends its process when it meets what it cannot convert, and says a lot
+meanwhile.
+
+    python -m darkroom.training.formats.converter MODEL FORMAT FILE FOLDER
+
+`FOLDER` has `sample.npy`, pixels that quantization takes its ranges from, and `pixels.npy`, those
+to answer for; it gets `answers.npy`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+TFLITE, FLOAT16, INT8, ONNX = "tflite", "tflite-float16", "tflite-int8", "onnx"
+SAMPLE_FILE, PIXELS_FILE, ANSWERS_FILE = "sample.npy", "pixels.npy", "answers.npy"
+
+_OPSET = 17
+_BATCH = 16
+
+
+def main(arguments: list[str]) -> None:
+    """Converts; see the top of the file."""
+    import tensorflow as tf
+
+    model_dir, kind, path, folder = arguments
+    model = tf.saved_model.load(model_dir)
+    if kind == ONNX:
+        convert_onnx(model, path)
+        answer = open_onnx(path)
+    else:
+        sample = np.load(os.path.join(folder, SAMPLE_FILE))
+        with open(path, "wb") as file:
+            file.write(convert_tflite(model, kind, sample))
+        answer = open_tflite(path)
+    pixels = np.load(os.path.join(folder, PIXELS_FILE), mmap_mode="r")
+    starts = range(0, len(pixels), _BATCH)
+    answers = [answer(np.asarray(pixels[start : start + _BATCH])) for start in starts]
+    np.save(os.path.join(folder, ANSWERS_FILE), np.concatenate(answers))
+
+
+def convert_tflite(model: Any, kind: str, sample: np.ndarray) -> bytes:
+    """Returns a model for TFLite, from uint8 [N, height, width, 3] to float32 [N, C].
+
+    Args:
+        model: What `tf.saved_model.load` returned of a model that `export_model` wrote.
+        kind: `TFLITE`; `FLOAT16`, with weights of half the size; `INT8`, which also computes with
+            8 bits, but for what TFLite has no such operation for.
+        sample: Pixels uint8 [M, height, width, 3], for the ranges of `INT8`.
+    """
+    import tensorflow as tf
+
+    with tempfile.TemporaryDirectory() as folder:
+        # Not from the function itself: that fails for batch normalisation of Keras 3.
+        tf.saved_model.save(model, folder, signatures=model.classify)
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+        if kind != TFLITE:
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if kind == FLOAT16:
+            converter.target_spec.supported_types = [tf.float16]
+        if kind == INT8:
+            operations = tf.lite.OpsSet
+            converter.target_spec.supported_ops = [
+                operations.TFLITE_BUILTINS_INT8,
+                operations.TFLITE_BUILTINS,
+            ]
+            converter.representative_dataset = lambda: _yield_each(sample)
+        return bytes(converter.convert())
+
+
+def _yield_each(sample: np.ndarray) -> Iterator[list[np.ndarray]]:
+    for number in range(len(sample)):
+        yield [sample[number : number + 1]]
+
+
+def open_tflite(path: str) -> Callable[[np.ndarray], np.ndarray]:
+    """Returns what answers with a model of TFLite: uint8 [N, height, width, 3] to [N, C]."""
+    import tensorflow as tf
+
+    interpreter = tf.lite.Interpreter(model_path=path)
+    [given], [found] = interpreter.get_input_details(), interpreter.get_output_details()
+
+    def answer(pixels: np.ndarray) -> np.ndarray:
+        interpreter.resize_tensor_input(given["index"], pixels.shape)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(given["index"], pixels)
+        interpreter.invoke()
+        return np.array(interpreter.get_tensor(found["index"]))
+
+    return answer
+
+
+def convert_onnx(model: Any, path: str) -> None:
+    """Writes a model of ONNX, from uint8 [N, height, width, 3] to float32 [N, C]."""
+    import tensorflow as tf
+    import tf2onnx
+
+    [spec] = model.classify.input_signature
+    function = tf.function(model.classify, input_signature=[spec])
+    tf2onnx.convert.from_function(function, input_signature=[spec], opset=_OPSET, output_path=path)
+
+
+def open_onnx(path: str) -> Callable[[np.ndarray], np.ndarray]:
+    """Returns what answers with a model of ONNX: uint8 [N, height, width, 3] to [N, C]."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    [given] = session.get_inputs()
+    return lambda pixels: np.asarray(session.run(None, {given.name: pixels})[0])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

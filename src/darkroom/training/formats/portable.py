@@ -1,0 +1,261 @@
+"""A model for machines without TensorFlow: converted, opened again, and compared."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from darkroom import storage
+from darkroom.dataset.layout import LABELS_FILE
+from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
+from darkroom.input.pipeline import make_eval_dataset
+from darkroom.input.source import ImageSource
+from darkroom.options.input import InputOptions
+from darkroom.options.training import FORMATS
+from darkroom.runtime import progress
+from darkroom.runtime.process import begin_at_call
+from darkroom.runtime.text import format_count, make_visible
+from darkroom.storage import ledger
+from darkroom.training.folder import MODEL_FOLDER
+from darkroom.training.formats import converter
+from darkroom.training.job import find_data
+
+_FILES = {
+    converter.TFLITE: "model.tflite",
+    converter.FLOAT16: "model-float16.tflite",
+    converter.INT8: "model-int8.tflite",
+    converter.ONNX: "model.onnx",
+}
+# Ranges hardly change after a hundred images.
+_SAMPLE_IMAGES = 128
+_COMPARED_IMAGES = 1000
+_BATCH = 50
+
+
+@dataclass(frozen=True)
+class Export:
+    """A model in another format, compared with the SavedModel.
+
+    Attributes:
+        format: One of `FORMATS`.
+        path: The file.
+        size_bytes: Its length.
+        max_difference: Largest difference of a probability.
+        agreement: Share of the images for which both have the same most likely label.
+    """
+
+    format: str
+    path: str
+    size_bytes: int
+    max_difference: float
+    agreement: float
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """What was exported.
+
+    Attributes:
+        model_dir: The SavedModel.
+        model_bytes: Its length.
+        images: Number of images of the eval split that were compared.
+        image_size: (height, width) in pixels that all formats take.
+        resize: How images become that size.
+        exports: Each format.
+    """
+
+    model_dir: str
+    model_bytes: int
+    images: int
+    image_size: tuple[int, int]
+    resize: str
+    exports: tuple[Export, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the result as values that JSON knows."""
+        return asdict(self)
+
+
+@begin_at_call
+@progress.shown
+def export(
+    model_dir: str | os.PathLike[str],
+    data: str | os.PathLike[str],
+    output_dir: str | os.PathLike[str],
+    formats: Sequence[str] = FORMATS[:3],
+) -> ExportResult:
+    """Writes a trained model in other formats, and compares their answers with its own.
+
+    Each takes pixels, uint8 [N, height, width, 3], RGB, and returns probabilities, float32 [N, C].
+    Scaling is part of the model; decoding and resizing are not.
+
+    Args:
+        model_dir: The folder of a training, or a SavedModel of one.
+        data: Records or images, as `darkroom train` takes them: answers are compared on the eval
+            split, and the 8-bit format takes its ranges from the train split.
+        output_dir: Local folder for the files and the label map.
+        formats: Some of `tflite`, `tflite-float16`, `tflite-int8` and `onnx`.
+
+    Returns:
+        The files, with sizes and differences.
+
+    Raises:
+        DataError: A split is missing, or has other labels than the model.
+        UsageError: A format is unknown, or there is no model.
+        StorageError: A format cannot be made, or the extra `onnx` is not installed.
+        OutputError: The folder has other files of these names.
+    """
+    _check_formats(formats)
+    output = storage.absolute(output_dir)
+    ledger.check_files(output, [_FILES[each] for each in formats])
+    folder = _find_model(storage.absolute(model_dir))
+    training, evaluation, labels = find_data([os.fspath(data)]).open(False)
+    with _make_local(folder) as local:
+        _check_labels(local, labels, folder)
+        model = tf.saved_model.load(local)
+        if not hasattr(model, "classify"):
+            raise UsageError(
+                f"{folder} was written by another version of darkroom, or by another program.",
+                "Run its training again: it is complete, and only exports the model.",
+            )
+        [spec] = model.classify.input_signature
+        height, width = spec.shape[1:3]
+        options = InputOptions(
+            (height, width), batch_size=_BATCH, resize=model.describe_resize().numpy().decode()
+        )
+        with tempfile.TemporaryDirectory() as scratch:
+            for name, source, most in (
+                (converter.SAMPLE_FILE, training, _SAMPLE_IMAGES),
+                (converter.PIXELS_FILE, evaluation, _COMPARED_IMAGES),
+            ):
+                np.save(Path(scratch, name), _read_pixels(source, options, most))
+            pixels = np.load(Path(scratch, converter.PIXELS_FILE), mmap_mode="r")
+            batches = (pixels[n : n + _BATCH] for n in range(0, len(pixels), _BATCH))
+            expected = np.concatenate([model.classify(tf.constant(each)) for each in batches])
+            made = [
+                _make(local, each, scratch, expected, output) for each in dict.fromkeys(formats)
+            ]
+        contents = {Path(each.path).name: data for each, data in made}
+        contents[LABELS_FILE] = Path(local, "assets", LABELS_FILE).read_bytes()
+        ledger.write_files(output, contents)
+        return ExportResult(
+            folder,
+            sum(path.stat().st_size for path in Path(local).rglob("*") if path.is_file()),
+            len(expected),
+            (height, width),
+            options.resize,
+            tuple(each for each, _ in made),
+        )
+
+
+def format_export(result: ExportResult) -> str:
+    """Returns the result as lines for a person."""
+    head = f"{'format':15} {'size':>10}  {'difference':>10}  {'same label':>10}  file"
+    rows = [("savedmodel", result.model_bytes, "", "", result.model_dir)]
+    rows += [
+        (each.format, each.size_bytes, f"{each.max_difference:.1e}", f"{each.agreement:.1%}",
+         each.path)
+        for each in result.exports
+    ]  # fmt: skip
+    lines = [
+        f"{name:15} {size / 1e6:>7,.1f} MB  {difference:>10}  {same:>10}  {path}"
+        for name, size, difference, same, path in rows
+    ]
+    height, width = result.image_size
+    takes = f"Input      uint8 [N, {height}, {width}, 3], RGB, resized by {result.resize!r}"
+    on = f"Compared   on {format_count(result.images, 'image')} of the eval split"
+    return "\n".join([takes, on, head, *lines])
+
+
+def _check_formats(formats: Sequence[str]) -> None:
+    for each in formats:
+        if each not in FORMATS:
+            raise UsageError(f"Unknown format {each!r}.", f"Known: {', '.join(FORMATS)}.")
+    if converter.ONNX in formats:
+        for name in ("tf2onnx", "onnxruntime"):
+            if importlib.util.find_spec(name) is None:
+                raise build_missing_extra_error("The format onnx", "onnx")
+
+
+def _find_model(path: str) -> str:
+    inside = storage.join(path, MODEL_FOLDER)
+    for each in (inside, path):
+        if storage.exists(storage.join(each, "saved_model.pb")):
+            return each
+    raise UsageError(
+        f"There is no model in {path}.", "Give the folder of a training that has ended."
+    )
+
+
+@contextmanager
+def _make_local(folder: str) -> Iterator[str]:
+    """Gives a copy of a model that is in a store."""
+    if not storage.is_remote(folder):
+        yield storage.local_path(folder)
+        return
+    with tempfile.TemporaryDirectory() as local:
+        for name in storage.list_everything(folder):
+            path = os.path.join(local, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            storage.copy_file(storage.join(folder, name), path)
+        yield local
+
+
+def _check_labels(local: str, labels: Sequence[str], folder: str) -> None:
+    path = Path(local, "assets", LABELS_FILE)
+    own = path.read_text("utf-8").splitlines() if path.is_file() else []
+    if own != list(labels):
+        raise DataError(
+            f"The model in {folder} has other labels than the data: {len(own)} and {len(labels)}, "
+            "or in another order.",
+            "Give the data that it was trained on, or data with the same label map.",
+        )
+
+
+def _read_pixels(source: ImageSource, options: InputOptions, most: int) -> np.ndarray:
+    """Returns the first images of a split, uint8 [N, height, width, 3]."""
+    batches = make_eval_dataset(source, options)
+    first = [pixels.numpy() for pixels, _ in batches.take(-(-most // _BATCH))]
+    return np.concatenate(first)[:most]
+
+
+def _make(
+    local: str, kind: str, scratch: str, expected: np.ndarray, output: str
+) -> tuple[Export, bytes]:
+    """Makes one format in a process of its own.
+
+    Raises:
+        StorageError: It cannot be made.
+    """
+    path, answers = Path(scratch, _FILES[kind]), Path(scratch, converter.ANSWERS_FILE)
+    answers.unlink(missing_ok=True)
+    command = [sys.executable, "-m", converter.__name__, local, kind, str(path), scratch]
+    with progress.step(f"Exporting {kind}"):
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if done.returncode or not answers.exists():
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        said = make_visible(lines[-1], max_characters=300) if lines else "it did not say why"
+        raise StorageError(
+            f"The model cannot be converted to {kind}: {said}.",
+            "Leave this format out, or change the model. Nothing was written.",
+        )
+    found = np.load(answers)
+    data = path.read_bytes()
+    return Export(
+        kind,
+        storage.join(output, path.name),
+        len(data),
+        float(np.abs(found - expected).max()),
+        float((found.argmax(axis=1) == expected.argmax(axis=1)).mean()),
+    ), data

@@ -1,0 +1,172 @@
+"""A model in other formats: the same answers, and clear errors where that cannot be."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from darkroom.cli.commands import main
+from darkroom.errors import DataError, MissingExtraError, OutputError, StorageError, UsageError
+from darkroom.runtime import progress
+from darkroom.training.export import export_model
+from darkroom.training.formats import converter, portable
+from darkroom.training.formats.keras_file import write_keras_file
+from darkroom.training.formats.portable import export, format_export
+
+from ..pictures import write_label_folders
+
+pytestmark = pytest.mark.tensorflow
+
+SIZE = (12, 10)
+
+
+def _build(num_classes: int = 2) -> keras.Model:
+    keras.utils.set_random_seed(1)
+    inputs = keras.Input((*SIZE, 3), dtype="uint8")
+    x = keras.layers.Rescaling(1 / 255)(inputs)
+    x = keras.layers.Conv2D(8, 3, padding="same", use_bias=False)(x)
+    x = keras.layers.BatchNormalization()(x)
+    x = keras.layers.GlobalAveragePooling2D()(keras.layers.ReLU()(x))
+    return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(x))
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("images") / "src"
+    write_label_folders(folder, 20)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory: pytest.TempPathFactory, images: Path) -> Path:
+    labels = sorted(each.name for each in images.iterdir())
+    folder = tmp_path_factory.mktemp("run")
+    export_model(_build(), labels, SIZE, str(folder / "model"), resize="center_crop")
+    return folder
+
+
+@pytest.mark.slow
+def test_tflite_answers_as_the_model_does(model_dir, images, tmp_path, capsys):
+    out = tmp_path / "out"
+    kinds = ["tflite", "tflite-float16", "tflite-int8"]
+    arguments = ["export", str(model_dir), "--data", str(images), "--output-dir", str(out)]
+    assert main([*arguments, "--format", *kinds, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["image_size"], told["resize"]) == ([*SIZE], "center_crop")
+    assert [each["format"] for each in told["exports"]] == kinds
+    names = ["model-float16.tflite", "model-int8.tflite", "model.tflite"]
+    assert sorted(path.name for path in out.iterdir() if path.suffix == ".tflite") == names
+    labels = (model_dir / "model/assets/labels.txt").read_text()
+    assert (out / "labels.txt").read_text() == labels
+
+    pixels = np.random.default_rng(0).integers(0, 256, (5, *SIZE, 3), np.uint8)
+    served = tf.saved_model.load(str(model_dir / "model"))
+    expected = served.classify(pixels)
+    for each, limit in zip(told["exports"], (1e-5, 1e-3, 0.1), strict=True):
+        assert each["size_bytes"] == Path(each["path"]).stat().st_size
+        assert each["max_difference"] <= limit
+        assert each["agreement"] >= 0.9
+        found = converter.open_tflite(each["path"])(pixels)
+        np.testing.assert_allclose(found, expected, atol=limit)
+        assert found.dtype == np.float32
+
+
+@pytest.mark.slow
+def test_onnx_answers_as_the_model_does(model_dir, images, tmp_path):
+    pytest.importorskip("tf2onnx")
+    pytest.importorskip("onnxruntime")
+    result = export(model_dir / "model", images, tmp_path / "out", ["onnx"])
+    [made] = result.exports
+    assert made.max_difference <= 1e-5
+    assert made.agreement == 1
+    pixels = np.random.default_rng(0).integers(0, 256, (5, *SIZE, 3), np.uint8)
+    served = tf.saved_model.load(str(model_dir / "model"))
+    expected = served.classify(pixels)
+    np.testing.assert_allclose(converter.open_onnx(made.path)(pixels), expected, atol=1e-5)
+    assert "onnx" in format_export(result)
+
+
+def test_onnx_needs_an_extra(model_dir, images, tmp_path, monkeypatch):
+    monkeypatch.setattr(portable.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="The format onnx needs the extra 'onnx'"):
+        export(model_dir, images, tmp_path / "out", ["onnx"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_converter_that_fails_is_told_and_nothing_is_written(
+    model_dir, images, tmp_path, monkeypatch
+):
+    """As TensorFlow's does: it ends its process."""
+    failing = tmp_path / "failing.py"
+    failing.write_text(
+        "import sys\nsys.exit('noise\\nLLVM ERROR: Failed to infer result type(s).')"
+    )
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nexec {portable.sys.executable} {failing}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(portable.sys, "executable", str(python))
+    with pytest.raises(
+        StorageError, match=r"cannot be converted to tflite: LLVM ERROR: Failed"
+    ) as s:
+        export(model_dir, images, tmp_path / "out", ["tflite"])
+    assert "Leave this format out" in s.value.hint
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_not_a_model_is_named(model_dir, images, tmp_path):
+    with pytest.raises(UsageError, match=f"There is no model in {tmp_path}"):
+        export(tmp_path, images, tmp_path / "out")
+    with pytest.raises(UsageError, match="Unknown format 'coreml'"):
+        export(model_dir, images, tmp_path / "out", ["coreml"])
+    tf.saved_model.save(tf.Module(), str(tmp_path / "other"))
+    (tmp_path / "other/assets").mkdir(exist_ok=True)
+    shutil.copy(model_dir / "model/assets/labels.txt", tmp_path / "other/assets")
+    with pytest.raises(UsageError, match="was written by another version of darkroom, or by anot"):
+        export(tmp_path / "other", images, tmp_path / "out")
+
+
+def test_other_labels_are_an_error(images, tmp_path):
+    export_model(_build(3), ["a", "b", "c"], SIZE, str(tmp_path / "model"))
+    with pytest.raises(DataError, match="has other labels than the data: 3 and 2"):
+        export(tmp_path, images, tmp_path / "out")
+
+
+def test_files_of_others_stay(model_dir, images, tmp_path):
+    (tmp_path / "model.tflite").write_text("mine")
+    with pytest.raises(OutputError, match=r"model\.tflite"):
+        export(model_dir, images, tmp_path, ["tflite"])
+    assert (tmp_path / "model.tflite").read_text() == "mine"
+
+
+def test_the_file_of_keras_has_no_optimizer(tmp_path):
+    model = _build()
+    model.compile("adam", "sparse_categorical_crossentropy")
+    model.optimizer.build(model.trainable_variables)
+    write_keras_file(model, str(tmp_path / "model.keras"))
+    opened = keras.models.load_model(tmp_path / "model.keras")
+    assert getattr(opened, "optimizer", None) is None
+    pixels = np.random.default_rng(0).integers(0, 256, (3, *SIZE, 3), np.uint8)
+    np.testing.assert_array_equal(opened(pixels), model(pixels))
+
+
+def test_a_model_that_keras_cannot_open_again_has_no_file(tmp_path, capsys):
+    class Scale(keras.layers.Layer):  # not registered
+        def call(self, inputs):
+            return inputs / 255
+
+    inputs = keras.Input((*SIZE, 3))
+    pooled = keras.layers.GlobalAveragePooling2D()(Scale()(inputs))
+    model = keras.Model(inputs, keras.layers.Softmax()(pooled))
+    path = tmp_path / "model.keras"
+    path.write_text("of an earlier training")
+    with progress.use(progress.make_sink(sys.stderr)):
+        write_keras_file(model, str(path))
+    assert "model.keras is not written, because Keras cannot open it: " in capsys.readouterr().err
+    assert not path.exists()
