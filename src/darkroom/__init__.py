@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from darkroom.conversion.convert import convert
     from darkroom.conversion.result import ConversionResult
     from darkroom.errors import DarkroomError
+    from darkroom.evaluation.evaluate import evaluate
+    from darkroom.evaluation.result import Evaluation
     from darkroom.input.loading import load
     from darkroom.validation.validate import ValidationResult, validate
 
@@ -41,11 +43,13 @@ __all__ = [
     "ConversionResult",
     "DarkroomError",
     "Duplicates",
+    "Evaluation",
     "UpgradeResult",
     "ValidationResult",
     "VerificationResult",
     "__version__",
     "convert",
+    "evaluate",
     "find_duplicates",
     "inspect",
     "load",
@@ -61,6 +65,7 @@ _HOMES = {
     "ConversionResult": "darkroom.conversion.result",
     "DarkroomError": "darkroom.errors",
     "Duplicates": "darkroom.audit.duplicates",
+    "Evaluation": "darkroom.evaluation.result",
     "ImageManifest": "darkroom.components.artifacts",
     "RecordIndex": "darkroom.components.artifacts",
     "Rejects": "darkroom.components.artifacts",
@@ -69,6 +74,7 @@ _HOMES = {
     "ValidationResult": "darkroom.validation.validate",
     "VerificationResult": "darkroom.audit.verify",
     "convert": "darkroom.conversion.convert",
+    "evaluate": "darkroom.evaluation.evaluate",
     "find_duplicates": "darkroom.audit.duplicates",
     "inspect": "darkroom.audit.contact_sheet",
     "load": "darkroom.input.loading",

@@ -9,13 +9,13 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import OutputError
+from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.storage import ledger
 from darkroom.training.history import BEST_FOLDER, HISTORY_FILE
 
 CHECKPOINTS_FOLDER = "checkpoints"
 TENSORBOARD_FOLDER = "tensorboard"
-MODEL_FOLDER = "model"
 # The commit of a training. It is written last, after the model.
 RESULT_FILE = "training.json"
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from darkroom import storage
 from darkroom.dataset.commit import read_output
-from darkroom.dataset.layout import DATASET_FILE
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError
+from darkroom.evaluation.serving import MODEL_FOLDER
+from darkroom.input.data_paths import check_one_kind, list_roots
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
 from darkroom.runtime import progress
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
-from darkroom.training.folder import MODEL_FOLDER, RESULT_FILE, claim_folder, delete_model
+from darkroom.training.folder import RESULT_FILE, claim_folder, delete_model
 from darkroom.training.history import format_best_epoch
 
 if TYPE_CHECKING:
@@ -160,26 +161,9 @@ def _train_and_export(
 
 
 def _find_data(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
-    are_images = [_names_images(path) for path in (*data, *eval_data)]
-    if any(are_images):
-        if len(data) > 1 or len(eval_data) > 1 or not all(are_images):
-            raise UsageError(
-                f"Images that are not converted must come from one list, folder or pattern, got "
-                f"{', '.join([*data, *eval_data])}.",
-                "Pass one of them, or convert them all.",
-            )
+    if check_one_kind(data, eval_data):
         return _find_images(data[0], eval_data[0] if eval_data else None)
     return _find_datasets(data, eval_data or data)
-
-
-def _names_images(path: str) -> bool:
-    """Tells whether a path or a pattern names images, and not converted datasets."""
-    from darkroom.input.files import is_converted
-
-    full = storage.absolute(path)
-    if storage.is_pattern(full):
-        return not storage.match_pattern(storage.join(full, DATASET_FILE))
-    return not is_converted(full)
 
 
 def _find_images(path: str, eval_path: str | None) -> _Data:
@@ -206,7 +190,7 @@ def _find_images(path: str, eval_path: str | None) -> _Data:
 
 
 def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
-    roots = {"train": _list_roots(data), "eval": _list_roots(eval_data)}
+    roots = {"train": list_roots(data), "eval": list_roots(eval_data)}
     # A dataset of both splits is read once.
     opened = {root: read_output(root) for root in dict.fromkeys(chain(*roots.values()))}
     commits = dict(opened.values())
@@ -219,8 +203,8 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
             )
 
     def open_data(verify: bool) -> tuple[ImageSource, ImageSource, Sequence[str]]:
+        from darkroom.input.commits import read_shared_labels
         from darkroom.input.records import open_splits
-        from darkroom.training.data import read_shared_labels
 
         labels = read_shared_labels(commits)
         opened = {split: open_splits(part, verify, (split,)) for split, part in parts.items()}
@@ -228,18 +212,6 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
 
     identity = [[dataset.fingerprint for dataset in part.values()] for part in parts.values()]
     return _Data(identity, open_data)
-
-
-def _list_roots(paths: Sequence[str]) -> list[str]:
-    """Returns the folders of the datasets that paths and patterns name."""
-    roots: list[str] = []
-    for path in map(storage.absolute, paths):
-        found = [path]
-        if storage.is_pattern(path):
-            commits = storage.match_pattern(storage.join(path, DATASET_FILE))
-            found = sorted(commit.rpartition("/")[0] for commit in commits)
-        roots += found
-    return list(dict.fromkeys(roots))
 
 
 def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:

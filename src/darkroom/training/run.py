@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.commits import Commits, check_commits
+from darkroom.input.commits import Commits, check_commits, read_shared_labels
 from darkroom.input.damage import check_not_replaced, explain_damage
 from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.reading import list_files
@@ -30,12 +30,7 @@ from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage import copies
 from darkroom.training.checkpoints import TrainingRun, group_options
-from darkroom.training.data import (
-    make_evaluation_part,
-    open_split,
-    read_shared_labels,
-    use_cache_folder,
-)
+from darkroom.training.data import make_evaluation_part, open_split, use_cache_folder
 from darkroom.training.export import export_model
 from darkroom.training.history import History, format_epoch
 from darkroom.training.loops import FitLoop, Loop, TapeLoop, show_batches
