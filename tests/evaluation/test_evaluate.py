@@ -11,9 +11,11 @@ import pytest
 
 import darkroom
 from darkroom.cli.commands import main
+from darkroom.evaluation.facts import Facts
 from darkroom.evaluation.metrics import ClassScore, measure
 from darkroom.evaluation.result import Confusion, Evaluation, format_evaluation, list_notes
 from darkroom.evaluation.serving import identify_model
+from darkroom.input.data_paths import NamedSplit
 
 from .conftest import COLORS, LABELS, write_pictures
 
@@ -78,10 +80,23 @@ def test_one_class_only_is_said(model, tmp_path):
     assert found.metrics.classes[0].recall is None
 
 
-def test_a_number_from_the_split_that_chose_the_epoch_says_so():
-    metrics = measure(np.eye(3), np.arange(3), LABELS)
-    first, *_ = list_notes(metrics, "eval", chose_epoch=True)
-    assert first.startswith("There is no test split. The eval split chose the epoch")
+@pytest.mark.parametrize(
+    ("split", "fingerprint", "said"),
+    [
+        ("eval", "a", "The training chose its best epoch by these records"),
+        ("train", "a", "The model was trained on these records"),
+        ("test", "a", ""),
+        ("eval", "b", ""),
+        ("train", "b", ""),
+    ],
+)
+def test_numbers_from_records_that_the_training_used_say_so(split, fingerprint, said):
+    used = {name: [{"name": "x", "fingerprint": "a"}] for name in ("train", "eval", "test")}
+    named = NamedSplit(split, lambda: None, [{"name": "y", "fingerprint": fingerprint}])
+    notes = list_notes(
+        measure(np.eye(99), np.arange(99), ["x"] * 99), split, Facts(data=used).find_use(named)
+    )
+    assert " ".join(notes)[: len(said) or None] == said
 
 
 def test_the_command_prints_numbers_and_classes(model, records, capsys):

@@ -60,10 +60,10 @@ def add_evaluate(commands: Any) -> None:
         usage="darkroom evaluate MODEL RECORDS [RECORDS ...] [options]",
         examples=(
             "darkroom evaluate runs/first records",
-            "darkroom evaluate runs/first/model new-photos --split eval --json",
+            "darkroom evaluate runs/first/model new-photos --split eval --report report",
         ),
         epilog="Exit codes: 0 done, 1 no such model, split or label, or a damaged image; 3 "
-        "something cannot be read or written.",
+        "something cannot be read or written; 4 the folder of the report has other files.",
     )
     parser.add_argument(
         "model", metavar="MODEL", help="Folder of a training, or a SavedModel of darkroom's"
@@ -79,6 +79,13 @@ def add_evaluate(commands: Any) -> None:
         metavar="NAME",
         default="test",
         help="train, eval or test, or another name of it, as val (default: test)",
+    )
+    parser.add_argument(
+        "--report",
+        dest="report_dir",
+        metavar="DIR",
+        default=None,
+        help="Folder for model.html, model.md and evaluation.json (default: nothing is written)",
     )
 
 

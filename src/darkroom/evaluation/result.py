@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.evaluation.metrics import Bin, ClassScore, Metrics
 from darkroom.runtime import cards
 from darkroom.runtime.text import list_first, make_visible
@@ -14,6 +15,11 @@ from darkroom.runtime.text import list_first, make_visible
 MAX_SHOWN_CLASSES = 20
 MAX_CONFUSIONS = 100
 _MAX_LABEL_CHARACTERS = 24
+_USES = {
+    TRAIN: "The model was trained on these records, so the numbers say nothing of new images.",
+    EVAL: "The training chose its best epoch by these records, so the numbers are a little too "
+    "high. A test split would tell more.",
+}
 
 
 @dataclass(frozen=True)
@@ -161,20 +167,15 @@ def choose_classes(classes: Sequence[ClassScore]) -> Sequence[ClassScore]:
     return sorted(known, key=lambda each: each.recall or 0.0)[:MAX_SHOWN_CLASSES]
 
 
-def list_notes(metrics: Metrics, split: str, *, chose_epoch: bool) -> tuple[str, ...]:
+def list_notes(metrics: Metrics, split: str, use: str = "") -> tuple[str, ...]:
     """Returns what one must know to read the numbers.
 
     Args:
         metrics: The numbers.
         split: The split that they are of.
-        chose_epoch: Whether the training chose its best epoch on this split.
+        use: What the training used these records for: train or eval; empty if for nothing.
     """
-    notes = []
-    if chose_epoch:
-        notes.append(
-            f"There is no test split. The {split} split chose the epoch, so these numbers are a "
-            "little too high."
-        )
+    notes = [_USES[use]] if use else []
     with_records = [each for each in metrics.classes if each.support]
     if len(with_records) == 1:
         notes.append(

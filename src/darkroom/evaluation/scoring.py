@@ -101,23 +101,19 @@ def match_labels(labels: Sequence[str], known: Sequence[str]) -> Ints:
     return np.array([places[label] for label in labels], np.int64)
 
 
-def read_images(source: ImageSource, numbers: Collection[int]) -> dict[int, StoredImage]:
-    """Reads images of a split again, by their numbers."""
+def read_images(source: ImageSource, numbers: Collection[int]) -> Iterator[tuple[int, StoredImage]]:
+    """Reads images of a split again: yields their numbers and them, one after the other."""
     from darkroom.input.files import FileSource
 
     wanted = frozenset(numbers)
     if isinstance(source, FileSource):
-        return {
-            number: StoredImage(uri, storage.read_bytes(uri, limit_bytes=MAX_IMAGE_BYTES))
-            for number, uri in enumerate(source.uris)
-            if number in wanted
-        }
-    elements = _list_elements(source)
-    return {
-        number: _read_record(record)
-        for number, record in enumerate(elements.as_numpy_iterator())
-        if number in wanted
-    }
+        for number in sorted(wanted):
+            uri = source.uris[number]
+            yield number, StoredImage(uri, storage.read_bytes(uri, limit_bytes=MAX_IMAGE_BYTES))
+        return
+    for number, record in enumerate(_list_elements(source).as_numpy_iterator()):
+        if number in wanted:
+            yield number, _read_record(record)
 
 
 def _list_elements(source: ImageSource) -> Any:

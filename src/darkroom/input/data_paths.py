@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from darkroom import storage
@@ -78,17 +78,18 @@ def find_split(paths: Sequence[str], split: str) -> NamedSplit:
     if check_one_kind(paths):
         return _find_images(paths[0], split)
     commits = dict(read_output(root) for root in list_roots(paths))
-    parts = {root: each for root, each in commits.items() if _count(each, split)}
-    if not parts:
+    named = name_datasets(commits, split)
+    if not named.data:
         there = dict.fromkeys(
             n for each in commits.values() for n in each.splits if _count(each, n)
         )
         raise _build_missing_error(split, ", ".join(commits) or ", ".join(paths), [*there])
-    return name_datasets(parts, split)
+    return named
 
 
-def name_datasets(parts: dict[str, Dataset], split: str) -> NamedSplit:
-    """Returns a split of datasets, by their folders, that have it."""
+def name_datasets(commits: Mapping[str, Dataset], split: str) -> NamedSplit:
+    """Returns a split of datasets; without records of it, its `data` is empty."""
+    parts = {root: each for root, each in commits.items() if _count(each, split)}
 
     def open_now() -> tuple[ImageSource, Sequence[str]]:
         from darkroom.input.commits import read_shared_labels

@@ -9,6 +9,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import OutputError
+from darkroom.evaluation.report.write import REPORT_FILES
 from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.storage import ledger
@@ -19,7 +20,7 @@ TENSORBOARD_FOLDER = "tensorboard"
 # The commit of a training. It is written last, after the model.
 RESULT_FILE = "training.json"
 
-_FILES = (RESULT_FILE, HISTORY_FILE, VERDICT_JSON, VERDICT_MARKDOWN)
+_FILES = (RESULT_FILE, HISTORY_FILE, VERDICT_JSON, VERDICT_MARKDOWN, *REPORT_FILES)
 _FOLDERS = (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER, MODEL_FOLDER)
 _NAMES = dict.fromkeys((*_FILES, *(f"{folder}/" for folder in _FOLDERS)), ledger.ANY)
 # The files of a SavedModel with a label map.
