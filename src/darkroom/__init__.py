@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from darkroom.conversion.convert import convert
     from darkroom.conversion.result import ConversionResult
     from darkroom.errors import DarkroomError
+    from darkroom.evaluation.evaluate import evaluate
+    from darkroom.evaluation.result import Evaluation
     from darkroom.input.loading import load
     from darkroom.training.formats.portable import ExportResult, export
     from darkroom.validation.validate import ValidationResult, validate
@@ -42,12 +44,14 @@ __all__ = [
     "ConversionResult",
     "DarkroomError",
     "Duplicates",
+    "Evaluation",
     "ExportResult",
     "UpgradeResult",
     "ValidationResult",
     "VerificationResult",
     "__version__",
     "convert",
+    "evaluate",
     "export",
     "find_duplicates",
     "inspect",
@@ -64,6 +68,7 @@ _HOMES = {
     "ConversionResult": "darkroom.conversion.result",
     "DarkroomError": "darkroom.errors",
     "Duplicates": "darkroom.audit.duplicates",
+    "Evaluation": "darkroom.evaluation.result",
     "ExportResult": "darkroom.training.formats.portable",
     "ImageManifest": "darkroom.components.artifacts",
     "RecordIndex": "darkroom.components.artifacts",
@@ -73,6 +78,7 @@ _HOMES = {
     "ValidationResult": "darkroom.validation.validate",
     "VerificationResult": "darkroom.audit.verify",
     "convert": "darkroom.conversion.convert",
+    "evaluate": "darkroom.evaluation.evaluate",
     "export": "darkroom.training.formats.portable",
     "find_duplicates": "darkroom.audit.duplicates",
     "inspect": "darkroom.audit.contact_sheet",

@@ -88,8 +88,13 @@ LAYERS = [
         "what input costs, and what limits it",
     ),
     Layer(
+        "evaluation",
+        "errors, version, runtime, storage, dataset, options, images, manifest, validation, input",
+        "how good an exported model is: numbers, a page, a model card; predictions",
+    ),
+    Layer(
         "training",
-        "errors, runtime, storage, dataset, options, images, input, profiling",
+        "errors, runtime, storage, dataset, options, images, input, profiling, evaluation",
         "`run_fn`, checkpoints, export",
     ),
     Layer(
@@ -106,17 +111,18 @@ LAYERS = [
     Layer(
         "cli",
         "errors, version, runtime, storage, options, conversion, validation, audit, input, "
-        "profiling, training, pipelines",
+        "profiling, evaluation, training, pipelines",
         "the command line",
     ),
     Layer(
         "darkroom",
-        "errors, version, runtime, conversion, validation, audit, input, training, components",
+        "errors, version, runtime, conversion, validation, audit, input, evaluation, training, "
+        "components",
         "the public names, loaded when they are first used",
     ),
 ]
 # The packages that may load TensorFlow; the others take TFDV only where statistics are computed.
-NEED_TENSORFLOW = ("input", "profiling", "training")
+NEED_TENSORFLOW = ("input", "profiling", "evaluation", "training")
 NEED_TFX = ("components", "pipelines")
 TENSORFLOW = ("keras", "tensorflow", "tensorflow_data_validation", "tensorflow_metadata", "tfx_bsl")
 STATISTICS = ("darkroom.validation.anomalies", "darkroom.validation.statistics")

@@ -22,9 +22,16 @@ from darkroom.errors import (
 )
 
 CORE = {
-    *("ConversionResult", "DarkroomError", "Duplicates", "UpgradeResult", "ValidationResult"),
-    *("VerificationResult", "__version__", "convert", "find_duplicates", "inspect", "load"),
-    *("upgrade", "validate", "verify"),
+    *(
+        "ConversionResult",
+        "DarkroomError",
+        "Duplicates",
+        "Evaluation",
+        "ExportResult",
+        "UpgradeResult",
+    ),
+    *("ValidationResult", "VerificationResult", "__version__", "convert", "evaluate", "export"),
+    *("find_duplicates", "inspect", "load", "upgrade", "validate", "verify"),
 }
 ARTIFACTS = {"ImageManifest", "RecordIndex", "Rejects", "ValidationReport"}
 COMPONENTS = {

@@ -262,6 +262,32 @@ def test_a_cell_has_one_line_that_is_updated():
     assert not any("<b>" in page or "<i>" in page or "\u202e" in page for page in pages)
 
 
+def test_a_cell_keeps_what_steps_remark_at_their_end():
+    screen, clock = Screen(), Clock()
+    with progress.use(CellProgress(screen, 0.25, clock)), progress.step("Training"):
+        for number in (1, 2):
+            with progress.step(f"epoch {number}/2"):
+                clock.now += 3
+                progress.remark(f"loss 0.{number}")
+        with progress.step("Storing"):
+            pass
+    lines = [f"Training: epoch {number}/2 done in 3.0 s, loss 0.{number}" for number in (1, 2)]
+    assert screen.shown[-1][0].splitlines() == ["Training done in 6.0 s", *lines]
+
+
+def test_only_a_display_that_is_drawn_again_is_live(monkeypatch):
+    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
+    monkeypatch.setenv("GIT_PAGER", "less")
+    assert not progress.is_live()
+    for sink, live in (
+        (PlainProgress(io.StringIO()), False),
+        (RichProgress(Terminal()), True),
+        (CellProgress(Screen()), True),
+    ):
+        with progress.use(sink):
+            assert progress.is_live() == live
+
+
 SCRIPT = """
 import sys, types
 from darkroom.runtime import progress

@@ -121,7 +121,7 @@ def test_a_converter_that_fails_is_told_and_nothing_is_written(
 
 
 def test_what_is_not_a_model_is_named(model_dir, images, tmp_path):
-    with pytest.raises(UsageError, match=f"There is no model in {tmp_path}"):
+    with pytest.raises(DataError, match=f"There is no saved_model.pb in {tmp_path}"):
         export(tmp_path, images, tmp_path / "out")
     with pytest.raises(UsageError, match="Unknown format 'coreml'"):
         export(model_dir, images, tmp_path / "out", ["coreml"])

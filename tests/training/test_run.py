@@ -123,7 +123,7 @@ def served(dataset, tmp_path_factory, count_commits):
     config = {"darkroom": options.to_dict(), "checkpoint_dir": str(folder / "kept")}
     config["ai_platform_training_args"] = {}
     with pytest.MonkeyPatch.context() as patch, count_commits() as read:
-        patch.setattr(progress, "advance", lambda *values: calls.append(values))
+        patch.setattr(progress, "remark", calls.append)
         patch.setattr(RecordSource, "__init__", open_source)
         run_fn(_fn_args(dataset, folder, config))
     return types.SimpleNamespace(
@@ -138,7 +138,7 @@ def served(dataset, tmp_path_factory, count_commits):
 
 
 def test_run_fn_trains_and_exports(served):
-    assert served.calls == [(1, 2, "epochs", 0), (2, 2, "epochs", 0)]
+    assert served.calls[1::2] == ["1 epoch", "2 epochs"]
     assert _epochs(served.history) == [1, 2]
     assert set(served.history[0]) == {"epoch", "accuracy", "loss", "val_accuracy", "val_loss"}
     assert served.history[-1]["loss"] < served.history[0]["loss"]

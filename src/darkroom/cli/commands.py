@@ -32,7 +32,7 @@ from darkroom.errors import (
 )
 from darkroom.runtime.process import collect_less_garbage, end_process, find_explanation
 
-_QUIET = ("validate", "train", "benchmark", "compile", "submit")
+_QUIET = ("validate", "train", "evaluate", "benchmark", "compile", "submit")
 _EXIT_USAGE, _EXIT_DEFECT = 2, 70
 _SIGNAL_SECONDS = 0.5
 
@@ -115,6 +115,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
         "duplicates": data_commands.duplicates_command,
         "inspect": data_commands.inspect_command,
         "train": _train,
+        "evaluate": _evaluate,
         "export": _export,
         "run": _run,
         "compile": _compile,
@@ -213,6 +214,22 @@ def _train(arguments: argparse.Namespace) -> int:
         result = train_datasets(data, options, folder, eval_data)
     if result is not None:
         print(json.dumps(result.to_dict()) if arguments.json else format_training(result))
+    return 0
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    from darkroom.evaluation.evaluate import check_split, evaluate
+    from darkroom.evaluation.result import format_evaluation
+    from darkroom.evaluation.serving import find_model
+    from darkroom.runtime import progress
+
+    options = read_options(arguments)
+    check_split(arguments.split)
+    find_model(arguments.model)  # before TensorFlow is loaded
+    _start_tensorflow()
+    with progress.use(progress.make_sink(sys.stderr)):
+        found = evaluate(**options)
+    print(json.dumps(found.to_dict()) if arguments.json else format_evaluation(found))
     return 0
 
 

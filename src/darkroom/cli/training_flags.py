@@ -50,6 +50,45 @@ def add_train(commands: Any) -> None:
     parser.set_defaults(image_size=TrainingFields.image_size)
 
 
+def add_evaluate(commands: Any) -> None:
+    """Adds `darkroom evaluate`."""
+    parser = add_command(
+        commands,
+        "evaluate",
+        "Say how good an exported model is on a split that it was not trained on.",
+        page="guides/evaluate",
+        usage="darkroom evaluate MODEL RECORDS [RECORDS ...] [options]",
+        examples=(
+            "darkroom evaluate runs/first records",
+            "darkroom evaluate runs/first/model new-photos --split eval --report report",
+        ),
+        epilog="Exit codes: 0 done, 1 no such model, split or label, or a damaged image; 3 "
+        "something cannot be read or written; 4 the folder of the report has other files.",
+    )
+    parser.add_argument(
+        "model", metavar="MODEL", help="Folder of a training, or a SavedModel of darkroom's"
+    )
+    parser.add_argument(
+        "records",
+        metavar="RECORDS",
+        nargs="+",
+        help="Datasets, or patterns of datasets; or one list or folder of images",
+    )
+    parser.add_argument(
+        "--split",
+        metavar="NAME",
+        default="test",
+        help="train, eval or test, or another name of it, as val (default: test)",
+    )
+    parser.add_argument(
+        "--report",
+        dest="report_dir",
+        metavar="DIR",
+        default=None,
+        help="Folder for model.html, model.md and evaluation.json (default: nothing is written)",
+    )
+
+
 def add_export(commands: Any) -> None:
     """Adds `darkroom export`."""
     parser = add_command(

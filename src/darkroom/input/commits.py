@@ -60,6 +60,35 @@ def read_commits(files: Sequence[str]) -> Commits:
     return _pick_commits(_group_by_folder(files))
 
 
+def read_shared_labels(commits: Commits) -> list[str]:
+    """Returns the label map that datasets share.
+
+    Args:
+        commits: The commits of the datasets by their folders. Opening a dataset compares the file
+            of its labels with its commit.
+
+    Raises:
+        DataError: A folder is not a dataset of darkroom's, or two label maps differ.
+    """
+    maps: dict[str, list[str]] = {}
+    for folder, dataset in commits.items():
+        if dataset is None:
+            raise DataError(
+                f"There is no {DATASET_FILE} in {folder}.",
+                "darkroom's Trainer needs Examples that darkroom made; for others, write a run_fn "
+                "with darkroom.input.input_fn.",
+            )
+        maps[folder] = list(dataset.labels)
+    (first, labels), *others = maps.items()
+    for folder, other in others:
+        if other != labels:
+            raise DataError(
+                f"The label maps of {first} and {folder} differ.",
+                "Convert both with one label map.",
+            )
+    return labels
+
+
 def list_folders(files: Sequence[str]) -> list[str]:
     """Returns the folders of the datasets that files belong to."""
     return list(_group_by_folder(files))

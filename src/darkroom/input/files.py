@@ -72,6 +72,11 @@ class FileSource:
                 )
         self._uris, self._labels, self._version = uris, labels, version
 
+    @property
+    def uris(self) -> Sequence[str]:
+        """The paths or URIs of the images, by their numbers."""
+        return self._uris
+
     @functools.cached_property
     def _tables(self) -> tuple[tf.Tensor, tf.Tensor]:
         """The paths, string [N], and the labels, int64 [N].

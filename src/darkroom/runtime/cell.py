@@ -23,7 +23,12 @@ Show = Callable[[dict[str, str], bool], None]
 
 
 class CellProgress(StepSink):
-    """Shows the step that runs and then, at its end, how long it took."""
+    """Shows the step that runs and then, at its end, how long it took.
+
+    What a step remarked at its end stays below that, as notes do.
+    """
+
+    is_live = True
 
     def __init__(
         self,
@@ -54,7 +59,10 @@ class CellProgress(StepSink):
         verb = "failed after" if failed else "done in"
         amount = finished.format_amount(now, final=True)
         line = f"{finished.label} {verb} {format_seconds(now - finished.started)}"
-        self._update(line + (f", {amount}" if amount else ""))
+        line += f", {amount}" if amount else ""
+        if finished.remark:
+            self._notes.append(line)
+        self._update(line)
 
     def _print(self, line: str) -> None:
         self._notes.append(line)

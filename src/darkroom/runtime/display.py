@@ -69,6 +69,8 @@ class Step:
 class StepSink:
     """Keeps the running steps, and decides when something is shown."""
 
+    is_live = False
+
     def __init__(
         self, stream: TextIO, interval_seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
@@ -159,6 +161,8 @@ class PlainProgress(StepSink):
 
 class RichProgress(StepSink):
     """A live display for terminals: finished steps with a tick, the running one with a bar."""
+
+    is_live = True
 
     def __init__(self, stream: TextIO, interval_seconds: float = RICH_INTERVAL_SECONDS) -> None:
         super().__init__(stream, interval_seconds)

@@ -28,7 +28,13 @@ _R = TypeVar("_R")
 
 
 class Sink(Protocol):
-    """Receives progress; all methods may be called from any thread."""
+    """Receives progress; all methods may be called from any thread.
+
+    Attributes:
+        is_live: What is shown replaces what was shown before, so that it may change often.
+    """
+
+    is_live: bool
 
     def open(self) -> None:
         """Starts the display."""
@@ -110,6 +116,11 @@ def advance(
     """
     if _sink is not None:
         _sink.advance(done, total, unit, before, detail)
+
+
+def is_live() -> bool:
+    """Tells whether someone looks at a display that may change often: a terminal or a notebook."""
+    return _sink is not None and _sink.is_live
 
 
 def remark(text: str) -> None:

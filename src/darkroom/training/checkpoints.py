@@ -88,7 +88,6 @@ class TrainingRun:
         self.epochs = epochs
         self.history: History = []
         self.step = 0
-        self._epochs_before = 0
         self._way_out = f"Use another folder for this run, or delete {folder}."
         self._patience = early_stopping_patience
         self._checkpoint_steps = checkpoint_steps
@@ -169,7 +168,6 @@ class TrainingRun:
         if self._is_chief:
             write_history(self.folder, self.history)
             self._write_scalars({**entry, **(measured or {})})
-        progress.advance(len(self.history), self.epochs, "epochs", self._epochs_before)
 
     def restore_best(self) -> None:
         """Gives the model the weights of the best epoch, and writes which epoch that is.
@@ -221,7 +219,6 @@ class TrainingRun:
                 f"The checkpoint {latest} is of another model or number of labels.", self._way_out
             ) from error
         self.history, self.step = state["history"], state["step"]
-        self._epochs_before = len(self.history)
         if self._is_at_best:
             # A run that stopped after its checkpoint may have left none, or incomplete ones.
             self._write_best()

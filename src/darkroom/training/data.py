@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError
 from darkroom.input.commits import Commits
 from darkroom.input.pipeline import count_batches, make_eval_dataset
@@ -40,35 +39,6 @@ def open_split(
         return open_records(file_patterns, verify, commits)
     except DataError as error:
         raise DataError(f"The {split} split cannot be used: {error.message}", error.hint) from error
-
-
-def read_shared_labels(commits: Commits) -> list[str]:
-    """Returns the label map that datasets share.
-
-    Args:
-        commits: The commits of the datasets by their folders. Opening a dataset compares the file
-            of its labels with its commit.
-
-    Raises:
-        DataError: A folder is not a dataset of darkroom's, or two label maps differ.
-    """
-    maps: dict[str, list[str]] = {}
-    for folder, dataset in commits.items():
-        if dataset is None:
-            raise DataError(
-                f"There is no {DATASET_FILE} in {folder}.",
-                "darkroom's Trainer needs Examples that darkroom made; for others, write a run_fn "
-                "with darkroom.input.input_fn.",
-            )
-        maps[folder] = list(dataset.labels)
-    (first, labels), *others = maps.items()
-    for folder, other in others:
-        if other != labels:
-            raise DataError(
-                f"The label maps of {first} and {folder} differ.",
-                "Convert both with one label map.",
-            )
-    return labels
 
 
 @contextmanager

@@ -21,12 +21,16 @@ from darkroom.dataset.example import (
 )
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import LABELS_FILE
+from darkroom.evaluation.serving import (
+    EXAMPLES_SIGNATURE,
+    IMAGES_SIGNATURE,
+    PROBABILITIES_KEY,
+    SCORES_KEY,
+)
 from darkroom.images.pixels import RAW
 from darkroom.input.graph.decode import decode_image
 from darkroom.options.input import STRETCH
 
-EXAMPLES_SIGNATURE = "serving_examples"
-PROBABILITIES_KEY = "probabilities"
 PIXELS_KEY = "pixels"
 
 _BATCH_SIZE = 256
@@ -92,7 +96,7 @@ def export_model(
     def serve_images(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
         scores = predict(image_bytes, decode_image)
         label = module.label_table.lookup(tf.argmax(scores, axis=-1))
-        return {"label": label, "score": tf.reduce_max(scores, axis=-1), "scores": scores}
+        return {"label": label, "score": tf.reduce_max(scores, axis=-1), SCORES_KEY: scores}
 
     def serve_examples(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         parsed = tf.io.parse_example(examples, _FEATURES)
@@ -101,7 +105,7 @@ def export_model(
     with tempfile.TemporaryDirectory() as folder:
         module.label_table = _make_label_table(labels, folder)
         signatures = {
-            "serving_default": _make_signature(serve_images, "image_bytes"),
+            IMAGES_SIGNATURE: _make_signature(serve_images, "image_bytes"),
             EXAMPLES_SIGNATURE: _make_signature(serve_examples, "examples"),
         }
         tf.saved_model.save(module, directory, signatures=signatures)

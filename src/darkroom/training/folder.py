@@ -9,19 +9,27 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import OutputError
+from darkroom.evaluation.report.write import REPORT_FILES
+from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.storage import ledger
 from darkroom.training.history import BEST_FOLDER, HISTORY_FILE
 
 CHECKPOINTS_FOLDER = "checkpoints"
 TENSORBOARD_FOLDER = "tensorboard"
-MODEL_FOLDER = "model"
-# The same model for `keras.models.load_model`.
+# The same model as in the SavedModel, for `keras.models.load_model`.
 KERAS_FILE = "model.keras"
 # The commit of a training. It is written last, after the model.
 RESULT_FILE = "training.json"
 
-_FILES = (RESULT_FILE, KERAS_FILE, HISTORY_FILE, VERDICT_JSON, VERDICT_MARKDOWN)
+_FILES = (
+    RESULT_FILE,
+    KERAS_FILE,
+    HISTORY_FILE,
+    VERDICT_JSON,
+    VERDICT_MARKDOWN,
+    *REPORT_FILES,
+)
 _FOLDERS = (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER, MODEL_FOLDER)
 _NAMES = dict.fromkeys((*_FILES, *(f"{folder}/" for folder in _FOLDERS)), ledger.ANY)
 # The files of a SavedModel with a label map.

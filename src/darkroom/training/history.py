@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
@@ -19,6 +19,7 @@ BEST_FOLDER = "best"
 _BEST_EPOCH_FILE = "epoch.json"
 # The best epoch has the lowest value of this, and early stopping waits for a lower one.
 MONITOR = "val_loss"
+_SHOWN_FIRST = ("loss", "accuracy", "val_loss", "val_accuracy")
 # A million epochs have 184 MB.
 _MAX_BYTES = 1 << 28
 
@@ -40,6 +41,26 @@ def find_best_epoch(history: Sequence[dict[str, float]]) -> int:
 def format_best_epoch(best_epoch: int, epochs: int) -> str:
     """Returns which epoch a model is from, for example "6 of 7 (lowest val_loss)"."""
     return f"{best_epoch} of {epochs} (lowest {MONITOR})"
+
+
+def format_epoch(
+    entry: Mapping[str, float], rate: float, images_per_second: float, waiting_share: float
+) -> str:
+    """Returns what is known at the end of an epoch, as one line.
+
+    Args:
+        entry: The losses and metrics of the epoch, by Keras's names.
+        rate: The learning rate at its end.
+        images_per_second: Images that were trained on per second; 0 if that was not measured.
+        waiting_share: Share of that time in which the training waited for input, 0 to 1.
+    """
+    known = [name for name in _SHOWN_FIRST if name in entry]
+    names = [*known, *(name for name in entry if name not in (*known, "epoch"))]
+    parts = [f"{name} {entry[name]:.4f}" for name in names]
+    parts.append(f"rate {rate:.3g}")
+    if images_per_second:
+        parts += [f"{images_per_second:,.0f} images/s", f"{waiting_share:.0%} waiting for input"]
+    return ", ".join(parts)
 
 
 def write_history(folder: str, history: History) -> None:

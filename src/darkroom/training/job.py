@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from darkroom import storage
 from darkroom.dataset.commit import read_output
-from darkroom.dataset.layout import DATASET_FILE
-from darkroom.errors import DataError, UsageError
+from darkroom.dataset.splits import EVAL, TEST, TRAIN
+from darkroom.errors import DataError
+from darkroom.evaluation.facts import Facts, describe_code
+from darkroom.evaluation.report.write import PAGE_FILE
+from darkroom.evaluation.result import Evaluation, format_evaluation
+from darkroom.evaluation.serving import MODEL_FOLDER
+from darkroom.input.data_paths import (
+    NamedSplit,
+    check_one_kind,
+    list_roots,
+    name_datasets,
+    name_images,
+)
 from darkroom.options.training import TrainingOptions
-from darkroom.profiling.verdict import VERDICT_MARKDOWN
+from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.runtime import progress
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
-from darkroom.training.folder import (
-    KERAS_FILE,
-    MODEL_FOLDER,
-    RESULT_FILE,
-    claim_folder,
-    delete_model,
-)
-from darkroom.training.history import format_best_epoch
+from darkroom.training.folder import KERAS_FILE, RESULT_FILE, claim_folder, delete_model
+from darkroom.training.history import HISTORY_FILE, format_best_epoch
 
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
@@ -43,6 +48,8 @@ class TrainingResult:
         verdict: Whether input slowed down the training, and which part of it; None if nothing was
             left to train.
         already_complete: Whether an earlier run had done everything.
+        evaluation: How good the exported model is on the test split, or without one on the eval
+            split; None if an earlier version trained it.
     """
 
     epochs: int
@@ -52,10 +59,12 @@ class TrainingResult:
     model_dir: str
     verdict: str | None = None
     already_complete: bool = False
+    evaluation: Evaluation | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the result as values that JSON knows."""
-        return asdict(self)
+        found = self.evaluation.to_dict() if self.evaluation else None
+        return {**asdict(self), "evaluation": found}
 
 
 def train_datasets(
@@ -87,7 +96,7 @@ def train_datasets(
         StorageError: Something cannot be read or written, or another worker is gone.
     """
     folder = storage.absolute(checkpoint_dir)
-    found = find_data(data, eval_data)
+    found = _find_data(data, eval_data)
     # Everything that decides what the model is.
     plan = {"options": options.to_dict(), "data": found.identity}
     if done := _read_result(folder, plan):
@@ -99,6 +108,7 @@ def train_datasets(
     with FolderLock(folder):
         claim_folder(folder)
         result = _train_and_export(found, options, folder, export=True)
+        result = replace(result, evaluation=_evaluate(found, options, result))
         text = json.dumps({"plan": plan, "result": result.to_dict()}, indent=1) + "\n"
         storage.write_bytes(storage.join(folder, RESULT_FILE), text.encode())
     return result
@@ -111,8 +121,9 @@ def format_training(result: TrainingResult) -> str:
     stages = storage.join(result.checkpoint_dir, VERDICT_MARKDOWN)
     verdict = f"Input      {result.verdict}\n           {stages}\n" if result.verdict else ""
     epoch = format_best_epoch(result.best_epoch, result.epochs)
+    found = f"{format_evaluation(result.evaluation)}\n" if result.evaluation else ""
     return (
-        f"{head}Epoch      {epoch}\nMetrics    {metrics}\n{verdict}"
+        f"{head}Epoch      {epoch}\nMetrics    {metrics}\n{found}{verdict}"
         f"History    {result.checkpoint_dir}\nModel      {result.model_dir}"
     )
 
@@ -124,10 +135,12 @@ class _Data(NamedTuple):
         identity: Values for JSON that change with the images and their labels.
         open: Returns the images of the train split, those of the eval split, and the label map. Its
             argument says whether to read all files first and check their SHA-256.
+        splits: The splits by name: train, eval, and test if there is one.
     """
 
     identity: Sequence[object]
     open: Callable[[bool], tuple[ImageSource, ImageSource, Sequence[str]]]
+    splits: Mapping[str, NamedSplit]
 
 
 def _train_and_export(
@@ -167,28 +180,33 @@ def _train_and_export(
     )
 
 
-def find_data(data: Sequence[str], eval_data: Sequence[str] = ()) -> _Data:
-    """Finds what `train_datasets` trains on; see there."""
-    are_images = [_names_images(path) for path in (*data, *eval_data)]
-    if any(are_images):
-        if len(data) > 1 or len(eval_data) > 1 or not all(are_images):
-            raise UsageError(
-                f"Images that are not converted must come from one list, folder or pattern, got "
-                f"{', '.join([*data, *eval_data])}.",
-                "Pass one of them, or convert them all.",
-            )
+def _evaluate(data: _Data, options: TrainingOptions, result: TrainingResult) -> Evaluation:
+    """Scores the test split once, with the exported model; without one, the eval split."""
+    from darkroom.evaluation.evaluate import evaluate_training
+
+    folder = result.checkpoint_dir
+    facts = Facts(
+        recipe=options.to_dict(),
+        history=json.loads(storage.read_bytes(storage.join(folder, HISTORY_FILE))),
+        best_epoch=result.best_epoch,
+        input=json.loads(storage.read_bytes(storage.join(folder, VERDICT_JSON))),
+        data={name: split.data for name, split in data.splits.items()},
+        code=describe_code(options.model),
+    )
+    try:
+        split = data.splits.get(TEST, data.splits[EVAL])
+        return evaluate_training(result.model_dir, split, facts, folder)
+    except DataError as error:
+        raise DataError(
+            f"The model is trained and exported, but it cannot be scored: {error.message}",
+            error.hint,
+        ) from error
+
+
+def _find_data(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
+    if check_one_kind(data, eval_data):
         return _find_images(data[0], eval_data[0] if eval_data else None)
     return _find_datasets(data, eval_data or data)
-
-
-def _names_images(path: str) -> bool:
-    """Tells whether a path or a pattern names images, and not converted datasets."""
-    from darkroom.input.files import is_converted
-
-    full = storage.absolute(path)
-    if storage.is_pattern(full):
-        return not storage.match_pattern(storage.join(full, DATASET_FILE))
-    return not is_converted(full)
 
 
 def _find_images(path: str, eval_path: str | None) -> _Data:
@@ -209,13 +227,18 @@ def _find_images(path: str, eval_path: str | None) -> _Data:
                 "Name the split in the source.",
             )
     training, evaluation = splits["train"], eval_splits["eval"]
-    return _Data(
-        [training.identify(), evaluation.identify()], lambda _: (training, evaluation, labels)
-    )
+    named = {
+        TRAIN: name_images(path, training, labels, TRAIN),
+        EVAL: name_images(eval_path or path, evaluation, labels, EVAL),
+    }
+    if TEST in splits:
+        named[TEST] = name_images(path, splits[TEST], labels, TEST)
+    identity = [training.identify(), evaluation.identify()]
+    return _Data(identity, lambda _: (training, evaluation, labels), named)
 
 
 def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
-    roots = {"train": _list_roots(data), "eval": _list_roots(eval_data)}
+    roots = {"train": list_roots(data), "eval": list_roots(eval_data)}
     # A dataset of both splits is read once.
     opened = {root: read_output(root) for root in dict.fromkeys(chain(*roots.values()))}
     commits = dict(opened.values())
@@ -228,27 +251,18 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
             )
 
     def open_data(verify: bool) -> tuple[ImageSource, ImageSource, Sequence[str]]:
+        from darkroom.input.commits import read_shared_labels
         from darkroom.input.records import open_splits
-        from darkroom.training.data import read_shared_labels
 
         labels = read_shared_labels(commits)
         opened = {split: open_splits(part, verify, (split,)) for split, part in parts.items()}
         return opened["train"]["train"], opened["eval"]["eval"], labels
 
     identity = [[dataset.fingerprint for dataset in part.values()] for part in parts.values()]
-    return _Data(identity, open_data)
-
-
-def _list_roots(paths: Sequence[str]) -> list[str]:
-    """Returns the folders of the datasets that paths and patterns name."""
-    roots: list[str] = []
-    for path in map(storage.absolute, paths):
-        found = [path]
-        if storage.is_pattern(path):
-            commits = storage.match_pattern(storage.join(path, DATASET_FILE))
-            found = sorted(commit.rpartition("/")[0] for commit in commits)
-        roots += found
-    return list(dict.fromkeys(roots))
+    named = {split: name_datasets(part, split) for split, part in parts.items()}
+    if (test := name_datasets(parts[TRAIN], TEST)).data:
+        named[TEST] = test
+    return _Data(identity, open_data, named)
 
 
 def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:
@@ -267,6 +281,12 @@ def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:
         values = {**saved["result"], "already_complete": True}
         # The folder may have been moved.
         values.update(checkpoint_dir=folder, model_dir=storage.join(folder, MODEL_FOLDER))
+        if found := values.get("evaluation"):
+            found |= {
+                "model_dir": values["model_dir"],
+                "report_path": storage.join(folder, PAGE_FILE),
+            }
+            values["evaluation"] = Evaluation.from_dict(found)
         return TrainingResult(**values)
     except (ValueError, KeyError, TypeError):
         # Not a file that we wrote. The checkpoints say how far the training is.

@@ -6,6 +6,7 @@ metrics of the epoch in the model. They give the same weights and losses.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -13,7 +14,43 @@ from typing import Any, Protocol
 import keras
 import tensorflow as tf
 
+from darkroom.runtime import progress
+from darkroom.training.cluster import Cluster
+
 StepHook = Callable[[int], None]
+# To read the loss takes a millisecond, and waits for the device.
+_LOSS_SECONDS = 1.0
+
+
+def show_batches(
+    end_step: StepHook | None, model: Any, cluster: Cluster, step: int, num_steps: int
+) -> StepHook | None:
+    """Makes a hook also show the batches that are done, and the loss so far, to who looks on.
+
+    Args:
+        end_step: The hook, if there is one.
+        model: The model that is trained.
+        cluster: The processes that train it.
+        step: Number of batches of the epoch that were done before.
+        num_steps: Number of batches in the whole epoch.
+
+    Returns:
+        The hook; `end_step` itself where lines are kept, as in a log.
+    """
+    if not progress.is_live():
+        return end_step
+    shown_at, loss = time.monotonic(), ""
+
+    def show(done: int) -> None:
+        nonlocal shown_at, loss
+        if end_step is not None:
+            end_step(done)
+        # All processes would have to take part.
+        if cluster.num_workers == 1 and time.monotonic() - shown_at >= _LOSS_SECONDS:
+            shown_at, loss = time.monotonic(), f"loss {model.get_metrics_result()['loss']:.4f}"
+        progress.advance(done, num_steps, "batches", step, loss)
+
+    return show
 
 
 class Loop(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.commits import Commits, check_commits
+from darkroom.input.commits import Commits, check_commits, read_shared_labels
 from darkroom.input.damage import check_not_replaced, explain_damage
 from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.reading import list_files
@@ -25,21 +26,20 @@ from darkroom.profiling.meter import InputMeter, InputTiming
 from darkroom.profiling.stages import measure_stages
 from darkroom.profiling.stored_forms import measure_forms
 from darkroom.profiling.verdict import BOUND_SHARE, DECODE, InputVerdict, judge_input, write_verdict
+from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
 from darkroom.storage import copies
 from darkroom.training.checkpoints import TrainingRun, group_options
-from darkroom.training.data import (
-    make_evaluation_part,
-    open_split,
-    read_shared_labels,
-    use_cache_folder,
-)
+from darkroom.training.data import make_evaluation_part, open_split, use_cache_folder
 from darkroom.training.export import export_model
 from darkroom.training.folder import KERAS_FILE
 from darkroom.training.formats.keras_file import write_keras_file
-from darkroom.training.history import History
-from darkroom.training.loops import FitLoop, Loop, TapeLoop
+from darkroom.training.history import History, format_epoch
+from darkroom.training.loops import FitLoop, Loop, TapeLoop, show_batches
 from darkroom.training.model import make_model, use_precision
 from darkroom.training.placement import Placement, make_placement
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ def run_fn(fn_args: Any) -> None:
         DataError: A split has no records, the label map is missing, or shards are damaged.
         UsageError: An option is wrong.
     """
+    # The Trainer has no terminal: its log is what one sees of it.
+    _LOGGER.setLevel(logging.INFO)
     config = _parse_custom_config(fn_args.custom_config)
     options = TrainingOptions.from_dict(config[CONFIG_KEY])
     commits = check_commits(list_files([*fn_args.train_files, *fn_args.eval_files]))
@@ -208,24 +210,36 @@ def _train_epochs(
 ) -> InputTiming:
     evaluation, total = data.make_evaluation(), InputTiming()
     while not run.is_finished:
-        if run.step == 0:
-            model.reset_metrics()
-        batches = data.make_training(len(run.history), run.step)
-        loop.train_epoch(batches, run.step, num_steps, run.step_hook)
-        timing = data.meter.take()
-        logs = dict(model.get_metrics_result())
-        found = loop.evaluate(evaluation)
-        # Before the epoch counts: it may have read some of the old records and some of the new.
-        check_not_replaced(data.training, data.evaluation)
-        run.end_epoch(
-            {**logs, **{f"val_{name}": value for name, value in found.items()}},
-            {
-                "input_waiting_share": timing.waiting_share,
-                "images_per_second": timing.images_per_second,
-            },
-        )
-        total += timing
+        with progress.step(f"epoch {len(run.history) + 1}/{run.epochs}"):
+            total += _train_epoch(model, loop, run, data, evaluation, num_steps)
+        progress.remark(format_count(len(run.history), "epoch"))
     return total
+
+
+def _train_epoch(
+    model: Any, loop: Loop, run: TrainingRun, data: _Data, evaluation: Any, num_steps: int
+) -> InputTiming:
+    """Trains and evaluates the rest of an epoch; says at its end how it went."""
+    if run.step == 0:
+        model.reset_metrics()
+    batches = data.make_training(len(run.history), run.step)
+    hook = show_batches(run.step_hook, model, data.placement.cluster, run.step, num_steps)
+    loop.train_epoch(batches, run.step, num_steps, hook)
+    timing = data.meter.take()
+    logs = dict(model.get_metrics_result())
+    found = loop.evaluate(evaluation)
+    # Before the epoch counts: it may have read some of the old records and some of the new.
+    check_not_replaced(data.training, data.evaluation)
+    share, speed = timing.waiting_share, timing.images_per_second
+    run.end_epoch(
+        {**logs, **{f"val_{name}": value for name, value in found.items()}},
+        {"input_waiting_share": share, "images_per_second": speed},
+    )
+    rate = float(model.optimizer.learning_rate.numpy())
+    line = format_epoch(run.history[-1], rate, speed, share)
+    progress.remark(line)
+    _LOGGER.info("Epoch %d of %d: %s", len(run.history), run.epochs, line)
+    return timing
 
 
 def _judge(

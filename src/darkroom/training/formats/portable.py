@@ -11,25 +11,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tensorflow as tf
 
 from darkroom import storage
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
-from darkroom.input.pipeline import make_eval_dataset
-from darkroom.input.source import ImageSource
+from darkroom.evaluation.serving import find_model
+from darkroom.input.data_paths import find_split
 from darkroom.options.input import InputOptions
 from darkroom.options.training import FORMATS
 from darkroom.runtime import progress
 from darkroom.runtime.process import begin_at_call
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import ledger
-from darkroom.training.folder import MODEL_FOLDER
 from darkroom.training.formats import converter
-from darkroom.training.job import find_data
+
+if TYPE_CHECKING:
+    from darkroom.input.source import ImageSource
 
 _FILES = {
     converter.TFLITE: "model.tflite",
@@ -116,11 +116,14 @@ def export(
         StorageError: A format cannot be made, or the extra `onnx` is not installed.
         OutputError: The folder has other files of these names.
     """
+    import tensorflow as tf
+
     _check_formats(formats)
     output = storage.absolute(output_dir)
     ledger.check_files(output, [_FILES[each] for each in formats])
-    folder = _find_model(storage.absolute(model_dir))
-    training, evaluation, labels = find_data([os.fspath(data)]).open(False)
+    folder = find_model(os.fspath(model_dir))
+    training, _ = find_split([os.fspath(data)], "train").open()
+    evaluation, labels = find_split([os.fspath(data)], "eval").open()
     with _make_local(folder) as local:
         _check_labels(local, labels, folder)
         model = tf.saved_model.load(local)
@@ -188,16 +191,6 @@ def _check_formats(formats: Sequence[str]) -> None:
                 raise build_missing_extra_error("The format onnx", "onnx")
 
 
-def _find_model(path: str) -> str:
-    inside = storage.join(path, MODEL_FOLDER)
-    for each in (inside, path):
-        if storage.exists(storage.join(each, "saved_model.pb")):
-            return each
-    raise UsageError(
-        f"There is no model in {path}.", "Give the folder of a training that has ended."
-    )
-
-
 @contextmanager
 def _make_local(folder: str) -> Iterator[str]:
     """Gives a copy of a model that is in a store."""
@@ -225,6 +218,8 @@ def _check_labels(local: str, labels: Sequence[str], folder: str) -> None:
 
 def _read_pixels(source: ImageSource, options: InputOptions, most: int) -> np.ndarray:
     """Returns the first images of a split, uint8 [N, height, width, 3]."""
+    from darkroom.input.pipeline import make_eval_dataset
+
     batches = make_eval_dataset(source, options)
     first = [pixels.numpy() for pixels, _ in batches.take(-(-most // _BATCH))]
     return np.concatenate(first)[:most]

@@ -14,10 +14,10 @@ from darkroom.validation.dataset_report import (
     format_verdict,
 )
 from darkroom.validation.findings import CHECK_TITLES, Row
+from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table
 from darkroom.validation.report.style import STYLE
 
 MAX_CLASSES = 200
-_CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _HISTOGRAM_TITLES = {
     "height": "Height in pixels",
     "width": "Width in pixels",
@@ -44,16 +44,7 @@ def encode_html(report: DatasetReport, thumbnails: Mapping[str, str]) -> str:
         _make_samples(report.samples, thumbnails),
         _make_checks(report),
     )
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_CONTENT_POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", f"Validation: {report.verdict}"),
-        element("style", Html(STYLE)),
-    )
-    body = element("body", element("main", *sections))
-    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+    return make_page(f"Validation: {report.verdict}", STYLE, *sections)
 
 
 def _make_header(report: DatasetReport) -> Html:
@@ -97,15 +88,11 @@ def _make_findings(report: DatasetReport, thumbnails: Mapping[str, str]) -> Html
             element("p", finding.message),
             element("p", what_to_do) if finding.hint else None,
             _make_rows(finding.rows, thumbnails) if finding.rows else None,
-            _make_more(f"and {more:,} more") if more > 0 and finding.rows else None,
+            make_more(f"and {more:,} more") if more > 0 and finding.rows else None,
             class_=f"finding {finding.policy}",
         )
         cards.append(card)
     return element("section", element("h2", "Findings"), *cards)
-
-
-def _make_more(text: str) -> Html:
-    return element("p", text, class_="more")
 
 
 def _make_rows(rows: Sequence[Row], thumbnails: Mapping[str, str]) -> Html:
@@ -133,7 +120,7 @@ def _make_rows(rows: Sequence[Row], thumbnails: Mapping[str, str]) -> Html:
             + [_make_cell(name, row.get(name)) for name in names]
             for row in rows
         ]
-    return _make_table(header, body)
+    return make_table(header, body)
 
 
 def _make_side(row: Row, prefix: str) -> Html:
@@ -161,13 +148,6 @@ def _make_cell(name: str, value: object) -> str:
     return element("div", text, class_="long") if name in _LONG_COLUMNS else text
 
 
-def _make_table(header: Sequence[str], rows: Sequence[Sequence[str]], class_: str = "") -> Html:
-    head = element("tr", *(element("th", name) for name in header))
-    body = (element("tr", *(element("td", cell) for cell in row)) for row in rows)
-    table = element("table", element("thead", head), element("tbody", *body), class_=class_)
-    return element("div", table, class_="scroll")
-
-
 def _make_classes(report: DatasetReport) -> Html:
     labels = report.list_classes()
     splits = list(report.splits)
@@ -176,22 +156,16 @@ def _make_classes(report: DatasetReport) -> Html:
     for label in labels[:MAX_CLASSES]:
         counts = [report.classes[split].get(label, 0) for split in splits]
         bars = (
-            _make_bar(count, largest[split]) for count, split in zip(counts, splits, strict=True)
+            make_bar(count, largest[split]) for count, split in zip(counts, splits, strict=True)
         )
         rows.append([label or "(no label)", *bars])
     more = len(labels) - MAX_CLASSES
     return element(
         "section",
         element("h2", "Splits and classes"),
-        _make_table(["class", *splits], rows, "bars"),
-        _make_more(f"and {more:,} more: all are in report.json") if more > 0 else None,
+        make_table(["class", *splits], rows, "bars"),
+        make_more(f"and {more:,} more: all are in report.json") if more > 0 else None,
     )
-
-
-def _make_bar(count: int, largest: int, tone: str = "") -> Html:
-    percent = 100 * count / max(largest, 1)
-    bar = element("b", element("i", style=f"width:{percent:.1f}%", class_=tone))
-    return element("div", element("span", f"{count:,}"), bar, class_="bar" if count else "bar zero")
 
 
 def _make_rejects(report: DatasetReport) -> Html | None:
@@ -199,13 +173,13 @@ def _make_rejects(report: DatasetReport) -> Html | None:
         return None
     largest = max(report.rejected.values())
     is_listed = any(finding.check == "rejects" for finding in report.findings)
-    reasons = [[reason, _make_bar(n, largest, "bad")] for reason, n in report.rejected.items()]
+    reasons = [[reason, make_bar(n, largest, "bad")] for reason, n in report.rejected.items()]
     share = report.num_rejected / max(report.rows, 1)
     return element(
         "section",
         element("h2", "Rejected rows"),
         element("p", f"{format_count(report.num_rejected, 'row')}, {share:.2%} of the source."),
-        _make_table(["reason", "rows"], reasons, "bars"),
+        make_table(["reason", "rows"], reasons, "bars"),
         None if is_listed else _make_rows(report.rejects, {}),
     )
 
@@ -275,5 +249,5 @@ def _make_checks(report: DatasetReport) -> Html:
     return element(
         "section",
         element("h2", "Checks"),
-        _make_table(["check", "", "policy", "result"], rows),
+        make_table(["check", "", "policy", "result"], rows),
     )

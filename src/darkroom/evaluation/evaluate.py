@@ -1,0 +1,130 @@
+"""Evaluates an exported model on a split, as `darkroom evaluate` and `darkroom train` do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from darkroom import storage
+from darkroom.dataset.splits import SPLITS, TEST, parse_split
+from darkroom.errors import UsageError
+from darkroom.evaluation.facts import Facts, read_facts
+from darkroom.evaluation.metrics import count_confusions, measure
+from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files
+from darkroom.evaluation.result import MAX_CONFUSIONS, Confusion, Evaluation, list_notes
+from darkroom.evaluation.scoring import Scored, score_split
+from darkroom.evaluation.serving import ServedModel, find_model, identify_model, load_model
+from darkroom.input.data_paths import NamedSplit, find_split
+from darkroom.runtime import progress
+from darkroom.storage import ledger
+
+Paths = str | os.PathLike[str]
+
+
+@storage.report_failures
+@progress.shown
+def evaluate(
+    model: Paths,
+    records: Paths | Sequence[Paths],
+    split: str = TEST,
+    report_dir: Paths | None = None,
+) -> Evaluation:
+    """Says how good an exported model is, by what a server would answer.
+
+    All images of the split go through the model's own serving signature. No image is left out.
+
+    Args:
+        model: A SavedModel that darkroom exported, or the folder of a training.
+        records: A dataset, a pattern of datasets, several of them, or one list or folder of images.
+        split: The split: train, eval or test, or another name of it, as val.
+        report_dir: Folder for `model.html`, `model.md` and `evaluation.json`; made if it does not
+            exist. Files of an earlier report are replaced, others are not. None: nothing is
+            written.
+
+    Returns:
+        The numbers; `to_dict()` gives them as values for JSON.
+
+    Raises:
+        DataError: There is no model, no such split, the model does not know a label of the records,
+            or an image is damaged.
+        UsageError: `split` is not the name of a split, or several lists of images are given.
+        OutputError: `report_dir` has files of these names that darkroom did not write.
+        MissingExtraError: TensorFlow is not installed.
+        OSError: Something cannot be read or written.
+    """
+    name = check_split(split)
+    given = [records] if isinstance(records, str | os.PathLike) else records
+    folder = find_model(os.fspath(model))
+    target = None if report_dir is None else storage.absolute(report_dir)
+    if target is not None:
+        ledger.check_folder(target)
+        ledger.check_files(target, REPORT_FILES)
+    named = find_split([os.fspath(each) for each in given], name)
+    facts = read_facts(os.path.dirname(folder))
+    found, scored = _evaluate_split(load_model(folder), named, facts)
+    if target is not None:
+        found = replace(found, report_path=storage.join(target, PAGE_FILE))
+        with progress.step("Report"):
+            ledger.write_files(target, encode_files(found, scored, facts))
+    return found
+
+
+def evaluate_training(model_dir: str, named: NamedSplit, facts: Facts, folder: str) -> Evaluation:
+    """Evaluates the model of a training, and writes its page, card and numbers.
+
+    Args:
+        model_dir: The folder of the SavedModel.
+        named: The split to score.
+        facts: How the model was made.
+        folder: The folder of the training, which has been claimed.
+
+    Raises:
+        DataError: An image is damaged, or a score is not a finite number.
+    """
+    with progress.step("Evaluation"):
+        found, scored = _evaluate_split(load_model(model_dir), named, facts)
+        found = replace(found, report_path=storage.join(folder, PAGE_FILE))
+        for name, data in encode_files(found, scored, facts).items():
+            storage.write_bytes(storage.join(folder, name), data)
+    return found
+
+
+def check_split(split: str) -> str:
+    """Returns the name of a split for any of its names.
+
+    Raises:
+        UsageError: It is not the name of a split.
+    """
+    name = parse_split(split) if isinstance(split, str) else None
+    if not name:
+        raise UsageError(f"split is {split!r}, expected {', '.join(SPLITS)}.")
+    return name
+
+
+def _evaluate_split(
+    model: ServedModel, named: NamedSplit, facts: Facts
+) -> tuple[Evaluation, Scored]:
+    source, labels = named.open()
+    scored = score_split(model, source, labels)
+    metrics = measure(scored.scores, scored.truth, model.labels)
+    found = Evaluation(
+        model_dir=model.folder,
+        model_sha256=identify_model(model.folder),
+        split=named.name,
+        metrics=metrics,
+        confusions=_list_confusions(scored, model.labels),
+        notes=list_notes(metrics, named.name, facts.find_use(named)),
+    )
+    return found, scored
+
+
+def _list_confusions(scored: Scored, labels: Sequence[str]) -> tuple[Confusion, ...]:
+    counts = count_confusions(scored.truth, scored.scores.argmax(axis=1), len(labels))
+    rows, columns = counts.nonzero()
+    pairs = [
+        Confusion(labels[row], labels[column], int(counts[row, column]))
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
+        if row != column
+    ]
+    return tuple(sorted(pairs, key=lambda each: -each.records)[:MAX_CONFUSIONS])

@@ -1,0 +1,50 @@
+"""The model card: the facts of the page in Markdown, for a repository or a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from darkroom.evaluation.facts import Facts
+from darkroom.evaluation.report.listing import list_code, list_data, list_input, list_recipe
+from darkroom.evaluation.result import CLASS_HEADER, Evaluation, list_class_cells, list_numbers
+from darkroom.runtime.markup import escape_markdown
+
+MAX_CLASSES = 200
+_MAX_CONFUSIONS = 10
+
+
+def encode_card(found: Evaluation, facts: Facts) -> str:
+    """Returns the card, with all text of the user escaped."""
+    classes = found.metrics.classes
+    confusions = [
+        (each.label, each.predicted, f"{each.records:,}")
+        for each in found.confusions[:_MAX_CONFUSIONS]
+    ]
+    more = len(classes) - MAX_CLASSES
+    parts = [
+        f"# Model: {found.accuracy:.1%} right on the {found.split} split",
+        _encode_table(("measure", "value"), list_numbers(found)),
+        *(escape_markdown(note) for note in found.notes),
+        "## Classes",
+        _encode_table(CLASS_HEADER, map(list_class_cells, classes[:MAX_CLASSES])),
+        f"… and {more:,} more: all are in evaluation.json." if more > 0 else "",
+        *_encode_section("Confusion", ("label", "taken for", "records"), confusions),
+        *_encode_section("Recipe", ("option", "value"), list_recipe(facts)),
+        *_encode_section("Input", ("", ""), list_input(facts)),
+        *_encode_section("Data", ("part", ""), list_data(facts)),
+        "## Code and model",
+        _encode_table(("", ""), [*list_code(facts), ("model (SHA-256)", found.model_sha256)]),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _encode_section(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[str, ...]:
+    return (f"## {title}", _encode_table(header, rows)) if rows else ()
+
+
+def _encode_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    cells = [[escape_markdown(cell) for cell in row] for row in rows]
+    lines = [header, ["---"] * len(header), *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,35 @@
+"""The files that say what is known of a model: for programs, for people, and for a repository."""
+
+from __future__ import annotations
+
+from darkroom.evaluation.facts import EVALUATION_FILE, Facts, encode_evaluation
+from darkroom.evaluation.metrics import count_confusions
+from darkroom.evaluation.report.card import encode_card
+from darkroom.evaluation.report.page import choose_labels, encode_page
+from darkroom.evaluation.report.pictures import make_gallery
+from darkroom.evaluation.result import Evaluation
+from darkroom.evaluation.scoring import Scored
+
+PAGE_FILE = "model.html"
+CARD_FILE = "model.md"
+REPORT_FILES = (EVALUATION_FILE, CARD_FILE, PAGE_FILE)
+
+
+def encode_files(found: Evaluation, scored: Scored, facts: Facts) -> dict[str, bytes]:
+    """Returns the content of `evaluation.json`, `model.md` and `model.html`.
+
+    They contain no time and no host, so equal models and records give equal files.
+
+    Args:
+        found: The numbers.
+        scored: The images, from which the page takes some.
+        facts: How the model was made.
+    """
+    predicted = scored.scores.argmax(axis=1)
+    confusion = count_confusions(scored.truth, predicted, scored.scores.shape[1])
+    gallery = make_gallery(scored, choose_labels(confusion))
+    return {
+        EVALUATION_FILE: encode_evaluation(found, facts),
+        CARD_FILE: encode_card(found, facts).encode(),
+        PAGE_FILE: encode_page(found, facts, confusion, gallery).encode(),
+    }

@@ -1,0 +1,156 @@
+"""Scores the images of a split with an exported model, and reads single ones again."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from darkroom import storage
+from darkroom.dataset import example
+from darkroom.errors import DataError
+from darkroom.evaluation.metrics import Floats, Ints
+from darkroom.evaluation.serving import ServedModel
+from darkroom.images.pixels import RAW
+from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.runtime import progress
+from darkroom.runtime.text import list_first
+
+if TYPE_CHECKING:
+    from darkroom.input.source import ImageSource
+
+_BATCH_SIZE = 64
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a model says of the images of a split.
+
+    Attributes:
+        source: The images, in the order of the numbers below.
+        scores: [N, C], the probabilities of the model's labels.
+        truth: [N], the number that the label of each image has in the model.
+    """
+
+    source: ImageSource
+    scores: Floats
+    truth: Ints
+
+
+class StoredImage(NamedTuple):
+    """An image of a split.
+
+    Attributes:
+        name: Its file name or URI.
+        data: The bytes of a JPEG, PNG or other file.
+    """
+
+    name: str
+    data: bytes
+
+
+def score_split(model: ServedModel, source: ImageSource, labels: Sequence[str]) -> Scored:
+    """Sends all images of a split through the model's own signature, as a server would.
+
+    Args:
+        model: The model.
+        source: The images.
+        labels: Their label map. It may have other numbers than that of the model.
+
+    Raises:
+        DataError: The model does not know a label, an image is damaged, or a score is not a finite
+            number.
+    """
+    from darkroom.input.damage import explain_damage
+
+    numbers = match_labels(labels, model.labels)
+    total, done = source.count_images(), 0
+    scores, truth = [], []
+    with progress.step("Scoring"), explain_damage(source):
+        for found, labels_found in _score_batches(model, source):
+            scores.append(found)
+            truth.append(labels_found)
+            done += len(found)
+            progress.advance(done, total, "images")
+    joined = np.concatenate(scores)
+    if wrong := int((~np.isfinite(joined)).any(axis=1).sum()):
+        raise DataError(
+            f"The model gives scores that are not finite numbers for {wrong:,} of {done:,} images.",
+            "Train again with a lower learning rate.",
+        )
+    return Scored(source, joined, numbers[np.concatenate(truth)])
+
+
+def match_labels(labels: Sequence[str], known: Sequence[str]) -> Ints:
+    """Returns the number that each label of a split has in the model.
+
+    Raises:
+        DataError: The model does not know one of them.
+    """
+    places = {label: number for number, label in enumerate(known)}
+    if strange := [label for label in labels if label not in places]:
+        raise DataError(
+            f"The records have {len(strange)} of {len(labels)} labels that the model does not "
+            f"know: {list_first(strange)}. It knows {list_first(known)}.",
+            "Evaluate the model on records with the labels that it was trained on.",
+        )
+    return np.array([places[label] for label in labels], np.int64)
+
+
+def read_images(source: ImageSource, numbers: Collection[int]) -> Iterator[tuple[int, StoredImage]]:
+    """Reads images of a split again: yields their numbers and them, one after the other."""
+    from darkroom.input.files import FileSource
+
+    wanted = frozenset(numbers)
+    if isinstance(source, FileSource):
+        for number in sorted(wanted):
+            uri = source.uris[number]
+            yield number, StoredImage(uri, storage.read_bytes(uri, limit_bytes=MAX_IMAGE_BYTES))
+        return
+    for number, record in enumerate(_list_elements(source).as_numpy_iterator()):
+        if number in wanted:
+            yield number, _read_record(record)
+
+
+def _list_elements(source: ImageSource) -> Any:
+    from darkroom.options.input import InputOptions
+
+    # The size of the images does not matter: the model decodes them.
+    return source.make_elements(InputOptions(image_size=(1, 1), batch_size=1), None)
+
+
+def _score_batches(model: ServedModel, source: ImageSource) -> Iterator[tuple[Floats, Ints]]:
+    """Yields the scores and the label numbers of each batch."""
+    import tensorflow as tf
+
+    from darkroom.input.files import FileSource
+
+    is_files = isinstance(source, FileSource)
+
+    def parse(element: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        image = source.parse(element)
+        return (image.encoded if is_files else element), image.label
+
+    plain = tf.autograph.experimental.do_not_convert(parse)
+    batches = _list_elements(source).map(plain, num_parallel_calls=tf.data.AUTOTUNE)
+    score = model.score_images if is_files else model.score_examples
+    for stored, labels in batches.batch(_BATCH_SIZE).prefetch(1):
+        yield score(stored), labels.numpy()
+
+
+def _read_record(record: bytes) -> StoredImage:
+    features = example.decode_example(record)
+    encoded: Any = features[example.IMAGE_ENCODED][0]
+    name: Any = next(iter(features.get(example.IMAGE_FILENAME, ())), b"")
+    if features.get(example.IMAGE_FORMAT) == [RAW.encode()]:
+        names = (example.IMAGE_WIDTH, example.IMAGE_HEIGHT, example.IMAGE_CHANNELS)
+        width, height, channels = (int(features[each][0]) for each in names)
+        pixels = Image.frombytes("L" if channels == 1 else "RGB", (width, height), encoded)
+        buffer = io.BytesIO()
+        pixels.save(buffer, "PNG")
+        encoded = buffer.getvalue()
+    return StoredImage(name.decode(errors="replace"), encoded)

@@ -1,0 +1,121 @@
+"""An exported model as a server has it: its signatures, its label map, and its answers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from darkroom import storage
+from darkroom.dataset.labels import parse_labels
+from darkroom.dataset.layout import LABELS_FILE
+from darkroom.errors import DataError
+from darkroom.evaluation.metrics import Floats
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+# In the folder of a training.
+MODEL_FOLDER = "model"
+
+IMAGES_SIGNATURE, SCORES_KEY = "serving_default", "scores"
+EXAMPLES_SIGNATURE, PROBABILITIES_KEY = "serving_examples", "probabilities"
+
+_GRAPH_FILE = "saved_model.pb"
+_LABELS = f"assets/{LABELS_FILE}"
+# Whatever else is in the folder is the user's.
+_PARTS = (_GRAPH_FILE, "assets/", "variables/")
+_MAX_LABEL_BYTES = 1 << 28
+_HINT = "Name the folder of a training, or a SavedModel that darkroom exported."
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A SavedModel that darkroom exported.
+
+    Attributes:
+        folder: Its folder.
+        labels: Its label map.
+        signatures: Its signatures by name.
+    """
+
+    folder: str
+    labels: tuple[str, ...]
+    signatures: Any
+
+    def score_images(self, images: tf.Tensor | Sequence[bytes]) -> Floats:
+        """Returns the probabilities that a server answers for image files, [N, C]."""
+        import tensorflow as tf
+
+        answer = self.signatures[IMAGES_SIGNATURE](image_bytes=tf.convert_to_tensor(images))
+        return np.asarray(answer[SCORES_KEY], np.float64)
+
+    def score_examples(self, examples: tf.Tensor) -> Floats:
+        """Returns the same for records, serialised tf.train.Example."""
+        answer = self.signatures[EXAMPLES_SIGNATURE](examples=examples)
+        return np.asarray(answer[PROBABILITIES_KEY], np.float64)
+
+
+def find_model(path: str) -> str:
+    """Returns the folder of the SavedModel that a path names.
+
+    Args:
+        path: The folder itself, or that of a training.
+
+    Raises:
+        DataError: There is no SavedModel.
+        MissingPathError: There is nothing at the path.
+    """
+    place = storage.absolute(path)
+    for folder in (place, storage.join(place, MODEL_FOLDER)):
+        if storage.exists(storage.join(folder, _GRAPH_FILE)):
+            return folder
+    if not storage.exists(place) and not storage.is_folder(place):
+        raise storage.build_missing_error(place, "The model")
+    raise DataError(f"There is no {_GRAPH_FILE} in {place}.", _HINT)
+
+
+def load_model(folder: str) -> ServedModel:
+    """Loads a SavedModel.
+
+    Raises:
+        DataError: It is damaged, or darkroom did not export it.
+    """
+    import tensorflow as tf
+
+    labels_path = storage.join(folder, _LABELS)
+    if not storage.exists(labels_path):
+        raise DataError(f"The model in {folder} has no label map, {_LABELS}.", _HINT)
+    try:
+        labels = parse_labels(storage.read_bytes(labels_path, _MAX_LABEL_BYTES).decode())
+        signatures = tf.saved_model.load(folder).signatures
+        known = {name: signatures[name].structured_outputs for name in signatures}
+        widths = {
+            known[IMAGES_SIGNATURE][SCORES_KEY].shape[1],
+            known[EXAMPLES_SIGNATURE][PROBABILITIES_KEY].shape[1],
+        }
+    except (KeyError, IndexError) as error:
+        raise DataError(f"The signatures of the model in {folder} lack {error}.", _HINT) from error
+    except (tf.errors.OpError, ValueError, OSError) as error:
+        raise DataError(
+            f"The model in {folder} is damaged ({type(error).__name__}).", "Export it again."
+        ) from error
+    if widths != {len(labels)}:
+        raise DataError(
+            f"The model in {folder} has {len(labels)} labels, and scores for {max(widths)}.", _HINT
+        )
+    return ServedModel(folder, tuple(labels), signatures)
+
+
+def identify_model(folder: str) -> str:
+    """Returns a hash of the files of a SavedModel, 64 hexadecimal digits."""
+    sums = {
+        name: storage.hash_file(storage.join(folder, name))
+        for name, size in storage.list_everything(folder).items()
+        if size != storage.NOT_REGULAR and name.startswith(_PARTS)
+    }
+    return hashlib.sha256(json.dumps(sorted(sums.items())).encode()).hexdigest()

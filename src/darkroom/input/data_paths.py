@@ -1,0 +1,152 @@
+"""What a user names as data: converted datasets, patterns of such, or one list of images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from darkroom import storage
+from darkroom.dataset.commit import Dataset, read_output
+from darkroom.dataset.layout import DATASET_FILE
+from darkroom.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from darkroom.input.source import ImageSource
+
+# Opens the images of a split, and returns them with their label map.
+Open = Callable[[], tuple["ImageSource", Sequence[str]]]
+
+
+class NamedSplit(NamedTuple):
+    """A split of what a user named; nothing of it is opened yet.
+
+    Attributes:
+        name: Its name.
+        open: Returns its images and their label map.
+        data: The folder's name, fingerprint and number of records of each part; the fingerprint
+            may be that of all splits.
+    """
+
+    name: str
+    open: Open
+    data: Sequence[dict[str, str | int]]
+
+
+def check_one_kind(*groups: Sequence[str]) -> bool:
+    """Tells whether groups of paths name images that are not converted: one list in each group.
+
+    Raises:
+        UsageError: They name several lists, or lists and datasets.
+        OSError: A path cannot be read.
+    """
+    paths = [path for group in groups for path in group]
+    are_images = [_names_images(path) for path in paths]
+    if any(are_images) and (max(map(len, groups)) > 1 or not all(are_images)):
+        raise UsageError(
+            f"Images that are not converted must come from one list, folder or pattern, got "
+            f"{', '.join(paths)}.",
+            "Pass one of them, or convert them all.",
+        )
+    return any(are_images)
+
+
+def list_roots(paths: Sequence[str]) -> list[str]:
+    """Returns the folders of the datasets that paths and patterns name."""
+    roots: list[str] = []
+    for path in map(storage.absolute, paths):
+        found = [path]
+        if storage.is_pattern(path):
+            commits = storage.match_pattern(storage.join(path, DATASET_FILE))
+            found = sorted(commit.rpartition("/")[0] for commit in commits)
+        roots += found
+    return list(dict.fromkeys(roots))
+
+
+def find_split(paths: Sequence[str], split: str) -> NamedSplit:
+    """Finds a split of what paths name.
+
+    Args:
+        paths: Folders that `darkroom convert` wrote, or patterns of such folders; or one list or
+            folder of images.
+        split: The name of the split.
+
+    Raises:
+        DataError: Nothing of it is there, a folder is not a dataset, or has no labels.
+        UsageError: The paths name several lists of images.
+        OSError: A path cannot be read.
+    """
+    if check_one_kind(paths):
+        return _find_images(paths[0], split)
+    commits = dict(read_output(root) for root in list_roots(paths))
+    named = name_datasets(commits, split)
+    if not named.data:
+        there = dict.fromkeys(
+            n for each in commits.values() for n in each.splits if _count(each, n)
+        )
+        raise _build_missing_error(split, ", ".join(commits) or ", ".join(paths), [*there])
+    return named
+
+
+def name_datasets(commits: Mapping[str, Dataset], split: str) -> NamedSplit:
+    """Returns a split of datasets; without records of it, its `data` is empty."""
+    parts = {root: each for root, each in commits.items() if _count(each, split)}
+
+    def open_now() -> tuple[ImageSource, Sequence[str]]:
+        from darkroom.input.commits import read_shared_labels
+        from darkroom.input.records import open_splits
+
+        labels = read_shared_labels(parts)
+        return open_splits(parts, names=(split,))[split], labels
+
+    data: list[dict[str, str | int]] = [
+        {
+            "name": root.rpartition("/")[2],
+            "fingerprint": each.fingerprint,
+            "records": _count(each, split),
+        }
+        for root, each in parts.items()
+    ]
+    return NamedSplit(split, open_now, data)
+
+
+def _find_images(path: str, split: str) -> NamedSplit:
+    from darkroom.input.files import open_images
+
+    labels, splits = open_images(path)
+    if split not in splits:
+        raise _build_missing_error(split, path, [*splits], "image")
+    return name_images(path, splits[split], labels, split)
+
+
+def name_images(path: str, source: ImageSource, labels: Sequence[str], split: str) -> NamedSplit:
+    """Returns a split of a list or folder of images that is open already."""
+    data: dict[str, str | int] = {
+        "name": path.rstrip("/").rpartition("/")[2],
+        "fingerprint": source.identify(),
+        "records": source.count_images(),
+    }
+    return NamedSplit(split, lambda: (source, labels), [data])
+
+
+def _names_images(path: str) -> bool:
+    """Tells whether a path or a pattern names images, and not converted datasets."""
+    from darkroom.input.files import is_converted
+
+    full = storage.absolute(path)
+    if storage.is_pattern(full):
+        return not storage.match_pattern(storage.join(full, DATASET_FILE))
+    return not is_converted(full)
+
+
+def _count(dataset: Dataset, split: str) -> int:
+    return dataset.splits[split].records if split in dataset.splits else 0
+
+
+def _build_missing_error(
+    split: str, place: str, others: Sequence[str], noun: str = "record"
+) -> DataError:
+    hint = f"Choose one of its splits: {', '.join(others)}." if others else ""
+    return DataError(
+        f"There is no {noun} of the {split} split in {place}.",
+        hint or "Name the split in the source, or use convert --split-ratios.",
+    )

@@ -1,0 +1,220 @@
+"""`darkroom evaluate`: what a server would answer for a split, in numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+import darkroom
+from darkroom.cli.commands import main
+from darkroom.evaluation.facts import Facts
+from darkroom.evaluation.metrics import ClassScore, measure
+from darkroom.evaluation.result import Confusion, Evaluation, format_evaluation, list_notes
+from darkroom.evaluation.serving import identify_model
+from darkroom.input.data_paths import NamedSplit
+
+from .conftest import COLORS, LABELS, write_pictures
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(scope="module")
+def records(colors, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("converted") / "records"
+    darkroom.convert(colors, folder)
+    return folder
+
+
+def test_the_numbers_of_a_split(model, records):
+    found = darkroom.evaluate(model, records)
+    assert (found.split, found.metrics.records, found.accuracy) == ("test", 10, 0.7)
+    assert found.metrics.classes == (
+        ClassScore("blue", 2, 0, None, 0.0, 0.0),
+        ClassScore("green", 3, 6, 0.5, 1.0, 6 / 9),
+        ClassScore("red", 5, 4, 1.0, 0.8, 8 / 9),
+    )
+    assert found.confusions == (Confusion("blue", "green", 2), Confusion("red", "green", 1))
+    assert found.notes == (
+        "The recall is 0 for blue: not one of their images is found.",
+        "The accuracy is not surely better than that of always predicting red.",
+    )
+    assert found.model_dir == str(model)
+    assert found.model_sha256 == identify_model(str(model))
+    assert Evaluation.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert found.metrics.top5_accuracy is None
+
+
+def test_records_images_and_raw_pixels_give_the_same(model, colors, records, tmp_path):
+    darkroom.convert(colors, tmp_path / "raw", encoding="raw")
+    found = [darkroom.evaluate(model, each) for each in (records, colors, tmp_path / "raw")]
+    assert found[0] == found[1] == found[2]
+
+
+def test_several_datasets_count_together(model, records, colors, tmp_path):
+    more = write_pictures(tmp_path / "more", {"test/red/a.png": "red", "test/blue/b.png": "blue"})
+    write_pictures(more, {"test/green/c.png": "green"})
+    darkroom.convert(more, tmp_path / "second")
+    found = darkroom.evaluate(model, [records, tmp_path / "second"])
+    assert (found.metrics.records, found.accuracy) == (13, 10 / 13)
+
+
+def test_labels_are_compared_by_their_text(model, tmp_path):
+    # Without green, red has another number in the records than in the model.
+    rows = {f"val/{name}/{n}.png": name for name in ("blue", "red") for n in range(2)}
+    source = write_pictures(tmp_path / "two", rows)
+    found = darkroom.evaluate(model, source, split="validation")
+    assert (found.split, found.accuracy) == ("eval", 1.0)
+    assert found.notes[0] == "No record of the eval split has the label green."
+
+
+def test_one_class_only_is_said(model, tmp_path):
+    source = write_pictures(tmp_path / "one", {f"test/red/{n}.png": "red" for n in range(3)})
+    found = darkroom.evaluate(model, source)
+    assert found.notes == (
+        "All records have the label red, so the accuracy is the recall of that class alone.",
+    )
+    assert found.metrics.classes[0].recall is None
+
+
+@pytest.mark.parametrize(
+    ("split", "fingerprint", "said"),
+    [
+        ("eval", "a", "The training chose its best epoch by these records"),
+        ("train", "a", "The model was trained on these records"),
+        ("test", "a", ""),
+        ("eval", "b", ""),
+        ("train", "b", ""),
+    ],
+)
+def test_numbers_from_records_that_the_training_used_say_so(split, fingerprint, said):
+    used = {name: [{"name": "x", "fingerprint": "a"}] for name in ("train", "eval", "test")}
+    named = NamedSplit(split, lambda: None, [{"name": "y", "fingerprint": fingerprint}])
+    notes = list_notes(
+        measure(np.eye(99), np.arange(99), ["x"] * 99), split, Facts(data=used).find_use(named)
+    )
+    assert " ".join(notes)[: len(said) or None] == said
+
+
+def test_the_command_prints_numbers_and_classes(model, records, capsys):
+    assert main(["evaluate", str(model.parent), str(records)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == (
+        "Accuracy   0.7000 on the test split of 10 records (95 % interval 0.397 to 0.892, Wilson)"
+    )
+    assert "Baseline   0.5000 (always red)" in lines
+    assert [each.split() for each in lines[4:8]] == [
+        ["class", "precision", "recall", "F1", "records"],
+        ["blue", "-", "0.000", "0.000", "2"],
+        ["green", "0.500", "1.000", "0.667", "3"],
+        ["red", "1.000", "0.800", "0.889", "5"],
+    ]
+    assert main(["evaluate", str(model), str(records), "--split", "training", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["split"], found["records"], found["accuracy"]) == ("train", 12, 1.0)
+    assert found["classes"][2] == {
+        "label": "red",
+        "support": 4,
+        "predicted": 4,
+        "precision": 1.0,
+        "recall": 1.0,
+        "f1": 1.0,
+    }
+
+
+def test_a_notebook_shows_a_card_without_markup_of_the_user(model, records):
+    found = darkroom.evaluate(model, records)
+    page = found._repr_html_()
+    assert "0.7000 on the test split of 10 records" in page
+    assert "<td>green</td>" in re.sub(r' class="[^"]*"', "", page)
+    assert repr(found).startswith("Evaluation(model_dir='")
+
+
+def test_many_classes_are_cut_to_those_with_the_lowest_recall():
+    labels = [f"l{number:02}" for number in range(30)]
+    truth = np.arange(30).repeat(2)
+    scores = np.eye(30)[np.where(truth == 29, 0, truth)]
+    found = Evaluation("m", "h", "test", measure(scores, truth, labels))
+    lines = format_evaluation(found).splitlines()
+    assert lines[6].split()[:3] == ["l29", "-", "0.000"]
+    assert "  and 10 more with a higher recall: see --json" in lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["{model}", "{colors}", "--split", "eval"], 1, "no image of the eval split in {colors}"),
+        (["{model}", "{records}", "--split", "eval"], 1, "splits: train, test"),
+        (["{model}", "{records}", "--split", "dog"], 2, "'dog', expected train, eval, test"),
+        (["{colors}", "{records}"], 1, "There is no saved_model.pb in {colors}."),
+        (["{model}s", "{records}"], 3, "{model}s does not exist"),
+        (["{model}", "{model}s"], 3, "does not exist"),
+        (["{model}", "{records}", "{colors}"], 2, "must come from one list"),
+    ],
+)
+def test_what_cannot_be_evaluated(model, colors, records, capsys, arguments, code, message):
+    names = {"model": model, "colors": colors, "records": records}
+    assert main(["evaluate", *(each.format(**names) for each in arguments)]) == code
+    assert message.format(**names) in capsys.readouterr().err
+
+
+def test_labels_that_the_model_does_not_know(model, tmp_path, capsys):
+    source = tmp_path / "animals"
+    write_pictures(source, {"test/cat/a.png": "red", "test/red/b.png": "red"})
+    assert main(["evaluate", str(model), str(source)]) == 1
+    said = capsys.readouterr().err
+    assert "The records have 1 of 2 labels that the model does not know: cat." in said
+    assert "It knows blue, green, red." in said
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("saved_model.pb", "is damaged"),
+        ("variables/variables.index", "is damaged"),
+        ("assets/labels.txt", "is damaged"),
+    ],
+)
+def test_a_damaged_model(model, records, tmp_path, capsys, name, message):
+    folder = shutil.copytree(model, tmp_path / "model")
+    (folder / name).write_bytes(b"")
+    assert main(["evaluate", str(folder), str(records)]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_model_of_another_tool(records, tmp_path, capsys):
+    import tensorflow as tf
+
+    module = tf.Module()
+    module.answer = tf.function(lambda x: x, input_signature=[tf.TensorSpec([None])])
+    tf.saved_model.save(module, str(tmp_path / "other"))
+    assert main(["evaluate", str(tmp_path / "other"), str(records)]) == 1
+    assert "has no label map, assets/labels.txt" in capsys.readouterr().err
+    (tmp_path / "other" / "assets").mkdir(exist_ok=True)
+    (tmp_path / "other" / "assets" / "labels.txt").write_text("a\nb\n")
+    assert main(["evaluate", str(tmp_path / "other"), str(records)]) == 1
+    assert "lack 'scores'" in capsys.readouterr().err
+
+
+def test_a_damaged_image_is_named(model, tmp_path, capsys):
+    rows = {f"test/{name}/{n}.png": name for name in COLORS for n in range(2)}
+    source = write_pictures(tmp_path / "colors", rows)
+    broken = source / "test/blue/1.png"
+    broken.write_bytes(broken.read_bytes()[:60])
+    assert main(["evaluate", str(model), str(source)]) == 1
+    assert str(broken) in capsys.readouterr().err
+
+
+def test_scores_that_are_not_finite(colors, tmp_path, capsys):
+    import keras
+
+    from darkroom.training.export import export_model
+
+    inputs = keras.Input((6, 5, 3), dtype="uint8")
+    means = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(float("nan"))(inputs))
+    export_model(keras.Model(inputs, means), LABELS, (6, 5), str(tmp_path / "nan"))
+    assert main(["evaluate", str(tmp_path / "nan"), str(colors)]) == 1
+    assert "not finite numbers for 10 of 10 images" in capsys.readouterr().err

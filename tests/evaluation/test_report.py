@@ -1,0 +1,271 @@
+"""The page of a model and its card: whole, self-contained, and without markup of the user's."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import darkroom
+from darkroom.cli.commands import main
+from darkroom.evaluation.facts import Facts, describe_code, encode_evaluation, read_facts
+from darkroom.evaluation.metrics import Bin, count_confusions, measure
+from darkroom.evaluation.report.card import encode_card
+from darkroom.evaluation.report.figures import make_calibration, make_curve
+from darkroom.evaluation.report.page import choose_labels, encode_page
+from darkroom.evaluation.report.pictures import MAX_PICTURES, Gallery, Shown, _leave_out
+from darkroom.evaluation.result import Confusion, Evaluation
+
+from .conftest import LABELS
+
+EVIL = "<script>alert(1)</script> *x* | \u202e &"
+PIXEL = "data:image/jpeg;base64,/9j/4AAQ"
+HISTORY = [
+    {"epoch": 1, "loss": 2.0, "accuracy": 0.2, "val_loss": 1.8, "val_accuracy": 0.3},
+    {"epoch": 2, "loss": float("nan"), "accuracy": 0.4, "val_loss": 1.2, "val_accuracy": 0.5},
+]
+FACTS = Facts(
+    recipe={"model": EVIL, "image_size": [64, 32], "seed": 0, "verify": False, "weights": None},
+    history=HISTORY,
+    best_epoch=2,
+    input={"verdict": "Not input-bound.", "microseconds_an_image": {"decode": 812.4}},
+    data={"test": [{"name": EVIL, "fingerprint": "abc123", "records": 1234}]},
+    code={"darkroom": "1.2.3"},
+)
+
+
+class Page(HTMLParser):
+    """The elements of a page, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text, self.open = [], "", []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "br", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.text += f"{data} "
+
+    def find(self, wanted, /, **attributes):
+        pairs = {key.rstrip("_").replace("_", "-"): each for key, each in attributes.items()}
+        return [each for tag, each in self.tags if tag == wanted and pairs.items() <= each.items()]
+
+
+def make_result(labels=("cat", EVIL, "dog")):
+    truth = np.array([0, 0, 1, 1, 2])
+    scores = np.eye(3)[[0, 1, 1, 1, 0]] * 0.7 + 0.1
+    metrics = measure(scores, truth, labels)
+    confusions = (Confusion(labels[0], labels[1], 1), Confusion(labels[2], labels[0], 1))
+    found = Evaluation("m", "f" * 64, "test", metrics, confusions, (f"A note on {EVIL}.",))
+    return found, count_confusions(truth, scores.argmax(axis=1), 3)
+
+
+def make_gallery():
+    wrong, right = Shown(1, 0, 1, 0.8), Shown(0, 0, 0, 0.8)
+    return Gallery(
+        mistakes=[wrong, Shown(4, 2, 0, 0.8)],
+        uncertain=[right, wrong],
+        cells={(0, 1): [wrong], (0, 0): [right]},
+        thumbnails={0: f"{PIXEL}AAAA", 1: f"{PIXEL}BBBB"},
+        names={0: "a/b/c.png", 1: f"d/{EVIL}/e.png"},
+    )
+
+
+def make_page():
+    found, confusion = make_result()
+    return encode_page(found, FACTS, confusion, make_gallery())
+
+
+def test_the_page_has_all_its_parts():
+    page = Page(make_page())
+    assert page.open == []
+    for title in (
+        "60.0% right on the test split",
+        *("Training", "Classes", "Confusion", "Worst mistakes", "Least certain", "Calibration"),
+        *("Input", "Recipe", "Data", "Code and model"),
+    ):
+        assert f"{title} " in page.text
+    for text in ("Not input-bound.", "decode, µs an image", "812", "64 x 32", "2 of 2", "abc123"):
+        assert text in page.text
+    assert "1,234 records" in page.text
+    assert "1.2.3" in page.text
+    assert "f" * 64 in page.text
+    # A seed of 0 is not "no".
+    assert re.search(r"seed +0 ", page.text)
+    assert re.search(r"verify +no ", page.text)
+
+
+def test_a_cell_of_the_matrix_opens_its_images():
+    page = Page(make_page())
+    titles = [each["title"] for each in page.find("summary")]
+    assert titles[0] == "cat, found"
+    assert titles[1].startswith("cat, taken for <script>")
+    assert len(page.find("details", name="cell")) == 2
+    assert len(page.find("div", class_="sheet")) == 2
+    # The cell without images of its own has the number alone.
+    assert "dog, taken for cat" not in page.text
+
+
+def test_an_image_that_is_shown_several_times_is_in_the_page_once():
+    text = make_page()
+    assert text.count(f"{PIXEL}BBBB") == 1
+    assert len(Page(text).find("span", class_="pic i1")) == 4
+    assert len(Page(text).find("span", aria_label="no picture of ")) == 1
+
+
+def test_the_page_requests_nothing_and_has_no_markup_of_the_user():
+    text = make_page()
+    page = Page(text)
+    names = {tag for tag, _ in page.tags}
+    assert names.isdisjoint({"script", "link", "iframe", "object", "a", "form", "img"})
+    for _, attributes in page.tags:
+        assert not {"src", "href", "onclick", "onload"} & attributes.keys()
+    (policy,) = page.find("meta", http_equiv="Content-Security-Policy")
+    assert policy["content"].startswith("default-src 'none'")
+    urls = re.findall(r"url\((.*?)\)", text)
+    assert urls
+    assert all(each.startswith("data:image/jpeg;base64,") for each in urls)
+    assert "@import" not in text
+    assert "http:" not in text
+    assert "https:" not in text
+    assert "\u202e" not in text
+    assert page.text.count("<script>alert(1)</script>") >= 6  # as text
+
+
+def test_the_style_has_a_dark_form():
+    assert "@media (prefers-color-scheme:dark)" in make_page()
+
+
+def test_the_same_model_gives_the_same_page():
+    assert make_page() == make_page()
+
+
+def test_a_model_without_its_training_says_that_less_is_known():
+    found, confusion = make_result()
+    page = Page(encode_page(found, Facts(), confusion, make_gallery()))
+    assert "How it was trained is not known" in page.text
+    assert "Recipe" not in page.text
+    assert "Calibration" in page.text
+
+
+def test_many_labels_leave_only_those_with_the_most_mistakes():
+    confusion = np.diag(np.full(40, 5))
+    confusion[7, 9] = 3
+    shown = choose_labels(confusion)
+    assert len(shown) == 30
+    assert {7, 9} <= set(shown)
+    assert shown == sorted(shown)
+
+
+def test_the_pictures_are_limited():
+    cells = {(n, m): [Shown(0, n, m, 0.5)] * 8 for n in range(10) for m in range(10)}
+    limited = _leave_out(cells, MAX_PICTURES)
+    assert {len(each) for each in limited.values()} == {3}
+    assert len(_leave_out(cells, 40)) == 40
+
+
+def test_a_curve_leaves_out_what_is_not_finite():
+    chart = str(make_curve(HISTORY, "loss", 2))
+    first, second = re.findall(r'<polyline points="([^"]*)"', chart)
+    assert (len(first.split()), len(second.split())) == (1, 2)
+    assert "epoch 2 is exported" in chart
+    assert make_curve(HISTORY, "other", 0) is None
+    assert make_curve(HISTORY[:1], "loss", 1) is not None
+    long = [{"epoch": n, "loss": 0.0, "val_loss": 0.0} for n in range(1, 100_000)]
+    assert len(str(make_curve(long, "loss", 3))) < 30_000
+
+
+def test_the_calibration_chart_says_its_numbers():
+    chart = str(make_calibration([Bin(3, 0.4, 0.5), Bin(1, 0.9, 1.0)]))
+    assert 'aria-label="accuracy by score: 0.40: 0.50 of 3, 0.90: 1.00 of 1"' in chart
+
+
+def test_the_card_has_the_same_facts_as_markdown():
+    found, _ = make_result()
+    card = encode_card(found, FACTS)
+    assert card.startswith("# Model: 60.0% right on the test split\n")
+    assert "| cat | 0.500 | 0.500 | 0.500 | 2 |" in card
+    assert "| test: &lt;script&gt;" in card
+    assert "fingerprint abc123" in card
+    assert "| image\\_size | 64 x 32 |" in card
+    assert "<script>" not in card
+    rows = [line for line in card.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {3, 4, 6}
+
+
+def test_facts_are_read_again(tmp_path):
+    found, _ = make_result()
+    assert read_facts(str(tmp_path)) == Facts()
+    facts = Facts(recipe={"a": 1}, best_epoch=3, data={"test": [{"name": "x"}]})
+    (tmp_path / "evaluation.json").write_bytes(encode_evaluation(found, facts))
+    assert read_facts(str(tmp_path)).recipe == {"a": 1}
+    for damaged in ("", "[]", '{"format": 1, "facts": {"other": 1}}', "[" * 100_000):
+        (tmp_path / "evaluation.json").write_text(damaged)
+        assert read_facts(str(tmp_path)) == Facts()
+
+
+def test_code_has_the_hash_of_a_model_of_the_user_s(tmp_path, monkeypatch):
+    (tmp_path / "my_nets.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert len(describe_code("my_nets:build")["my_nets (SHA-256)"]) == 64
+    assert describe_code("keras.applications:VGG16").keys() == describe_code("small_cnn").keys()
+
+
+@pytest.mark.tensorflow
+def test_a_report_of_real_images(model, colors, tmp_path, capsys):
+    folder = tmp_path / "report"
+    command = ["evaluate", str(model), str(colors), "--report", str(folder)]
+    assert main(command) == 0
+    assert f"Page       {folder}/model.html" in capsys.readouterr().out
+    text = (folder / "model.html").read_text()
+    page = Page(text)
+    pictures = re.findall(r"\.i(\d+)\{background-image:url\(data:image/jpeg;base64,(.*?)\)\}", text)
+    assert len(pictures) == 10
+    for _, data in pictures:
+        with Image.open(io.BytesIO(base64.b64decode(data))) as picture:
+            assert max(picture.size) <= 96
+    wrong = [each["aria-label"] for each in page.find("span", role="img")]
+    assert any(each.endswith("test/red/wrong.png") for each in wrong)
+    values = json.loads((folder / "evaluation.json").read_text())["evaluation"]
+    assert values["accuracy"] == 0.7
+    assert values["report_path"] == f"{folder}/model.html"
+    assert (folder / "model.md").read_text().startswith("# Model: 70.0% right on the test split")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert main(command) == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.tensorflow
+def test_a_report_replaces_no_file_of_the_user(model, colors, tmp_path, capsys):
+    (tmp_path / "model.html").write_text("mine")
+    command = ["evaluate", str(model), str(colors), "--report", str(tmp_path)]
+    assert main(command) == 4
+    assert "1 file that darkroom did not write" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["model.html"]
+
+
+@pytest.mark.tensorflow
+def test_records_and_their_images_give_the_same_pictures(model, colors, tmp_path):
+    darkroom.convert(colors, tmp_path / "records")
+    darkroom.convert(colors, tmp_path / "raw", encoding="raw")
+    found = []
+    for source in (tmp_path / "records", tmp_path / "raw"):
+        darkroom.evaluate(model, source, report_dir=tmp_path / "report")
+        found.append(re.findall(r"\.i\d+\{.*?\}", (tmp_path / "report/model.html").read_text()))
+    assert found[0] == found[1]
+    assert len(found[0]) == 10
+    assert LABELS == ["blue", "green", "red"]

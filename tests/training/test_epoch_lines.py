@@ -1,0 +1,169 @@
+"""What one sees while a model trains: one line an epoch, and on a terminal its batches."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+import sys
+import types
+
+import pytest
+
+from darkroom.dataset.commit import read_dataset
+from darkroom.input.records import open_splits
+from darkroom.options.training import TrainingOptions
+from darkroom.runtime import progress
+from darkroom.runtime.display import PlainProgress
+from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.placement import make_placement
+from darkroom.training.run import run_fn, train
+
+pytestmark = [
+    pytest.mark.tensorflow,
+    pytest.mark.filterwarnings("ignore:Your input ran out of data"),
+]
+# 22 records in batches of 4: six steps an epoch.
+OPTIONS = {
+    "image_size": (8, 8),
+    "model": "own_models:tiny",
+    "batch_size": 4,
+    "epochs": 2,
+    "augment": "none",
+    "learning_rate": 0.05,
+}
+LOOPS = pytest.mark.parametrize("loop", ["fit", "custom"])
+
+
+@pytest.fixture(autouse=True)
+def own_models(training_process, monkeypatch):
+    monkeypatch.setitem(sys.modules, "own_models", None)
+    training_process.register_models()
+
+
+@pytest.fixture
+def dataset(helpers, write_dataset):
+    rows = helpers.make_rows(30)
+    return write_dataset({"train": rows[:22], "eval": rows[22:]})
+
+
+def _train(root, run_dir, **values):
+    options = TrainingOptions(**{**OPTIONS, **values})
+    opened = open_splits({str(root): read_dataset(str(root))})
+    with progress.step("Training"):
+        return train(
+            options,
+            make_placement(options.strategy),
+            training=opened["train"],
+            evaluation=opened["eval"],
+            num_classes=2,
+            run_dir=str(run_dir),
+        )
+
+
+def _describe(entry):
+    names = ("loss", "accuracy", "val_loss", "val_accuracy")
+    return ", ".join(f"{name} {entry[name]:.4f}" for name in names) + ", rate 0.05, "
+
+
+@LOOPS
+def test_a_log_has_one_line_an_epoch(dataset, tmp_path, loop):
+    stream = io.StringIO()
+    with progress.use(PlainProgress(stream, interval_seconds=0)):
+        trained = _train(dataset, tmp_path / "run", loop=loop)
+    *lines, last = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    for number, (line, entry) in enumerate(zip(lines, trained.history, strict=True), 1):
+        assert re.match(rf"Training: epoch {number}/2 done in \d+\.\d s, loss ", line)
+        assert _describe(entry) in line
+        assert re.search(r", [\d,]+ images/s, \d+% waiting for input$", line)
+    assert re.fullmatch(r"Training done in .* s, 2 epochs", last)
+
+
+class Display(PlainProgress):
+    """A live display that keeps the counts that it gets."""
+
+    is_live = True
+
+    def __init__(self):
+        super().__init__(io.StringIO())
+        self.counts = []
+
+    def advance(self, done, total, unit, before, detail=""):
+        self.counts.append((self._steps[-1].label, done, total, unit, before, detail))
+
+
+@LOOPS
+@pytest.mark.parametrize("checkpoint_steps", [0, 2])
+def test_a_terminal_shows_the_batches_of_each_epoch(
+    dataset, tmp_path, monkeypatch, loop, checkpoint_steps
+):
+    monkeypatch.setattr("darkroom.training.loops._LOSS_SECONDS", 0)
+    display = Display()
+    with progress.use(display):
+        _train(dataset, tmp_path / "run", loop=loop, checkpoint_steps=checkpoint_steps)
+    shown = [(each[0], each[1:5]) for each in display.counts]
+    labels = [f"Training: epoch {number}/2" for number in (1, 2)]
+    assert shown == [(name, (n, 6, "batches", 0)) for name in labels for n in range(1, 7)]
+    assert all(re.fullmatch(r"loss \d+\.\d{4}", each[5]) for each in display.counts)
+
+
+@LOOPS
+def test_a_training_that_resumes_shows_the_rest_of_its_epoch(dataset, tmp_path, monkeypatch, loop):
+    inner = TrainingRun._end_step
+
+    def end_step(run, done):
+        inner(run, done)
+        if (len(run.history), done) == (1, 4):
+            raise KeyError("stopped")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingRun, "_end_step", end_step)
+        with pytest.raises(KeyError, match="stopped"):
+            _train(dataset, tmp_path / "run", loop=loop, checkpoint_steps=2)
+    display = Display()
+    with progress.use(display):
+        trained = _train(dataset, tmp_path / "run", loop=loop, checkpoint_steps=2)
+    shown = [each[:5] for each in display.counts]
+    assert shown == [("Training: epoch 2/2", done, 6, "batches", 4) for done in (5, 6)]
+    lines = display._stream.getvalue().splitlines()
+    assert lines[0] == "Resumes after batch 4 of epoch 2."
+    assert _describe(trained.history[1]) in lines[1]
+    assert len(lines) == 3
+
+
+def test_a_model_with_a_schedule_shows_the_rate_of_its_last_step(dataset, tmp_path, monkeypatch):
+    import keras
+
+    def make(num_classes, image_size):
+        model = sys.modules["own_models"].tiny(num_classes, image_size)
+        schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 12, 0.05)
+        model.compile(keras.optimizers.SGD(schedule), "sparse_categorical_crossentropy")
+        return model
+
+    monkeypatch.setattr(sys.modules["own_models"], "scheduled", make, raising=False)
+    stream = io.StringIO()
+    with progress.use(PlainProgress(stream)):
+        _train(dataset, tmp_path / "run", model="own_models:scheduled")
+    assert re.findall(r"rate [\d.]+", stream.getvalue()) == ["rate 0.075", "rate 0.05"]
+
+
+def test_the_log_of_tfx_s_trainer_has_one_line_an_epoch(dataset, tmp_path, caplog):
+    fn_args = types.SimpleNamespace(
+        train_files=[f"{dataset}/Split-train/*"],
+        eval_files=[f"{dataset}/Split-eval/*"],
+        model_run_dir=str(tmp_path / "run"),
+        serving_model_dir=str(tmp_path / "serving"),
+        custom_config={"darkroom": {**OPTIONS, "image_size": [8, 8]}},
+    )
+    logger = logging.getLogger("darkroom.training.run")
+    try:
+        run_fn(fn_args)
+    finally:
+        logger.setLevel(logging.NOTSET)
+    history = json.loads((tmp_path / "run" / "history.json").read_text())
+    lines = [each.getMessage() for each in caplog.records if each.name == logger.name]
+    assert len(lines) == 2
+    for number, (line, entry) in enumerate(zip(lines, history, strict=True), 1):
+        assert line.startswith(f"Epoch {number} of 2: {_describe(entry)}")

@@ -1,0 +1,154 @@
+"""At its end, `darkroom train` scores the test split once, with the model that it exported."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+import darkroom
+from darkroom.cli.commands import main
+from darkroom.evaluation import evaluate as scoring
+
+from ..pictures import encode
+
+pytestmark = pytest.mark.tensorflow
+
+OPTIONS = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
+OPTIONS += ["--model", "own_models:tiny", "--learning-rate", "0.5"]
+
+
+@pytest.fixture(autouse=True)
+def own_models(training_process, monkeypatch):
+    monkeypatch.setitem(sys.modules, "own_models", None)
+    training_process.register_models()
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Dark and light pictures; in test, one of six dark ones has the wrong label."""
+    rng = np.random.default_rng(0)
+    for split, count in {"train": 12, "val": 6, "test": 6}.items():
+        for number in range(2 * count):
+            is_light = number % 2 == 1
+            label = "light" if is_light or (split, number) == ("test", 0) else "dark"
+            pixels = rng.integers(140 if is_light else 0, 255 if is_light else 110, (8, 8, 3))
+            path = tmp_path / "pictures" / split / label / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(encode(pixels.astype(np.uint8)))
+    return tmp_path / "pictures"
+
+
+@pytest.fixture
+def count_scorings(monkeypatch):
+    scored = []
+    inner = scoring.score_split
+
+    def score(*arguments):
+        scored.append(arguments)
+        return inner(*arguments)
+
+    monkeypatch.setattr(scoring, "score_split", score)
+    return scored
+
+
+def test_the_test_split_is_scored_once(pictures, tmp_path, capsys, count_scorings):
+    darkroom.convert(pictures, tmp_path / "records")
+    folder = tmp_path / "run"
+    command = ["train", "--data", str(tmp_path / "records"), "--checkpoint-dir", str(folder)]
+    command += [*OPTIONS, "--epochs", "20"]
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["evaluation"]
+    assert (found["split"], found["records"], found["accuracy"]) == ("test", 12, 11 / 12)
+    assert found["confusions"] == [{"label": "light", "predicted": "dark", "records": 1}]
+    assert found["report_path"] == f"{folder}/model.html"
+
+    saved = json.loads((folder / "evaluation.json").read_text())
+    assert saved["evaluation"] == found
+    facts = saved["facts"]
+    assert facts["recipe"]["model"] == "own_models:tiny"
+    assert [entry["epoch"] for entry in facts["history"]] == list(range(1, 21))
+    records = {split: parts[0]["records"] for split, parts in facts["data"].items()}
+    assert records == {"train": 24, "eval": 12, "test": 12}
+    page = (folder / "model.html").read_text()
+    assert "91.7% right on the test split" in page
+    assert "own_models:tiny" in page
+    assert (folder / "model.md").exists()
+
+    # A training that is complete says it again, and scores nothing.
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Already complete: nothing was done.\n")
+    assert "\nAccuracy   0.9167 on the test split of 12 records" in out
+    assert f"\nPage       {folder}/model.html\n" in out
+    assert len(count_scorings) == 1
+
+    # The folder may be moved; its page then knows how the model was made.
+    moved = shutil.move(folder, tmp_path / "moved")
+    command[command.index(str(folder))] = str(moved)
+    assert main([*command, "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)["evaluation"]
+    assert (again["report_path"], again["model_dir"]) == (f"{moved}/model.html", f"{moved}/model")
+    report = tmp_path / "report"
+    found = darkroom.evaluate(moved, tmp_path / "records", split="val", report_dir=report)
+    assert found.notes[0].startswith("The training chose its best epoch by these records")
+    assert "own_models:tiny" in (report / "model.html").read_text()
+
+
+def test_a_training_that_was_killed_before_the_score_scores_then(
+    pictures, tmp_path, capsys, monkeypatch
+):
+    folder = tmp_path / "run"
+    command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]
+    command += ["--epochs", "1", "--json"]
+    with monkeypatch.context() as patch:
+        patch.setattr(scoring, "score_split", lambda *arguments: 1 / 0)
+        assert main(command) == 70
+    assert not (folder / "training.json").exists()
+    capsys.readouterr()
+    assert main(command) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["epochs"], result["already_complete"]) == (1, False)
+    assert result["evaluation"]["records"] == 12
+
+
+def test_without_a_test_split_the_eval_split_is_scored_and_said(pictures, tmp_path, capsys):
+    shutil.rmtree(pictures / "test")
+    folder = tmp_path / "run"
+    command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]
+    assert main([*command, "--epochs", "1", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    found = result["evaluation"]
+    assert (found["split"], found["records"]) == ("eval", 12)
+    assert found["accuracy"] == pytest.approx(result["metrics"]["val_accuracy"])
+    assert found["notes"][0].startswith("The training chose its best epoch by these records")
+
+
+def test_a_damaged_image_of_the_test_split_is_named(pictures, tmp_path, capsys):
+    (pictures / "test" / "dark" / "2.png").write_bytes(encode(np.zeros((8, 8), np.uint8))[:50])
+    folder = tmp_path / "run"
+    command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]
+    assert main([*command, "--epochs", "1"]) == 1
+    said = capsys.readouterr().err
+    assert "The model is trained and exported, but it cannot be scored: 1 of 12 images" in said
+    assert "test/dark/2.png" in said
+    assert (folder / "model" / "saved_model.pb").exists()
+    assert not (folder / "model.html").exists()
+
+
+def test_a_result_of_an_earlier_version_has_no_score(pictures, tmp_path, capsys):
+    folder = tmp_path / "run"
+    command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]
+    assert main([*command, "--epochs", "1"]) == 0
+    result = folder / "training.json"
+    values = json.loads(result.read_text())
+    del values["result"]["evaluation"]
+    result.write_text(json.dumps(values))
+    capsys.readouterr()
+    assert main([*command, "--epochs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Already complete")
+    assert "Accuracy" not in out
