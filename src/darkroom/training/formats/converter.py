@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 TFLITE, FLOAT16, INT8, ONNX = "tflite", "tflite-float16", "tflite-int8", "onnx"
 SAMPLE_FILE, PIXELS_FILE, ANSWERS_FILE = "sample.npy", "pixels.npy", "answers.npy"
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> None:
     np.save(os.path.join(folder, ANSWERS_FILE), np.concatenate(answers))
 
 
-def convert_tflite(model: Any, kind: str, sample: np.ndarray) -> bytes:
+def convert_tflite(model: Any, kind: str, sample: npt.NDArray[Any]) -> bytes:
     """Returns a model for TFLite, from uint8 [N, height, width, 3] to float32 [N, C].
 
     Args:
@@ -75,19 +76,19 @@ def convert_tflite(model: Any, kind: str, sample: np.ndarray) -> bytes:
         return bytes(converter.convert())
 
 
-def _yield_each(sample: np.ndarray) -> Iterator[list[np.ndarray]]:
+def _yield_each(sample: npt.NDArray[Any]) -> Iterator[list[npt.NDArray[Any]]]:
     for number in range(len(sample)):
         yield [sample[number : number + 1]]
 
 
-def open_tflite(path: str) -> Callable[[np.ndarray], np.ndarray]:
+def open_tflite(path: str) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
     """Returns what answers with a model of TFLite: uint8 [N, height, width, 3] to [N, C]."""
     import tensorflow as tf
 
     interpreter = tf.lite.Interpreter(model_path=path)
     [given], [found] = interpreter.get_input_details(), interpreter.get_output_details()
 
-    def answer(pixels: np.ndarray) -> np.ndarray:
+    def answer(pixels: npt.NDArray[Any]) -> npt.NDArray[Any]:
         interpreter.resize_tensor_input(given["index"], pixels.shape)
         interpreter.allocate_tensors()
         interpreter.set_tensor(given["index"], pixels)
@@ -107,7 +108,7 @@ def convert_onnx(model: Any, path: str) -> None:
     tf2onnx.convert.from_function(function, input_signature=[spec], opset=_OPSET, output_path=path)
 
 
-def open_onnx(path: str) -> Callable[[np.ndarray], np.ndarray]:
+def open_onnx(path: str) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
     """Returns what answers with a model of ONNX: uint8 [N, height, width, 3] to [N, C]."""
     import onnxruntime
 

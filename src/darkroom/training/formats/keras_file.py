@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import numpy.typing as npt
 
 from darkroom import storage
 from darkroom.runtime import progress
@@ -60,5 +61,5 @@ def _check_same(model: Any, path: str) -> None:
         raise ValueError(f"it then answers differently, by {difference:.1g}")
 
 
-def _predict(model: Any, pixels: np.ndarray) -> np.ndarray:
+def _predict(model: Any, pixels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.asarray(model(pixels, training=False), np.float32)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from darkroom import storage
 from darkroom.dataset.layout import LABELS_FILE
@@ -216,17 +217,18 @@ def _check_labels(local: str, labels: Sequence[str], folder: str) -> None:
         )
 
 
-def _read_pixels(source: ImageSource, options: InputOptions, most: int) -> np.ndarray:
+def _read_pixels(source: ImageSource, options: InputOptions, most: int) -> npt.NDArray[Any]:
     """Returns the first images of a split, uint8 [N, height, width, 3]."""
     from darkroom.input.pipeline import make_eval_dataset
 
     batches = make_eval_dataset(source, options)
     first = [pixels.numpy() for pixels, _ in batches.take(-(-most // _BATCH))]
-    return np.concatenate(first)[:most]
+    pixels: npt.NDArray[Any] = np.concatenate(first)[:most]
+    return pixels
 
 
 def _make(
-    local: str, kind: str, scratch: str, expected: np.ndarray, output: str
+    local: str, kind: str, scratch: str, expected: npt.NDArray[Any], output: str
 ) -> tuple[Export, bytes]:
     """Makes one format in a process of its own.
 
