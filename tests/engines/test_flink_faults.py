@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ def test_a_job_survives_a_machine_that_goes_away(jpegs, on_flink, cluster: Clust
     assert job["state"] == "FINISHED"
     # Otherwise the machine was not needed, and nothing was tested.
     assert cluster.count_restarts(job["jid"]) > 0
+    assert "Failure 1 of the job: The engine lost a worker" in said
 
 
 def _check_readable(done: subprocess.CompletedProcess[str], cause: str) -> None:
@@ -53,6 +55,34 @@ def test_a_worker_that_cannot_start(jpegs, cluster: Cluster, tmp_path: Path):
     _check_readable(done, "The engine could not start a worker process")
 
 
+def test_a_program_that_is_not_there(jpegs, cluster: Cluster, tmp_path: Path):
+    """The job is ended at its first failure, whatever the restart strategy."""
+    missing = tmp_path / "darkroom-worker"
+    done = convert(jpegs[0], tmp_path / "out", *use_processes(cluster, missing))
+    _check_readable(done, f'Cannot run program "{missing}"')
+    assert "Failure 1 of the job: The engine could not start a worker process" in done.stderr
+    assert "Failure 2" not in done.stderr
+    assert cluster.list_jobs()[-1]["state"] in ("CANCELED", "FAILED")
+
+
+@pytest.mark.skipif(bool(find_obstacle()), reason=find_obstacle())
+@pytest.mark.parametrize("hidden", ["output folder", "images"])
+def test_workers_that_do_not_see_everything(jpegs, cluster: Cluster, tmp_path: Path, hidden: str):
+    """Each worker has an empty folder in the place of one of the client's."""
+    output, source = tmp_path / "out", jpegs[0]
+    output.mkdir()
+    place = {"output folder": output, "images": source.parent}[hidden]
+    start = f'exec {sys.executable} -m darkroom.conversion.beam.worker "$@"'
+    worker = tmp_path / "worker.sh"
+    worker.write_text(
+        f"#!/bin/sh\nexec unshare -m sh -c 'mount -t tmpfs none {place} && {start}' sh \"$@\"\n"
+    )
+    worker.chmod(0o755)
+    done = convert(source, output, *use_processes(cluster, worker))
+    _check_readable(done, f"The engine's workers do not see the {hidden}")
+    assert not (output / "dataset.json").exists()
+
+
 @pytest.mark.skipif(bool(find_obstacle()), reason=find_obstacle())
 def test_a_worker_without_darkroom(jpegs, cluster: Cluster, tmp_path: Path):
     hidden = tmp_path / "hidden"
@@ -66,6 +96,3 @@ def test_a_worker_without_darkroom(jpegs, cluster: Cluster, tmp_path: Path):
     options += ["--beam-option", "environment_config=localhost:50000"]
     done = convert(jpegs[0], tmp_path / "out", *options)
     _check_readable(done, "A worker of the engine does not have darkroom")
-
-
-# A client that is interrupted, and one with other options after it: their tests go here.
