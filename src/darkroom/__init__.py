@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from darkroom.conversion.result import ConversionResult
     from darkroom.errors import DarkroomError
     from darkroom.evaluation.evaluate import evaluate
+    from darkroom.evaluation.predict import Predictions, predict
     from darkroom.evaluation.result import Evaluation
     from darkroom.input.loading import load
     from darkroom.validation.validate import ValidationResult, validate
@@ -44,6 +45,7 @@ __all__ = [
     "DarkroomError",
     "Duplicates",
     "Evaluation",
+    "Predictions",
     "UpgradeResult",
     "ValidationResult",
     "VerificationResult",
@@ -53,6 +55,7 @@ __all__ = [
     "find_duplicates",
     "inspect",
     "load",
+    "predict",
     "upgrade",
     "validate",
     "verify",
@@ -68,6 +71,7 @@ _HOMES = {
     "Evaluation": "darkroom.evaluation.result",
     "ImageManifest": "darkroom.components.artifacts",
     "RecordIndex": "darkroom.components.artifacts",
+    "Predictions": "darkroom.evaluation.predict",
     "Rejects": "darkroom.components.artifacts",
     "ValidationReport": "darkroom.components.artifacts",
     "UpgradeResult": "darkroom.audit.upgrade",
@@ -78,6 +82,7 @@ _HOMES = {
     "find_duplicates": "darkroom.audit.duplicates",
     "inspect": "darkroom.audit.contact_sheet",
     "load": "darkroom.input.loading",
+    "predict": "darkroom.evaluation.predict",
     "upgrade": "darkroom.audit.upgrade",
     "validate": "darkroom.validation.validate",
     "verify": "darkroom.audit.verify",

@@ -24,7 +24,8 @@ from darkroom.errors import (
 CORE = {
     *("ConversionResult", "DarkroomError", "Duplicates", "Evaluation", "UpgradeResult"),
     *("ValidationResult", "VerificationResult", "__version__", "convert", "evaluate"),
-    *("find_duplicates", "inspect", "load", "upgrade", "validate", "verify"),
+    *("Predictions", "find_duplicates", "inspect", "load", "predict", "upgrade", "validate"),
+    "verify",
 }
 ARTIFACTS = {"ImageManifest", "RecordIndex", "Rejects", "ValidationReport"}
 COMPONENTS = {

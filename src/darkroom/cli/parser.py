@@ -17,7 +17,13 @@ from darkroom.cli.data_flags import (
     add_verify,
 )
 from darkroom.cli.pipeline_flags import add_compile, add_demo, add_run, add_submit
-from darkroom.cli.training_flags import add_benchmark, add_dataservice, add_evaluate, add_train
+from darkroom.cli.training_flags import (
+    add_benchmark,
+    add_dataservice,
+    add_evaluate,
+    add_predict,
+    add_train,
+)
 from darkroom.errors import UsageError
 from darkroom.version import __version__
 
@@ -87,6 +93,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_inspect(commands)
     add_train(commands)
     add_evaluate(commands)
+    add_predict(commands)
     add_run(commands)
     add_compile(commands)
     add_submit(commands)
