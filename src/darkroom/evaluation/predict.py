@@ -13,7 +13,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import DataError, UsageError
-from darkroom.evaluation.serving import ServedModel, find_model, load_model
+from darkroom.evaluation.serving import ServedModel, find_model, load_model, load_tensorflow
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.manifest.sources.folder import IMAGE_ENDINGS
 from darkroom.runtime import cards, progress
@@ -123,6 +123,7 @@ def predict(
     folder = find_model(os.fspath(model))
     given = [images] if isinstance(images, str | os.PathLike) else images
     paths = list_images([os.fspath(each) for each in given])
+    load_tensorflow()
     found, failed = _predict_all(load_model(folder), paths)
     if not found:
         raise DataError(

@@ -13,7 +13,7 @@ import numpy as np
 from darkroom import storage
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
-from darkroom.errors import DataError
+from darkroom.errors import DataError, find_missing_extra
 from darkroom.evaluation.metrics import Floats
 
 if TYPE_CHECKING:
@@ -67,6 +67,20 @@ class ServedModel:
         """Returns the same for records, serialised tf.train.Example."""
         answer = self.signatures[EXAMPLES_SIGNATURE](examples=examples)
         return np.asarray(answer[PROBABILITIES_KEY], np.float64)
+
+
+def load_tensorflow() -> None:
+    """Imports TensorFlow.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import tensorflow  # noqa: F401
+    except ModuleNotFoundError as error:
+        if missing := find_missing_extra(error):
+            raise missing from error
+        raise
 
 
 def find_model(path: str) -> str:
