@@ -38,15 +38,14 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
     started = time.monotonic()
     records = storage.join(config.root, RECORDS)
     with progress.step("Loading TensorFlow"):
-        from darkroom.training.export import measure_accuracy
+        import darkroom.training.run  # noqa: F401
     result = _make_dataset(config, records)
     trained = accuracy = pushed = None
     if result.blessed:
         data = config.training
         trained = train_datasets([records], data, storage.join(config.root, TRAINING))
     if trained is not None:
-        with progress.step("Evaluation"):
-            accuracy = measure_accuracy(trained.model_dir, _list_shards(records, EVAL))
+        accuracy = _measure(trained, records)
         if accuracy >= config.min_accuracy:
             pushed = _push(trained, config.push_dir)
     return RunSummary(
@@ -72,6 +71,16 @@ def _make_dataset(config: PipelineConfig, records: str) -> ValidationResult:
     convert(config.data, records, **source, **conversion, max_rejects=1, overwrite=True)
     options = pick_fields(config, ValidationFields)
     return validate(records, **options, report_dir=storage.join(config.root, REPORT))
+
+
+def _measure(trained: TrainingResult, records: str) -> float:
+    """Returns the accuracy on the eval split, which the training may have measured already."""
+    from darkroom.training.export import measure_accuracy
+
+    if trained.evaluation is not None and trained.evaluation.split == EVAL:
+        return trained.evaluation.accuracy
+    with progress.step("Evaluation"):
+        return measure_accuracy(trained.model_dir, _list_shards(records, EVAL))
 
 
 def _list_shards(records: str, split: str) -> list[str]:

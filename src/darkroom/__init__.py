@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from darkroom.conversion.result import ConversionResult
     from darkroom.errors import DarkroomError
     from darkroom.evaluation.evaluate import evaluate
+    from darkroom.evaluation.predict import Predictions, predict
     from darkroom.evaluation.result import Evaluation
     from darkroom.input.loading import load
     from darkroom.training.formats.portable import ExportResult, export
@@ -46,6 +47,7 @@ __all__ = [
     "Duplicates",
     "Evaluation",
     "ExportResult",
+    "Predictions",
     "UpgradeResult",
     "ValidationResult",
     "VerificationResult",
@@ -56,6 +58,7 @@ __all__ = [
     "find_duplicates",
     "inspect",
     "load",
+    "predict",
     "upgrade",
     "validate",
     "verify",
@@ -72,6 +75,7 @@ _HOMES = {
     "ExportResult": "darkroom.training.formats.portable",
     "ImageManifest": "darkroom.components.artifacts",
     "RecordIndex": "darkroom.components.artifacts",
+    "Predictions": "darkroom.evaluation.predict",
     "Rejects": "darkroom.components.artifacts",
     "ValidationReport": "darkroom.components.artifacts",
     "UpgradeResult": "darkroom.audit.upgrade",
@@ -83,6 +87,7 @@ _HOMES = {
     "find_duplicates": "darkroom.audit.duplicates",
     "inspect": "darkroom.audit.contact_sheet",
     "load": "darkroom.input.loading",
+    "predict": "darkroom.evaluation.predict",
     "upgrade": "darkroom.audit.upgrade",
     "validate": "darkroom.validation.validate",
     "verify": "darkroom.audit.verify",

@@ -73,6 +73,8 @@ def test_each_result_is_shown_as_html(cells):
     assert "more than once" in get_page(find(cells, "darkroom.find_duplicates"))
     assert "60 images as tf.data" in get_page(find(cells, "darkroom.load"))
     assert "already has format 2" in get_page(find(cells, "darkroom.upgrade"))
+    assert "records (95 % interval" in get_page(find(cells, "darkroom.evaluate"))
+    assert "20 predictions" in get_page(find(cells, "darkroom.predict"))
 
 
 def test_what_needs_no_tensorflow_prints_nothing(cells):

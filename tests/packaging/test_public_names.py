@@ -32,6 +32,10 @@ CORE = {
     ),
     *("ValidationResult", "VerificationResult", "__version__", "convert", "evaluate", "export"),
     *("find_duplicates", "inspect", "load", "upgrade", "validate", "verify"),
+    *("ConversionResult", "DarkroomError", "Duplicates", "Evaluation", "UpgradeResult"),
+    *("ValidationResult", "VerificationResult", "__version__", "convert", "evaluate"),
+    *("Predictions", "find_duplicates", "inspect", "load", "predict", "upgrade", "validate"),
+    "verify",
 }
 ARTIFACTS = {"ImageManifest", "RecordIndex", "Rejects", "ValidationReport"}
 COMPONENTS = {
@@ -232,6 +236,21 @@ except MissingExtraError as error:
     print(error)
 """
     assert "needs the extra 'tfx', which is not installed." in run(script)
+
+
+def test_without_tensorflow_a_model_cannot_be_asked(tmp_path):
+    (tmp_path / "saved_model.pb").touch()
+    (tmp_path / "a.png").touch()
+    script = f"""
+import darkroom
+for ask in (darkroom.evaluate, darkroom.predict):
+    try:
+        ask({str(tmp_path)!r}, {str(tmp_path / "a.png")!r})
+    except darkroom.DarkroomError as error:
+        print(error.code, error.message)
+"""
+    line = "missing-extra The module tensorflow needs the extra 'tf', which is not installed.\n"
+    assert run(script) == 2 * line
 
 
 def test_without_tensorflow_load_says_so_when_it_is_called():

@@ -56,7 +56,7 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory, images: Path) -> Path:
 def test_tflite_answers_as_the_model_does(model_dir, images, tmp_path, capsys):
     out = tmp_path / "out"
     kinds = ["tflite", "tflite-float16", "tflite-int8"]
-    arguments = ["export", str(model_dir), "--data", str(images), "--output-dir", str(out)]
+    arguments = ["export", str(model_dir), str(images), "--output-dir", str(out)]
     assert main([*arguments, "--format", *kinds, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["image_size"], told["resize"]) == ([*SIZE], "center_crop")

@@ -19,8 +19,9 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from darkroom.cli import data_commands
+from darkroom.cli import data_commands, model_commands
 from darkroom.cli.data_commands import read_options
+from darkroom.cli.model_commands import start_tensorflow
 from darkroom.cli.process import Signal, end_by_signal
 from darkroom.errors import (
     STORAGE_HINT,
@@ -32,7 +33,7 @@ from darkroom.errors import (
 )
 from darkroom.runtime.process import collect_less_garbage, end_process, find_explanation
 
-_QUIET = ("validate", "train", "evaluate", "benchmark", "compile", "submit")
+_QUIET = ("validate", "train", "evaluate", "predict", "benchmark", "compile", "submit")
 _EXIT_USAGE, _EXIT_DEFECT = 2, 70
 _SIGNAL_SECONDS = 0.5
 
@@ -115,8 +116,9 @@ def _run_command(arguments: argparse.Namespace) -> int:
         "duplicates": data_commands.duplicates_command,
         "inspect": data_commands.inspect_command,
         "train": _train,
-        "evaluate": _evaluate,
-        "export": _export,
+        "evaluate": model_commands.evaluate_command,
+        "export": model_commands.export_command,
+        "predict": model_commands.predict_command,
         "run": _run,
         "compile": _compile,
         "submit": _submit,
@@ -155,19 +157,6 @@ def _quiet_libraries(command: str) -> None:
     # TensorFlow logs the end of a dataset, and the lack of a GPU, as warnings and errors. Real
     # errors raise.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3" if command in _QUIET else "1")
-
-
-def _start_tensorflow() -> None:
-    """Imports TensorFlow and Keras without what they say of this machine; an error still raises.
-
-    No level of logging keeps later versions from it.
-    """
-    from importlib import import_module
-
-    from darkroom.runtime import logs
-
-    with logs.redirect_output(os.devnull):
-        import_module("darkroom.training.run")
 
 
 def _print_json(value: dict[str, object]) -> bool:
@@ -209,41 +198,11 @@ def _train(arguments: argparse.Namespace) -> int:
     eval_data = values.pop("eval_data")
     is_chief, options = read_cluster().is_chief, TrainingOptions(**values)
     check_weights(options.weights)  # before TensorFlow is loaded
-    _start_tensorflow()
+    start_tensorflow()
     with progress.use(progress.make_sink(sys.stderr)) if is_chief else nullcontext():
         result = train_datasets(data, options, folder, eval_data)
     if result is not None:
         print(json.dumps(result.to_dict()) if arguments.json else format_training(result))
-    return 0
-
-
-def _evaluate(arguments: argparse.Namespace) -> int:
-    from darkroom.evaluation.evaluate import check_split, evaluate
-    from darkroom.evaluation.result import format_evaluation
-    from darkroom.evaluation.serving import find_model
-    from darkroom.runtime import progress
-
-    options = read_options(arguments)
-    check_split(arguments.split)
-    find_model(arguments.model)  # before TensorFlow is loaded
-    _start_tensorflow()
-    with progress.use(progress.make_sink(sys.stderr)):
-        found = evaluate(**options)
-    print(json.dumps(found.to_dict()) if arguments.json else format_evaluation(found))
-    return 0
-
-
-def _export(arguments: argparse.Namespace) -> int:
-    from darkroom.runtime import progress
-
-    _start_tensorflow()
-    from darkroom.training.formats.portable import export, format_export
-
-    with progress.use(progress.make_sink(sys.stderr)):
-        result = export(
-            arguments.model_dir, arguments.data, arguments.output_dir, arguments.formats
-        )
-    print(json.dumps(result.to_dict()) if arguments.json else format_export(result))
     return 0
 
 
@@ -275,7 +234,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 def _dataservice(arguments: argparse.Namespace) -> NoReturn:
     # Only the start of TensorFlow is silent: later, the output of a server is all that there is.
-    _start_tensorflow()
+    start_tensorflow()
     from darkroom.input.service import run_dispatcher, run_worker
 
     if arguments.role == "dispatcher":
@@ -295,7 +254,7 @@ def _dataservice(arguments: argparse.Namespace) -> NoReturn:
 
 
 def _benchmark(arguments: argparse.Namespace) -> int:
-    _start_tensorflow()
+    start_tensorflow()
     from darkroom.profiling.benchmark.rounds import run_benchmark
 
     values = {k: v for k, v in vars(arguments).items() if k not in ("command", "subject", "json")}

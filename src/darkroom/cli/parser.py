@@ -22,6 +22,7 @@ from darkroom.cli.training_flags import (
     add_dataservice,
     add_evaluate,
     add_export,
+    add_predict,
     add_train,
 )
 from darkroom.errors import UsageError
@@ -94,6 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_train(commands)
     add_evaluate(commands)
     add_export(commands)
+    add_predict(commands)
     add_run(commands)
     add_compile(commands)
     add_submit(commands)

@@ -89,6 +89,34 @@ def add_evaluate(commands: Any) -> None:
     )
 
 
+def add_predict(commands: Any) -> None:
+    """Adds `darkroom predict`."""
+    parser = add_command(
+        commands,
+        "predict",
+        "Say what an exported model predicts for images, as a server would.",
+        page="guides/evaluate",
+        usage="darkroom predict MODEL IMAGES [IMAGES ...] [options]",
+        examples=(
+            "darkroom predict runs/first new/a.jpg new/b.png",
+            "darkroom predict runs/first photos --output photos/predicted.csv",
+        ),
+        epilog="Exit codes: 0 done, also if some images cannot be decoded; 1 no model, or none "
+        "can; 3 something cannot be read or written; 4 the output is a file of another program.",
+    )
+    parser.add_argument(
+        "model", metavar="MODEL", help="Folder of a training, or a SavedModel of darkroom's"
+    )
+    parser.add_argument("images", metavar="IMAGES", nargs="+", help="Images, folders or patterns")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        default=None,
+        help="CSV or JSONL file of path, label and score, which darkroom convert takes (default: "
+        "they are printed)",
+    )
+
+
 def add_export(commands: Any) -> None:
     """Adds `darkroom export`."""
     parser = add_command(
@@ -96,17 +124,20 @@ def add_export(commands: Any) -> None:
         "export",
         "Write a trained model for TFLite or ONNX, and compare its answers.",
         page="guides/exporting",
+        usage="darkroom export MODEL RECORDS [RECORDS ...] --output-dir DIR [options]",
         examples=(
-            "darkroom export runs/first --data records --output-dir exports",
-            "darkroom export runs/first --data records --output-dir exports --format tflite onnx",
+            "darkroom export runs/first records --output-dir exports",
+            "darkroom export runs/first records --output-dir exports --format tflite onnx",
         ),
     )
-    parser.add_argument("model_dir", metavar="MODEL", help="Folder of a training, or a SavedModel")
     parser.add_argument(
-        "--data",
-        metavar="PATH",
-        required=True,
-        help="Dataset to compare answers on: its eval split",
+        "model", metavar="MODEL", help="Folder of a training, or a SavedModel of darkroom's"
+    )
+    parser.add_argument(
+        "records",
+        metavar="RECORDS",
+        nargs="+",
+        help="Datasets, or one list or folder of images: answers are compared on the eval split",
     )
     parser.add_argument(
         "--output-dir", metavar="DIR", required=True, help="Folder for the files and the label map"

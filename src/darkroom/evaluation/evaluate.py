@@ -14,7 +14,13 @@ from darkroom.evaluation.metrics import count_confusions, measure
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files
 from darkroom.evaluation.result import MAX_CONFUSIONS, Confusion, Evaluation, list_notes
 from darkroom.evaluation.scoring import Scored, score_split
-from darkroom.evaluation.serving import ServedModel, find_model, identify_model, load_model
+from darkroom.evaluation.serving import (
+    ServedModel,
+    find_model,
+    identify_model,
+    load_model,
+    load_tensorflow,
+)
 from darkroom.input.data_paths import NamedSplit, find_split
 from darkroom.runtime import progress
 from darkroom.storage import ledger
@@ -60,6 +66,7 @@ def evaluate(
     if target is not None:
         ledger.check_folder(target)
         ledger.check_files(target, REPORT_FILES)
+    load_tensorflow()
     named = find_split([os.fspath(each) for each in given], name)
     facts = read_facts(os.path.dirname(folder))
     found, scored = _evaluate_split(load_model(folder), named, facts)

@@ -13,7 +13,7 @@ import numpy as np
 from darkroom import storage
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
-from darkroom.errors import DataError
+from darkroom.errors import DataError, find_missing_extra
 from darkroom.evaluation.metrics import Floats
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 # In the folder of a training.
 MODEL_FOLDER = "model"
 
-IMAGES_SIGNATURE, SCORES_KEY = "serving_default", "scores"
+IMAGES_SIGNATURE = "serving_default"
+LABEL_KEY, SCORE_KEY, SCORES_KEY = "label", "score", "scores"
 EXAMPLES_SIGNATURE, PROBABILITIES_KEY = "serving_examples", "probabilities"
 
 _GRAPH_FILE = "saved_model.pb"
@@ -54,10 +55,32 @@ class ServedModel:
         answer = self.signatures[IMAGES_SIGNATURE](image_bytes=tf.convert_to_tensor(images))
         return np.asarray(answer[SCORES_KEY], np.float64)
 
+    def answer_images(self, images: Sequence[bytes]) -> list[tuple[str, float]]:
+        """Returns the label and the score that a server answers for each image file."""
+        import tensorflow as tf
+
+        answer = self.signatures[IMAGES_SIGNATURE](image_bytes=tf.constant(list(images)))
+        labels = [each.decode() for each in answer[LABEL_KEY].numpy().tolist()]
+        return list(zip(labels, answer[SCORE_KEY].numpy().tolist(), strict=True))
+
     def score_examples(self, examples: tf.Tensor) -> Floats:
         """Returns the same for records, serialised tf.train.Example."""
         answer = self.signatures[EXAMPLES_SIGNATURE](examples=examples)
         return np.asarray(answer[PROBABILITIES_KEY], np.float64)
+
+
+def load_tensorflow() -> None:
+    """Imports TensorFlow.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import tensorflow  # noqa: F401
+    except ModuleNotFoundError as error:
+        if missing := find_missing_extra(error):
+            raise missing from error
+        raise
 
 
 def find_model(path: str) -> str:

@@ -24,7 +24,9 @@ from darkroom.dataset.layout import LABELS_FILE
 from darkroom.evaluation.serving import (
     EXAMPLES_SIGNATURE,
     IMAGES_SIGNATURE,
+    LABEL_KEY,
     PROBABILITIES_KEY,
+    SCORE_KEY,
     SCORES_KEY,
 )
 from darkroom.images.pixels import RAW
@@ -96,7 +98,8 @@ def export_model(
     def serve_images(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
         scores = predict(image_bytes, decode_image)
         label = module.label_table.lookup(tf.argmax(scores, axis=-1))
-        return {"label": label, "score": tf.reduce_max(scores, axis=-1), SCORES_KEY: scores}
+        score = tf.reduce_max(scores, axis=-1)
+        return {LABEL_KEY: label, SCORE_KEY: score, SCORES_KEY: scores}
 
     def serve_examples(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         parsed = tf.io.parse_example(examples, _FEATURES)

@@ -12,6 +12,8 @@ from darkroom.validation.report.parts import make_more
 
 # In a larger matrix, an image in each cell would be too small to see.
 _MAX_WITH_PICTURES = 12
+# Longer labels stand upright above their columns.
+_FLAT_CHARACTERS = 4
 
 
 def make_matrix(
@@ -34,7 +36,8 @@ def make_matrix(
         )
         for row in shown
     )
-    table = element("table", element("thead", head), element("tbody", *rows), class_="matrix")
+    form = "matrix flat" if max(len(labels[n]) for n in shown) <= _FLAT_CHARACTERS else "matrix"
+    table = element("table", element("thead", head), element("tbody", *rows), class_=form)
     left_out = len(labels) - len(shown)
     what = "Rows are labels, columns what the model says. A click on a cell opens its images, and "
     what += "another one closes them."

@@ -29,6 +29,7 @@ background-repeat:no-repeat}
 unicode-bidi:isolate}
 .matrix thead th{writing-mode:vertical-rl;transform:rotate(180deg);text-align:left;max-width:none;
 max-height:130px;padding:6px 0}
+.matrix.flat thead th{writing-mode:initial;transform:none;text-align:center}
 .matrix td{width:52px;min-width:34px;height:40px;padding:0;border:0;border-radius:6px;
 text-align:center;background:var(--tint)}
 .matrix td.none{color:var(--line)}

@@ -91,8 +91,8 @@ class ExportResult:
 @begin_at_call
 @progress.shown
 def export(
-    model_dir: str | os.PathLike[str],
-    data: str | os.PathLike[str],
+    model: str | os.PathLike[str],
+    records: str | os.PathLike[str] | Sequence[str],
     output_dir: str | os.PathLike[str],
     formats: Sequence[str] = FORMATS[:3],
 ) -> ExportResult:
@@ -102,9 +102,10 @@ def export(
     Scaling is part of the model; decoding and resizing are not.
 
     Args:
-        model_dir: The folder of a training, or a SavedModel of one.
-        data: Records or images, as `darkroom train` takes them: answers are compared on the eval
-            split, and the 8-bit format takes its ranges from the train split.
+        model: The folder of a training, or a SavedModel of darkroom's.
+        records: What it was trained on: folders that `darkroom.convert` wrote, or patterns of
+            such folders; or one list or folder of images. Answers are compared on the eval split,
+            and the 8-bit format takes its ranges from the train split.
         output_dir: Local folder for the files and the label map.
         formats: Some of `tflite`, `tflite-float16`, `tflite-int8` and `onnx`.
 
@@ -122,21 +123,22 @@ def export(
     _check_formats(formats)
     output = storage.absolute(output_dir)
     ledger.check_files(output, [_FILES[each] for each in formats])
-    folder = find_model(os.fspath(model_dir))
-    training, _ = find_split([os.fspath(data)], "train").open()
-    evaluation, labels = find_split([os.fspath(data)], "eval").open()
+    folder = find_model(os.fspath(model))
+    named = [os.fspath(records)] if isinstance(records, str | os.PathLike) else [*records]
+    training, _ = find_split(named, "train").open()
+    evaluation, labels = find_split(named, "eval").open()
     with _make_local(folder) as local:
         _check_labels(local, labels, folder)
-        model = tf.saved_model.load(local)
-        if not hasattr(model, "classify"):
+        served = tf.saved_model.load(local)
+        if not hasattr(served, "classify"):
             raise UsageError(
                 f"{folder} was written by another version of darkroom, or by another program.",
                 "Run its training again: it is complete, and only exports the model.",
             )
-        [spec] = model.classify.input_signature
+        [spec] = served.classify.input_signature
         height, width = spec.shape[1:3]
         options = InputOptions(
-            (height, width), batch_size=_BATCH, resize=model.describe_resize().numpy().decode()
+            (height, width), batch_size=_BATCH, resize=served.describe_resize().numpy().decode()
         )
         with tempfile.TemporaryDirectory() as scratch:
             for name, source, most in (
@@ -146,7 +148,7 @@ def export(
                 np.save(Path(scratch, name), _read_pixels(source, options, most))
             pixels = np.load(Path(scratch, converter.PIXELS_FILE), mmap_mode="r")
             batches = (pixels[n : n + _BATCH] for n in range(0, len(pixels), _BATCH))
-            expected = np.concatenate([model.classify(tf.constant(each)) for each in batches])
+            expected = np.concatenate([served.classify(tf.constant(each)) for each in batches])
             made = [
                 _make(local, each, scratch, expected, output) for each in dict.fromkeys(formats)
             ]

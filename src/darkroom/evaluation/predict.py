@@ -1,0 +1,293 @@
+"""What a server would say of new images, as `darkroom predict` writes it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from darkroom import storage
+from darkroom.errors import DataError, UsageError
+from darkroom.evaluation.serving import ServedModel, find_model, load_model, load_tensorflow
+from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.manifest.sources.folder import IMAGE_ENDINGS
+from darkroom.runtime import cards, progress
+from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
+from darkroom.storage import ledger
+
+Paths = str | os.PathLike[str]
+
+_COLUMNS = ("image_uri", "label", "score")
+_ENDINGS = (".csv", ".jsonl")
+_BATCH_SIZE, _BATCH_BYTES = 64, 1 << 26
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of an image.
+
+    Attributes:
+        path: Path or URI of the image.
+        label: The most likely label.
+        score: Its probability.
+    """
+
+    path: str
+    label: str
+    score: float
+
+
+@dataclass(frozen=True)
+class FailedImage:
+    """An image that a server would not answer for.
+
+    Attributes:
+        path: Its path or URI.
+        reason: Why.
+    """
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model says of images.
+
+    Attributes:
+        model_dir: The folder of the SavedModel.
+        predictions: One for each image that could be decoded, in the order of the images.
+        failed: The images that could not.
+        output: The file with the predictions; None if none was written.
+    """
+
+    model_dir: str
+    predictions: tuple[Prediction, ...]
+    failed: tuple[FailedImage, ...] = ()
+    output: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the result as values that JSON knows."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Predictions(predictions={len(self.predictions):,}, failed={len(self.failed):,}, "
+            f"output={self.output!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Returns the first predictions as a notebook shows them."""
+        rows = [(each.path, each.label, f"{each.score:.4f}") for each in self.predictions]
+        bad = [(each.path, each.reason) for each in self.failed[: cards.MAX_ROWS]]
+        return cards.make_card(
+            format_count(len(self.predictions), "prediction"),
+            cards.make_rows(("image", "label", "score"), rows[:MAX_LISTED_ROWS], len(rows)),
+            cards.make_rows(("failed", "reason"), bad, len(self.failed)) if bad else None,
+            cards.make_path("File", self.output) if self.output else None,
+        )
+
+
+@storage.report_failures
+@progress.shown
+def predict(
+    model: Paths, images: Paths | Sequence[Paths], output: Paths | None = None
+) -> Predictions:
+    """Says what an exported model predicts for images, by what a server would answer.
+
+    Args:
+        model: A SavedModel that darkroom exported, or the folder of a training.
+        images: Image files, folders of them, or patterns.
+        output: A file, `.csv` or `.jsonl`, for path, label and score of each image. It is a source
+            that `darkroom.convert` takes. A file of an earlier prediction is replaced, another one
+            is not. None: nothing is written.
+
+    Returns:
+        The predictions, and the images that the model cannot decode.
+
+    Raises:
+        DataError: There is no model, no image, or the model can decode none of them.
+        UsageError: `output` has another ending.
+        OutputError: `output` is a file that darkroom did not write.
+        MissingExtraError: TensorFlow is not installed.
+        OSError: Something cannot be read or written.
+    """
+    target = None if output is None else storage.absolute(output)
+    if target is not None:
+        check_output(target)
+    folder = find_model(os.fspath(model))
+    given = [images] if isinstance(images, str | os.PathLike) else images
+    paths = list_images([os.fspath(each) for each in given])
+    load_tensorflow()
+    found, failed = _predict_all(load_model(folder), paths)
+    if not found:
+        raise DataError(
+            f"The model can decode none of {format_count(len(paths), 'image')}: "
+            f"{failed[0].path} is {failed[0].reason}.",
+            "It reads JPEG, PNG, GIF and BMP.",
+        )
+    if target is not None:
+        place, _, name = target.rpartition("/")
+        ledger.write_files(place, {name: encode_predictions(target, found)})
+    return Predictions(folder, tuple(found), tuple(failed), target)
+
+
+def check_output(path: str) -> None:
+    """Checks that predictions can be written to a file.
+
+    Raises:
+        UsageError: Its ending is not that of a form that is known.
+        OutputError: There is a file that darkroom did not write.
+    """
+    if os.path.splitext(path)[1].lower() not in _ENDINGS:
+        raise UsageError(
+            f"The output is {path}, expected a name that ends in {' or '.join(_ENDINGS)}.",
+            "darkroom convert tells the form of a source by its ending.",
+        )
+    place, _, name = path.rpartition("/")
+    ledger.check_files(place, [name])
+
+
+def list_images(paths: Sequence[str]) -> list[str]:
+    """Returns the images that files, folders and patterns name, each once.
+
+    Raises:
+        DataError: A folder or a pattern names none.
+        MissingPathError: There is nothing at a path.
+    """
+    found: list[str] = []
+    for path in map(storage.absolute, paths):
+        if storage.is_pattern(path):
+            part = storage.match_pattern(path)
+        elif storage.is_folder(path):
+            part = [storage.join(path, name) for name in storage.walk_files(path)]
+        elif storage.exists(path):
+            found.append(path)
+            continue
+        else:
+            raise storage.build_missing_error(path, "The image")
+        part = [each for each in part if os.path.splitext(each)[1].lower() in IMAGE_ENDINGS]
+        if not part:
+            raise DataError(
+                f"{path} names no file with an image's ending.",
+                f"Known endings: {' '.join(sorted(IMAGE_ENDINGS))}.",
+            )
+        found += part
+    return list(dict.fromkeys(found))
+
+
+def encode_predictions(path: str, predictions: Sequence[Prediction]) -> bytes:
+    """Returns predictions as the lines of a source.
+
+    Images below the folder of the file have relative paths, so that both can be moved.
+    """
+    base = f"{path.rpartition('/')[0]}/"
+    rows = [(each.path.removeprefix(base), each.label, each.score) for each in predictions]
+    text = io.StringIO(newline="")
+    if path.lower().endswith(".csv"):
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        writer.writerows((uri, label, f"{score:.6f}") for uri, label, score in rows)
+    else:
+        for uri, label, score in rows:
+            values = dict(zip(_COLUMNS, (uri, label, round(score, 6)), strict=True))
+            text.write(json.dumps(values, ensure_ascii=False) + "\n")
+    return text.getvalue().encode()
+
+
+def format_predictions(found: Predictions) -> str:
+    """Returns the result as lines for a person: a summary, or each prediction without a file."""
+    failed = [
+        f"Failed     {make_visible(each.path)}: {each.reason}"
+        for each in found.failed[:MAX_LISTED_ROWS]
+    ]
+    if (more := len(found.failed) - MAX_LISTED_ROWS) > 0:
+        failed.append(f"Failed     and {more:,} more")
+    if found.output is None:
+        lines = [
+            f"{each.score:.4f}  {make_visible(each.label)}  {make_visible(each.path)}"
+            for each in found.predictions
+        ]
+        return "\n".join([*lines, *failed])
+    counts = Counter(each.label for each in found.predictions).most_common(MAX_LISTED_ROWS)
+    labels = ", ".join(f"{make_visible(label)} {count:,}" for label, count in counts)
+    total = format_count(len(found.predictions) + len(found.failed), "image")
+    head = f"Predicted  {len(found.predictions):,} of {total}  ({labels})"
+    return "\n".join([head, *failed, f"Written    {found.output}"])
+
+
+def _predict_all(
+    model: ServedModel, paths: Sequence[str]
+) -> tuple[list[Prediction], list[FailedImage]]:
+    found: list[Prediction] = []
+    failed: list[FailedImage] = []
+    with progress.step("Predicting"):
+        for batch in _read_batches(paths, failed):
+            _predict_batch(model, batch, found, failed)
+            progress.advance(len(found) + len(failed), len(paths), "images")
+    return found, failed
+
+
+def _read_batches(
+    paths: Sequence[str], failed: list[FailedImage]
+) -> Iterator[list[tuple[str, bytes]]]:
+    batch: list[tuple[str, bytes]] = []
+    size = 0
+    for path in paths:
+        try:
+            path.encode()  # a source is UTF-8
+            data = storage.read_bytes(path, limit_bytes=MAX_IMAGE_BYTES)
+        except UnicodeEncodeError:
+            failed.append(FailedImage(make_visible(path), "not named in UTF-8"))
+            continue
+        except (*storage.UNUSABLE, ValueError) as error:
+            failed.append(FailedImage(path, f"not readable ({type(error).__name__})"))
+            continue
+        batch.append((path, data))
+        size += len(data)
+        if len(batch) == _BATCH_SIZE or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _predict_batch(
+    model: ServedModel,
+    batch: list[tuple[str, bytes]],
+    found: list[Prediction],
+    failed: list[FailedImage],
+) -> None:
+    """Adds the answers for a batch; where it fails, each of its images is asked for alone."""
+    import tensorflow as tf
+
+    try:
+        answers = model.answer_images([data for _, data in batch])
+    except tf.errors.InvalidArgumentError:
+        if len(batch) > 1:
+            for each in batch:
+                _predict_batch(model, [each], found, failed)
+            return
+        ((path, data),) = batch
+        failed.append(FailedImage(path, _describe(data)))
+        return
+    names = (path for path, _ in batch)
+    found += [Prediction(path, *answer) for path, answer in zip(names, answers, strict=True)]
+
+
+def _describe(data: bytes) -> str:
+    """Returns what is wrong with an image that the model cannot decode."""
+    import tensorflow as tf
+
+    from darkroom.input.graph.file_forms import describe_form
+
+    try:
+        form = describe_form(tf.constant(data)).numpy().decode()
+    except tf.errors.InvalidArgumentError:
+        form = ""
+    return form or "damaged"

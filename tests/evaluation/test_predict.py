@@ -1,0 +1,154 @@
+"""`darkroom predict`: what a server would say of new images, as a source for a conversion."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import darkroom
+from darkroom.cli.commands import main
+from darkroom.evaluation import predict as module
+from darkroom.evaluation.predict import (
+    FailedImage,
+    Prediction,
+    Predictions,
+    encode_predictions,
+    format_predictions,
+    list_images,
+)
+
+from ..pictures import encode
+from .conftest import write_pictures
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture
+def new(tmp_path):
+    rows = {"sub/a.png": "red", "b.PNG": "blue", "sub/c, d.png": "green"}
+    folder = write_pictures(tmp_path / "new", rows)
+    (folder / "notes.txt").write_text("no image")
+    return folder
+
+
+def test_each_image_gets_the_label_that_a_server_answers(model, new):
+    import tensorflow as tf
+
+    found = darkroom.predict(model, new)
+    labels = {each.path.removeprefix(f"{new}/"): each.label for each in found.predictions}
+    assert labels == {"b.PNG": "blue", "sub/a.png": "red", "sub/c, d.png": "green"}
+    served = tf.saved_model.load(str(model)).signatures["serving_default"]
+    for each in found.predictions:
+        with open(each.path, "rb") as file:
+            answer = served(image_bytes=tf.constant([file.read()]))
+        assert each.label == answer["label"].numpy()[0].decode()
+        assert each.score == pytest.approx(float(answer["score"][0]), rel=1e-6)
+    assert (found.failed, found.output) == ((), None)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_the_file_is_a_source_for_a_conversion(model, new, tmp_path, capsys, ending):
+    output = new / f"predicted.{ending}"
+    command = ["predict", str(model), str(new), "--output", str(output)]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "Predicted  3 of 3 images  (blue 1, red 1, green 1)" in said
+    assert f"Written    {output}" in said
+    result = darkroom.convert(output, tmp_path / "records", split_ratios="100/0/0")
+    assert (result.written, list(result.labels)) == (3, ["blue", "green", "red"])
+    assert darkroom.evaluate(model, tmp_path / "records", split="train").accuracy == 1.0
+    # Its own file is replaced by the same bytes; it is not an image.
+    before = output.read_bytes()
+    assert main(command) == 0
+    assert output.read_bytes() == before
+
+
+def test_the_form_of_the_lines():
+    found = [Prediction("/a/b/c.png", "naïve, cat", 0.1234567), Prediction("/x/y.png", "d", 1.0)]
+    lines = encode_predictions("/a/p.csv", found).decode().splitlines()
+    assert list(csv.reader(lines)) == [
+        ["image_uri", "label", "score"],
+        ["b/c.png", "naïve, cat", "0.123457"],
+        ["/x/y.png", "d", "1.000000"],
+    ]
+    objects = encode_predictions("/a/p.JSONL", found).decode().splitlines()
+    assert json.loads(objects[0]) == {
+        "image_uri": "b/c.png",
+        "label": "naïve, cat",
+        "score": 0.123457,
+    }
+
+
+def test_images_that_cannot_be_decoded_are_counted_and_named(model, new, capsys):
+    (new / "broken.png").write_bytes(encode(np.zeros((9, 9, 3), np.uint8))[:40])
+    (new / "empty.jpg").write_bytes(b"")
+    (new / "scan.tif").write_bytes(encode(np.zeros((9, 9, 3), np.uint8), "TIFF"))
+    assert main(["predict", str(model), str(new), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    reasons = {each["path"].removeprefix(f"{new}/"): each["reason"] for each in found["failed"]}
+    assert reasons == {"broken.png": "damaged", "empty.jpg": "empty", "scan.tif": "a TIFF"}
+    assert [each["label"] for each in found["predictions"]] == ["blue", "red", "green"]
+    assert main(["predict", str(model), str(new)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith(f"  blue  {new}/b.PNG")
+    assert lines[3] == f"Failed     {new}/broken.png: damaged"
+
+
+def test_batches_do_not_change_the_answers(model, new, monkeypatch):
+    (new / "broken.png").write_bytes(b"no")
+    whole = darkroom.predict(model, new)
+    for size in (1, 2):
+        monkeypatch.setattr(module, "_BATCH_SIZE", size)
+        parts = darkroom.predict(model, new)
+        assert parts.failed == whole.failed
+        assert [each.label for each in parts.predictions] == [
+            each.label for each in whole.predictions
+        ]
+
+
+def test_what_is_named_several_times_is_one_image(new):
+    paths = [f"{new}/sub", f"{new}/sub/a.png", f"{new}/**/*.png", f"{new}/b.PNG"]
+    names = [path.removeprefix(f"{new}/") for path in list_images(paths)]
+    assert names == ["sub/a.png", "sub/c, d.png", "b.PNG"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["{new}/no.png"], 3, "The image {new}/no.png does not exist."),
+        (["{new}/*.gif"], 1, "{new}/*.gif names no file with an image's ending."),
+        (["{new}/notes.txt"], 1, "can decode none of 1 image: {new}/notes.txt is neither"),
+        (["{new}", "--output", "{new}/x.txt"], 2, "expected a name that ends in .csv or .jsonl"),
+        (["{new}", "--output", "{new}/mine.csv"], 4, "1 file that darkroom did not write"),
+    ],
+)
+def test_what_cannot_be_predicted(model, new, capsys, arguments, code, message):
+    (new / "mine.csv").write_text("mine")
+    assert main(["predict", str(model), *(each.format(new=new) for each in arguments)]) == code
+    assert message.format(new=new) in capsys.readouterr().err
+    assert (new / "mine.csv").read_text() == "mine"
+
+
+def test_a_name_that_is_not_utf_8_is_a_failed_image(model, new):
+    import os
+
+    odd = os.fsencode(str(new)) + b"/\xff.png"
+    with open(odd, "wb") as file:
+        file.write((new / "b.PNG").read_bytes())
+    found = darkroom.predict(model, new)
+    assert len(found.predictions) == 3
+    assert [each.reason for each in found.failed] == ["not named in UTF-8"]
+
+
+def test_a_notebook_shows_the_first_ones_without_markup_of_the_user():
+    rows = tuple(Prediction(f"/{n}<b>.png", "<i>cat", 0.5) for n in range(30))
+    found = Predictions("m", rows, (FailedImage("/<u>.png", "damaged"),))
+    page = found._repr_html_()
+    assert "30 predictions" in page
+    assert "and 20 more" in page
+    assert not any(each in page for each in ("<b>", "<i>cat", "<u>"))
+    many = Predictions("m", rows[:1], tuple(FailedImage(f"{n}", "x") for n in range(12)), "f.csv")
+    assert "Failed     and 2 more" in format_predictions(many)
