@@ -71,6 +71,8 @@ class PipelineConfig(
         self.manifest.resolve_labels()
         for options in ("conversion", "engine_options", "validation", "training"):
             getattr(self, options)
+        # The model has decided it, where it was not given.
+        object.__setattr__(self, "image_size", self.training.image_size)
 
     @property
     def manifest(self) -> ManifestOptions:
@@ -160,8 +162,9 @@ def read_config_file(path: str) -> dict[str, Any]:
     for name in ("data", "root", "label_map", "exclude", "schema", "weights", "push_to"):
         if isinstance(values.get(name), str) and _is_relative(values[name]):
             values[name] = storage.join(folder, storage.expand_home(values[name]))
-    if isinstance(cache := values.get("record_cache"), str) and cache not in _CACHES_WITHOUT_FILES:
-        values["record_cache"] = storage.join(folder, storage.expand_home(cache))
+    for name in ("record_cache", "feature_cache"):
+        if isinstance(cache := values.get(name), str) and cache not in _CACHES_WITHOUT_FILES:
+            values[name] = storage.join(folder, storage.expand_home(cache))
     if isinstance(values.get("allowed_roots"), list):
         values["allowed_roots"] = [
             storage.join(folder, storage.expand_home(root))

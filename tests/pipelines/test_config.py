@@ -116,7 +116,10 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
         ({"resources": {"Trainer": {"node_selector": {"a": 1}}}}, "node_selector is not a table"),
         ({"resources": {"Trainer": {"tolerations": {"key": "a"}}}}, "tolerations is not a list"),
         ({"resources": {"Trainer": {"tolerations": [{"key": 1}]}}}, "A toleration is {'key': 1}"),
-        ({"model": "small_cn"}, "model is 'small_cn', expected small_cnn, keras.applications:NAME"),
+        (
+            {"model": "small_cn"},
+            "model is 'small_cn', expected small_cnn, efficientnet-lite0, keras",
+        ),
         ({"model": ""}, "model is '', expected small_cnn"),
         ({"model": "my.models:"}, "model is 'my.models:', expected small_cnn"),
         ({"source_encoding": "utf-9"}, "no text encoding 'utf-9'"),

@@ -197,10 +197,11 @@ def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
 def _train(arguments: argparse.Namespace) -> int:
     from contextlib import nullcontext
 
-    from darkroom.options.training import TrainingOptions, check_weights
+    from darkroom.options.training import TrainingOptions
     from darkroom.runtime import progress
     from darkroom.training.cluster import read_cluster
     from darkroom.training.job import format_training, train_datasets
+    from darkroom.training.networks.weights import check_weights
 
     values = {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
     data, folder = values.pop("data"), values.pop("checkpoint_dir")

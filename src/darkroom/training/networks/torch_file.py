@@ -34,7 +34,7 @@ class _Storage(NamedTuple):
 
     key: str
     dtype: str
-    count: int
+    length: int
 
 
 class _Tensor(NamedTuple):
@@ -122,8 +122,8 @@ def _load(file: BinaryIO) -> Any:
 
 def _read_numbers(file: BinaryIO, store: _Storage) -> np.ndarray[Any, Any]:
     count = int.from_bytes(file.read(8), "little")
-    if count != store.count:
-        raise ValueError(f"a storage has {count} numbers, expected {store.count}")
+    if count != store.length:
+        raise ValueError(f"a storage has {count} numbers, expected {store.length}")
     dtype = np.dtype(store.dtype)
     data = file.read(count * dtype.itemsize)
     if len(data) < count * dtype.itemsize:
