@@ -159,7 +159,7 @@ def _check_files(config: PipelineConfig) -> None:
     for argument in config.beam_args:
         if argument.startswith("--runner="):
             parse_runner(argument.partition("=")[2])
-    check_weights(config.weights)
+    check_weights(config.weights, config.model)
     if config.exclude is not None:
         storage.stat_file(config.exclude)
     if config.schema is not None:

@@ -215,3 +215,14 @@ def test_every_field_has_a_flag_except_tables_and_fields_that_a_run_sets():
         "checkpoint_dir",
         *("env", "secret_env", "volumes", "resources"),  # tables of a file
     }
+
+
+def test_in_a_file_imagenet_is_not_a_path(tmp_path):
+    path = tmp_path / "pipeline.toml"
+    path.write_text('weights = "imagenet"\nfeature_cache = "kept"\n')
+    assert read_config_file(str(path)) == {
+        "weights": "imagenet",
+        "feature_cache": f"{tmp_path}/kept",
+    }
+    path.write_text('weights = "w.h5"\nfeature_cache = "none"\n')
+    assert read_config_file(str(path)) == {"weights": f"{tmp_path}/w.h5", "feature_cache": "none"}

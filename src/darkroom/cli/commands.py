@@ -207,7 +207,7 @@ def _train(arguments: argparse.Namespace) -> int:
     data, folder = values.pop("data"), values.pop("checkpoint_dir")
     eval_data = values.pop("eval_data")
     is_chief, options = read_cluster().is_chief, TrainingOptions(**values)
-    check_weights(options.weights)  # before TensorFlow is loaded
+    check_weights(options.weights, options.model)  # before TensorFlow is loaded
     _start_tensorflow()
     with progress.use(progress.make_sink(sys.stderr)) if is_chief else nullcontext():
         result = train_datasets(data, options, folder, eval_data)

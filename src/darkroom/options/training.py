@@ -19,6 +19,8 @@ SMALL_CNN = "small_cnn"
 EFFICIENTNET_LITE = "efficientnet-lite0"
 _OWN_MODELS = (SMALL_CNN, EFFICIENTNET_LITE)
 
+# In the place of a file: the weights that Keras or a package has of a network.
+IMAGENET = "imagenet"
 APPLICATIONS_PREFIX = "keras.applications:"
 # For "did you mean", where Keras is not imported; `training.models.list_applications` asks Keras.
 APPLICATIONS = (  # noqa: SIM905
@@ -42,7 +44,7 @@ _SIZE_METADATA = describe(
     "Height and width of the images that the model gets, in pixels.",
     group="model",
     metavar="HEIGHTxWIDTH",
-    shown="128x128; 224x224 for efficientnet-lite0",
+    shown="128x128; 224x224 with weights of ImageNet",
     runtime=True,
 )
 # Under this name the Trainer's custom_config holds the options.
@@ -68,7 +70,13 @@ class TrainingFields(ReadingFields):
         more="`darkroom.training.models.build_model` builds it.",
     )
     weights: str | None = option(
-        None, "File of weights to start from.", group="model", metavar="FILE", runtime=True
+        None,
+        "Weights to start from: a file, the folder of an earlier training, or imagenet.",
+        group="model",
+        metavar="FILE",
+        runtime=True,
+        more="Keras finds those of ImageNet in its own cache, or downloads them. The head is made "
+        "again where the labels are others.",
     )
     freeze: str = option(
         AUTO,
@@ -174,7 +182,7 @@ class TrainingOptions(TrainingFields):
         check_fields(self)
         check_model_name(self.model)
         if self.image_size is None:
-            is_large = self.model == EFFICIENTNET_LITE
+            is_large = self.model == EFFICIENTNET_LITE or self.weights == IMAGENET
             object.__setattr__(self, "image_size", _PRETRAINED_SIZE if is_large else _SIZE)
         object.__setattr__(self, "image_size", self.input_options.image_size)
         if not 0 < self.learning_rate < 100:

@@ -143,6 +143,7 @@ def _train_and_export(
             evaluation=evaluation,
             num_classes=len(labels),
             run_dir=folder,
+            labels=labels,
         )
     if export:
         storage.delete_file(storage.join(folder, RESULT_FILE))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -29,12 +29,13 @@ class Parts(NamedTuple):
     base: Any | None = None
 
 
-def make_parts(options: TrainingOptions, num_classes: int) -> Parts:
+def make_parts(options: TrainingOptions, num_classes: int, labels: Sequence[str] = ()) -> Parts:
     """Builds the model, and compiles what is trained of it.
 
     Args:
         options: What is trained and how.
         num_classes: C, the number of labels.
+        labels: The labels in the order of their numbers, where they are known.
 
     Returns:
         The parts. What is trained has all variables that a checkpoint restores. Its loss takes
@@ -45,7 +46,7 @@ def make_parts(options: TrainingOptions, num_classes: int) -> Parts:
             compiled for numbers.
     """
     keras.utils.set_random_seed(options.seed)
-    model = build_model(options.model, num_classes, options.image_size, options.weights)
+    model = build_model(options.model, num_classes, options.image_size, options.weights, labels)
     if not options.is_frozen:
         _compile(model, np.zeros((1, *options.image_size, 3), np.uint8), options, num_classes)
         return Parts(model, model)

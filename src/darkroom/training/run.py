@@ -88,6 +88,7 @@ def run_fn(fn_args: Any) -> None:
         evaluation=open_split("eval", fn_args.eval_files, commits, verify=options.verify),
         num_classes=len(labels),
         run_dir=run_dir,
+        labels=labels,
     )
     export_model(
         trained.model,
@@ -108,6 +109,7 @@ def train(
     evaluation: ImageSource,
     num_classes: int,
     run_dir: str,
+    labels: Sequence[str] = (),
 ) -> TrainedModel:
     """Trains a model. It resumes from the last checkpoint in `run_dir` if there is one.
 
@@ -119,6 +121,8 @@ def train(
         evaluation: The images of the eval split. The epoch with the lowest loss on them is best.
         num_classes: C, the number of labels.
         run_dir: The folder for checkpoints, TensorBoard's event files and `history.json`.
+        labels: The labels, for weights of an earlier training; without them it counts as one with
+            other labels.
 
     Raises:
         DataError: An image of a list cannot be decoded, there are fewer than two labels, or no
@@ -136,7 +140,7 @@ def train(
     num_steps = placement.count_steps(training.count_images() * num_views, options.batch_size)
     with use_precision(options.precision):
         with placement.strategy.scope():
-            model, trained, base = make_parts(options, num_classes)
+            model, trained, base = make_parts(options, num_classes, labels)
         run = TrainingRun(
             trained,
             run_dir,
@@ -164,7 +168,7 @@ def train(
         run.restore_best()
         if placement.is_distributed:
             # The caller gets a plain model, which does not depend on the devices.
-            model, shared_model = make_parts(options, num_classes).model, model
+            model, shared_model = make_parts(options, num_classes, labels).model, model
             model.set_weights(shared_model.get_weights())
     return TrainedModel(model, run.best_epoch, run.history, verdict)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -85,7 +86,7 @@ class Computer:
             progress.note(
                 f"{len(known):,} images of the {split} split are known from {self._cache}."
             )
-        with progress.step(f"Features of {split}"):
+        with progress.step(f"Features of {split}") if missing.any() else nullcontext():
             for numbers, computed in self._compute_missing(source, missing, views):
                 for number, each in zip(numbers, computed, strict=True):
                     values[rows[keys[number]]] = each
