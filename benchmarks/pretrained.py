@@ -136,15 +136,16 @@ def compare(
     print("| --- | --- | --- | --- |")
     for augment in augments:
         caches = scratch / f"cache-{augment}"
-        each, first, again = [], None, None
-        for seed in seeds:
-            run_dir = scratch / f"{augment}-{seed}"
-            cost = train(records, run_dir, caches, [*options, "--augment", augment, "--seed", seed])
-            first, again = first or cost, cost
+        each, costs = [], []
+        # The first seed again, for the time that a training takes with known features.
+        for number, seed in enumerate((*seeds, seeds[0])):
+            run_dir = scratch / f"{augment}-{number}"
+            arguments = [*options, "--augment", augment, "--seed", seed]
+            costs.append(train(records, run_dir, caches, arguments))
             accuracy, images = measure(records, run_dir / "model")
-            each.append(accuracy)
+            each += [accuracy] * (number < len(seeds))
         shown = f"{statistics.median(each):.3f} ({', '.join(f'{a:.3f}' for a in each)})"
-        print(f"| `{augment}` | {shown} | {converted + first} | {again} |", flush=True)
+        print(f"| `{augment}` | {shown} | {converted + costs[0]} | {costs[-1]} |", flush=True)
     print(f"\nAccuracy on {images} images.")
     changed, augment = change_images(records, source), augments[-1]
     run("convert", str(source), "--output-dir", str(scratch / "changed"))

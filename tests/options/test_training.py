@@ -32,6 +32,8 @@ def test_a_base_with_weights_is_frozen():
         ({"freeze": "base"}, "freeze is 'base', but small_cnn has no base with weights"),
         ({"freeze": "base", "model": RESNET}, "ResNet50 has no base with weights"),
         ({"freeze": "yes"}, "freeze is 'yes'"),
+        ({"feature_cache": ""}, "feature_cache is '', expected none or a folder"),
+        ({"feature_cache": "a\0b"}, "feature_cache is "),
         ({"model": LITE, "augment": "flip,mixup"}, "only flip and crop are possible"),
         ({"model": LITE, "augment": "color"}, "only flip and crop are possible"),
     ],

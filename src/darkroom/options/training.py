@@ -187,6 +187,8 @@ class TrainingOptions(TrainingFields):
         object.__setattr__(self, "image_size", self.input_options.image_size)
         if not 0 < self.learning_rate < 100:
             raise UsageError(f"learning_rate is {self.learning_rate!r}, expected a number above 0.")
+        if self.feature_cache == "" or "\0" in (self.feature_cache or ""):
+            raise UsageError(f"feature_cache is {self.feature_cache!r}, expected none or a folder.")
         if self.freeze == BASE and not self._has_weights:
             raise UsageError(
                 f"freeze is {BASE!r}, but {self.model} has no base with weights.",

@@ -18,6 +18,7 @@ from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.training.export import export_model, measure_accuracy
 from darkroom.training.features import compute
+from darkroom.training.features.cache import FeatureCache
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.placement import make_placement
 from darkroom.training.run import train
@@ -162,6 +163,29 @@ def test_a_second_training_computes_only_what_is_new(
         _train(second, tmp_path / "four", {**values, "image_size": (40, 32)})
     with pytest.raises(AssertionError, match="features were computed"):
         _train(second, tmp_path / "five", {**values, "augment": "crop"})
+
+
+def test_what_was_computed_before_a_training_ended_is_kept(
+    dataset, tmp_path, values, monkeypatch, notes
+):
+    monkeypatch.setattr(compute, "_BATCH_IMAGES", 4)
+    monkeypatch.setattr(compute, "_KEPT_IMAGES", 8)
+    add = FeatureCache.add
+
+    def end(cache, keys, features):
+        if _count_kept(tmp_path / "cache").get("stretch-mirrored") == [8]:
+            raise KeyboardInterrupt
+        add(cache, keys, features)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FeatureCache, "add", end)
+        with pytest.raises(KeyboardInterrupt):
+            _train(dataset, tmp_path / "run", values)
+    trained = _train(dataset, tmp_path / "run", values)
+    assert notes == [f"8 images of the train split are known from {tmp_path / 'cache'}."]
+    straight = _train(dataset, tmp_path / "straight", {**values, "feature_cache": "none"})
+    for one, two in zip(trained.history, straight.history, strict=True):
+        assert one == pytest.approx(two, rel=1e-4)
 
 
 def test_other_weights_have_other_features(dataset, tmp_path, values, monkeypatch):
