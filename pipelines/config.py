@@ -20,7 +20,7 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
 from darkroom.options.targets import EngineFields, EngineOptions
-from darkroom.options.training import TrainingFields, TrainingOptions
+from darkroom.options.training import IMAGENET, TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.pipelines.compilation.resources import Resources, parse_resources
 from darkroom.storage import uris
@@ -71,6 +71,8 @@ class PipelineConfig(
         self.manifest.resolve_labels()
         for options in ("conversion", "engine_options", "validation", "training"):
             getattr(self, options)
+        # The model has decided it, where it was not given.
+        object.__setattr__(self, "image_size", self.training.image_size)
 
     @property
     def manifest(self) -> ManifestOptions:
@@ -157,11 +159,15 @@ def read_config_file(path: str) -> dict[str, Any]:
             f"{path} is not a TOML file: {error}.", "See `darkroom run --help`."
         ) from error
     folder = storage.absolute(path).rpartition("/")[0]
+    is_imagenet = values.get("weights") == IMAGENET
     for name in ("data", "root", "label_map", "exclude", "schema", "weights", "push_to"):
         if isinstance(values.get(name), str) and _is_relative(values[name]):
             values[name] = storage.join(folder, storage.expand_home(values[name]))
-    if isinstance(cache := values.get("record_cache"), str) and cache not in _CACHES_WITHOUT_FILES:
-        values["record_cache"] = storage.join(folder, storage.expand_home(cache))
+    if is_imagenet:
+        values["weights"] = IMAGENET
+    for name in ("record_cache", "feature_cache"):
+        if isinstance(cache := values.get(name), str) and cache not in _CACHES_WITHOUT_FILES:
+            values[name] = storage.join(folder, storage.expand_home(cache))
     if isinstance(values.get("allowed_roots"), list):
         values["allowed_roots"] = [
             storage.join(folder, storage.expand_home(root))

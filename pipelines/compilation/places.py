@@ -9,6 +9,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
+from darkroom.options.training import IMAGENET
 from darkroom.pipelines.config import PipelineConfig
 
 _ROOTS = {KUBEFLOW: ("gs", "s3", "minio"), VERTEX: ("gs",)}
@@ -44,7 +45,7 @@ def check_paths(paths: Mapping[str, Any], target: str, volumes: Iterable[str]) -
         _check_root(paths["root"], target)
     mounted = (_VERTEX_BUCKETS,) if target == VERTEX else tuple(volumes)
     for name, schemes in _SCHEMES.items():
-        if (path := paths.get(name)) is None:
+        if (path := paths.get(name)) is None or (name, path) == ("weights", IMAGENET):
             continue
         scheme, found, rest = path.partition("://")
         is_in_store = found and scheme in schemes and rest.partition("/")[0]

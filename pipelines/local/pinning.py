@@ -17,6 +17,7 @@ from darkroom.components.user_code import fingerprint_sources, read_sources
 from darkroom.errors import UsageError, describe_os_error
 from darkroom.options.training import APPLICATIONS_PREFIX
 from darkroom.pipelines.config import PipelineConfig
+from darkroom.training.networks.weights import find_state_file
 
 _INPUTS_FOLDER = "inputs"
 _CHECKPOINTS_FOLDER = "checkpoints"
@@ -75,7 +76,7 @@ def fingerprint_model(model: str, weights: str | None) -> str:
     """
     states = []
     if weights is not None and storage.exists(weights):
-        states.append(repr(storage.stat_file(weights)))
+        states.append(repr(storage.stat_file(find_state_file(weights))))
     module, colon, _ = model.partition(":")
     if colon and not model.startswith(APPLICATIONS_PREFIX):
         # Empty for an unknown module: the error comes when the model is built.

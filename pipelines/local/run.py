@@ -16,7 +16,6 @@ from darkroom import storage
 from darkroom.conversion.beam.runners import parse_runner
 from darkroom.errors import DataError, build_missing_extra_error
 from darkroom.manifest.sources import find_sources
-from darkroom.options.training import check_weights
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig, make_config, merge_options
 from darkroom.pipelines.local.engine import find_engine_args
 from darkroom.pipelines.local.summary import RunSummary, format_summary
@@ -24,6 +23,7 @@ from darkroom.runtime import logs, progress
 from darkroom.runtime.lazy_names import is_installed
 from darkroom.storage import ledger
 from darkroom.storage.locks import FolderLock
+from darkroom.training.networks.weights import check_weights
 from darkroom.validation.gate import GateError
 
 LOG_FILE = "log.txt"
@@ -159,7 +159,7 @@ def _check_files(config: PipelineConfig) -> None:
     for argument in config.beam_args:
         if argument.startswith("--runner="):
             parse_runner(argument.partition("=")[2])
-    check_weights(config.weights)
+    check_weights(config.weights, config.model)
     if config.exclude is not None:
         storage.stat_file(config.exclude)
     if config.schema is not None:

@@ -19,7 +19,7 @@ from darkroom.errors import UsageError, describe_os_error
 from darkroom.manifest.entries import Chunk
 from darkroom.manifest.fingerprint import read_source_state
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.training import CONFIG_KEY
+from darkroom.options.training import CONFIG_KEY, IMAGENET
 from darkroom.pipelines.local.pinning import fingerprint_model
 from darkroom.pipelines.submission.prepared_run import PreparedRun
 from darkroom.runtime import progress
@@ -118,7 +118,7 @@ def _check_path(path: str, shared_paths: bool) -> None:
 
 def _read_model_state(_: PreparedRun, properties: Mapping[str, Any], shared_paths: bool) -> str:
     options = json.loads(properties["custom_config"])[CONFIG_KEY]
-    if options.get("weights"):
+    if options.get("weights") not in (None, "", IMAGENET):
         _check_path(options["weights"], shared_paths)
     try:
         return fingerprint_model(options["model"], options.get("weights"))

@@ -49,6 +49,7 @@ CHANGED: dict[str, Any] = {
     "model": "keras.applications:MobileNetV2",
     "weights": "gs://b/weights.h5",
     "image_size": (32, 24),
+    "freeze": "none",
     "resize": "center_crop",
     "batch_size": 7,
     "epochs": 3,

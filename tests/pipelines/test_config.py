@@ -116,7 +116,10 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
         ({"resources": {"Trainer": {"node_selector": {"a": 1}}}}, "node_selector is not a table"),
         ({"resources": {"Trainer": {"tolerations": {"key": "a"}}}}, "tolerations is not a list"),
         ({"resources": {"Trainer": {"tolerations": [{"key": 1}]}}}, "A toleration is {'key': 1}"),
-        ({"model": "small_cn"}, "model is 'small_cn', expected small_cnn, keras.applications:NAME"),
+        (
+            {"model": "small_cn"},
+            "model is 'small_cn', expected small_cnn, efficientnet-lite0, keras",
+        ),
         ({"model": ""}, "model is '', expected small_cnn"),
         ({"model": "my.models:"}, "model is 'my.models:', expected small_cnn"),
         ({"source_encoding": "utf-9"}, "no text encoding 'utf-9'"),
@@ -212,3 +215,14 @@ def test_every_field_has_a_flag_except_tables_and_fields_that_a_run_sets():
         "checkpoint_dir",
         *("env", "secret_env", "volumes", "resources"),  # tables of a file
     }
+
+
+def test_in_a_file_imagenet_is_not_a_path(tmp_path):
+    path = tmp_path / "pipeline.toml"
+    path.write_text('weights = "imagenet"\nfeature_cache = "kept"\n')
+    assert read_config_file(str(path)) == {
+        "weights": "imagenet",
+        "feature_cache": f"{tmp_path}/kept",
+    }
+    path.write_text('weights = "w.h5"\nfeature_cache = "none"\n')
+    assert read_config_file(str(path)) == {"weights": f"{tmp_path}/w.h5", "feature_cache": "none"}

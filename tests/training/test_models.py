@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import sys
 import types
 
@@ -7,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from darkroom.errors import UsageError
+from darkroom.errors import StorageError, UsageError
 from darkroom.options.training import APPLICATIONS
 from darkroom.training.models import build_model, check_model, list_applications
 
@@ -81,8 +82,33 @@ def test_weights_of_small_cnn(tmp_path):
     np.testing.assert_array_equal(first(IMAGES[:, :16, :16]), second(IMAGES[:, :16, :16]))
     with pytest.raises(UsageError, match=r"small\.weights\.h5 do not fit small_cnn"):
         build_model("small_cnn", 4, (16, 16), path)
-    with pytest.raises(UsageError, match="weights is 'imagenet', which is not a file"):
+    with pytest.raises(UsageError, match="weights is 'imagenet', but small_cnn has none"):
+        build_model("small_cnn", 3, (32, 32), "imagenet")
+
+
+def test_weights_of_imagenet_are_those_that_keras_has(monkeypatch):
+    taken = []
+    build = keras.applications.MobileNetV2
+
+    @functools.wraps(build)
+    def find(weights, **options):
+        taken.append(weights)
+        return build(weights=None, **options)
+
+    monkeypatch.setattr(keras.applications, "MobileNetV2", find)
+    build_model("keras.applications:MobileNetV2", 3, (32, 32), "imagenet")
+    assert taken == ["imagenet"]
+
+
+def test_without_a_network_and_a_cache_the_error_says_what_to_do(monkeypatch):
+    @functools.wraps(keras.applications.MobileNetV2)
+    def fail(**options):
+        raise Exception("URL fetch failure on https://example.test/w.h5: None -- no network")
+
+    monkeypatch.setattr(keras.applications, "MobileNetV2", fail)
+    with pytest.raises(StorageError, match="and cannot download them: URL fetch") as caught:
         build_model("keras.applications:MobileNetV2", 3, (32, 32), "imagenet")
+    assert "--model efficientnet-lite0" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -90,7 +116,6 @@ def test_weights_of_small_cnn(tmp_path):
     [
         ("smal.weights.h5", "Did you mean {folder}/small.weights.h5?"),
         ("photos", "Pass the path of a file."),
-        ("", "Pass the path of a file."),
     ],
 )
 def test_weights_with_a_wrong_name_are_suggested(tmp_path, weights, hint):
@@ -134,7 +159,7 @@ def test_own_function_gets_classes_and_size(own_models):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("resnet", "model is 'resnet', expected small_cnn, keras.applications:NAME or"),
+        ("resnet", "model is 'resnet', expected small_cnn, efficientnet-lite0, keras"),
         ("resnet50", "Did you mean keras.applications:ResNet50\\?"),
         ("efficientnet-b0", "Did you mean keras.applications:EfficientNetB0\\?"),
         ("smal_cnn", "Did you mean small_cnn\\?"),

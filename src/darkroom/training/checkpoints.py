@@ -292,6 +292,8 @@ def group_options(options: TrainingOptions) -> dict[str, dict[str, Any]]:
         part: {name: getattr(options, name) for name in names}
         for part, names in (("fixed", _FIXED), ("learned", _LEARNED), ("order", _ORDER))
     }
+    # An older version has no such value in its checkpoints, which counts as None.
+    described["fixed"]["frozen"] = True if options.is_frozen else None
     # A cache gives records in the order of the files. It does not matter which cache it is.
     described["order"]["record_cache"] = options.record_cache != NO_CACHE
     return described

@@ -163,6 +163,7 @@ def _train_and_export(
             evaluation=evaluation,
             num_classes=len(labels),
             run_dir=folder,
+            labels=labels,
         )
     if export:
         storage.delete_file(storage.join(folder, RESULT_FILE))
@@ -185,11 +186,13 @@ def _evaluate(data: _Data, options: TrainingOptions, result: TrainingResult) -> 
     from darkroom.evaluation.evaluate import evaluate_training
 
     folder = result.checkpoint_dir
+    # There is none where the features of a frozen base were read from memory.
+    verdict = storage.join(folder, VERDICT_JSON)
     facts = Facts(
         recipe=options.to_dict(),
         history=json.loads(storage.read_bytes(storage.join(folder, HISTORY_FILE))),
         best_epoch=result.best_epoch,
-        input=json.loads(storage.read_bytes(storage.join(folder, VERDICT_JSON))),
+        input=json.loads(storage.read_bytes(verdict)) if storage.exists(verdict) else {},
         data={name: split.data for name, split in data.splits.items()},
         code=describe_code(options.model),
     )

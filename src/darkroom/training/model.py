@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -15,15 +15,30 @@ from darkroom.options.training import TrainingOptions
 from darkroom.training.models import build_model
 
 
-def make_model(options: TrainingOptions, num_classes: int) -> Any:
-    """Builds and compiles the model, and makes all variables that a checkpoint restores.
+class Parts(NamedTuple):
+    """A model, and what of it is trained.
+
+    Attributes:
+        model: uint8 [B, height, width, 3] to probabilities [B, C]. It has the layers of the others.
+        trained: The compiled model that is trained: the whole, or its head, which takes features.
+        base: The model from images to features, where only the head is trained; else None.
+    """
+
+    model: Any
+    trained: Any
+    base: Any | None = None
+
+
+def make_parts(options: TrainingOptions, num_classes: int, labels: Sequence[str] = ()) -> Parts:
+    """Builds the model, and compiles what is trained of it.
 
     Args:
         options: What is trained and how.
         num_classes: C, the number of labels.
+        labels: The labels in the order of their numbers, where they are known.
 
     Returns:
-        A compiled Keras model, uint8 [B, height, width, 3] to probabilities [B, C]. Its loss takes
+        The parts. What is trained has all variables that a checkpoint restores. Its loss takes
         labels int64 [B]; with mixup float32 [B, C].
 
     Raises:
@@ -31,7 +46,27 @@ def make_model(options: TrainingOptions, num_classes: int) -> Any:
             compiled for numbers.
     """
     keras.utils.set_random_seed(options.seed)
-    model = build_model(options.model, num_classes, options.image_size, options.weights)
+    model = build_model(options.model, num_classes, options.image_size, options.weights, labels)
+    if not options.is_frozen:
+        _compile(model, np.zeros((1, *options.image_size, 3), np.uint8), options, num_classes)
+        return Parts(model, model)
+    parts = split_head(model)
+    _compile(parts.trained, np.zeros((1, *parts.trained.input_shape[1:])), options, num_classes)
+    return parts
+
+
+def split_head(model: Any) -> Parts:
+    """Splits a model that ends in a dropout and a layer for the classes; they are its head."""
+    *_, dropout, classes = model.layers
+    # Before the head is made: a layer that is called twice has no input of its own.
+    base = keras.Model(model.inputs, dropout.input, name="base")
+    features = keras.Input(base.output_shape[1:], dtype="float32")
+    head = keras.Model(features, classes(dropout(features)), name="head")
+    return Parts(model, head, base)
+
+
+def _compile(model: Any, example: Any, options: TrainingOptions, num_classes: int) -> None:
+    """Compiles a model unless its author did, and makes all variables of its training."""
     has_vectors = bool(options.input_options.augmentation.mixup)
     if not model.compiled:
         model.compile(
@@ -41,15 +76,14 @@ def make_model(options: TrainingOptions, num_classes: int) -> Any:
             metrics=["accuracy"],
             steps_per_execution=options.steps_per_execution,
         )
-    image, label = np.zeros((1, *options.image_size, 3), np.uint8), np.zeros(1, np.int64)
+    label = np.zeros(1, np.int64)
     if has_vectors:
         _check_takes_vectors(model, options.model)
         label = np.eye(1, num_classes, dtype=np.float32)
-    scores = model(image, training=False)
+    scores = model(example, training=False)
     model.optimizer.build(model.trainable_variables)
-    model.compute_loss(x=image, y=label, y_pred=scores, training=False)
-    model.compute_metrics(image, label, scores, sample_weight=None)
-    return model
+    model.compute_loss(x=example, y=label, y_pred=scores, training=False)
+    model.compute_metrics(example, label, scores, sample_weight=None)
 
 
 def _check_takes_vectors(model: Any, name: str) -> None:

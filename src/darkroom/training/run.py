@@ -16,8 +16,7 @@ import tensorflow as tf
 from darkroom import storage
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.commits import Commits, check_commits, read_shared_labels
-from darkroom.input.damage import check_not_replaced, explain_damage
-from darkroom.input.pipeline import make_train_dataset
+from darkroom.input.damage import explain_damage
 from darkroom.input.reading import list_files
 from darkroom.input.source import ImageSource
 from darkroom.options.input import InputOptions
@@ -30,13 +29,15 @@ from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage import copies
 from darkroom.training.checkpoints import TrainingRun, group_options
-from darkroom.training.data import make_evaluation_part, open_split, use_cache_folder
+from darkroom.training.data import ImageBatches, open_split, use_cache_folder
 from darkroom.training.export import export_model
+from darkroom.training.features.data import FeatureBatches, use_features
+from darkroom.training.features.views import list_views
 from darkroom.training.folder import KERAS_FILE
 from darkroom.training.formats.keras_file import write_keras_file
 from darkroom.training.history import History, format_epoch
 from darkroom.training.loops import FitLoop, Loop, TapeLoop, show_batches
-from darkroom.training.model import make_model, use_precision
+from darkroom.training.model import make_parts, use_precision
 from darkroom.training.placement import Placement, make_placement
 
 _LOGGER = logging.getLogger(__name__)
@@ -91,6 +92,7 @@ def run_fn(fn_args: Any) -> None:
         evaluation=open_split("eval", fn_args.eval_files, commits, verify=options.verify),
         num_classes=len(labels),
         run_dir=run_dir,
+        labels=labels,
     )
     export_model(
         trained.model,
@@ -112,6 +114,7 @@ def train(
     evaluation: ImageSource,
     num_classes: int,
     run_dir: str,
+    labels: Sequence[str] = (),
 ) -> TrainedModel:
     """Trains a model. It resumes from the last checkpoint in `run_dir` if there is one.
 
@@ -123,6 +126,8 @@ def train(
         evaluation: The images of the eval split. The epoch with the lowest loss on them is best.
         num_classes: C, the number of labels.
         run_dir: The folder for checkpoints, TensorBoard's event files and `history.json`.
+        labels: The labels, for weights of an earlier training; without them it counts as one with
+            other labels.
 
     Raises:
         DataError: An image of a list cannot be decoded, there are fewer than two labels, or no
@@ -136,12 +141,13 @@ def train(
             "Training needs images of two labels or more.",
         )
     input_options = dataclasses.replace(options.input_options, num_classes=num_classes)
-    num_steps = placement.count_steps(training.count_images(), options.batch_size)
+    num_views = len(list_views(input_options)) if options.is_frozen else 1
+    num_steps = placement.count_steps(training.count_images() * num_views, options.batch_size)
     with use_precision(options.precision):
         with placement.strategy.scope():
-            model = make_model(options, num_classes)
+            model, trained, base = make_parts(options, num_classes, labels)
         run = TrainingRun(
-            model,
+            trained,
             run_dir,
             epochs=options.epochs,
             early_stopping_patience=options.early_stopping_patience,
@@ -153,20 +159,22 @@ def train(
         )
         verdict = None
         if not run.is_finished:
-            loop = _make_loop(model, options, placement)
+            loop = _make_loop(trained, options, placement)
             shared = placement.share_input(input_options)
             with use_cache_folder(shared) as shared, _explain_lost_workers(placement):
-                data = _Data(placement, shared, training, evaluation, InputMeter())
-                with explain_damage(training, evaluation):
-                    timing = _train_epochs(model, loop, run, data, num_steps)
-            verdict = _judge(timing, options, shared, training)
-            if placement.cluster.is_chief:
-                write_verdict(run_dir, verdict)
+                data = ImageBatches(placement, shared, training, evaluation, InputMeter())
+                with explain_damage(training, evaluation), use_features(data, base, options) as fed:
+                    timing = _train_epochs(trained, loop, run, fed, num_steps)
+            # Features are read from memory, which says nothing about the input.
+            if base is None:
+                verdict = _judge(timing, options, shared, training)
+                if placement.cluster.is_chief:
+                    write_verdict(run_dir, verdict)
         run.restore_best()
         if placement.is_distributed:
             # The caller gets a plain model, which does not depend on the devices.
-            model, trained = make_model(options, num_classes), model
-            model.set_weights(trained.get_weights())
+            model, shared_model = make_parts(options, num_classes, labels).model, model
+            model.set_weights(shared_model.get_weights())
     return TrainedModel(model, run.best_epoch, run.history, verdict)
 
 
@@ -183,30 +191,8 @@ def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
     return read_shared_labels(check_commits(list_files(file_patterns)))
 
 
-@dataclass(frozen=True)
-class _Data:
-    """Makes batches for the devices of this process."""
-
-    placement: Placement
-    options: InputOptions
-    training: ImageSource
-    evaluation: ImageSource
-    meter: InputMeter
-
-    def make_training(self, epoch: int, step: int) -> Any:
-        # Without the length that `input_fn` sets: with it, Keras opens another iterator at the end
-        # of each epoch, which takes 50 ms.
-        batches = make_train_dataset(self.training, self.options, epoch=epoch, skip_batches=step)
-        batches = self.meter.watch(batches)
-        return self.placement.distribute(batches, self.options.batch_size)
-
-    def make_evaluation(self) -> Any:
-        batches = make_evaluation_part(self.evaluation, self.options)
-        return self.placement.distribute(batches, self.options.batch_size)
-
-
 def _train_epochs(
-    model: Any, loop: Loop, run: TrainingRun, data: _Data, num_steps: int
+    model: Any, loop: Loop, run: TrainingRun, data: ImageBatches | FeatureBatches, num_steps: int
 ) -> InputTiming:
     evaluation, total = data.make_evaluation(), InputTiming()
     while not run.is_finished:
@@ -217,7 +203,12 @@ def _train_epochs(
 
 
 def _train_epoch(
-    model: Any, loop: Loop, run: TrainingRun, data: _Data, evaluation: Any, num_steps: int
+    model: Any,
+    loop: Loop,
+    run: TrainingRun,
+    data: ImageBatches | FeatureBatches,
+    evaluation: Any,
+    num_steps: int,
 ) -> InputTiming:
     """Trains and evaluates the rest of an epoch; says at its end how it went."""
     if run.step == 0:
@@ -229,7 +220,7 @@ def _train_epoch(
     logs = dict(model.get_metrics_result())
     found = loop.evaluate(evaluation)
     # Before the epoch counts: it may have read some of the old records and some of the new.
-    check_not_replaced(data.training, data.evaluation)
+    data.check_not_replaced()
     share, speed = timing.waiting_share, timing.images_per_second
     run.end_epoch(
         {**logs, **{f"val_{name}": value for name, value in found.items()}},

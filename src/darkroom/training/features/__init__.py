@@ -1,0 +1,1 @@
+"""What a frozen base makes of images: computed once, kept by content, and trained on."""

@@ -1,0 +1,117 @@
+"""Features of images, kept on disk by the contents of the images.
+
+Each view of each base has a folder, with a file for each group of images that was computed. A file
+appears complete or not at all, and is never changed, so several trainings may use a cache at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from darkroom import storage
+from darkroom.errors import describe_os_error
+from darkroom.options.training import NO_FEATURE_CACHE
+from darkroom.runtime import progress
+
+_FILE = re.compile(r"features-[0-9a-f]{32}\.npz")
+# What reading a file that is not complete or not ours may raise.
+_DAMAGED = (ValueError, LookupError, EOFError, zipfile.BadZipFile)
+
+Array = np.ndarray[Any, Any]
+
+
+def choose_folder(feature_cache: str | None) -> str | None:
+    """Returns the folder of the cache that an option names; None for no cache.
+
+    The default one is left out where it cannot be made, as in a container without a home.
+    """
+    if feature_cache == NO_FEATURE_CACHE:
+        return None
+    if feature_cache is not None:
+        return storage.absolute(feature_cache)
+    caches = os.environ.get("XDG_CACHE_HOME") or storage.expand_home("~/.cache")
+    folder = storage.join(storage.absolute(caches), "darkroom", "features")
+    try:
+        storage.make_folder(folder)
+    except OSError as error:
+        progress.note(f"Features are not kept. {describe_os_error(error)}")
+        return None
+    return folder
+
+
+class FeatureCache:
+    """The features of one view.
+
+    Args:
+        folder: Where they are; None keeps nothing.
+    """
+
+    def __init__(self, folder: str | None) -> None:
+        self._folder = folder
+
+    def load(self, rows: Mapping[bytes, Sequence[int]], features: Array) -> set[bytes]:
+        """Fills in the features that are kept.
+
+        Args:
+            rows: The rows of each image, by its key.
+            features: float32 [N, D], which is changed.
+
+        Returns:
+            The keys of the images that were found.
+        """
+        found: set[bytes] = set()
+        for path in self._list_files():
+            found |= _load_file(path, rows, features, found)
+        return found
+
+    def add(self, keys: Sequence[bytes], features: Array) -> None:
+        """Keeps the features of images.
+
+        Args:
+            keys: The keys of the images, 32 bytes each.
+            features: float32 [len(keys), D].
+        """
+        if self._folder is None or not keys:
+            return
+        file = io.BytesIO()
+        joined = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), -1)
+        np.savez(file, keys=joined, features=features)
+        name = hashlib.sha256(joined.tobytes()).hexdigest()[:32]
+        storage.make_folder(self._folder)
+        storage.write_bytes(storage.join(self._folder, f"features-{name}.npz"), file.getvalue())
+
+    def _list_files(self) -> list[str]:
+        if self._folder is None or not storage.is_folder(self._folder):
+            return []
+        names = filter(_FILE.fullmatch, storage.list_folder(self._folder))
+        return [storage.join(self._folder, name) for name in sorted(names)]
+
+
+def _load_file(
+    path: str, rows: Mapping[bytes, Sequence[int]], features: Array, known: set[bytes]
+) -> set[bytes]:
+    """Fills in the features of a file that no other file had, and returns their keys."""
+    try:
+        with storage.open_read(path) as file, np.load(file, allow_pickle=False) as stored:
+            # The cache may be that of many datasets: features are read where a key is wanted.
+            keys = [key.tobytes() for key in stored["keys"]]
+            wanted = [n for n, key in enumerate(keys) if key in rows and key not in known]
+            if not wanted:
+                return set()
+            values = stored["features"]
+        for n in wanted:
+            features[rows[keys[n]]] = values[n]
+    except _DAMAGED:
+        # Without its deletion, it would be computed again each time.
+        progress.note(f"{path} is damaged: its features are computed again.")
+        storage.delete_file(path)
+        return set()
+    return {keys[n] for n in wanted}

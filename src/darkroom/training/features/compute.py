@@ -1,0 +1,165 @@
+"""Computes the features of images by a frozen base, of each image and view once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from darkroom import storage
+from darkroom.input.pipeline import map_images
+from darkroom.input.source import ImageSource
+from darkroom.options.input import NO_CACHE, InputOptions
+from darkroom.runtime import progress
+from darkroom.training.features.cache import Array, FeatureCache
+from darkroom.training.features.views import View, decode_views
+
+# Images that the base sees at once, and those of which a killed training loses the features.
+_BATCH_IMAGES, _KEPT_IMAGES = 32, 256
+# Changes when the features of a base would.
+_FORM = "1"
+
+
+class Features(NamedTuple):
+    """The features of a split.
+
+    Attributes:
+        values: float32 [N, V, D]: of N images, in V views.
+        labels: int64 [N].
+    """
+
+    values: Array
+    labels: Array
+
+
+class Computer:
+    """Computes features, or finds them in a cache.
+
+    Args:
+        base: A Keras model from uint8 [B, height, width, 3] to features [B, D].
+        name: The model and what else decides its features, besides weights and views.
+        options: How images are decoded.
+        cache: The folder of the cache; None for none.
+        scratch: A folder for files that may be as large as all features.
+    """
+
+    def __init__(
+        self, base: Any, name: str, options: InputOptions, cache: str | None, scratch: str
+    ) -> None:
+        # Both passes over the images must have the same order.
+        self._options = replace(options, record_cache=NO_CACHE, deterministic=True, service=None)
+        self._cache, self._scratch = cache, scratch
+        self._identity = _identify(base, f"{_FORM} {name} {options.image_size}")
+        self._width = int(base.output_shape[-1])
+        pixels = tf.TensorSpec((None, *options.image_size, 3), tf.uint8)
+        self._run = tf.function(
+            lambda images: tf.cast(base(images, training=False), tf.float32),
+            input_signature=[pixels],
+            autograph=False,
+        )
+
+    def compute(self, source: ImageSource, split: str, views: list[View]) -> Features:
+        """Returns the features of all images of a split.
+
+        Args:
+            source: The images.
+            split: Its name, for what is shown.
+            views: The views.
+        """
+        keys, labels = _read_keys(source, self._options)
+        rows: dict[bytes, list[int]] = {}
+        for row, key in enumerate(keys):
+            rows.setdefault(key, []).append(row)
+        values = self._make_array(split, (len(keys), len(views), self._width))
+        caches = [FeatureCache(self._find_folder(view)) for view in views]
+        found = [cache.load(rows, values[:, n]) for n, cache in enumerate(caches)]
+        known = set.intersection(*found)
+        missing = np.zeros(len(keys), bool)
+        missing[[own[0] for key, own in rows.items() if key not in known]] = True
+        if known:
+            progress.note(
+                f"{len(known):,} images of the {split} split are known from {self._cache}."
+            )
+        with progress.step(f"Features of {split}") if missing.any() else nullcontext():
+            for numbers, computed in self._compute_missing(source, missing, views):
+                for number, each in zip(numbers, computed, strict=True):
+                    values[rows[keys[number]]] = each
+                for n, cache in enumerate(caches):
+                    cache.add([keys[number] for number in numbers], computed[:, n])
+        return Features(values, labels)
+
+    def _compute_missing(
+        self, source: ImageSource, missing: Array, views: list[View]
+    ) -> Iterator[tuple[list[int], Array]]:
+        """Yields numbers of images, and their features [n, V, D], in the groups of the cache."""
+        total, done = int(missing.sum()), 0
+        numbers: list[int] = []
+        computed: list[Array] = []
+        for several, pixels in self._decode(source, missing, views) if total else ():
+            numbers += several.numpy().tolist()
+            flat = self._run(tf.reshape(pixels, (-1, *pixels.shape[2:])))
+            computed.append(flat.numpy().reshape(-1, len(views), self._width))
+            progress.advance(done + len(numbers), total, "images")
+            if len(numbers) >= _KEPT_IMAGES:
+                yield numbers, np.concatenate(computed)
+                done, numbers, computed = done + len(numbers), [], []
+        if numbers:
+            yield numbers, np.concatenate(computed)
+
+    def _decode(self, source: ImageSource, missing: Array, views: list[View]) -> tf.data.Dataset:
+        """Returns batches of missing images: numbers int64 [B], views uint8 [B, V, H, W, 3]."""
+        wanted = tf.constant(missing)
+        elements = source.make_elements(self._options, None).enumerate()
+        elements = elements.filter(lambda number, _: wanted[number])
+        images = map_images(
+            elements,
+            lambda number, element: (
+                number,
+                decode_views(source.parse(element), views, self._options),
+            ),
+            self._options,
+        )
+        return images.batch(_BATCH_IMAGES).prefetch(1)
+
+    def _find_folder(self, view: View) -> str | None:
+        if self._cache is None:
+            return None
+        return storage.join(self._cache, f"{self._identity}-{view.name}")
+
+    def _make_array(self, split: str, shape: tuple[int, ...]) -> Array:
+        # A file, so that the system can take the memory back: a million images have 10 GB.
+        path = os.path.join(self._scratch, f"{split}.features")
+        return np.memmap(path, np.float32, "w+", shape=shape)
+
+
+def _read_keys(source: ImageSource, options: InputOptions) -> tuple[list[bytes], Array]:
+    """Returns a hash of the contents of each image, 32 bytes, and the labels, int64 [N]."""
+
+    def parse(element: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        image = source.parse(element)
+        # Raw pixels say nothing about their form.
+        form = tf.constant("")
+        if image.channels is not None:
+            form = tf.strings.format("{} {}", (image.shape, image.channels))
+        return image.encoded, form, image.label
+
+    keys, labels = [], []
+    elements = source.make_elements(options, None)
+    for encoded, form, label in map_images(elements, parse, options).as_numpy_iterator():
+        keys.append(hashlib.sha256(form + encoded).digest())
+        labels.append(label)
+    return keys, np.array(labels, np.int64)
+
+
+def _identify(base: Any, name: str) -> str:
+    """Returns a hash of a base: what it is, and its weights."""
+    digest = hashlib.sha256(name.encode())
+    for weight in base.get_weights():
+        digest.update(np.ascontiguousarray(weight).tobytes())
+    return digest.hexdigest()[:32]

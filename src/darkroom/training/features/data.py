@@ -1,0 +1,122 @@
+"""The batches of a training on features, in the place of those of images."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from darkroom.options.training import TrainingOptions
+from darkroom.profiling.meter import InputMeter
+from darkroom.training.data import ImageBatches
+from darkroom.training.features.cache import Array, choose_folder
+from darkroom.training.features.compute import Computer, Features
+from darkroom.training.features.views import list_views
+from darkroom.training.placement import Placement
+
+
+@contextmanager
+def use_features(
+    data: ImageBatches, base: Any | None, options: TrainingOptions
+) -> Iterator[ImageBatches | FeatureBatches]:
+    """Computes the features of all images for a training of the head alone.
+
+    Args:
+        data: What a training of the whole model would read.
+        base: A Keras model from images to features; None if the whole model is trained.
+        options: What is trained and how.
+
+    Yields:
+        Batches of features; the same `data` without a base.
+    """
+    if base is None:
+        yield data
+        return
+    views = list_views(data.options)
+    name = f"{options.model} {options.precision} {data.options.scaled_decoding}"
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+        cache = choose_folder(options.feature_cache)
+        computer = Computer(base, name, data.options, cache, scratch)
+        training = computer.compute(data.training, "train", views)
+        # Evaluation sees what the exported model will see.
+        evaluation = computer.compute(data.evaluation, "eval", views[:1])
+        data.check_not_replaced()
+        yield FeatureBatches(data, training, evaluation)
+
+
+@dataclass(frozen=True)
+class FeatureBatches:
+    """Batches of features. An epoch has each view of each image once.
+
+    Attributes:
+        images: What a training of the whole model would read.
+        train_features: Features of the train split, in all views.
+        eval_features: Those of the eval split, in the view of serving.
+    """
+
+    images: ImageBatches
+    train_features: Features
+    eval_features: Features
+
+    @property
+    def meter(self) -> InputMeter:
+        """Measures the time that the training waits for batches."""
+        return self.images.meter
+
+    @property
+    def placement(self) -> Placement:
+        """Where it is trained."""
+        return self.images.placement
+
+    def make_training(self, epoch: int, step: int) -> Any:
+        """Returns the batches of an epoch from a step on."""
+        options = self.images.options
+        images, views, _ = self.train_features.values.shape
+        order = np.random.default_rng((options.seed, epoch)).permutation(images * views)
+        index, count = options.shard
+        if options.drop_remainder:
+            whole = options.batch_size * count
+            order = order[: len(order) // whole * whole]
+        order = order[index::count]
+        batches = self._batch(self.train_features, order, step, self._count_batches(len(order)))
+        batches = self.meter.watch(batches.prefetch(2))
+        return self.images.placement.distribute(batches, options.batch_size)
+
+    def make_evaluation(self) -> Any:
+        """Returns the batches of the eval split; all processes have the same number."""
+        index, count = self.images.options.shard
+        images = len(self.eval_features.labels)
+        steps = self._count_batches(math.ceil(images / count))
+        batches = self._batch(self.eval_features, np.arange(index, images, count), 0, steps)
+        return self.images.placement.distribute(batches, self.images.options.batch_size)
+
+    def check_not_replaced(self) -> None:
+        """Does nothing: the images are not read again."""
+
+    def _count_batches(self, rows: int) -> int:
+        return math.ceil(rows / self.images.options.batch_size)
+
+    def _batch(self, features: Features, order: Array, step: int, steps: int) -> tf.data.Dataset:
+        """Returns batches (float32 [B, D], int64 [B]) of the rows in `order`."""
+        values, labels = features
+        _, views, width = values.shape
+        size = self.images.options.batch_size
+
+        def read() -> Iterator[tuple[Array, Array]]:
+            for start in range(step * size, steps * size, size):
+                image, view = np.divmod(order[start : start + size], views)
+                yield values[image, view], labels[image]
+
+        return tf.data.Dataset.from_generator(
+            read,
+            output_signature=(
+                tf.TensorSpec((None, width), tf.float32),
+                tf.TensorSpec((None,), tf.int64),
+            ),
+        )

@@ -1,0 +1,1 @@
+"""Networks with weights of ImageNet that darkroom builds itself, and files of weights."""

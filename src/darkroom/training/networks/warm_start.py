@@ -1,0 +1,68 @@
+"""Gives a model the weights that an earlier training exported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from darkroom import storage
+from darkroom.errors import DataError, UsageError
+from darkroom.evaluation.serving import MODEL_FOLDER
+from darkroom.runtime import progress
+from darkroom.training.networks.weights import EarlierTraining
+
+# Where `export_model` puts the variables of the model, in their order.
+_KEY = "model_variables/{}/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+def load_training(model: Any, earlier: EarlierTraining, labels: Sequence[str]) -> None:
+    """Gives a model the weights of an earlier training of the same model.
+
+    Its last layer keeps the weights that it has if the labels are others, and progress says so.
+
+    Args:
+        model: A Keras model that ends in the layer for the labels.
+        earlier: The training.
+        labels: The labels of the model in the order of their numbers.
+
+    Raises:
+        DataError: The files of its weights are damaged.
+        UsageError: They do not fit.
+    """
+    path = storage.join(earlier.folder, MODEL_FOLDER, "variables", "variables")
+    values = _read_variables(path)
+    if len(values) != len(model.variables):
+        raise _build_misfit(earlier, model)
+    kept = {id(weight) for weight in model.weights}
+    if is_new := tuple(labels) != earlier.labels:
+        kept -= {id(weight) for weight in model.layers[-1].weights}
+    for variable, value in zip(model.variables, values, strict=True):
+        if id(variable) in kept:
+            if tuple(variable.shape) != np.shape(value):
+                raise _build_misfit(earlier, model)
+            variable.assign(value)
+    progress.note(
+        f"Starts from the weights of {earlier.folder}"
+        + (", with a new head, because its labels are others." if is_new else ".")
+    )
+
+
+def _read_variables(path: str) -> list[Any]:
+    values: list[Any] = []
+    try:
+        reader = tf.train.load_checkpoint(path)
+        while reader.has_tensor(key := _KEY.format(len(values))):
+            values.append(reader.get_tensor(key))
+    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        raise DataError(f"{path} is damaged: {type(error).__name__}.", "Train again.") from error
+    return values
+
+
+def _build_misfit(earlier: EarlierTraining, model: Any) -> UsageError:
+    return UsageError(
+        f"The weights of {earlier.folder} do not fit {model.name}: it has other layers.",
+        "Train it again with this version of Keras, or start without --weights.",
+    )

@@ -1,0 +1,106 @@
+"""Weights to start from: which there may be, checked without TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import NamedTuple
+
+from darkroom import storage
+from darkroom.dataset.labels import read_labels
+from darkroom.dataset.layout import LABELS_FILE
+from darkroom.errors import DataError, UsageError
+from darkroom.evaluation.serving import MODEL_FOLDER
+from darkroom.options.training import APPLICATIONS_PREFIX, EFFICIENTNET_LITE, IMAGENET
+from darkroom.training.folder import RESULT_FILE
+
+# The first bytes of such a file.
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+
+class EarlierTraining(NamedTuple):
+    """A finished training, to start from.
+
+    Attributes:
+        folder: Its folder.
+        model: The model, as its option named it.
+        labels: The labels in the order of their numbers.
+    """
+
+    folder: str
+    model: str
+    labels: tuple[str, ...]
+
+
+def check_weights(weights: str | None, model: str) -> None:
+    """Checks that weights to start from are there, if there are any.
+
+    Args:
+        weights: A file, the folder of a training, or `imagenet`.
+        model: The model that starts from them.
+
+    Raises:
+        DataError: The files of the training are damaged.
+        UsageError: There are none, they are not for the model, or a file of HDF5 by its name is of
+            another kind.
+    """
+    if weights is None:
+        return
+    if weights == IMAGENET:
+        if model != EFFICIENTNET_LITE and not model.startswith(APPLICATIONS_PREFIX):
+            raise UsageError(
+                f"weights is {weights!r}, but {model} has none.",
+                f"Use {EFFICIENTNET_LITE}, or {APPLICATIONS_PREFIX}NAME.",
+            )
+        return
+    place = storage.expand_home(weights)
+    if os.path.isdir(place):
+        read_training(weights, model)
+        return
+    if not os.path.isfile(place):
+        near = None if os.path.exists(place) else storage.find_near(place)
+        hint = f"Did you mean {near}?" if near else "Pass the path of a file."
+        raise UsageError(f"weights is {weights!r}, which is not a file.", hint)
+    if not place.endswith((".h5", ".hdf5")):
+        return
+    with open(place, "rb") as file:
+        if file.read(len(_HDF5)) != _HDF5:
+            hint = "Save weights with model.save_weights('NAME.weights.h5')."
+            raise UsageError(f"weights is {weights!r}, which is not a file of HDF5.", hint)
+
+
+def read_training(weights: str, model: str) -> EarlierTraining:
+    """Reads what an earlier training was, whose folder is the weights of another one.
+
+    Args:
+        weights: Its folder.
+        model: The model that starts from it, which must be the same.
+
+    Raises:
+        DataError: Its files are damaged.
+        UsageError: It is not the folder of a finished training, or one of another model.
+    """
+    folder = storage.absolute(storage.expand_home(weights))
+    result = storage.join(folder, RESULT_FILE)
+    labels = storage.join(folder, MODEL_FOLDER, "assets", LABELS_FILE)
+    if not (storage.exists(result) and storage.exists(labels)):
+        raise UsageError(
+            f"weights is {weights!r}, a folder without a finished training.",
+            "Give the --checkpoint-dir of one, or the path of a file.",
+        )
+    try:
+        found = json.loads(storage.read_bytes(result))["plan"]["options"]["model"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(f"{result} is damaged: {error!r}.", "Train again.") from error
+    if found != model:
+        raise UsageError(
+            f"weights is {weights!r}, a training of {found}, but the model is {model}.",
+            f"Use --model {found}.",
+        )
+    return EarlierTraining(folder, model, tuple(read_labels(labels)))
+
+
+def find_state_file(weights: str) -> str:
+    """Returns the file whose state says whether weights have changed."""
+    place = storage.expand_home(weights)
+    return storage.join(place, RESULT_FILE) if os.path.isdir(place) else weights

@@ -1,0 +1,278 @@
+"""A training of the head on features of a frozen base."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from darkroom.dataset.commit import read_dataset
+from darkroom.errors import OutputError
+from darkroom.input.records import open_splits
+from darkroom.options.training import TrainingOptions
+from darkroom.runtime import progress
+from darkroom.training.export import export_model, measure_accuracy
+from darkroom.training.features import compute
+from darkroom.training.features.cache import FeatureCache
+from darkroom.training.networks import efficientnet_lite
+from darkroom.training.placement import make_placement
+from darkroom.training.run import train
+
+pytestmark = pytest.mark.tensorflow
+
+SIZE = (32, 32)
+SCRIPT = Path(__file__).parents[1] / "training_process.py"
+
+
+def _build_small(image_size):
+    """Builds what takes the place of the large network, so that the tests are quick."""
+    inputs = keras.Input((*image_size, 3))
+    x = keras.layers.Conv2D(4, 3, strides=2)(keras.layers.Rescaling(1 / 255)(inputs))
+    x = keras.layers.GlobalAveragePooling2D()(keras.layers.BatchNormalization()(x))
+    return keras.Model(inputs, x, name="efficientnet-lite0")
+
+
+@pytest.fixture
+def small_network(monkeypatch):
+    monkeypatch.setattr(efficientnet_lite, "build_network", _build_small)
+
+
+@pytest.fixture
+def weights(tmp_path):
+    path = str(tmp_path / "network.weights.h5")
+    efficientnet_lite.build_network(SIZE).save_weights(path)
+    return path
+
+
+@pytest.fixture
+def rows(helpers):
+    return helpers.make_rows(30)
+
+
+@pytest.fixture
+def dataset(rows, write_dataset):
+    return write_dataset({"train": rows[:22], "eval": rows[22:]})
+
+
+@pytest.fixture
+def values(small_network, tmp_path, weights):
+    """Options of a training, as JSON knows them."""
+    return {
+        "model": "efficientnet-lite0",
+        "weights": weights,
+        "image_size": SIZE,
+        "batch_size": 4,
+        "epochs": 2,
+        "learning_rate": 0.1,
+        "checkpoint_steps": 2,
+        "feature_cache": str(tmp_path / "cache"),
+    }
+
+
+@pytest.fixture
+def notes(monkeypatch):
+    found: list[str] = []
+    monkeypatch.setattr(progress, "note", found.append)
+    return found
+
+
+def _train(root, run_dir, values):
+    options = TrainingOptions(**values)
+    opened = open_splits({str(root): read_dataset(str(root))})
+    return train(
+        options,
+        make_placement(options.strategy),
+        training=opened["train"],
+        evaluation=opened["eval"],
+        num_classes=2,
+        run_dir=str(run_dir),
+    )
+
+
+def _read_history(path):
+    return json.loads(str(np.load(path)["history"]))
+
+
+def _forbid_computing(monkeypatch):
+    def refuse(*arguments):
+        raise AssertionError("features were computed")
+
+    monkeypatch.setattr(compute, "decode_views", refuse)
+
+
+def _use_whole_network(monkeypatch, values):
+    """Writes weights of the network itself, which another process builds."""
+    monkeypatch.undo()
+    efficientnet_lite.build_network(SIZE).save_weights(values["weights"])
+
+
+def _count_kept(cache):
+    """Returns how many images each file of the cache has, by the name of its folder's view."""
+    found: dict[str, list[int]] = {}
+    for path in sorted(cache.rglob("*.npz")):
+        view = path.parent.name.partition("-")[2]
+        found.setdefault(view, []).append(len(np.load(path)["keys"]))
+    return {view: sorted(counts) for view, counts in found.items()}
+
+
+def test_the_model_gives_from_pixels_what_its_head_gave_from_features(
+    dataset, tmp_path, values, weights
+):
+    trained = _train(dataset, tmp_path / "run", values)
+    network = efficientnet_lite.build_network(SIZE)
+    network.load_weights(weights)
+    base = trained.model.get_layer("efficientnet-lite0")
+    for mine, given in zip(base.get_weights(), network.get_weights(), strict=True):
+        np.testing.assert_array_equal(mine, given)
+    export_model(trained.model, ["a", "b"], SIZE, str(tmp_path / "model"))
+    files = [str(path) for path in (dataset / "Split-eval").iterdir()]
+    accuracy = measure_accuracy(str(tmp_path / "model"), files)
+    best = trained.history[trained.best_epoch - 1]
+    assert accuracy == pytest.approx(best["val_accuracy"])
+    assert trained.verdict is None
+    assert len(trained.history) == 2
+
+
+def test_a_second_training_computes_only_what_is_new(
+    rows, write_dataset, tmp_path, values, monkeypatch, notes
+):
+    cache = tmp_path / "cache"
+    dataset = write_dataset({"train": rows[:20], "eval": rows[22:]}).rename(tmp_path / "first")
+    _train(dataset, tmp_path / "one", values)
+    first = {"stretch": [8, 20], "stretch-mirrored": [20]}
+    assert _count_kept(cache) == first
+    second = write_dataset({"train": rows[:22], "eval": rows[21:]}).rename(tmp_path / "second")
+    straight = _train(second, tmp_path / "none", {**values, "feature_cache": "none"})
+    notes.clear()
+    trained = _train(second, tmp_path / "two", values)
+    assert _count_kept(cache) == {"stretch": [2, 8, 20], "stretch-mirrored": [2, 20]}
+    # The eval split has one image more, which the train split has as well.
+    assert notes == [f"{n} images of the {s} split are known from {cache}." for n, s in (
+        (20, "train"), (9, "eval")
+    )]  # fmt: skip
+    for one, two in zip(trained.history, straight.history, strict=True):
+        assert one == pytest.approx(two, rel=1e-4)
+    _forbid_computing(monkeypatch)
+    _train(second, tmp_path / "three", {**values, "seed": 5})
+    with pytest.raises(AssertionError, match="features were computed"):
+        _train(second, tmp_path / "four", {**values, "image_size": (40, 32)})
+    with pytest.raises(AssertionError, match="features were computed"):
+        _train(second, tmp_path / "five", {**values, "augment": "crop"})
+
+
+def test_what_was_computed_before_a_training_ended_is_kept(
+    dataset, tmp_path, values, monkeypatch, notes
+):
+    monkeypatch.setattr(compute, "_BATCH_IMAGES", 4)
+    monkeypatch.setattr(compute, "_KEPT_IMAGES", 8)
+    add = FeatureCache.add
+
+    def end(cache, keys, features):
+        if _count_kept(tmp_path / "cache").get("stretch-mirrored") == [8]:
+            raise KeyboardInterrupt
+        add(cache, keys, features)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FeatureCache, "add", end)
+        with pytest.raises(KeyboardInterrupt):
+            _train(dataset, tmp_path / "run", values)
+    trained = _train(dataset, tmp_path / "run", values)
+    assert notes == [f"8 images of the train split are known from {tmp_path / 'cache'}."]
+    straight = _train(dataset, tmp_path / "straight", {**values, "feature_cache": "none"})
+    for one, two in zip(trained.history, straight.history, strict=True):
+        assert one == pytest.approx(two, rel=1e-4)
+
+
+def test_other_weights_have_other_features(dataset, tmp_path, values, monkeypatch):
+    _train(dataset, tmp_path / "one", values)
+    efficientnet_lite.build_network(SIZE).save_weights(tmp_path / "other.weights.h5")
+    _forbid_computing(monkeypatch)
+    _train(dataset, tmp_path / "two", values)
+    values["weights"] = str(tmp_path / "other.weights.h5")
+    with pytest.raises(AssertionError, match="features were computed"):
+        _train(dataset, tmp_path / "three", values)
+
+
+@pytest.mark.parametrize(
+    ("augment", "views"),
+    [
+        ("none", {"stretch": [8, 22]}),
+        ("crop", {"stretch": [8, 22], "center_crop": [22]}),
+        (
+            "crop,flip",
+            {
+                "stretch": [8, 22],
+                "stretch-mirrored": [22],
+                "center_crop": [22],
+                "center_crop-mirrored": [22],
+            },
+        ),
+    ],
+)
+def test_an_epoch_has_each_view_of_each_image(
+    dataset, tmp_path, values, monkeypatch, augment, views
+):
+    steps: list[int] = []
+    monkeypatch.setattr(
+        "darkroom.training.checkpoints.TrainingRun._end_step", lambda run, step: steps.append(step)
+    )
+    _train(dataset, tmp_path / "run", {**values, "augment": augment, "epochs": 1})
+    assert _count_kept(tmp_path / "cache") == views
+    assert steps == list(range(1, math.ceil(22 * len(views) / 4) + 1))
+
+
+def test_a_training_of_the_head_is_not_resumed_as_one_of_all(dataset, tmp_path, values):
+    _train(dataset, tmp_path / "run", values)
+    with pytest.raises(OutputError, match="of another training: frozen was True, now None"):
+        _train(dataset, tmp_path / "run", {**values, "freeze": "none", "epochs": 3})
+
+
+def test_a_base_that_is_not_frozen_is_trained(dataset, tmp_path, values, weights):
+    values |= {"freeze": "none", "epochs": 1, "learning_rate": 1e-3, "batch_size": 16}
+    trained = _train(dataset, tmp_path / "run", values)
+    network = efficientnet_lite.build_network(SIZE)
+    network.load_weights(weights)
+    base = trained.model.get_layer("efficientnet-lite0")
+    assert np.abs(base.get_weights()[0] - network.get_weights()[0]).max() > 0
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("epoch", "step"), [(0, 3), (1, 5)])
+def test_a_killed_training_ends_with_the_weights_of_one_that_was_not(
+    dataset, tmp_path, values, warm_python, monkeypatch, epoch, step
+):
+    _use_whole_network(monkeypatch, values)
+    arguments = [str(dataset), str(tmp_path)]
+    cases = {name: json.dumps({name: values}) for name in ("killed", "straight")}
+    kill = [str(epoch), str(step)]
+    died = warm_python.run(SCRIPT, *arguments, cases["killed"], "1", *kill)
+    assert died.returncode == -signal.SIGKILL
+    for name in cases:
+        done = warm_python.run(SCRIPT, *arguments, cases[name])
+        assert done.returncode == 0, done.stderr
+    killed, straight = (np.load(tmp_path / f"{name}-0.npz") for name in cases)
+    assert killed.files == straight.files
+    for name in killed.files:
+        if name.startswith("arr"):
+            np.testing.assert_allclose(killed[name], straight[name], rtol=1e-4, atol=1e-6)
+    for one, two in zip(*(_read_history(tmp_path / f"{n}-0.npz") for n in cases), strict=True):
+        assert one == pytest.approx(two, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_several_devices_share_the_batches_of_features(
+    dataset, tmp_path, values, warm_python, monkeypatch
+):
+    _use_whole_network(monkeypatch, values)
+    cases = {"two": {**values, "strategy": "mirrored"}}
+    done = warm_python.run(SCRIPT, str(dataset), str(tmp_path), json.dumps(cases), "2")
+    assert done.returncode == 0, done.stderr
+    history = _read_history(tmp_path / "two-0.npz")
+    assert len(history) == 2
+    assert all(0 <= entry["val_accuracy"] <= 1 for entry in history)
