@@ -45,7 +45,7 @@ def _drop_optimizer(model: Any) -> Any:
     """Returns the same layers without the optimizer, which is twice as large as the weights."""
     if not model.inputs:  # a class of the user's: its layers are in its own `call`
         return model
-    return keras.Model(model.inputs, model.outputs, name=model.name)
+    return keras.Model(model.input, model.output, name=model.name)
 
 
 def _check_same(model: Any, path: str) -> None:
