@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from .cluster import Cluster, wait_until
-from .conftest import DARKROOM, check_equal, convert, use_processes
+from .cluster import Cluster
+from .conftest import DARKROOM, check_equal, check_readable, convert, use_processes
 from .network import find_obstacle
+from .processes import wait_until
 
 pytestmark = pytest.mark.flink
 
@@ -37,20 +38,12 @@ def test_a_job_survives_a_machine_that_goes_away(jpegs, on_flink, cluster: Clust
     assert cluster.count_restarts(job["jid"]) > 0
 
 
-def _check_readable(done: subprocess.CompletedProcess[str], cause: str) -> None:
-    """Checks that a conversion failed because of its surroundings, and said why in a few lines."""
-    assert done.returncode == 3, done.stderr
-    assert cause in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.splitlines()) <= 10
-
-
 def test_a_worker_that_cannot_start(jpegs, cluster: Cluster, tmp_path: Path):
     worker = tmp_path / "worker.sh"
     worker.write_text("#!/bin/sh\nexit 1\n")
     worker.chmod(0o755)
     done = convert(jpegs[0], tmp_path / "out", *use_processes(cluster, worker))
-    _check_readable(done, "The engine could not start a worker process")
+    check_readable(done, "The engine could not start a worker process")
 
 
 @pytest.mark.skipif(bool(find_obstacle()), reason=find_obstacle())
@@ -65,7 +58,7 @@ def test_a_worker_without_darkroom(jpegs, cluster: Cluster, tmp_path: Path):
     options = [*use_processes(cluster, tmp_path), "--beam-option", "environment_type=EXTERNAL"]
     options += ["--beam-option", "environment_config=localhost:50000"]
     done = convert(jpegs[0], tmp_path / "out", *options)
-    _check_readable(done, "A worker of the engine does not have darkroom")
+    check_readable(done, "A worker of the engine does not have darkroom")
 
 
 # A client that is interrupted, and one with other options after it: their tests go here.
