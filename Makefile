@@ -27,7 +27,7 @@ IN_NEWEST = BARE=$$(sh tools/setup_env.sh bare '$(PYTHON)') && \
 	DARKROOM_BARE_PYTHON="$$BARE/bin/python" "$$VENV/bin/python"
 # Not the one that installs other loaders from the network: it is run by hand.
 BENCHMARKS = $(filter-out benchmarks/side_by_side.py,$(wildcard benchmarks/*.py))
-CORE = not long and not slow and not newest and not flink and not tensorflow and not tfx
+CORE = not long and not slow and not newest and not flink and not spark and not tensorflow and not tfx
 # What the newest packages can break: the core, input, training, notebooks.
 NEWEST_TESTS = $(addprefix tests/,audit cli conversion dataset images input manifest notebooks \
 	options pipelines/local runtime storage training validation)
@@ -37,7 +37,7 @@ COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate 
 COMPILE = $(COMPILE_TOOL) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo compile test test-fast test-core test-newest test-engines test-flink test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
+.PHONY: help setup demo compile test test-fast test-core test-newest test-engines test-flink test-spark test-long test-image test-setup fuzz lint typecheck docs sentences reference bench image release-check clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ test-engines: ## Run what needs a real engine: Beam's workers, Prism (Go), conta
 
 test-flink: ## Convert on a Flink cluster of separate processes: needs Java 17 and Maven
 	@$(IN_TFX) -m pytest -m flink tests/engines
+
+test-spark: ## Convert on a cluster of Spark, of separate processes: needs Java 17 and Maven
+	@$(IN_TFX) -m pytest -m spark tests/engines
 
 test-long: ## Run the long versions of tests: kills, corruption, determinism, scale
 	@$(IN_TFX) -m pytest -m long

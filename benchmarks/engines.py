@@ -1,14 +1,16 @@
 """What a conversion costs on each engine, beside a run on one machine: all in one table.
 
-    python benchmarks/engines.py [--images 100000] [--engines local,flink,prism] [--prism FILE]
+    python benchmarks/engines.py [--images 100000] [--engines local,flink,spark,prism]
+                                 [--prism FILE]
 
 The images are JPEGs of about 28 kB. Each engine converts 60 of them, and all. `start` is what the
 few take more than in a local run; `over` is what all take more, without this start: for the time
 that passes, and for that of the processors, of all processes together. Bytes are compared with
 those of the local run. Memory is VmHWM of each process: the most that it had at once.
 
-Flink is a cluster of a job manager and two task managers, by the configuration in kubernetes/; it
-needs Java and Maven. Prism is one program, of the same version as Beam in Python:
+Flink is a cluster of a job manager and two task managers, by the configuration in kubernetes/.
+Spark is a master and two workers, as they come; of a worker and its executor, the larger counts.
+Both need Java and Maven. Prism is one program, of the same version as Beam in Python:
 go install github.com/apache/beam/sdks/v2/go/cmd/prism@v2.74.0.
 """
 
@@ -29,10 +31,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.engines.cluster import Cluster
-from tests.engines.conftest import DARKROOM, hash_files, use_processes
+from tests.engines.conftest import DARKROOM, hash_files, use_processes, use_spark
 from tests.engines.network import make_machines
-from tests.engines.parts import find_missing, make_parts
+from tests.engines.parts import find_missing, make_flink, make_spark
 from tests.engines.pictures import write_jpegs
+from tests.engines.spark import Spark
 from tests.engines.watching import Watch
 
 _FEW = 60
@@ -46,14 +49,20 @@ class Engine:
     list_processes: Callable[[], Mapping[str, int]] = dict
 
 
-@contextmanager
-def _start_flink(scratch: Path) -> Iterator[Engine]:
-    """Gives a cluster with a worker process for each task manager."""
+def _write_worker(scratch: Path) -> Path:
+    """Writes the program that an engine starts as a worker."""
     worker = scratch / "worker.sh"
     worker.write_text(f'#!/bin/sh\nexec {sys.executable} -m darkroom.conversion.beam.worker "$@"\n')
     worker.chmod(0o755)
+    return worker
+
+
+@contextmanager
+def _start_flink(scratch: Path) -> Iterator[Engine]:
+    """Gives a cluster with a worker process for each task manager."""
+    worker = _write_worker(scratch)
     with make_machines(3) as machines:
-        cluster = Cluster(make_parts(), scratch / "cluster", machines)
+        cluster = Cluster(make_flink(), scratch / "cluster", machines)
         try:
             cluster.start_job_manager()
             for number in (1, 2):
@@ -62,6 +71,23 @@ def _start_flink(scratch: Path) -> Iterator[Engine]:
             yield Engine(tuple(options), cluster.list_processes)
         finally:
             cluster.stop()
+
+
+@contextmanager
+def _start_spark(scratch: Path) -> Iterator[Engine]:
+    """Gives a cluster with a worker process for each executor."""
+    spark = Spark(make_spark(), scratch / "spark")
+    try:
+        spark.start_master()
+        for number in (1, 2):
+            spark.start_worker(number)
+        options = use_spark(spark, _write_worker(scratch))
+        yield Engine(tuple(options), spark.list_processes)
+    finally:
+        spark.stop()
+
+
+_CLUSTERS = {"flink": _start_flink, "spark": _start_spark}
 
 
 def _convert(source: Path, output: Path, engine: Engine) -> tuple[float, Watch]:
@@ -102,7 +128,7 @@ def main() -> None:
     """Measures and prints each engine."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--images", type=int, default=100_000)
-    parser.add_argument("--engines", default="local,flink,prism", help="the local run first")
+    parser.add_argument("--engines", default="local,flink,spark,prism", help="the local run first")
     parser.add_argument("--prism", default=shutil.which("prism") or "", help="the program of Prism")
     parser.add_argument("--scratch", default=None, help="folder for images and datasets")
     arguments = parser.parse_args()
@@ -116,12 +142,12 @@ def main() -> None:
         print("engine      start      all   over    start      all   over  images/s  bytes")
         before: dict = {"images": arguments.images}
         for each in arguments.engines.split(","):
-            if each == "flink" and (missing := find_missing()):
+            if each in _CLUSTERS and (missing := find_missing()):
                 print(missing)
             elif each == "prism" and not arguments.prism:
                 print("Prism was not found.")
-            elif each == "flink":
-                with _start_flink(scratch) as engine:
+            elif start := _CLUSTERS.get(each):
+                with start(scratch) as engine:
                     _measure(each, engine, sources, before)
             else:
                 prism = (

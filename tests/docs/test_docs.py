@@ -148,6 +148,7 @@ def test_every_module_that_the_architecture_names_exists():
 _OTHERS = {
     *("--build-arg", "--entrypoint", "--format", "--im", "--s3", "--shell", "--tmpfs", "--type"),
     *("--environment", "--job", "--sdk", "--temp"),  # of Beam: --job_endpoint and the like
+    "--add-exports",  # of Java
     *("--pairs", "--photographs", "--rows"),  # of scripts in benchmarks/
 }
 

@@ -6,19 +6,17 @@ import json
 import os
 import re
 import shlex
-import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from .network import Machine
 from .parts import Parts
+from .processes import Processes, is_open, wait_until
 
 SHIPPED = Path(__file__).parents[2] / "kubernetes" / "components" / "flink"
 ENTRY = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
@@ -26,24 +24,7 @@ RUNNER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 SIZES = "org.apache.flink.runtime.util.bash.BashJavaUtils"
 
 
-def wait_until(is_done: Callable[[], Any], what: str, seconds: float = 120) -> Any:
-    """Returns what a function gives once that is true."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := is_done():
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"Nothing after {seconds} s: {what}.")
-
-
-def is_open(address: str, port: int) -> bool:
-    with suppress(OSError):
-        socket.create_connection((address, port), 1).close()
-        return True
-    return False
-
-
-class Cluster:
+class Cluster(Processes):
     """A job manager, task managers and what goes with them, on machines of their own.
 
     Args:
@@ -53,8 +34,8 @@ class Cluster:
     """
 
     def __init__(self, parts: Parts, folder: Path, machines: list[Machine]) -> None:
-        self.parts, self.folder, self.machines = parts, folder, machines
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        super().__init__(folder)
+        self.parts, self.machines = parts, machines
         self._jars = ":".join(sorted(str(jar) for jar in (parts.home / "lib").glob("*.jar")))
         self._configuration = folder / "conf"
         self._configuration.mkdir(parents=True)
@@ -113,49 +94,15 @@ class Cluster:
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {**os.environ, "PATH": path, **(environment or {})}
         machine = self.machines[number + 1]
-        self.start(f"pool {number}", [sys.executable, *command], machine, environment)
+        command = [*machine.prefix, sys.executable, *command]
+        self.start(f"pool {number}", command, environment)
         wait_until(lambda: is_open(machine.address, 50000), f"pool {number}")
 
     def start_job_server(self, arguments: list[str], port: int) -> None:
         """Starts Beam's job server on the machine of the job manager."""
-        command, machine = ["java", "-jar", str(self.parts.jar), *arguments], self.machines[1]
-        self.start("job server", command, machine)
+        machine, java = self.machines[1], ["java", "-jar", str(self.parts.jar)]
+        self.start("job server", [*machine.prefix, *java, *arguments])
         wait_until(lambda: is_open(machine.address, port), "the job server")
-
-    def start(
-        self,
-        name: str,
-        command: list[str],
-        machine: Machine,
-        environment: Mapping[str, str] = os.environ,
-    ) -> None:
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self.processes[name] = subprocess.Popen(
-                [*machine.prefix, *command],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self.folder,
-                env=environment,
-                start_new_session=True,
-            )
-
-    def kill(self, name: str) -> None:
-        """Ends a process and its children at once, as when their machine goes away."""
-        process = self.processes.pop(name)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-    def stop(self) -> None:
-        for name in [*self.processes]:
-            self.kill(name)
-
-    def list_processes(self) -> dict[str, int]:
-        """The process of each part, by its name."""
-        return {name: process.pid for name, process in self.processes.items()}
-
-    def read_log(self, name: str) -> str:
-        return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def _start_java(
         self, name: str, machine: Machine, main: str, sizes: str, own: Mapping[str, str]
@@ -177,7 +124,7 @@ class Cluster:
         memory, dynamic = map(shlex.split, found)
         mode = ["--executionMode", "cluster"] if main == ENTRY else []
         java = ["java", *memory, *self._read_java_options(), log, "-cp", self._jars, main]
-        self.start(name, [*java, *where, *mode, *settings, *dynamic], machine)
+        self.start(name, [*machine.prefix, *java, *where, *mode, *settings, *dynamic])
 
     def _read_java_options(self) -> list[str]:
         """What Flink's scripts take from `env.java.opts.all` of its configuration."""

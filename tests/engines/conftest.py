@@ -1,4 +1,4 @@
-"""A Flink cluster that all tests share: a job manager and two task managers, and its clients."""
+"""Clusters that all tests share, of Flink and of Spark, and their clients."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import pytest
 
 from .cluster import Cluster
 from .network import make_machines
-from .parts import Parts, find_missing, make_parts
+from .parts import Parts, find_missing, make_flink, make_spark
 from .pictures import write_jpegs
+from .processes import wait_until
+from .spark import Spark
 
 DARKROOM = (sys.executable, "-m", "darkroom.cli")
 
@@ -24,7 +26,7 @@ def parts() -> Parts:
     """Flink and the job server, built by the first run."""
     if missing := find_missing():
         pytest.skip(missing)
-    return make_parts()
+    return make_flink()
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +53,27 @@ def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
+def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
+    if missing := find_missing():
+        pytest.skip(missing)
+    spark = Spark(make_spark(), tmp_path_factory.mktemp("spark"))
+    try:
+        spark.start_master()
+        yield spark
+    finally:
+        spark.stop()
+
+
+@pytest.fixture
+def spark(shared_spark: Spark) -> Spark:
+    """The cluster with both workers."""
+    for number in (1, 2):
+        if f"worker {number}" not in shared_spark.processes:
+            shared_spark.start_worker(number)
+    return shared_spark
+
+
+@pytest.fixture(scope="session")
 def jpegs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A list of 1,200 images of 28 kB, and the dataset that a run on this machine makes of it."""
     folder = tmp_path_factory.mktemp("jpegs")
@@ -67,6 +90,20 @@ def convert(
     command = [*DARKROOM, "convert", str(source), "--output-dir", str(output)]
     command += ["--num-shards", "12", *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=600)
+
+
+def begin(source: Path, output: Path, options: list[str]) -> subprocess.Popen[str]:
+    """Starts a conversion; returns its client once a first shard is there."""
+    command = [*DARKROOM, "convert", str(source), "--output-dir", str(output)]
+    client = subprocess.Popen(
+        [*command, "--num-shards", "12", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: [*output.glob("Split-*/*")] or client.poll() is not None, "a first shard")
+    assert client.poll() is None, client.communicate()
+    return client
 
 
 @pytest.fixture
@@ -103,6 +140,12 @@ def use_processes(cluster: Cluster, worker: Path, parallelism: int = 4) -> list[
     return ["--runner", "FlinkRunner", *_format(options)]
 
 
+def use_spark(spark: Spark, worker: Path) -> list[str]:
+    """Options for Spark with workers that it starts by a program."""
+    named = ["--engine", "spark", "--engine-url", spark.url, "--engine-workers"]
+    return [*named, f"command={worker}", *_format({"spark_job_server_jar": spark.parts.jar})]
+
+
 def use_pools(endpoint: str) -> list[str]:
     """Options for a job server that runs, with pools of workers as the guide of Kubernetes says."""
     options = {
@@ -116,6 +159,14 @@ def use_pools(endpoint: str) -> list[str]:
 
 def _format(options: Mapping[str, object]) -> list[str]:
     return [part for pair in options.items() for part in ("--beam-option", "{}={}".format(*pair))]
+
+
+def check_readable(done: subprocess.CompletedProcess[str], cause: str) -> None:
+    """Checks that a conversion failed because of its surroundings, and said why in a few lines."""
+    assert done.returncode == 3, done.stderr
+    assert cause in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 10
 
 
 def hash_files(folder: Path) -> dict[str, str]:

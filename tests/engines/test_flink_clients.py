@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from .cluster import Cluster, wait_until
-from .conftest import DARKROOM, check_equal, convert
+from .cluster import Cluster
+from .conftest import DARKROOM, begin, check_equal, convert
 from .pictures import write_jpegs
+from .processes import wait_until
 
 pytestmark = pytest.mark.flink
 
@@ -18,20 +19,6 @@ pytestmark = pytest.mark.flink
 _SLOW = ("--resize-short-side", "160")
 _OTHERS = ("--seed", "7")
 _ENDED = ("FINISHED", "FAILED", "CANCELED")
-
-
-def _begin(source: Path, output: Path, options: list[str]) -> subprocess.Popen[str]:
-    """Starts a conversion; returns its client once a first shard is there."""
-    command = [*DARKROOM, "convert", str(source), "--output-dir", str(output)]
-    client = subprocess.Popen(
-        [*command, "--num-shards", "12", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_until(lambda: [*output.glob("Split-*/*")] or client.poll() is not None, "a first shard")
-    assert client.poll() is None, client.communicate()
-    return client
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +31,7 @@ def test_a_signal_cancels_the_job(source, on_flink, cluster: Cluster, tmp_path: 
     local = convert(source, tmp_path / "local", *_SLOW)
     assert local.returncode == 0, local.stderr
     output, on_flink = tmp_path / "out", [*on_flink, *_SLOW]
-    client = _begin(source, output, on_flink)
+    client = begin(source, output, on_flink)
     client.send_signal(number)
     said = client.communicate(timeout=120)[1]
     assert client.returncode == 128 + number
@@ -65,7 +52,7 @@ def test_a_job_whose_client_was_killed_loses_the_output(
     output = tmp_path / "out"
     local = convert(source, tmp_path / "local", *_OTHERS)
     assert local.returncode == 0, local.stderr
-    client = _begin(source, output, [*on_flink, *_SLOW])
+    client = begin(source, output, [*on_flink, *_SLOW])
     client.kill()
     client.communicate()
     job = cluster.list_jobs()[-1]

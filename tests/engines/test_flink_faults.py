@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from .cluster import Cluster, wait_until
-from .conftest import DARKROOM, check_equal, convert, use_processes
+from .cluster import Cluster
+from .conftest import DARKROOM, check_equal, check_readable, convert, use_processes
 from .network import find_obstacle
+from .processes import wait_until
 
 pytestmark = pytest.mark.flink
 
@@ -39,27 +40,19 @@ def test_a_job_survives_a_machine_that_goes_away(jpegs, on_flink, cluster: Clust
     assert "Failure 1 of the job: The engine lost a worker" in said
 
 
-def _check_readable(done: subprocess.CompletedProcess[str], cause: str) -> None:
-    """Checks that a conversion failed because of its surroundings, and said why in a few lines."""
-    assert done.returncode == 3, done.stderr
-    assert cause in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.splitlines()) <= 10
-
-
 def test_a_worker_that_cannot_start(jpegs, cluster: Cluster, tmp_path: Path):
     worker = tmp_path / "worker.sh"
     worker.write_text("#!/bin/sh\nexit 1\n")
     worker.chmod(0o755)
     done = convert(jpegs[0], tmp_path / "out", *use_processes(cluster, worker))
-    _check_readable(done, "The engine could not start a worker process")
+    check_readable(done, "The engine could not start a worker process")
 
 
 def test_a_program_that_is_not_there(jpegs, cluster: Cluster, tmp_path: Path):
     """The job is ended at its first failure, whatever the restart strategy."""
     missing = tmp_path / "darkroom-worker"
     done = convert(jpegs[0], tmp_path / "out", *use_processes(cluster, missing))
-    _check_readable(done, f'Cannot run program "{missing}"')
+    check_readable(done, f'Cannot run program "{missing}"')
     assert "Failure 1 of the job: The engine could not start a worker process" in done.stderr
     assert "Failure 2" not in done.stderr
     assert cluster.list_jobs()[-1]["state"] in ("CANCELED", "FAILED")
@@ -79,7 +72,7 @@ def test_workers_that_do_not_see_everything(jpegs, cluster: Cluster, tmp_path: P
     )
     worker.chmod(0o755)
     done = convert(source, output, *use_processes(cluster, worker))
-    _check_readable(done, f"The engine's workers do not see the {hidden}")
+    check_readable(done, f"The engine's workers do not see the {hidden}")
     assert not (output / "dataset.json").exists()
 
 
@@ -95,4 +88,4 @@ def test_a_worker_without_darkroom(jpegs, cluster: Cluster, tmp_path: Path):
     options = [*use_processes(cluster, tmp_path), "--beam-option", "environment_type=EXTERNAL"]
     options += ["--beam-option", "environment_config=localhost:50000"]
     done = convert(jpegs[0], tmp_path / "out", *options)
-    _check_readable(done, "A worker of the engine does not have darkroom")
+    check_readable(done, "A worker of the engine does not have darkroom")

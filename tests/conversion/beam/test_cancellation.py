@@ -19,6 +19,7 @@ from darkroom.cli.commands import main
 from darkroom.cli.process import Signal
 from darkroom.conversion.beam import transforms
 from darkroom.conversion.beam.cancellation import cancel_with_client
+from darkroom.conversion.beam.engine_log import report_failures
 from darkroom.conversion.beam.run import guard_job
 from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.convert import convert
@@ -207,6 +208,26 @@ def _fail_in_a_thread(name: str) -> None:
     thread = threading.Thread(target=_fail, name=name)
     thread.start()
     thread.join()
+
+
+def _log_as_beam(text: str) -> None:
+    """Logs a line on the root logger, as Beam does with what an engine says."""
+    code = compile(f"logging.error({text!r})", beam.pipeline.__file__, "exec")
+    exec(code, {"logging": logging})
+
+
+def test_what_an_engine_says_after_the_end_stays_from_the_terminal(write, caplog, monkeypatch):
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    pipeline, filters = beam.Pipeline(options=build_options("PrismRunner", {})), []
+    monkeypatch.setattr(logging.getLogger(), "filters", filters)
+    with pytest.raises(KeyboardInterrupt), guard_job(pipeline, write, NAME):
+        raise KeyboardInterrupt
+    _log_as_beam("Job 0 was cancelled")
+    logging.error("mine")
+    assert caplog.messages == ["mine"]
+    with report_failures("PrismRunner") as log:
+        _log_as_beam("The next job")
+        assert "The next job" in log.read()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

@@ -168,6 +168,19 @@ SAID = {
         "The engine lost a worker: SparkException: ",
         3,
     ),
+    "a program that is not there, on Spark, after a task that went on": (
+        "WARN org.apache.spark.scheduler.TaskSetManager - Lost task 1.0 in stage 0.0 (TID 1): "
+        "java.lang.NoSuchMethodError: 'void com.google.common.base.Preconditions.checkState'\n"
+        + JAVA + 'Caused by: java.io.IOException: Cannot run program "/opt/w": error=2, No such\n',
+        'The engine could not start a worker process: IOException: Cannot run program "/opt/w": ',
+        3,
+    ),
+    "Spark's job server with Java 17": (
+        "java.lang.IllegalAccessError: class org.apache.spark.storage.StorageUtils$ cannot access "
+        "class sun.nio.ch.DirectBuffer: java.base does not export sun.nio.ch to unnamed module",
+        "Java hides from Spark what its job server needs: IllegalAccessError: class org.apache.",
+        3,
+    ),
     "memory of Java": (
         "Caused by: java.lang.OutOfMemoryError: Java heap space",
         "A process of the engine had too little memory: OutOfMemoryError: Java heap space.",

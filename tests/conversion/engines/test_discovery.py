@@ -174,7 +174,11 @@ def test_spark_has_one_job_server(jars):
         "environment_type": "DOCKER",
         "environment_config": "me/darkroom:1",
         "spark_job_server_jar": jar,
+        # Java 17 would end the job server.
+        "job_server_jvm_properties": ["--add-exports=java.base/sun.nio.ch=ALL-UNNAMED"],
     }
+    running = _find_other("spark", "local[4]", job_endpoint="jobs:8099")
+    assert "job_server_jvm_properties" not in running
     for url in ("local[4]", "spark://127.0.0.1:7077"):
         assert _find_other("spark", url)["environment_type"] == "LOOPBACK"
     with pytest.raises(UsageError, match=r"Spark at spark://192\.0\.2\.7:7077 is not on"):

@@ -6,12 +6,14 @@ itself is asked.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from darkroom.conversion.beam.engine_log import is_not_beams
 from darkroom.conversion.engines import flink
 from darkroom.errors import StorageError
 from darkroom.runtime import progress
@@ -77,6 +79,8 @@ def hide_threads() -> None:
             before(failure)
 
     threading.excepthook = report
+    # They log what the engine says on the root logger, and may do so after its file was closed.
+    logging.getLogger().addFilter(is_not_beams)
 
 
 def end_job(pipeline: beam.Pipeline, job_name: str) -> None:

@@ -93,10 +93,12 @@ def _collect_lines(log: IO[str], runner: str) -> Iterator[None]:
     handler.setFormatter(logging.Formatter(_FORMAT))
     handler.addFilter(lambda record: _check_record(record, runner))
     with ExitStack() as restored:
+        # An interrupted job has left it there: `hide_threads`.
+        logging.getLogger().removeFilter(is_not_beams)
         # Beam logs an engine's messages on the root logger itself; the program's own lines stay.
         for other in logging.getLogger().handlers:
-            other.addFilter(_is_not_beams)
-            restored.callback(other.removeFilter, _is_not_beams)
+            other.addFilter(is_not_beams)
+            restored.callback(other.removeFilter, is_not_beams)
         # Without a handler, Beam's errors on the root logger would make one for the terminal.
         for logger in (logging.getLogger(), *map(logging.getLogger, _LOGGERS)):
             logger.addHandler(handler)
@@ -133,7 +135,8 @@ def _make_hook(handler: logging.Handler, others: Callable[[Any], object]) -> Cal
     return hook
 
 
-def _is_not_beams(record: logging.LogRecord) -> bool:
+def is_not_beams(record: logging.LogRecord) -> bool:
+    """Tells whether a line of a log is of the program, and not of Beam."""
     return _BEAM not in record.pathname
 
 

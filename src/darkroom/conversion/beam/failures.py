@@ -102,15 +102,15 @@ _KNOWN = (
         "Install Java 17, or name it with JAVA_HOME.",
     ),
     _Known(
+        r"IllegalAccessError.{0,400}sun\.nio\.ch",
+        "Java hides from Spark what its job server needs",
+        "Take --engine spark, or start the job server with this option of Java: "
+        "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED.",
+    ),
+    _Known(
         r"Unable to fetch remote (?:job server jar|prism binary)",
         "Beam could not load the job server",
         "Load it elsewhere, and name it: flink_job_server_jar, prism_location.",
-    ),
-    _Known(
-        r"InvalidClassException|StreamCorruptedException|NoSuchMethodError|NoClassDefFoundError"
-        r"|IncompatibleClassChangeError|ClassNotFoundException",
-        "The job server does not fit the engine's version",
-        "Take the job server that Beam made for this version of the engine, as flink_version=1.19.",
     ),
     _Known(
         r"OutOfMemoryError|MemoryError|exit(?:ed with)? (?:code|status) (?:137|-9)\b|OOMKilled"
@@ -150,6 +150,13 @@ _KNOWN = (
         "The engine could not start a worker process",
         f"Check on the engine's machines that the program is there and may be run: {_WORKERS}.",
         is_start=True,
+    ),
+    # Also where a task of Spark has failed, and went on.
+    _Known(
+        r"InvalidClassException|StreamCorruptedException|NoSuchMethodError|NoClassDefFoundError"
+        r"|IncompatibleClassChangeError|ClassNotFoundException",
+        "The job server does not fit the engine's version",
+        "Take the job server that Beam made for this version of the engine.",
     ),
     _Known(
         r"FutureTimeoutError|failed to connect to all addresses|UNAVAILABLE|Connection refused",

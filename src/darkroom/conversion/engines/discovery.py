@@ -39,6 +39,8 @@ RUNNERS: Mapping[str, str] = {
 _ENVIRONMENTS = {IMAGE: "DOCKER", POOL: "EXTERNAL"}
 # A master of Spark that runs inside the job server.
 _INSIDE = re.compile(r"local(\[.*\])?")
+# Spark uses a package that Java 17 hides. It tells its executors so itself, but not the job server.
+_SPARK_JAVA = {"job_server_jvm_properties": ["--add-exports=java.base/sun.nio.ch=ALL-UNNAMED"]}
 
 
 def find_options(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,10 +87,12 @@ def _find_flink(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, An
 def _find_spark(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
     url = _get_url(engine, given, "spark_master_url", "spark://master:7077")
     is_here = bool(_INSIDE.fullmatch(url)) or _is_here(_find_host(url))
+    starts_java = not any(map(given.get, ("job_endpoint", "spark_submit_uber_jar")))
     return {
         "spark_master_url": url,
         **_choose_workers(engine, given, f"Spark at {url}", is_here=is_here),
         **_find_server("beam-runners-spark-3-job-server", "Spark", given),
+        **(_SPARK_JAVA if starts_java else {}),
     }
 
 
