@@ -62,6 +62,7 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
         log_path=log_path,
         seconds=time.monotonic() - started,
         model=trained.model_dir if trained else None,
+        page=trained.evaluation.report_path if trained and trained.evaluation else None,
     )
 
 

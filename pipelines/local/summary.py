@@ -40,6 +40,7 @@ class RunSummary:
         log_path: File with the output of TFX and TensorFlow.
         seconds: Wall time of the run.
         model: Folder of the trained model; None when the run ended before it.
+        page: Path of the page of the model, `model.html`; None if none was written.
         failures: Why the model did not pass its evaluation, as sentences.
         makes: Types of the artifacts that the pipeline makes when nothing stops it.
         is_command: Whether a command of darkroom ran it, which has flags for its options.
@@ -58,6 +59,7 @@ class RunSummary:
     log_path: str
     seconds: float
     model: str | None = None
+    page: str | None = None
     failures: tuple[str, ...] = ()
     makes: Set[str] = frozenset((REPORT, MODEL, EXAMPLES, PUSHED))
     is_command: bool = True
@@ -97,6 +99,7 @@ class RunSummary:
             "epochs": self.epochs[1] if self.epochs else None,
             "accuracy": self.accuracy,
             "pushed": self.pushed,
+            "page": self.page,
             "report": self.report_path,
             "examples": self.examples,
             "changed": dict(self.changed),
@@ -195,6 +198,8 @@ def _format_model(summary: RunSummary) -> list[str]:
         lines.append(
             f"Accuracy   {summary.accuracy:.4f} on the eval split{_format_needed(summary)}"
         )
+    if summary.page:
+        lines.append(f"Page       {summary.page}")
     if PUSHED not in summary.makes:
         return [*lines, f"Model      {summary.model}"]
     if summary.pushed:

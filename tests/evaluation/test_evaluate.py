@@ -62,6 +62,15 @@ def test_several_datasets_count_together(model, records, colors, tmp_path):
     assert (found.metrics.records, found.accuracy) == (13, 10 / 13)
 
 
+def test_all_splits_count_together(model, records, colors, capsys):
+    found = [darkroom.evaluate(model, each, split="all") for each in (records, colors)]
+    for each in found:
+        assert (each.split, each.metrics.records, each.accuracy) == ("all", 22, 19 / 22)
+        assert "on all splits of 22 records" in format_evaluation(each)
+    second = darkroom.evaluate(model, [records, records], split="all")
+    assert second == found[0]
+
+
 def test_labels_are_compared_by_their_text(model, tmp_path):
     # Without green, red has another number in the records than in the model.
     rows = {f"val/{name}/{n}.png": name for name in ("blue", "red") for n in range(2)}
@@ -86,6 +95,7 @@ def test_one_class_only_is_said(model, tmp_path):
         ("eval", "a", "The training chose its best epoch by these records"),
         ("train", "a", "The model was trained on these records"),
         ("test", "a", ""),
+        ("all", "a", "The model was trained on these records"),
         ("eval", "b", ""),
         ("train", "b", ""),
     ],
@@ -148,7 +158,7 @@ def test_many_classes_are_cut_to_those_with_the_lowest_recall():
     [
         (["{model}", "{colors}", "--split", "eval"], 1, "no image of the eval split in {colors}"),
         (["{model}", "{records}", "--split", "eval"], 1, "splits: train, test"),
-        (["{model}", "{records}", "--split", "dog"], 2, "'dog', expected train, eval, test"),
+        (["{model}", "{records}", "--split", "dog"], 2, "'dog', expected train, eval, test, all"),
         (["{colors}", "{records}"], 1, "There is no saved_model.pb in {colors}."),
         (["{model}s", "{records}"], 3, "{model}s does not exist"),
         (["{model}", "{model}s"], 3, "does not exist"),

@@ -107,6 +107,13 @@ def test_a_perfect_model_is_calibrated():
     assert found.interval[1] == 1.0
 
 
+def test_scores_of_half_the_precision_give_the_same_numbers():
+    exact, found = measure(SCORES, TRUTH, LABELS), measure(SCORES.astype(np.float32), TRUTH, LABELS)
+    assert found.classes == exact.classes
+    assert found.calibration_error == pytest.approx(exact.calibration_error, abs=1e-6)
+    assert isinstance(found.bins[0].confidence, float)
+
+
 def test_confusions():
     counts = count_confusions(TRUTH, SCORES.argmax(axis=1), 3)
     assert counts.tolist() == [[3, 1, 0], [1, 4, 1], [0, 0, 0]]

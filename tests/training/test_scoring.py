@@ -139,6 +139,17 @@ def test_a_damaged_image_of_the_test_split_is_named(pictures, tmp_path, capsys):
     assert not (folder / "model.html").exists()
 
 
+def test_the_page_of_an_earlier_model_does_not_outlive_it(pictures, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]
+    assert main([*command, "--epochs", "1"]) == 0
+    monkeypatch.setattr(scoring, "score_split", lambda *arguments: 1 / 0)
+    assert main([*command, "--epochs", "2"]) == 70
+    names = {path.name for path in folder.iterdir()}
+    assert "model" in names
+    assert names.isdisjoint({"model.html", "model.md", "evaluation.json", "training.json"})
+
+
 def test_a_result_of_an_earlier_version_has_no_score(pictures, tmp_path, capsys):
     folder = tmp_path / "run"
     command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]

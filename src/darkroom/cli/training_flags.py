@@ -60,7 +60,7 @@ def add_evaluate(commands: Any) -> None:
         usage="darkroom evaluate MODEL RECORDS [RECORDS ...] [options]",
         examples=(
             "darkroom evaluate runs/first records",
-            "darkroom evaluate runs/first/model new-photos --split eval --report report",
+            "darkroom evaluate runs/first/model new-photos --split all --report report",
         ),
         epilog="Exit codes: 0 done, 1 no such model, split or label, or a damaged image; 3 "
         "something cannot be read or written; 4 the folder of the report has other files.",
@@ -78,7 +78,7 @@ def add_evaluate(commands: Any) -> None:
         "--split",
         metavar="NAME",
         default="test",
-        help="train, eval or test, or another name of it, as val (default: test)",
+        help="train, eval or test, or another name of it, as val; all takes all (default: test)",
     )
     parser.add_argument(
         "--report",

@@ -21,7 +21,7 @@ from darkroom.evaluation.serving import (
     load_model,
     load_tensorflow,
 )
-from darkroom.input.data_paths import NamedSplit, find_split
+from darkroom.input.data_paths import ALL, NamedSplit, find_split
 from darkroom.runtime import progress
 from darkroom.storage import ledger
 
@@ -43,7 +43,7 @@ def evaluate(
     Args:
         model: A SavedModel that darkroom exported, or the folder of a training.
         records: A dataset, a pattern of datasets, several of them, or one list or folder of images.
-        split: The split: train, eval or test, or another name of it, as val.
+        split: The split: train, eval or test, or another name of it, as val; `all` for all of them.
         report_dir: Folder for `model.html`, `model.md` and `evaluation.json`; made if it does not
             exist. Files of an earlier report are replaced, others are not. None: nothing is
             written.
@@ -98,14 +98,16 @@ def evaluate_training(model_dir: str, named: NamedSplit, facts: Facts, folder: s
 
 
 def check_split(split: str) -> str:
-    """Returns the name of a split for any of its names.
+    """Returns the name of a split for any of its names; that of all splits for itself.
 
     Raises:
         UsageError: It is not the name of a split.
     """
+    if split == ALL:
+        return ALL
     name = parse_split(split) if isinstance(split, str) else None
     if not name:
-        raise UsageError(f"split is {split!r}, expected {', '.join(SPLITS)}.")
+        raise UsageError(f"split is {split!r}, expected {', '.join((*SPLITS, ALL))}.")
     return name
 
 

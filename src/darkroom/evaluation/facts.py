@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from darkroom import storage
-from darkroom.dataset.splits import TEST
+from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.evaluation.result import Evaluation
-from darkroom.input.data_paths import NamedSplit
+from darkroom.input.data_paths import ALL, NamedSplit
 from darkroom.version import __version__
 
 # Beside the model of a training.
@@ -47,9 +47,12 @@ class Facts:
 
     def find_use(self, split: NamedSplit) -> str:
         """Returns what the training used a split for: train or eval; empty if for nothing."""
-        used = {part.get("fingerprint") for part in self.data.get(split.name, ())}
-        is_used = split.name != TEST and any(each["fingerprint"] in used for each in split.data)
-        return split.name if is_used else ""
+        seen = {part["fingerprint"] for part in split.data}
+        for name in (TRAIN, EVAL):
+            used = {part.get("fingerprint") for part in self.data.get(name, ())}
+            if split.name in (name, ALL) and used & seen:
+                return name
+        return ""
 
 
 def describe_code(model: str) -> dict[str, str]:

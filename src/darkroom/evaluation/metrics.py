@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ NUM_BINS = 15
 # The quantile of a normal distribution for an interval of 95 %.
 _Z95 = 1.959963984540054
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
 
 
@@ -179,9 +180,11 @@ def _measure_class(confusion: Ints, number: int, label: str) -> ClassScore:
 
 
 def _measure_top(scores: Floats, truth: Ints) -> float:
-    # Stable, as `argmax` is: of equal scores the first labels count.
-    best = np.argsort(-scores, axis=1, kind="stable")[:, :TOP]
-    return float((best == truth[:, None]).any(axis=1).mean())
+    own = np.take_along_axis(scores, truth[:, None], axis=1)
+    # As `argmax` does: of equal scores the first labels count.
+    is_before = np.arange(scores.shape[1]) < truth[:, None]
+    ahead = (scores > own).sum(axis=1) + ((scores == own) & is_before).sum(axis=1)
+    return float((ahead < TOP).mean())
 
 
 def _mean(values: Sequence[float | None]) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.evaluation.metrics import Bin, ClassScore, Metrics
+from darkroom.input.data_paths import ALL
 from darkroom.runtime import cards
 from darkroom.runtime.text import list_first, make_visible
 
@@ -138,7 +139,7 @@ def list_numbers(found: Evaluation) -> list[tuple[str, str]]:
     return [
         (
             "Accuracy",
-            f"{each.accuracy:.4f} on the {found.split} split of {each.records:,} records "
+            f"{each.accuracy:.4f} on {describe_split(found.split)} of {each.records:,} records "
             f"(95 % interval {low:.3f} to {high:.3f}, Wilson)",
         ),
         *top,
@@ -146,6 +147,11 @@ def list_numbers(found: Evaluation) -> list[tuple[str, str]]:
         ("Calibrated", f"to {each.calibration_error:.4f} (expected calibration error, 15 bins)"),
         ("Baseline", f"{each.majority_accuracy:.4f} (always {make_visible(each.majority_label)})"),
     ]
+
+
+def describe_split(split: str) -> str:
+    """Returns a split as part of a sentence."""
+    return "all splits" if split == ALL else f"the {split} split"
 
 
 def list_class_cells(each: ClassScore) -> list[str]:
@@ -183,7 +189,8 @@ def list_notes(metrics: Metrics, split: str, use: str = "") -> tuple[str, ...]:
             "the recall of that class alone."
         )
     elif missing := [each.label for each in metrics.classes if not each.support]:
-        notes.append(f"No record of the {split} split has the label {list_first(missing)}.")
+        where = describe_split(split)
+        notes.append(f"No record of {where} has the label {list_first(missing)}.")
     if lost := [each.label for each in with_records if not each.recall]:
         notes.append(f"The recall is 0 for {list_first(lost)}: not one of their images is found.")
     if len(with_records) > 1 and metrics.interval[0] <= metrics.majority_accuracy:

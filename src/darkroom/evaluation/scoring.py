@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -117,10 +118,16 @@ def read_images(source: ImageSource, numbers: Collection[int]) -> Iterator[tuple
 
 
 def _list_elements(source: ImageSource) -> Any:
+    import tensorflow as tf
+
     from darkroom.options.input import InputOptions
 
     # The size of the images does not matter: the model decodes them.
-    return source.make_elements(InputOptions(image_size=(1, 1), batch_size=1), None)
+    elements = source.make_elements(InputOptions(image_size=(1, 1), batch_size=1), None)
+    settings = tf.data.Options()
+    # There is nothing to tune, and the tuner's thread may outlive its iterator.
+    settings.autotune.enabled = False
+    return elements.with_options(settings)
 
 
 def _score_batches(model: ServedModel, source: ImageSource) -> Iterator[tuple[Floats, Ints]]:
@@ -136,7 +143,8 @@ def _score_batches(model: ServedModel, source: ImageSource) -> Iterator[tuple[Fl
         return (image.encoded if is_files else element), image.label
 
     plain = tf.autograph.experimental.do_not_convert(parse)
-    batches = _list_elements(source).map(plain, num_parallel_calls=tf.data.AUTOTUNE)
+    threads = len(os.sched_getaffinity(0))
+    batches = _list_elements(source).map(plain, num_parallel_calls=threads)
     score = model.score_images if is_files else model.score_examples
     for stored, labels in batches.batch(_BATCH_SIZE).prefetch(1):
         yield score(stored), labels.numpy()

@@ -53,7 +53,7 @@ class ServedModel:
         import tensorflow as tf
 
         answer = self.signatures[IMAGES_SIGNATURE](image_bytes=tf.convert_to_tensor(images))
-        return np.asarray(answer[SCORES_KEY], np.float64)
+        return np.asarray(answer[SCORES_KEY])
 
     def answer_images(self, images: Sequence[bytes]) -> list[tuple[str, float]]:
         """Returns the label and the score that a server answers for each image file."""
@@ -66,7 +66,7 @@ class ServedModel:
     def score_examples(self, examples: tf.Tensor) -> Floats:
         """Returns the same for records, serialised tf.train.Example."""
         answer = self.signatures[EXAMPLES_SIGNATURE](examples=examples)
-        return np.asarray(answer[PROBABILITIES_KEY], np.float64)
+        return np.asarray(answer[PROBABILITIES_KEY])
 
 
 def load_tensorflow() -> None:

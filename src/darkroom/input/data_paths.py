@@ -13,6 +13,9 @@ from darkroom.errors import DataError, UsageError
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
 
+# The name of all splits together.
+ALL = "all"
+
 # Opens the images of a split, and returns them with their label map.
 Open = Callable[[], tuple["ImageSource", Sequence[str]]]
 
@@ -68,7 +71,7 @@ def find_split(paths: Sequence[str], split: str) -> NamedSplit:
     Args:
         paths: Folders that `darkroom convert` wrote, or patterns of such folders; or one list or
             folder of images.
-        split: The name of the split.
+        split: The name of the split, or `all`.
 
     Raises:
         DataError: Nothing of it is there, a folder is not a dataset, or has no labels.
@@ -93,10 +96,15 @@ def name_datasets(commits: Mapping[str, Dataset], split: str) -> NamedSplit:
 
     def open_now() -> tuple[ImageSource, Sequence[str]]:
         from darkroom.input.commits import read_shared_labels
-        from darkroom.input.records import open_splits
+        from darkroom.input.records import RecordSource, open_splits
 
         labels = read_shared_labels(parts)
-        return open_splits(parts, names=(split,))[split], labels
+        opened = open_splits(parts, names=None if split == ALL else (split,))
+        if split != ALL:
+            return opened[split], labels
+        return RecordSource(
+            [file for each in opened.values() for file in each.files], parts
+        ), labels
 
     data: list[dict[str, str | int]] = [
         {
@@ -110,9 +118,11 @@ def name_datasets(commits: Mapping[str, Dataset], split: str) -> NamedSplit:
 
 
 def _find_images(path: str, split: str) -> NamedSplit:
-    from darkroom.input.files import open_images
+    from darkroom.input.files import join_images, open_images
 
     labels, splits = open_images(path)
+    if split == ALL:
+        return name_images(path, join_images([*splits.values()]), labels, ALL)
     if split not in splits:
         raise _build_missing_error(split, path, [*splits], "image")
     return name_images(path, splits[split], labels, split)
@@ -139,6 +149,8 @@ def _names_images(path: str) -> bool:
 
 
 def _count(dataset: Dataset, split: str) -> int:
+    if split == ALL:
+        return sum(each.records for each in dataset.splits.values())
     return dataset.splits[split].records if split in dataset.splits else 0
 
 

@@ -169,6 +169,13 @@ class FileSource:
         return digest.hexdigest()
 
 
+def join_images(sources: Sequence[FileSource]) -> FileSource:
+    """Returns the images of several sources as one."""
+    uris = [uri for source in sources for uri in source._uris]
+    labels = [label for source in sources for label in source._labels]
+    return FileSource(uris, labels, sources[0]._version)
+
+
 def check_all_decodable(sources: Sequence[FileSource]) -> None:
     """Decodes all images of some sources, to name the ones that cannot be decoded.
 

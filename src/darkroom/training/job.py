@@ -13,7 +13,7 @@ from darkroom.dataset.commit import read_output
 from darkroom.dataset.splits import EVAL, TEST, TRAIN
 from darkroom.errors import DataError
 from darkroom.evaluation.facts import Facts, describe_code
-from darkroom.evaluation.report.write import PAGE_FILE
+from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.result import Evaluation, format_evaluation
 from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.input.data_paths import (
@@ -166,7 +166,9 @@ def _train_and_export(
             labels=labels,
         )
     if export:
-        storage.delete_file(storage.join(folder, RESULT_FILE))
+        # What is said of the earlier model is not true of the next one.
+        for name in (RESULT_FILE, *REPORT_FILES):
+            storage.delete_file(storage.join(folder, name))
         write_keras_file(trained.model, storage.join(folder, KERAS_FILE))
         delete_model(folder)
         with progress.step("Export"):

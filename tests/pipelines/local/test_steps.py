@@ -81,6 +81,7 @@ def test_a_model_is_trained_evaluated_and_pushed(demo):
     # The accuracy is that of the model that was exported, over the whole split.
     assert summary["accuracy"] == pytest.approx(best["val_accuracy"])
     assert summary["accuracy"] >= 0.97
+    assert "right on the eval split" in Path(summary["page"]).read_text()
     answer = tf.saved_model.load(summary["pushed"]).signatures["serving_default"](
         image_bytes=tf.constant([(root / "images/digits/4/0002.png").read_bytes()])
     )
@@ -92,6 +93,7 @@ def test_a_second_run_trains_and_pushes_nothing_again(demo, run_demo):
     done = run_demo()
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"Pushed to  {summary['pushed']}\n" in done.stdout
+    assert f"Page       {summary['page']}\n" in done.stdout
     assert "1 step reused" in done.stdout
     assert os.listdir(root / "run-without-tfx/pushed") == [Path(summary["pushed"]).name]
     last = done.stdout.splitlines()[-2:]

@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from darkroom.evaluation.facts import Facts
 from darkroom.evaluation.report.listing import list_code, list_data, list_input, list_recipe
-from darkroom.evaluation.result import CLASS_HEADER, Evaluation, list_class_cells, list_numbers
+from darkroom.evaluation.result import (
+    CLASS_HEADER,
+    Evaluation,
+    describe_split,
+    list_class_cells,
+    list_numbers,
+)
 from darkroom.runtime.markup import escape_markdown
 
 MAX_CLASSES = 200
@@ -22,7 +28,7 @@ def encode_card(found: Evaluation, facts: Facts) -> str:
     ]
     more = len(classes) - MAX_CLASSES
     parts = [
-        f"# Model: {found.accuracy:.1%} right on the {found.split} split",
+        f"# Model: {found.accuracy:.1%} right on {describe_split(found.split)}",
         _encode_table(("measure", "value"), list_numbers(found)),
         *(escape_markdown(note) for note in found.notes),
         "## Classes",

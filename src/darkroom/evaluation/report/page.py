@@ -11,7 +11,7 @@ from darkroom.evaluation.report.listing import list_code, list_data, list_input,
 from darkroom.evaluation.report.matrix import make_matrix, make_pictures
 from darkroom.evaluation.report.pictures import Gallery, Shown
 from darkroom.evaluation.report.style import PAGE_STYLE, make_picture_rules
-from darkroom.evaluation.result import Evaluation, format_share
+from darkroom.evaluation.result import Evaluation, describe_split, format_share
 from darkroom.runtime.markup import Html, element
 from darkroom.runtime.text import make_visible
 from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table
@@ -63,7 +63,7 @@ def choose_labels(confusion: Ints, most: int = 30) -> list[int]:
 
 
 def _format_headline(found: Evaluation) -> str:
-    return f"{found.accuracy:.1%} right on the {found.split} split"
+    return f"{found.accuracy:.1%} right on {describe_split(found.split)}"
 
 
 def _make_header(found: Evaluation) -> Html:
@@ -77,7 +77,7 @@ def _make_header(found: Evaluation) -> Html:
             f"{numbers.majority_accuracy:.3f}",
             f"baseline: always {make_visible(numbers.majority_label)}",
         ),
-        (f"{numbers.records:,}", f"records of the {found.split} split"),
+        (f"{numbers.records:,}", f"records of {describe_split(found.split)}"),
     ]
     if numbers.top5_accuracy is not None:
         tiles.insert(1, (f"{numbers.top5_accuracy:.3f}", "label among the first five"))
