@@ -35,7 +35,7 @@ class TrainingResult:
         checkpoint_dir: The folder of checkpoints, history and TensorBoard's files.
         model_dir: The folder of the SavedModel.
         verdict: Whether input slowed down the training, and which part of it; None if nothing was
-            left to train.
+            left to train, or the head alone was trained.
         already_complete: Whether an earlier run had done everything.
     """
 
