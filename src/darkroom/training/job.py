@@ -46,7 +46,7 @@ class TrainingResult:
         checkpoint_dir: The folder of checkpoints, history and TensorBoard's files.
         model_dir: The folder of the SavedModel.
         verdict: Whether input slowed down the training, and which part of it; None if nothing was
-            left to train.
+            left to train, or the head alone was trained.
         already_complete: Whether an earlier run had done everything.
         evaluation: How good the exported model is on the test split, or without one on the eval
             split; None if an earlier version trained it.

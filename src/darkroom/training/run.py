@@ -52,7 +52,7 @@ class TrainedModel:
         best_epoch: The epoch, from 1, with the lowest loss on the eval split.
         history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
         verdict: Whether input slowed down the training since its last start, and which part of it;
-            None if nothing was left to train.
+            None if nothing was left to train, or the head alone was trained.
     """
 
     model: Any
