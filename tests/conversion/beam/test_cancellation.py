@@ -154,6 +154,21 @@ def test_python_tells_the_same_by_its_own_exception(source, flink, fail, tmp_pat
 
 
 @pytest.mark.slow
+def test_a_script_that_sigterm_ends_cancels_the_job_and_frees_the_output(
+    source, flink, fail, tmp_path, caplog
+):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    fail(_send(signal.SIGTERM))
+    options = {**EMBEDDED, "flink_master": flink.url}
+    with pytest.raises(SystemExit) as stop:
+        convert(source, tmp_path / "out", runner="FlinkRunner", beam_options=options)
+    assert stop.value.code == 143
+    assert caplog.messages[-1] == f"Ended by SIGTERM. {CANCELLED}"
+    assert flink.jobs[JOB][1] == "CANCELED"
+    assert not [*tmp_path.glob("out/*lock*"), *tmp_path.glob("out/.*lock*")]
+
+
+@pytest.mark.slow
 def test_a_job_that_its_client_gives_up_is_cancelled_too(source, flink, fail, capfd):
     fail(_fail)
     assert _run(source, flink) == 3

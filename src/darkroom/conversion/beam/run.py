@@ -13,6 +13,7 @@ from darkroom.conversion.beam.engine_log import EngineLog, report_failures
 from darkroom.conversion.beam.engines import ENGINES
 from darkroom.conversion.beam.failures import NOT_SHARED
 from darkroom.conversion.beam.runners import build_options
+from darkroom.conversion.beam.signals import take_signals
 from darkroom.conversion.beam.watching import is_unshared, watch_job
 from darkroom.conversion.engines.flink import find_address, list_failures
 from darkroom.errors import DarkroomError, OutputError, StorageError
@@ -73,7 +74,11 @@ def guard_pipeline(pipeline: beam.Pipeline, job_name: str) -> Iterator[EngineLog
     named.job_name = f"{named.job_name}-{job_name}" if named.job_name else job_name
     progress.note(f"The job {job_name} begins on {_find_address(pipeline) or runner}.")
     try:
-        with report_failures(runner) as log, cancel_with_client(pipeline, job_name):
+        with (
+            take_signals(),
+            report_failures(runner) as log,
+            cancel_with_client(pipeline, job_name),
+        ):
             yield log
     except DarkroomError as error:
         error.hint = f"{error.hint} {find_explanation(error)}".strip()
