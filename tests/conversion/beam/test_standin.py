@@ -203,6 +203,15 @@ SAID = {
         'The engine could not start a worker process: IOException: Cannot run program "/opt/w": ',
         3,
     ),
+    "a program that is not there, after which Flink's client fails, too": (
+        'Caused by: java.io.IOException: Cannot run program "/opt/w": error=2, No such file\n' +
+        "java.lang.IllegalStateException: Process died with exit code 1\n" +
+        'Caused by: java.io.IOException: Cannot run program "/opt/w": error=2, No such file\n' +
+        JAVA + "org.apache.flink.client.program.ProgramInvocationException: Job failed\n"
+        "java.util.NoSuchElementException: No value present\n",
+        'The engine could not start a worker process: IOException: Cannot run program "/opt/w": ',
+        3,
+    ),
     "a job that was cancelled for its cause": (
         "java.io.IOException: No space left on device\n"
         "Caused by: org.apache.flink.runtime.client.JobCancellationException: Job was cancelled.",
@@ -226,6 +235,17 @@ def test_what_an_engine_says_is_told_in_a_sentence_with_a_hint_and_an_exit_code(
     assert error.exit_code == code
     assert said in log
     assert not (source.parent / "out/dataset.json").exists()
+
+
+def test_what_was_to_run_the_workers_is_named_but_not_its_variables(source):
+    died = ["java.lang.IllegalStateException: Process died with exit code 1"]
+    config = '{"command": "/bin/true", "env": {"KEY": "secret"}}'
+    with serve(StandIn(State.FAILED, died)) as options:
+        options |= {"environment_type": "PROCESS", "environment_config": config}
+        with pytest.raises(StorageError) as stop:
+            convert(source, source.parent / "out", runner="PortableRunner", beam_options=options)
+    assert " It was command=/bin/true. All that " in stop.value.hint
+    assert "secret" not in str(stop.value)
 
 
 def test_workers_that_do_not_share_the_output_are_named(source):

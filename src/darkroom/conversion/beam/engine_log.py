@@ -56,8 +56,12 @@ class EngineLog:
 
 
 @contextmanager
-def report_failures(runner: str) -> Iterator[EngineLog]:
+def report_failures(runner: str, workers: str = "") -> Iterator[EngineLog]:
     """Turns what an engine raises into one error of ours; its lines go to a file, kept if it fails.
+
+    Args:
+        runner: Beam's name of the runner.
+        workers: What is to run darkroom there, for the error.
 
     Yields:
         The file.
@@ -79,7 +83,7 @@ def report_failures(runner: str) -> Iterator[EngineLog]:
         except Exception as error:
             file.write(f"{type(error).__name__}: {error}\n")
             file.flush()
-            if found := find_cause(runner, error, log.read(), log.tell(runner)):
+            if found := find_cause(runner, error, log.read(), log.tell(runner), workers):
                 raise found from error
             raise
         finally:

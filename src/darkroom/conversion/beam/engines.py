@@ -5,13 +5,15 @@ What a job needs is looked at before it is submitted; see `failures` for jobs th
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import socket
 import zipfile
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from darkroom.errors import StorageError, UsageError
 
@@ -61,6 +63,19 @@ def check_engine(runner: str, options: PipelineOptions) -> None:
     if jar and "://" not in jar:
         _check_jar(jar, option, kind)
     check_java(kind)
+
+
+def describe_workers(options: Mapping[str, Any]) -> str:
+    """Returns what Beam's options let run darkroom, as `command=PATH`; empty if that is unknown."""
+    kinds = {"DOCKER": "image", "EXTERNAL": "pool", "PROCESS": "command"}
+    kind = kinds.get(str(options.get("environment_type")).upper())
+    value = options.get("environment_config")
+    if kind == "command":
+        try:  # its other values are variables, which may be secret
+            value = json.loads(str(value))["command"]
+        except (ValueError, KeyError, TypeError):
+            return ""
+    return f"{kind}={value}" if kind and value else ""
 
 
 def _check_jar(path: str, option: str, kind: str) -> None:

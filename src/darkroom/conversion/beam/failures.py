@@ -27,6 +27,8 @@ _WRAPPERS = {
     "ExecutionException",
     "JobExecutionException",
     "JobCancellationException",
+    "ProgramInvocationException",
+    "ClientExecutionException",
 }
 # An error that is not ours, raised by a function of ours, at the end of a traceback.
 _DEFECT = re.compile(r'File "[^"]*/darkroom/[^"]*", line \d+, in \S+\n[^\n]*\n(?:[ ~^]+\n)?\w+: ')
@@ -181,7 +183,9 @@ class Failure(NamedTuple):
     returns: bool = False
 
 
-def find_cause(runner: str, error: Exception, text: str, where: str) -> DarkroomError | None:
+def find_cause(
+    runner: str, error: Exception, text: str, where: str, workers: str = ""
+) -> DarkroomError | None:
     """Returns the error of ours for what an engine raised, from the lines that it printed.
 
     Args:
@@ -189,6 +193,7 @@ def find_cause(runner: str, error: Exception, text: str, where: str) -> Darkroom
         error: What was raised here.
         text: The engine's lines.
         where: A sentence that says where these lines are.
+        workers: What was to run darkroom, as `command=PATH`; empty if that is not known.
 
     Returns:
         The error; None for a defect of darkroom.
@@ -203,7 +208,9 @@ def find_cause(runner: str, error: Exception, text: str, where: str) -> Darkroom
         hint = f"{_CREDENTIALS} {where}" if is_store else where
         return kind(make_visible(message, max_characters=400), hint)
     if known := _find_known(text):
-        return known.kind(f"{known.what}: {cause}.", f"{known.hint} {where}")
+        cause = _find_last(text, known) or cause
+        given = f" It was {workers}." if workers and known.is_start else ""
+        return known.kind(f"{known.what}: {cause}.", f"{known.hint}{given} {where}")
     if _DEFECT.search(text):
         return None
     return StorageError(f"{runner} failed: {cause}.", where)
@@ -224,6 +231,7 @@ def describe_failure(text: str) -> Failure:
         said = make_visible(message, max_characters=400)
         return Failure(f"{said}{hint}", returns=not is_transient)
     if known := _find_known(text):
+        cause = f": {last}" if (last := _find_last(text, known)) else ""
         return Failure(f"{known.what}{cause}. {known.hint}", is_start=known.is_start)
     return Failure(last and f"{last}.", returns=bool(_DEFECT.search(text)))
 
@@ -232,10 +240,17 @@ def _find_known(text: str) -> _Known | None:
     return next((known for known in _KNOWN if known.is_in(text)), None)
 
 
-def _find_last(text: str) -> str:
-    """Returns the last error that tells why something failed; nothing if there is none."""
+def _find_last(text: str, known: _Known | None = None) -> str:
+    """Returns the last error that tells why something failed; nothing if there is none.
+
+    Args:
+        text: The engine's lines.
+        known: What they stand for: an error that says this tells more than a later one.
+    """
     causes = [(kind.rpartition(".")[2], what) for kind, what in _CAUSE.findall(text)]
     telling = [each for each in causes if each[0] not in _WRAPPERS] or causes
+    if known:
+        telling = [each for each in telling if known.is_in(": ".join(each))] or telling
     # The line before it names the program.
     telling = [each for each in telling if not each[1].startswith("error=")] or telling
     return _shorten(": ".join(telling[-1])) if telling else ""

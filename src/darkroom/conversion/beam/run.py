@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from darkroom import storage
 from darkroom.conversion.beam.cancellation import cancel_with_client, end_job, hide_threads
 from darkroom.conversion.beam.engine_log import EngineLog, report_failures
-from darkroom.conversion.beam.engines import ENGINES
+from darkroom.conversion.beam.engines import ENGINES, describe_workers
 from darkroom.conversion.beam.failures import NOT_SHARED
 from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.beam.signals import take_signals
@@ -76,7 +76,7 @@ def guard_pipeline(pipeline: beam.Pipeline, job_name: str) -> Iterator[EngineLog
     try:
         with (
             take_signals(),
-            report_failures(runner) as log,
+            report_failures(runner, describe_workers(_list_options(pipeline))) as log,
             cancel_with_client(pipeline, job_name),
         ):
             yield log
@@ -112,7 +112,11 @@ def guard_job(pipeline: beam.Pipeline, write: WriteDataset, job_name: str) -> It
 
 
 def _find_address(pipeline: beam.Pipeline) -> str:
-    return find_address(pipeline.options.get_all_options(retain_unknown_options=True))
+    return find_address(_list_options(pipeline))
+
+
+def _list_options(pipeline: beam.Pipeline) -> dict[str, Any]:
+    return pipeline.options.get_all_options(retain_unknown_options=True)
 
 
 def _list_seen(write: WriteDataset) -> list[str]:
