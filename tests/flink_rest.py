@@ -22,6 +22,9 @@ class FlinkRest:
         url: Its address.
         version: Version of Flink.
         slots: Slots of all task managers together.
+        free: Those of them that no job has.
+        needed: Slots that the first job needs.
+        running: Tasks of the first job that run.
         managers: Address of each task manager.
         jobs: Name and state of each job by its id.
         states: States that a job has after it was cancelled, one for each question; the last
@@ -35,6 +38,9 @@ class FlinkRest:
     url: str = ""
     version: str = "1.19.3"
     slots: int = 4
+    free: int = 4
+    needed: int = 4
+    running: int = 0
     managers: tuple[str, ...] = (HERE, HERE)
     jobs: dict[str, list[str]] = field(default_factory=dict)
     states: list[str] = field(default_factory=lambda: ["CANCELLING", "CANCELED"])
@@ -49,7 +55,9 @@ class FlinkRest:
         if path in self.answers:
             return self.answers[path]
         if path == "/overview":
-            return _format({"flink-version": self.version, "slots-total": self.slots})
+            slots = {"slots-total": self.slots, "slots-available": self.free}
+            managers = {"taskmanagers": len(self.managers)}
+            return _format({"flink-version": self.version, **slots, **managers})
         if path == "/taskmanagers":
             return _format({"taskmanagers": [{"path": path} for path in self.managers]})
         if path == "/jobs/overview":
@@ -72,7 +80,15 @@ class FlinkRest:
     def _describe(self, job_id: str) -> dict[str, Any]:
         name, state = self.jobs[job_id]
         start = list(self.jobs).index(job_id)
-        return {"jid": job_id, "name": name, "state": state, "start-time": start}
+        vertices = [{"parallelism": 1}, {"parallelism": self.needed}]
+        return {
+            "jid": job_id,
+            "name": name,
+            "state": state,
+            "start-time": start,
+            "tasks": {"running": self.running},
+            "vertices": vertices,
+        }
 
 
 def _format(value: object) -> tuple[int, str]:

@@ -14,6 +14,7 @@ that: with `0` nothing is shown there, with `1` scripts show progress on their s
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -118,6 +119,11 @@ def advance(
         _sink.advance(done, total, unit, before, detail)
 
 
+def is_shown() -> bool:
+    """Tells whether there is a sink."""
+    return _sink is not None
+
+
 def is_live() -> bool:
     """Tells whether someone looks at a display that may change often: a terminal or a notebook."""
     return _sink is not None and _sink.is_live
@@ -133,6 +139,16 @@ def note(text: str) -> None:
     """Shows one line of text."""
     if _sink is not None:
         _sink.note(text)
+
+
+def warn(text: str) -> None:
+    """Shows one line of text that matters to a program, too: it goes to the logger `darkroom`.
+
+    Python prints it on standard error where nobody takes progress or logs.
+    """
+    note(text)
+    if not is_shown() or logging.getLogger("darkroom").hasHandlers():
+        logging.getLogger("darkroom").warning("%s", text)
 
 
 def make_sink(stream: TextIO) -> Sink:

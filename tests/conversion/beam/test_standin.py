@@ -21,6 +21,7 @@ from darkroom.conversion.beam.failures import describe_failure
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
 from darkroom.errors import DarkroomError, MissingPathError, OutputError, StorageError
+from darkroom.runtime import progress
 
 from .standin import StandIn, State, run_here, serve
 
@@ -447,6 +448,15 @@ def test_what_an_engine_says_is_in_the_file_and_not_on_the_terminal(source, capl
     assert stream.getvalue() == "a line of the program\n"
     assert "RuntimeError: a line of the engine" in text
     assert terminal.filters == []
+
+
+def test_a_script_without_logging_sees_our_warnings_and_the_file_has_none(capsys, monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    with report_failures("FlinkRunner") as log:
+        progress.warn("Failure 1 of the job: The engine lost a worker.")
+        assert log.read() == ""
+    assert capsys.readouterr().err == "Failure 1 of the job: The engine lost a worker.\n"
+    assert logging.getLogger("darkroom").handlers == []
 
 
 def test_an_error_of_grpc_is_told_by_its_details(source):

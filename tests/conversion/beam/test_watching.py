@@ -15,9 +15,10 @@ from darkroom import storage
 from darkroom.conversion.beam import transforms
 from darkroom.conversion.beam.engine_log import EngineLog
 from darkroom.conversion.beam.transforms import WriteDataset
+from darkroom.conversion.beam.waiting import describe_wait
 from darkroom.conversion.beam.watching import Watch, watch_job
 from darkroom.conversion.convert import convert
-from darkroom.conversion.engines.flink import FlinkFailure
+from darkroom.conversion.engines.flink import FlinkFailure, FlinkStatus
 from darkroom.errors import StorageError
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
@@ -265,6 +266,107 @@ def test_the_wait_after_a_failure_is_not_one_for_the_first_worker(write, clock, 
     watch.look()
     assert lines()[0].startswith("Failure 1 of the job: The engine, its job server or its work")
     assert lines()[1] == "For 31 s the engine has not started the job again."
+
+
+GOOD = FlinkStatus("RUNNING", 8, 4, 4, 0, 2)
+LOST = GOOD._replace(state="RESTARTING", running=0, slots=2, free=2, task_managers=1)
+FEW = (
+    "The job needs 4 slots, and 1 task manager of Flink has 2. Start another one, or run this "
+    "again with parallelism=2."
+)
+
+
+def _watch(write: WriteDataset, clock: Clock, failures: list[FlinkFailure]) -> tuple[Watch, list]:
+    """A job that has begun to run, and what Flink says of it, which the test changes."""
+    said = [GOOD]
+    watch = Watch(
+        write,
+        state="RUNNING",
+        clock=clock,
+        list_failures=lambda: failures,
+        read_status=lambda: said[0],
+    )
+    _leave(write, "shard-00000.begun")
+    watch.look()
+    return watch, said
+
+
+def test_slots_that_a_failure_took_are_told_at_once(write, clock, lines):
+    failures: list[FlinkFailure] = []
+    watch, said = _watch(write, clock, failures)
+    failures += _fail("FlinkExpectedException: The TaskExecutor is shutting down.")
+    said[0] = LOST
+    clock.now = 5
+    watch.look()
+    watch.look()
+    clock.now = 40
+    watch.look()
+    assert lines()[-3].startswith("Failure 1 of the job: The engine lost a worker: FlinkExpected")
+    assert lines()[-2:] == [FEW, f"For 35 s the job waits for slots. {FEW}"]
+    said[0] = GOOD
+    clock.now = 45
+    watch.look()
+    clock.now = 80
+    watch.look()
+    assert lines()[-1] == "Converting 0 of 3 shards"
+
+
+def test_a_job_that_stops_without_a_failure_says_for_what_it_waits(write, clock, lines):
+    watch, said = _watch(write, clock, [])
+    clock.now = 31
+    watch.look()
+    said[0] = LOST
+    clock.now = 62
+    watch.look()
+    assert lines() == [
+        *["Converting 0 of 3 shards"] * 2,
+        f"For 62 s the job waits for slots. {FEW}",
+    ]
+
+
+def test_a_job_whose_tasks_run_is_not_said_to_wait(write, clock, lines):
+    watch, _ = _watch(write, clock, [])
+    for now in range(5, 300, 5):
+        clock.now = float(now)
+        watch.look()
+    assert set(lines()) == {"Converting 0 of 3 shards"}
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (LOST._replace(slots=4, free=4), "the engine has not started the job again: it is RESTART"),
+        (
+            LOST._replace(slots=4, others=("a", "b")),
+            "the job waits for slots. It needs 4, and 2 of "
+            "the 4 slots of Flink are free. Other jobs run there: a, b.",
+        ),
+        (
+            LOST._replace(slots=0, task_managers=0),
+            "the job waits for slots. The job needs 4 slots, "
+            "and Flink has no task manager. Start one.",
+        ),
+        (GOOD, "the tasks run again, and no worker has begun a shard."),
+        (None, "the engine has not started the job again."),
+    ],
+)
+def test_a_wait_after_a_failure_says_what_flink_says(status, said):
+    told = describe_wait("60 s", "RUNNING", status, has_failed=True)
+    assert told.startswith(f"For 60 s {said}")
+
+
+def test_failures_of_tasks_that_run_are_not_broken_by_a_wait(write, clock, lines):
+    failures: list[FlinkFailure] = []
+    watch = Watch(
+        write, None, "RUNNING", lambda: None, clock, lambda: failures, read_status=lambda: GOOD
+    )
+    for now in range(5, 176, 5):
+        clock.now = float(now)
+        if now % 35 == 0:
+            failures.append(FlinkFailure(now, "java.io.IOException: the store is down"))
+        watch.look()
+    (wait,) = (line for line in lines() if not line.startswith("Failure"))
+    assert wait.startswith("For 30 s no worker of the engine has begun.")
 
 
 def test_at_first_the_engine_is_waited_for_and_kept_shards_are_told(write, clock, lines):

@@ -95,6 +95,15 @@ def test_what_is_given_replaces_what_is_found(flink):
     assert "flink_job_server_jar" not in _find(flink, job_endpoint="jobs:8099")
 
 
+def test_more_tasks_than_slots_are_told_before_anything_starts(flink, caplog):
+    assert _find(flink, "command=/x", parallelism=64)["parallelism"] == 64
+    assert _find(flink, "command=/x", parallelism="4")["parallelism"] == "4"
+    assert caplog.messages == [
+        f"parallelism is 64, and Flink at {flink.url} has 4 slots: the job waits until there are "
+        "as many. Leave parallelism out to take what is there."
+    ]
+
+
 @pytest.mark.parametrize(
     ("workers", "environment", "config"),
     [

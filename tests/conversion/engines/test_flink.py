@@ -10,6 +10,7 @@ import pytest
 from darkroom.conversion.engines.flink import (
     FlinkCluster,
     FlinkJob,
+    FlinkStatus,
     cancel_job,
     find_address,
     find_job,
@@ -17,10 +18,11 @@ from darkroom.conversion.engines.flink import (
     format_url,
     list_failures,
     read_cluster,
+    read_status,
 )
 from darkroom.errors import StorageError
 
-from ...flink_rest import JOB, serve_flink
+from ...flink_rest import HERE, JOB, serve_flink
 
 OTHER = "f" * 32
 
@@ -167,3 +169,11 @@ def test_a_master_inside_the_job_server_has_no_address(master):
 
 def test_the_address_of_a_master_is_a_url():
     assert find_address({"flink_master": "jobs:8081"}) == "http://jobs:8081"
+
+
+def test_a_job_that_waits_has_a_state_and_needs_slots(flink):
+    flink.jobs = {OTHER: ["nightly", "RUNNING"], JOB: ["darkroom-1", "RESTARTING"]}
+    flink.slots, flink.free, flink.managers, flink.needed = 2, 1, (HERE,), 8
+    status = FlinkStatus("RESTARTING", 0, 8, 2, 1, 1, ("nightly",))
+    assert read_status(flink.url, "darkroom-1") == status
+    assert read_status(flink.url, "darkroom-2") is None

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from darkroom.conversion.beam.failures import find_cause
 from darkroom.errors import DarkroomError, UsageError
+from darkroom.runtime import progress
 
 # Beam's own lines, and those of the job server that it starts: Beam logs them under these names.
 _LOGGERS = ("apache_beam", "FlinkJarJobServer", "SparkJarJobServer", "PrismJobServer")
@@ -97,6 +98,7 @@ def _collect_lines(log: IO[str], runner: str) -> Iterator[None]:
     handler.setFormatter(logging.Formatter(_FORMAT))
     handler.addFilter(lambda record: _check_record(record, runner))
     with ExitStack() as restored:
+        _keep_warnings(restored)
         # An interrupted job has left it there: `hide_threads`.
         logging.getLogger().removeFilter(is_not_beams)
         # Beam logs an engine's messages on the root logger itself; the program's own lines stay.
@@ -116,6 +118,14 @@ def _collect_lines(log: IO[str], runner: str) -> Iterator[None]:
         threading.excepthook = _make_hook(handler, threading.excepthook)
         restored.callback(_wait_for_readers)
         yield
+
+
+def _keep_warnings(restored: ExitStack) -> None:
+    """Lets Python print our warnings where nobody takes them, though a handler is added here."""
+    logger = logging.getLogger("darkroom")
+    if logging.lastResort and not logger.hasHandlers() and not progress.is_shown():
+        logger.addHandler(logging.lastResort)
+        restored.callback(logger.removeHandler, logging.lastResort)
 
 
 def _wait_for_readers() -> None:
@@ -145,11 +155,14 @@ def is_not_beams(record: logging.LogRecord) -> bool:
 
 
 def _check_record(record: logging.LogRecord, runner: str) -> bool:
-    """Stops a job whose options the engine does not know; Beam would only warn."""
+    """Stops a job whose options the engine does not know; Beam would only warn.
+
+    What darkroom itself says is not the engine's.
+    """
     if isinstance(record.msg, str) and record.msg.startswith("Discarding unparseable args"):
         names = re.findall(r"--([\w-]+)", record.getMessage())
         raise UsageError(
             f"Neither Beam nor {runner} has the option {' or '.join(map(repr, names))}.",
             "See the documentation of Beam's runner.",
         )
-    return True
+    return record.name.split(".")[0] != "darkroom"

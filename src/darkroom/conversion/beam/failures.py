@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from darkroom import errors
+from darkroom.conversion.output.attempts import check_current
 from darkroom.errors import (
     AccessError,
     DarkroomError,
+    OutputError,
     StorageError,
     TransientStorageError,
     UsageError,
 )
 from darkroom.runtime.text import make_visible
+
+if TYPE_CHECKING:
+    from darkroom.conversion.beam.transforms import WriteDataset
 
 # Our own error, as a worker or the engine prints it: its class, its message, and Beam's step.
 _OURS = re.compile(r"\bdarkroom\.errors\.(\w+): (.+?)(?= \[while running|$)", re.MULTILINE)
@@ -141,6 +147,7 @@ _KNOWN = (
     ),
     _Known(
         r"TaskManager.{0,200}(?:no longer reachable|lost|killed)|RecipientUnreachableException"
+        r"|The TaskExecutor is shutting down"
         r"|Connection unexpectedly closed by remote task manager|ExecutorLostFailure",
         "The engine lost a worker",
         "With a restart strategy it goes on by itself. Else run this again: finished shards are "
@@ -234,6 +241,20 @@ def describe_failure(text: str) -> Failure:
         cause = f": {last}" if (last := _find_last(text, known)) else ""
         return Failure(f"{known.what}{cause}. {known.hint}", is_start=known.is_start)
     return Failure(last and f"{last}.", returns=bool(_DEFECT.search(text)))
+
+
+def is_unshared(write: WriteDataset, said: str) -> bool:
+    """Tells whether workers do not see the output, when they say that a later run has taken it.
+
+    To a worker both look the same, but the client sees the attempt's folder.
+    """
+    task = write.tasks[0]
+    if f"attempt {task.folders.token} ends" not in said:
+        return False
+    with suppress(OutputError):
+        check_current(task.folders, task.output or task.folders.examples)
+        return True
+    return False
 
 
 def _find_known(text: str) -> _Known | None:

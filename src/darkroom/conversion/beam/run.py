@@ -11,11 +11,11 @@ from darkroom import storage
 from darkroom.conversion.beam.cancellation import cancel_with_client, end_job, hide_threads
 from darkroom.conversion.beam.engine_log import EngineLog, report_failures
 from darkroom.conversion.beam.engines import ENGINES, describe_workers
-from darkroom.conversion.beam.failures import NOT_SHARED
+from darkroom.conversion.beam.failures import NOT_SHARED, is_unshared
 from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.beam.signals import take_signals
-from darkroom.conversion.beam.watching import is_unshared, watch_job
-from darkroom.conversion.engines.flink import find_address, list_failures
+from darkroom.conversion.beam.watching import watch_job
+from darkroom.conversion.engines.flink import find_address, list_failures, read_status
 from darkroom.errors import DarkroomError, OutputError, StorageError
 from darkroom.images.access import PROBED_IMAGES
 from darkroom.manifest.table import read_manifest_rows
@@ -107,6 +107,7 @@ def guard_job(pipeline: beam.Pipeline, write: WriteDataset, job_name: str) -> It
             log,
             cancel=lambda: end_job(pipeline, job_name),
             list_failures=lambda: list_failures(address, job_name) if address else (),
+            read_status=lambda: read_status(address, job_name) if address else None,
         ):
             yield
 

@@ -18,16 +18,21 @@ from typing import TYPE_CHECKING
 
 from darkroom import storage
 from darkroom.conversion.beam.engine_log import EngineLog
-from darkroom.conversion.beam.failures import NOT_SHARED, Failure, describe_failure
-from darkroom.conversion.engines.flink import FlinkFailure
-from darkroom.conversion.output.attempts import check_current
+from darkroom.conversion.beam.failures import (
+    NOT_SHARED,
+    Failure,
+    describe_failure,
+    is_unshared,
+)
+from darkroom.conversion.beam.waiting import RUNNING, describe_shortage, describe_wait
+from darkroom.conversion.engines.flink import FlinkFailure, FlinkStatus
 from darkroom.conversion.shard import (
     MAX_REPORT_BYTES,
     REFUSAL_FILE,
     REPORT_SUFFIX,
     SIGN_SUFFIX,
 )
-from darkroom.errors import OutputError, StorageError
+from darkroom.errors import StorageError
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 
@@ -36,12 +41,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 5.0
 SAY_SECONDS = 30.0
-RUNNING = "RUNNING"
 
-_CHECK = (
-    "Check that it has free slots, and that its workers start: task managers, worker pools, and "
-    "what --engine-workers or environment_config names."
-)
 # A listing may take long where there are many shards; this share of the time is spent in it.
 _LISTING_SHARE = 0.1
 _JOIN_SECONDS = 2.0
@@ -59,6 +59,7 @@ class Watch:
         cancel: Ends the job on the engine.
         clock: Seconds that only grow.
         list_failures: Returns what the engine has survived so far, the first failure first.
+        read_status: Returns what Flink says of the job, where it can be asked.
 
     Attributes:
         refusal: Why a worker does not work for this client; None as long as none has said so.
@@ -72,12 +73,16 @@ class Watch:
         cancel: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         list_failures: Callable[[], Sequence[FlinkFailure]] = lambda: (),
+        *,
+        read_status: Callable[[], FlinkStatus | None] = lambda: None,
     ) -> None:
         self.refusal: StorageError | None = None
         self._write, self._log, self._state = write, log, state
         self._cancel, self._clock, self._list_failures = cancel, clock, list_failures
+        self._read_status = read_status
         self._failures: list[FlinkFailure] = []
-        self._last_failure = ""
+        self._last_failure = self._last_shortage = ""
+        self._is_hurt = False  # since a failure, as long as nothing has gone on
         self._folder = write.tasks[0].work
         self._rows = {
             task.work_file(REPORT_SUFFIX).rpartition("/")[2]: task.range.num_rows
@@ -91,7 +96,8 @@ class Watch:
 
     def note_state(self, state: str) -> None:
         """Takes a new state of the job; what is waited for changes with it."""
-        self._state, self._since, self._next_word = state, self._clock(), SAY_SECONDS
+        self._state = state
+        self._wait_again()
 
     def look(self) -> None:
         """Looks once, and shows what has changed, or says what is waited for."""
@@ -106,12 +112,16 @@ class Watch:
             self._started = self._clock()  # the rate does not count what an engine takes to begin
         if len(done) > len(self._done):
             self._last_failure = ""
+        if is_new:
+            self._is_hurt, self._last_shortage = False, ""
+            self._wait_again()
         self._done, self._begun = done, begun
         self._tell_failures()
-        if not begun and done == self._before and not self._write.has_reported:
+        if self._is_hurt or not (begun or done != self._before or self._write.has_reported):
             self._say_waiting()
         elif is_new or self._clock() - self._shown >= SAY_SECONDS:
             self._show()
+            self._say_stopped()
 
     def begin(self) -> None:
         """Says that the engine is waited for, and how many shards an earlier run has finished."""
@@ -185,8 +195,8 @@ class Watch:
         # Numbers differ: seconds, ports, instructions.
         kind = re.sub(r"\d+", "0", failure.text)
         is_same = kind == self._last_failure
-        self._last_failure = kind
-        self._since, self._next_word = self._clock(), SAY_SECONDS
+        self._last_failure, self._is_hurt = kind, True
+        self._wait_again()
         said = "the same again." if is_same else what
         self._tell(f"Failure {len(self._failures)} of the job: {said}", named=not is_same)
         has_begun = self._begun or self._done != self._before
@@ -194,9 +204,38 @@ class Watch:
         if (failure.is_start and not has_begun) or (failure.returns and is_same):
             self._end_job()
 
+    def _wait_again(self) -> None:
+        self._since, self._next_word = self._clock(), SAY_SECONDS
+
+    def _ask(self) -> FlinkStatus | None:
+        with suppress(Exception):  # the engine may be busy, or down
+            return self._read_status()
+        return None
+
+    def _say_stopped(self) -> None:
+        """Says that a job waits which has run, as when a task manager was lost without an error."""
+        if self._clock() - self._since < SAY_SECONDS or self._write.has_reported:
+            return
+        status = self._ask()
+        self._is_hurt = bool(describe_shortage(status)) or bool(status and not status.running)
+        if self._is_hurt:
+            self._say_waiting()
+
     def _say_waiting(self) -> None:
         waited = self._clock() - self._since
-        if waited < self._next_word:
+        status = self._ask() if self._state == RUNNING else None
+        shortage = describe_shortage(status)
+        has_run = bool(self._begun or self._done != self._before)
+        if has_run and not shortage and (status is None or status.running):
+            self._is_hurt = False  # its tasks run again
+            return
+        if shortage != self._last_shortage:
+            self._last_shortage = shortage
+            if shortage and waited < self._next_word:
+                self._tell(shortage)
+        # Failures that come from tasks that run are told by themselves.
+        is_trying = bool(self._failures and status and status.running)
+        if waited < max(self._next_word, 2 * SAY_SECONDS * is_trying):
             return
         # Not each time: a job may wait for hours until it is its turn.
         self._next_word = 2 * waited
@@ -204,7 +243,10 @@ class Watch:
         if self._log and not self._failures:
             with suppress(OSError):
                 failure = describe_failure(self._log.read())
-        self._tell(f"{self._describe_wait(f'{waited:,.0f} s')} {failure.text}".strip())
+        said = describe_wait(
+            f"{waited:,.0f} s", self._state, status, has_failed=bool(self._failures)
+        )
+        self._tell(f"{said} {failure.text}".strip())
         # A job may be in a queue, so that no worker begins is not enough.
         if self._state == RUNNING and failure.is_start:
             self._end_job()
@@ -212,17 +254,7 @@ class Watch:
     def _tell(self, text: str, *, named: bool = True) -> None:
         if self._log and named:
             text = f"{text} {self._log.tell('it')}"
-        progress.note(text)
-        _LOGGER.info(text)
-
-    def _describe_wait(self, waited: str) -> str:
-        if not self._state:
-            return f"For {waited} the engine has not taken the job."
-        if self._state != RUNNING:
-            return f"For {waited} the engine has not started the job: it is {self._state}."
-        if self._failures:
-            return f"For {waited} the engine has not started the job again."
-        return f"For {waited} no worker of the engine has begun. {_CHECK}"
+        progress.warn(text)
 
     def _read_refusal(self) -> None:
         with suppress(OSError, ValueError, KeyError, TypeError, storage.FileTooLargeError):
@@ -238,20 +270,6 @@ class Watch:
             self._cancel()
 
 
-def is_unshared(write: WriteDataset, said: str) -> bool:
-    """Tells whether workers do not see the output, when they say that a later run has taken it.
-
-    To a worker both look the same, but the client sees the attempt's folder.
-    """
-    task = write.tasks[0]
-    if f"attempt {task.folders.token} ends" not in said:
-        return False
-    with suppress(OutputError):
-        check_current(task.folders, task.output or task.folders.examples)
-        return True
-    return False
-
-
 @contextmanager
 def watch_job(
     write: WriteDataset,
@@ -259,6 +277,8 @@ def watch_job(
     state: str = "",
     cancel: Callable[[], object] = lambda: None,
     list_failures: Callable[[], Sequence[FlinkFailure]] = lambda: (),
+    *,
+    read_status: Callable[[], FlinkStatus | None] = lambda: None,
 ) -> Iterator[None]:
     """Shows how far a job is while the block runs; see `Watch`.
 
@@ -269,12 +289,13 @@ def watch_job(
         cancel: Ends the job on the engine. It is called from another thread, when a worker says
             that it does not work for this client, or the engine that it cannot start one.
         list_failures: Returns what the engine has survived so far, the first failure first.
+        read_status: As of `Watch`.
 
     Raises:
         StorageError: A worker said so.
     """
     write.gives_signs = True
-    watch = Watch(write, log, state, cancel, list_failures=list_failures)
+    watch = Watch(write, log, state, cancel, list_failures=list_failures, read_status=read_status)
     stop = threading.Event()
     handler = _StateHandler(watch)
     logger = logging.getLogger("apache_beam.runners.portability.portable_runner")

@@ -29,6 +29,8 @@ from darkroom.options.targets import (
     SPARK,
     EngineOptions,
 )
+from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
 
 RUNNERS: Mapping[str, str] = {
     FLINK: FLINK_RUNNER,
@@ -72,6 +74,12 @@ def _find_flink(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, An
         raise UsageError(
             f"{where} is {cluster.version}, for which this version of Beam has no job server.",
             f"Use Flink {', '.join(known)}, or another version of apache-beam.",
+        )
+    given_slots = given.get("parallelism")
+    if str(given_slots).isdigit() and int(str(given_slots)) > cluster.slots:
+        progress.warn(
+            f"parallelism is {given_slots}, and {where} has {format_count(cluster.slots, 'slot')}: "
+            "the job waits until there are as many. Leave parallelism out to take what is there."
         )
     # A job server beside the cluster is not enough: the workers must reach this process, too.
     is_here = all(map(_is_here, (_find_host(url), *cluster.task_managers)))

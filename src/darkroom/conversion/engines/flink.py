@@ -60,6 +60,28 @@ class FlinkFailure(NamedTuple):
     text: str
 
 
+class FlinkStatus(NamedTuple):
+    """What a cluster and a job that waits there are about.
+
+    Attributes:
+        state: Flink's word for the job, as RUNNING or RESTARTING.
+        running: How many of its tasks run.
+        needed: Slots that it needs.
+        slots: Slots of all task managers together.
+        free: Those that no job has.
+        task_managers: How many there are.
+        others: Names of the other jobs there that have not ended.
+    """
+
+    state: str
+    running: int
+    needed: int
+    slots: int
+    free: int
+    task_managers: int
+    others: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class FlinkCluster:
     """What a cluster says of itself.
@@ -108,12 +130,45 @@ def find_job(url: str, name: str) -> FlinkJob | None:
     Raises:
         StorageError: Flink does not answer.
     """
+    newest = _find_newest(_list_jobs(url), name)
+    return None if newest is None else _read_job(url, newest)
+
+
+def read_status(url: str, name: str) -> FlinkStatus | None:
+    """Asks what the newest job whose name contains `name` has, and needs; None if there is none.
+
+    Raises:
+        StorageError: Flink does not answer.
+    """
+    jobs = _list_jobs(url)
+    if (job := _find_newest(jobs, name)) is None:
+        return None
+    cluster, found = _ask(url, "/overview"), _read_job(url, job)
+    vertices = _ask(url, f"/jobs/{found.id}").get("vertices")
+    return FlinkStatus(
+        found.state,
+        _read_number(job.get("tasks"), "running"),
+        max((_read_number(each, "parallelism") for each in vertices or ()), default=0),
+        *(_read_number(cluster, f"slots-{which}") for which in ("total", "available")),
+        _read_number(cluster, "taskmanagers"),
+        tuple(
+            make_visible(str(each.get("name")), max_characters=60)
+            for each in jobs
+            if each is not job and each.get("state") not in ENDED
+        ),
+    )
+
+
+def _list_jobs(url: str) -> list[dict[str, Any]]:
     jobs = _ask(url, "/jobs/overview").get("jobs")
     if not isinstance(jobs, list):
         raise _not_flink(url)
-    found = [each for each in jobs if isinstance(each, dict) and name in str(each.get("name"))]
-    newest = max(found, key=lambda each: _read_time(each, "start-time"), default=None)
-    return None if newest is None else _read_job(url, newest)
+    return [each for each in jobs if isinstance(each, dict)]
+
+
+def _find_newest(jobs: list[dict[str, Any]], name: str) -> dict[str, Any] | None:
+    found = [each for each in jobs if name in str(each.get("name"))]
+    return max(found, key=lambda each: _read_number(each, "start-time"), default=None)
 
 
 def list_failures(url: str, name: str) -> list[FlinkFailure]:
@@ -133,7 +188,7 @@ def list_failures(url: str, name: str) -> list[FlinkFailure]:
         raise _not_flink(url)
     found = [each for each in entries if isinstance(each, dict)]
     return sorted(
-        FlinkFailure(_read_time(each, "timestamp"), str(each.get("stacktrace"))) for each in found
+        FlinkFailure(_read_number(each, "timestamp"), str(each.get("stacktrace"))) for each in found
     )
 
 
@@ -213,9 +268,9 @@ def _read_job(url: str, said: dict[str, Any]) -> FlinkJob:
     return FlinkJob(job_id, state)
 
 
-def _read_time(said: dict[str, Any], name: str) -> int:
-    time = said.get(name)
-    return time if isinstance(time, int) else 0
+def _read_number(said: Any, key: str) -> int:
+    value = said.get(key) if isinstance(said, dict) else None
+    return value if isinstance(value, int) else 0
 
 
 def _find_host(path: object) -> str:
