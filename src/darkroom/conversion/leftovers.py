@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from darkroom import storage
 from darkroom.conversion.engines.flink import find_job, format_cancel
@@ -45,6 +45,10 @@ class Leftover:
         why: How that is known.
         shards: Shards that it has finished.
         job: The command that ends its job on an engine, while that runs; else empty.
+        job_name: Name of its job on an engine; empty if there is none.
+        job_id: What Flink calls that job, as far as Flink has been asked and knows it.
+        engine: The address that was asked.
+        resumes: Whether the same command goes on after its finished shards.
     """
 
     token: str
@@ -53,6 +57,10 @@ class Leftover:
     why: str
     shards: int = 0
     job: str = ""
+    job_name: str = ""
+    job_id: str = ""
+    engine: str = ""
+    resumes: bool = False
 
     @property
     def can_be_removed(self) -> bool:
@@ -133,6 +141,11 @@ def format_leftovers(found: Leftovers) -> str:
         f"{format_count(each.shards, 'finished shard')}; {each.why}"
         for each in found.attempts
     ]
+    kept = sum(each.shards for each in found.attempts if each.resumes)
+    if kept and not found.removed:
+        verb = "is" if kept == 1 else "are"
+        shards = format_count(kept, "finished shard")
+        lines.append(f"To go on, run the same command again: {shards} {verb} kept.")
     lines += found.locks
     if not lines:
         return f"No run has left anything in {found.output_dir}."
@@ -141,7 +154,8 @@ def format_leftovers(found: Leftovers) -> str:
         why = "" if ended else ", because none is known to have ended"
         lines.append(f"Removed: {format_count(ended, 'attempt')}{why}.")
     elif ended:
-        lines.append(f"Delete what has ended: darkroom attempts {found.output_dir} --remove")
+        start = "Or delete" if kept else "Delete"
+        lines.append(f"{start} what has ended: darkroom attempts {found.output_dir} --remove")
     return "\n".join(lines)
 
 
@@ -161,15 +175,23 @@ def _find_in(folder: str, output: str, *, is_dataset: bool) -> Iterator[Leftover
     for token in tokens:
         folders = replace(owner, token=token)
         record = attempts.read_record(storage.join(folders.work, attempts.RECORD_FILE))
-        job = ""
+        verdict = _judge(output, record)
         if is_committed:
-            state, why = State.ENDED, "its dataset is that of the output"
-        else:
-            state, why, *jobs = _judge(output, record)
-            job = "".join(jobs)
+            verdict = _Verdict(State.ENDED, "its dataset is that of the output")
         names = storage.list_everything(folders.work)
         reports = [name for name in names if "/shard-" in name and name.endswith(REPORT_SUFFIX)]
-        yield Leftover(token, folder, state, why, len(reports), job)
+        yield Leftover(
+            token,
+            folder,
+            verdict.state,
+            verdict.why,
+            len(reports),
+            verdict.job,
+            record.job if record else "",
+            verdict.job_id,
+            record.engine if record else "",
+            resumes=bool(reports) and verdict.state is State.ENDED and not is_committed,
+        )
     if folder != output and not tokens and not is_dataset:
         state, why = State.SUPERSEDED, "another dataset has replaced it"
         if not storage.exists(storage.join(output, DATASET_FILE)):
@@ -177,36 +199,44 @@ def _find_in(folder: str, output: str, *, is_dataset: bool) -> Iterator[Leftover
         yield Leftover(folder.rpartition("-")[2], folder, state, why)
 
 
-def _judge(output: str, record: Attempt | None) -> tuple[State, str] | tuple[State, str, str]:
-    """Returns what is known of an attempt, how, and the command that ends its job if it runs."""
+class _Verdict(NamedTuple):
+    """What is known of an attempt; see `Leftover`."""
+
+    state: State
+    why: str
+    job: str = ""
+    job_id: str = ""
+
+
+def _judge(output: str, record: Attempt | None) -> _Verdict:
     if record is None:
-        return State.UNKNOWN, "it has no record of its client"
+        return _Verdict(State.UNKNOWN, "it has no record of its client")
     if storage.is_remote(output) and record.replaces != read_version(output):
-        return State.SUPERSEDED, "another run has written the dataset of the output since"
+        return _Verdict(State.SUPERSEDED, "another run has written the dataset of the output since")
     if record.job:
         return _judge_job(record)
     client = f"process {record.process} on {record.host}"
     if record.host != socket.gethostname():
-        return State.UNKNOWN, f"{client} cannot be seen from here"
+        return _Verdict(State.UNKNOWN, f"{client} cannot be seen from here")
     if _is_alive(record.process):
-        return State.RUNNING, f"{client} is there"
-    return State.ENDED, f"{client} has ended"
+        return _Verdict(State.RUNNING, f"{client} is there")
+    return _Verdict(State.ENDED, f"{client} has ended")
 
 
-def _judge_job(record: Attempt) -> tuple[State, str] | tuple[State, str, str]:
+def _judge_job(record: Attempt) -> _Verdict:
     job = f"job {record.job} on {record.runner}"
     if not record.engine:
-        return State.UNKNOWN, f"{job} may outlive its client"
+        return _Verdict(State.UNKNOWN, f"{job} may outlive its client")
     try:
         found = find_job(record.engine, record.job)
     except StorageError as error:
-        return State.UNKNOWN, f"{job}: {error.message}"
+        return _Verdict(State.UNKNOWN, f"{job}: {error.message}")
     if found is None:
-        return State.UNKNOWN, f"{job} is not, or not yet, known at {record.engine}"
+        return _Verdict(State.UNKNOWN, f"{job} is not, or not yet, known at {record.engine}")
     why = f"{job} is {found.state} at {record.engine} as {found.id}"
     if found.has_ended:
-        return State.ENDED, why
-    return State.RUNNING, why, format_cancel(record.engine, found.id)
+        return _Verdict(State.ENDED, why, job_id=found.id)
+    return _Verdict(State.RUNNING, why, format_cancel(record.engine, found.id), found.id)
 
 
 def _is_alive(process: int) -> bool:
