@@ -102,6 +102,10 @@ class AccessError(StorageError, PermissionError):
     code = "access"
 
 
+# The hint of the next one. Where only workers cannot reach the store, it is taken out again.
+STORE_IS_DOWN = "This is the store or the network, not the data: run again when it is back."
+
+
 class TransientStorageError(StorageError):
     """A remote store or the network failed, and kept failing when tried again.
 

@@ -144,11 +144,10 @@ def note(text: str) -> None:
 def warn(text: str) -> None:
     """Shows one line of text that matters to a program, too: it goes to the logger `darkroom`.
 
-    Python prints it on standard error where nobody takes progress or logs.
+    Where nobody sees progress it is a warning, which Python prints on standard error by default.
     """
     note(text)
-    if not is_shown() or logging.getLogger("darkroom").hasHandlers():
-        logging.getLogger("darkroom").warning("%s", text)
+    logging.getLogger("darkroom").log(logging.INFO if is_shown() else logging.WARNING, "%s", text)
 
 
 def make_sink(stream: TextIO) -> Sink:

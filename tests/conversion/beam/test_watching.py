@@ -19,7 +19,7 @@ from darkroom.conversion.beam.waiting import describe_wait
 from darkroom.conversion.beam.watching import Watch, watch_job
 from darkroom.conversion.convert import convert
 from darkroom.conversion.engines.flink import FlinkFailure, FlinkStatus
-from darkroom.errors import StorageError
+from darkroom.errors import STORE_IS_DOWN, StorageError
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
 
@@ -184,7 +184,10 @@ def test_what_an_engine_survives_is_told_once(write, clock, lines, tmp_path):
 
 
 OURS = "darkroom.errors.{}: s3://a is {}. Do this. [while running 'WriteShards']"
-CREDENTIALS = "Workers take a store's address and credentials from their own environment."
+CREDENTIALS = (
+    "Workers take a store's address and credentials from their own environment: check these first. "
+    "If they are right, run again when the store is back."
+)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +230,10 @@ def test_a_worker_that_cannot_start_ends_no_job_that_others_work_for(write, cloc
 
 
 def test_a_store_that_fails_for_workers_alone_has_a_hint(write, clock, lines):
-    failures = _fail(OURS.format("TransientStorageError", "down"))
+    said = OURS.format("TransientStorageError", "down").replace(
+        "Do this.", f"Do this. {STORE_IS_DOWN}"
+    )
+    failures = _fail(said)
     Watch(write, clock=clock, list_failures=lambda: failures).look()
     assert lines() == [f"Failure 1 of the job: s3://a is down. Do this. {CREDENTIALS}"]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from darkroom import errors
 from darkroom.conversion.output.attempts import check_current
 from darkroom.errors import (
+    STORE_IS_DOWN,
     AccessError,
     DarkroomError,
     OutputError,
@@ -41,7 +42,10 @@ _DEFECT = re.compile(r'File "[^"]*/darkroom/[^"]*", line \d+, in \S+\n[^\n]*\n(?
 
 # What a user may have given to say what runs darkroom on the engine's machines.
 _WORKERS = "--engine-workers or environment_config"
-_CREDENTIALS = "Workers take a store's address and credentials from their own environment."
+_CREDENTIALS = (
+    "Workers take a store's address and credentials from their own environment: check these first. "
+    "If they are right, run again when the store is back."
+)
 
 
 class _Known(NamedTuple):
@@ -213,7 +217,7 @@ def find_cause(
         kind = getattr(errors, name, StorageError)
         is_store = issubclass(kind, TransientStorageError | AccessError)
         hint = f"{_CREDENTIALS} {where}" if is_store else where
-        return kind(make_visible(message, max_characters=400), hint)
+        return kind(_shorten_ours(message), hint)
     if known := _find_known(text):
         cause = _find_last(text, known) or cause
         given = f" It was {workers}." if workers and known.is_start else ""
@@ -235,7 +239,7 @@ def describe_failure(text: str) -> Failure:
         is_transient = name == TransientStorageError.__name__
         is_store = is_transient or name == AccessError.__name__
         hint = f" {_CREDENTIALS}" if is_store else ""
-        said = make_visible(message, max_characters=400)
+        said = _shorten_ours(message)
         return Failure(f"{said}{hint}", returns=not is_transient)
     if known := _find_known(text):
         cause = f": {last}" if (last := _find_last(text, known)) else ""
@@ -282,6 +286,11 @@ def _describe_error(error: Exception) -> str:
     details = getattr(error, "details", None)
     said = details() if callable(details) else error
     return _shorten(f"{type(error).__name__.lstrip('_')}: {said}")
+
+
+def _shorten_ours(message: str) -> str:
+    # The client may reach the store: that it is down is only one of the causes.
+    return make_visible(message.replace(STORE_IS_DOWN, "").strip(), max_characters=400)
 
 
 def _shorten(cause: str) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from darkroom.errors import TransientStorageError
+from darkroom.errors import STORE_IS_DOWN, TransientStorageError
 
 MAX_ATTEMPTS = 6
 DEADLINE_SECONDS = 180.0
@@ -60,7 +60,7 @@ def retry(what: str, attempt: Callable[[], _Result], size_bytes: int = 0) -> _Re
                 times = "once" if number == 1 else f"{number} times"
                 raise TransientStorageError(
                     f"{what} failed {times} in {seconds:.1f} seconds, the last time with: {error}.",
-                    "This is the store or the network, not the data: run again when it is back.",
+                    STORE_IS_DOWN,
                 ) from error
         time.sleep(pause)
 
