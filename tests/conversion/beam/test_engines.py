@@ -17,13 +17,16 @@ from darkroom import errors
 from darkroom.conversion.beam import engines, transforms
 from darkroom.conversion.beam.engine_log import report_failures
 from darkroom.conversion.beam.engines import ENGINES, check_engine
-from darkroom.conversion.beam.runners import build_options
+from darkroom.conversion.beam.runners import build_options, list_choices
 from darkroom.conversion.convert import convert
 from darkroom.errors import DarkroomError, DataError, StorageError, UsageError
 
 from .standin import StandIn, serve
 
 EMBEDDED = {"job_endpoint": "embed", "environment_type": "LOOPBACK"}
+
+FLINK = list_choices("flink_version")[-1]
+JAR = f"beam-runners-flink-{{}}-job-server-{apache_beam.__version__}.jar"
 
 
 @pytest.fixture
@@ -131,14 +134,18 @@ def _write_jar(path: Path, manifest: str) -> str:
 
 
 def test_a_jar_that_is_not_a_job_server_is_named_before_anything_starts(tmp_path, java):
-    version = apache_beam.__version__
     (tmp_path / "half.jar").write_bytes(b"PK\3\4half")
     half = str(tmp_path / "half.jar")
+    for jar, says in ((half, "not a whole jar"), (str(tmp_path), "a folder")):
+        with pytest.raises(UsageError, match=f"'{jar}', which is {says}") as stop:
+            _check("FlinkRunner", flink_job_server_jar=jar, flink_version=FLINK)
+        assert f"Give the path of {JAR.format(FLINK)}, or leave" in stop.value.hint
+    empty = _write_jar(tmp_path / "empty.jar", "Manifest-Version: 1.0\r\n")
     other = _write_jar(tmp_path / "other.jar", "Manifest-Version: 1.0\r\nMain-Class: a.Shell\r\n")
-    for jar, says in ((half, "it has no program"), (other, r"its program is a\.Shell")):
+    for jar, says in ((empty, "it has no program"), (other, r"its program is a\.Shell")):
         with pytest.raises(UsageError, match=f"'{jar}', which is not a job server: {says}") as stop:
             _check("FlinkRunner", flink_job_server_jar=jar)
-        assert f"beam-runners-flink-FLINK-job-server-{version}.jar" in stop.value.hint
+        assert JAR.format(FLINK) in stop.value.hint
     folded = "Main-Class: org.apache.beam.runners.spark.Spark\r\n JobServerDriver\r\n"
     _check("SparkRunner", spark_job_server_jar=_write_jar(tmp_path / "good.jar", folded))
 
@@ -245,7 +252,9 @@ def test_the_last_cause_is_told_in_one_sentence_with_a_hint(said, kind, message)
     assert type(error) is kind
     assert error.message.startswith(message)
     assert str(error).count("\n") < 9
-    [log] = re.findall(r"All that FlinkRunner said is in (\S+\.log)\.", error.hint)
+    [log] = re.findall(
+        r"The log of the engine as this client saw it is in (\S+\.log)\.", error.hint
+    )
     text = Path(log).read_text()
     assert said in text
     assert "job-1 FAILED" in text
@@ -299,6 +308,6 @@ def test_an_error_of_ours_on_a_worker_keeps_its_class(tmp_path, monkeypatch, nam
     with pytest.raises(kind, match=r"There is no room on the disk\. Make room\.") as stop:
         _convert(tmp_path)
     assert type(stop.value) is kind
-    [log] = re.findall(r"said is in (\S+\.log)\.", stop.value.hint)
+    [log] = re.findall(r"as this client saw it is in (\S+\.log)\.", stop.value.hint)
     assert "There is no room" in Path(log).read_text()
     os.unlink(log)

@@ -158,10 +158,24 @@ def test_the_job_server_is_looked_for_in_three_places(flink, jars, tmp_path, mon
     with pytest.raises(StorageError) as stop:
         _find(flink)
     assert f"job server {FLINK_JAR}, version {beam_version}, is not here" in stop.value.message
+    assert stop.value.message.endswith("no way out.")
+    assert f"/{own.name}: " in stop.value.message
     for named in (own.name, str(home.parent), "DARKROOM_JARS", "flink_job_server_jar"):
         assert named in stop.value.hint
     monkeypatch.setattr(JavaJarJobServer, "local_jar", lambda url, *_: f"/cache/{Path(url).name}")
     assert _find(flink)["flink_job_server_jar"] == f"/cache/{own.name}"
+
+
+def test_a_wrong_name_of_the_option_for_the_jar_is_not_passed_on(flink):
+    with pytest.raises(UsageError, match="no option 'job_server_jar'") as stop:
+        _find(flink, job_server_jar="a.jar")
+    assert stop.value.hint == "Did you mean 'flink_job_server_jar'?"
+
+
+def test_an_address_that_is_none_stops_before_anything_is_asked(flink):
+    flink.url = "10.0.0.1:8081x"
+    with pytest.raises(UsageError, match=r"'10\.0\.0\.1:8081x' is not an address of Flink"):
+        _find(flink)
 
 
 def test_java_is_looked_for_before_a_job_server_is_loaded(flink, jars, tmp_path):

@@ -12,6 +12,7 @@ from darkroom.conversion.engines.flink import (
     FlinkJob,
     FlinkStatus,
     cancel_job,
+    check_url,
     find_address,
     find_job,
     format_cancel,
@@ -20,7 +21,7 @@ from darkroom.conversion.engines.flink import (
     read_cluster,
     read_status,
 )
-from darkroom.errors import StorageError
+from darkroom.errors import StorageError, UsageError
 
 from ...flink_rest import HERE, JOB, serve_flink
 
@@ -109,6 +110,19 @@ def test_an_answer_that_is_not_flinks_is_an_error(flink, text):
     assert "http://jobmanager:8081" in stop.value.hint
     with pytest.raises(StorageError, match="is not the REST interface of Flink"):
         find_job(flink.url, "mine")
+
+
+def test_another_service_is_not_told_as_a_fault_of_flink(flink):
+    flink.answers = {"/overview": (404, "no such page")}
+    with pytest.raises(StorageError, match="is not the REST interface of Flink"):
+        read_cluster(flink.url)
+
+
+@pytest.mark.parametrize("url", ["10.0.0.1:8081x", "http://flink:70000", "http://:8081", "flink:0"])
+def test_an_address_that_is_none_says_so(url):
+    with pytest.raises(UsageError, match="is not an address of Flink") as stop:
+        check_url(url)
+    assert "http://jobmanager:8081" in stop.value.hint
 
 
 def test_a_server_that_is_not_one_of_http_is_an_error():

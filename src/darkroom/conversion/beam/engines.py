@@ -61,7 +61,7 @@ def check_engine(runner: str, options: PipelineOptions) -> None:
         return
     jar = values.get(option := f"{kind.lower()}_job_server_jar")
     if jar and "://" not in jar:
-        _check_jar(jar, option, kind)
+        _check_jar(jar, option, kind, str(values.get("flink_version")))
     check_java(kind)
 
 
@@ -78,7 +78,7 @@ def describe_workers(options: Mapping[str, Any]) -> str:
     return f"{kind}={value}" if kind and value else ""
 
 
-def _check_jar(path: str, option: str, kind: str) -> None:
+def _check_jar(path: str, option: str, kind: str, flink: str) -> None:
     """Checks that a file is a program of Java, and by its name a job server of Beam.
 
     Raises:
@@ -86,11 +86,14 @@ def _check_jar(path: str, option: str, kind: str) -> None:
     """
     from apache_beam.version import __version__ as version
 
-    engine = {"Flink": "flink-FLINK", "Spark": "spark-3"}[kind]
+    engine = {"Flink": f"flink-{flink}", "Spark": "spark-3"}[kind]
     name = f"beam-runners-{engine}-job-server-{version}.jar"
-    hint = f"Name the file {name}, or leave the option out: then it is looked for."
+    hint = f"Give the path of {name}, or leave the option out: then it is looked for."
     if not os.path.isfile(path):
-        raise UsageError(f"{option} is {path!r}, which does not exist.", hint)
+        what = "is a folder" if os.path.isdir(path) else "does not exist"
+        raise UsageError(f"{option} is {path!r}, which {what}.", hint)
+    if not zipfile.is_zipfile(path):
+        raise UsageError(f"{option} is {path!r}, which is not a whole jar.", hint)
     program = ""
     with suppress(OSError, KeyError, ValueError, zipfile.BadZipFile), zipfile.ZipFile(path) as jar:
         # Lines end as on Windows, and those of more than 72 bytes go on in the next one.

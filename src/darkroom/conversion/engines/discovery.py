@@ -136,7 +136,10 @@ def _get_url(engine: EngineOptions, given: Mapping[str, Any], option: str, examp
             f"The address of {engine.engine} is missing: engine_url (--engine-url).",
             f"Give its address, as {example}.",
         )
-    return flink.format_url(url) if engine.engine == FLINK else url
+    if engine.engine != FLINK:
+        return url
+    flink.check_url(url)
+    return flink.format_url(url)
 
 
 def _choose_workers(
@@ -176,8 +179,14 @@ def _choose_workers(
 
 
 def _find_server(artifact: str, kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the option for the job server, unless one is given or not needed."""
+    """Returns the option for the job server, unless one is given or not needed.
+
+    Raises:
+        UsageError: One is given by a wrong name, which Beam would pass on to the engine.
+    """
     option = f"{kind.lower()}_job_server_jar"
+    if "job_server_jar" in given:
+        raise UsageError("Beam has no option 'job_server_jar'.", f"Did you mean {option!r}?")
     if any(map(given.get, ("job_endpoint", f"{kind.lower()}_submit_uber_jar", option))):
         return {}
     check_java(kind)

@@ -7,13 +7,14 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
-from darkroom.errors import StorageError
+from darkroom.errors import StorageError, UsageError
 from darkroom.runtime.text import make_visible
 
 # States that a job does not leave.
@@ -24,6 +25,7 @@ _POLL_SECONDS = 0.2
 _MAX_BYTES = 64 << 20
 _ID = re.compile(r"[0-9a-f]{32}")
 _STATE = re.compile(r"[A-Z]{1,20}")
+_EXAMPLE = "Give the address of the job manager's web page, as http://jobmanager:8081."
 # A master inside the job server, which ends with the client and has no address.
 _INSIDE = re.compile(r"\[.*\]|")
 # The job server goes to Flink directly, too, whatever proxy the environment names.
@@ -107,6 +109,21 @@ def format_url(address: str) -> str:
     """Returns the URL of the REST interface for an address, with or without `http://`."""
     address = address.strip().rstrip("/")
     return address if "://" in address else f"http://{address}"
+
+
+def check_url(url: str) -> None:
+    """Checks the form of an address.
+
+    Raises:
+        UsageError: It has no host, or its port is not a number.
+    """
+    try:
+        parts = urlsplit(format_url(url))
+        is_whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise UsageError(f"{url!r} is not an address of Flink.", _EXAMPLE)
 
 
 def read_cluster(url: str) -> FlinkCluster:
@@ -236,6 +253,8 @@ def _ask(url: str, path: str, method: str = "GET") -> dict[str, Any]:
             said = json.loads(answer.read(_MAX_BYTES))
     except HTTPError as error:
         error.close()
+        if error.code == HTTPStatus.NOT_FOUND and path == "/overview":
+            raise _not_flink(base) from error
         raise StorageError(
             f"Flink at {base} answered {error.code} to {method} {path}.", "See Flink's own log."
         ) from error
@@ -256,7 +275,7 @@ def _ask(url: str, path: str, method: str = "GET") -> dict[str, Any]:
 def _not_flink(url: str) -> StorageError:
     return StorageError(
         f"What answers at {format_url(url)} is not the REST interface of Flink.",
-        "Give the address of the job manager's web page, as http://jobmanager:8081.",
+        _EXAMPLE,
     )
 
 

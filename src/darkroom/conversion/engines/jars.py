@@ -6,6 +6,7 @@ import os
 
 from darkroom.errors import StorageError
 from darkroom.runtime import progress
+from darkroom.runtime.text import make_visible
 
 # A folder with jars of job servers, as an image may have.
 FOLDER_VARIABLE = "DARKROOM_JARS"
@@ -41,7 +42,8 @@ def find_jar(artifact: str, option: str) -> str:
             return str(JavaJarJobServer.local_jar(url))
     except Exception as error:  # Beam raises what its library for files does
         raise StorageError(
-            f"Beam's job server {artifact}, version {version}, is not here and cannot be loaded.",
+            f"Beam's job server {artifact}, version {version}, is not here and cannot be loaded: "
+            f"{make_visible(str(error), max_characters=400).rstrip('.')}.",
             f"Put {name} into {repository} or the folder that {FOLDER_VARIABLE} names, or give its "
             f"path by the Beam option {option}.",
         ) from error
