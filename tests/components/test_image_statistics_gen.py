@@ -85,4 +85,4 @@ def test_a_failure_of_an_engine_is_told_in_a_sentence(converted, new_artifact, t
             Executor(context).Do({"index": [converted["index"]]}, outputs, {})
     assert stop.value.message.startswith("The engine has too few network buffers: IOException: ")
     assert "sort-shuffle.min-buffers" in stop.value.hint
-    Path(re.findall(r"said is in (\S+\.log)\.", stop.value.hint)[0]).unlink()
+    Path(re.findall(r"it is in (\S+\.log)\.", stop.value.hint)[0]).unlink()

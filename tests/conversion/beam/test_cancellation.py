@@ -178,7 +178,7 @@ def test_a_job_that_its_client_gives_up_is_cancelled_too(source, flink, fail, ca
         f"The job {NAME} on Flink was cancelled; run the same command again to go on."
     )
     assert flink.jobs[JOB][1] == "CANCELED"
-    os.unlink(re.findall(r"said is in (\S+\.log)\.", said)[0])
+    os.unlink(re.findall(r"it is in (\S+\.log)\.", said)[0])
 
 
 @pytest.mark.parametrize(("given", "named"), [({}, "one"), ({"job_name": "mine"}, "mine-one")])
@@ -186,6 +186,16 @@ def test_a_job_on_an_engine_has_a_name_that_no_other_has(write, given, named):
     pipeline = beam.Pipeline(argv=["--runner=flinkrunner", *(f"--{k}={given[k]}" for k in given)])
     with guard_job(pipeline, write, "one"):
         assert pipeline.options.get_all_options()["job_name"] == named
+
+
+@pytest.mark.parametrize("pip", [None, "there"])
+def test_beam_does_not_call_a_pip_that_is_missing(write, monkeypatch, pip):
+    """It would complain on the terminal, between lines of progress."""
+    monkeypatch.setattr("darkroom.conversion.beam.run.find_spec", lambda name: pip)
+    pipeline = beam.Pipeline(options=build_options("PortableRunner", {}))
+    with guard_job(pipeline, write, NAME):
+        experiments = pipeline.options.get_all_options()["experiments"] or []
+    assert ("disable_logging_submission_environment" in experiments) == (pip is None)
 
 
 def test_a_job_in_this_process_has_no_name(write):

@@ -48,7 +48,7 @@ def _fail(service: StandIn, source: Path) -> tuple[DarkroomError, str]:
     with pytest.raises(DarkroomError) as stop:
         _submit(service, source)
     assert len(str(stop.value).splitlines()) <= 10
-    [log] = re.findall(r"All that PortableRunner said is in (\S+\.log)\.", stop.value.hint)
+    [log] = re.findall(r"as this client saw it is in (\S+\.log)\.", stop.value.hint)
     text = Path(log).read_text()
     os.unlink(log)
     return stop.value, text
@@ -245,7 +245,7 @@ def test_what_was_to_run_the_workers_is_named_but_not_its_variables(source):
         options |= {"environment_type": "PROCESS", "environment_config": config}
         with pytest.raises(StorageError) as stop:
             convert(source, source.parent / "out", runner="PortableRunner", beam_options=options)
-    assert " It was command=/bin/true. All that " in stop.value.hint
+    assert " It was command=/bin/true. The log " in stop.value.hint
     assert "secret" not in str(stop.value)
 
 
@@ -384,7 +384,7 @@ def test_the_lines_of_a_job_server_are_kept_and_read(name):
     with pytest.raises(DarkroomError, match="The jar is not a job server of Beam") as stop:
         run()
     assert stop.value.exit_code == 2
-    [log] = re.findall(r"said is in (\S+\.log)\.", stop.value.hint)
+    [log] = re.findall(r"as this client saw it is in (\S+\.log)\.", stop.value.hint)
     assert "INFO Error: Invalid or corrupt jarfile x.jar\n" in Path(log).read_text()
     os.unlink(log)
     assert (logger.level, logger.propagate, list(logger.handlers)) == before
@@ -470,13 +470,13 @@ def test_an_error_of_grpc_is_told_by_its_details(source):
 
     with pytest.raises(DarkroomError, match=r"PrismRunner failed: Gone: Stream removed\.") as stop:
         run()
-    os.unlink(re.findall(r"said is in (\S+\.log)\.", stop.value.hint)[0])
+    os.unlink(re.findall(r"as this client saw it is in (\S+\.log)\.", stop.value.hint)[0])
 
 
 @pytest.mark.parametrize("runner", ENGINES)
 def test_a_failure_says_where_all_lines_are(runner):
     with pytest.raises(DarkroomError) as stop, report_failures(runner):
         raise ValueError("no")
-    [log] = re.findall(rf"All that {runner} said is in (\S+\.log)\.", stop.value.hint)
+    [log] = re.findall(r"as this client saw it is in (\S+\.log)\.", stop.value.hint)
     assert Path(log).read_text().endswith("ValueError: no\n")
     os.unlink(log)

@@ -77,5 +77,5 @@ def test_a_mix_stops_the_job_with_one_clear_error(tmp_path, monkeypatch):
     assert "Install the client's versions where the workers run" in error.message
     assert len(str(error).splitlines()) <= 10
     assert not (tmp_path / "out/dataset.json").exists()
-    [log] = re.findall(r"said is in (\S+\.log)\.", error.hint)
+    [log] = re.findall(r"it is in (\S+\.log)\.", error.hint)
     os.unlink(log)

@@ -23,6 +23,8 @@ from darkroom.errors import STORE_IS_DOWN, StorageError
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
 
+LOG = "The log of the engine as this client saw it is in"
+
 
 class Clock:
     now = 0.0
@@ -177,7 +179,7 @@ def test_what_an_engine_survives_is_told_once(write, clock, lines, tmp_path):
         "Failure 1 of the job: The engine lost a worker: JobMasterException: TaskManager with id "
         "10.0.0.1:1-abc is no longer reachable. With a restart strategy it goes on by itself."
     )
-    assert said[0].endswith(f"All that it said is in {log}.")
+    assert said[0].endswith(f"{LOG} {log}.")
     assert said[1] == "Failure 2 of the job: the same again."
     assert said[2].startswith("Failure 3 of the job: A process of the engine had too little mem")
     assert len(said) == 3
@@ -432,7 +434,7 @@ def test_the_wait_for_a_worker_tells_what_the_engine_says(write, clock, lines, t
     log.write_text("ModuleNotFoundError: No module named 'darkroom'\n")
     clock.now = 60
     watch.look()
-    assert lines()[0].endswith(f"environment_config names. All that it said is in {log}.")
+    assert lines()[0].endswith(f"environment_config names. {LOG} {log}.")
     assert (
         " A worker of the engine does not have darkroom: ModuleNotFoundError: No module named "
         in lines()[1]

@@ -45,10 +45,10 @@ class EngineLog:
         with open(self._path, encoding="utf-8", errors="replace") as file:
             return _PREFIX.sub("", file.read())
 
-    def tell(self, who: str) -> str:
+    def tell(self) -> str:
         """Returns the sentence that says where the file is, so that it stays."""
         self._was_told = True
-        return f"All that {who} said is in {self._path}."
+        return f"The log of the engine as this client saw it is in {self._path}."
 
     def close(self) -> None:
         """Deletes the file, unless somebody was told of it."""
@@ -84,7 +84,7 @@ def report_failures(runner: str, workers: str = "") -> Iterator[EngineLog]:
         except Exception as error:
             file.write(f"{type(error).__name__}: {error}\n")
             file.flush()
-            if found := find_cause(runner, error, log.read(), log.tell(runner), workers):
+            if found := find_cause(runner, error, log.read(), log.tell(), workers):
                 raise found from error
             raise
         finally:

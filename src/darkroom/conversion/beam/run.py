@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     import apache_beam as beam
 
     from darkroom.conversion.beam.transforms import WriteDataset
+
+_NO_LIST = "disable_logging_submission_environment"
 
 
 def run_job(
@@ -63,7 +66,11 @@ def guard_pipeline(pipeline: beam.Pipeline, job_name: str) -> Iterator[EngineLog
     Yields:
         What the engine says; None where there is no engine.
     """
-    from apache_beam.options.pipeline_options import GoogleCloudOptions, StandardOptions
+    from apache_beam.options.pipeline_options import (
+        DebugOptions,
+        GoogleCloudOptions,
+        StandardOptions,
+    )
 
     given = str(pipeline.options.view_as(StandardOptions).runner).lower()
     runner = next((each for each in ENGINES if each.lower() == given), None)
@@ -72,6 +79,10 @@ def guard_pipeline(pipeline: beam.Pipeline, job_name: str) -> Iterator[EngineLog
         return
     named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
     named.job_name = f"{named.job_name}-{job_name}" if named.job_name else job_name
+    if not find_spec(
+        "pip"
+    ):  # Beam calls it for a list, which is lost then; it complains to the user
+        pipeline.options.view_as(DebugOptions).add_experiment(_NO_LIST)
     progress.note(f"The job {job_name} begins on {_find_address(pipeline) or runner}.")
     try:
         with (

@@ -253,7 +253,7 @@ class Watch:
 
     def _tell(self, text: str, *, named: bool = True) -> None:
         if self._log and named:
-            text = f"{text} {self._log.tell('it')}"
+            text = f"{text} {self._log.tell()}"
         progress.warn(text)
 
     def _read_refusal(self) -> None:
