@@ -12,7 +12,7 @@ import pytest
 from tests.pictures import write_label_folders
 
 from darkroom import storage
-from darkroom.conversion.beam import transforms
+from darkroom.conversion.beam import transforms, watching
 from darkroom.conversion.beam.engine_log import EngineLog
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.beam.waiting import describe_wait
@@ -138,6 +138,27 @@ def test_each_look_is_one_listing(write, clock, monkeypatch):
     monkeypatch.setattr(storage, "list_folder", lambda path: listed.append(path) or [])
     watch.look()
     assert listed == [write.tasks[0].work]
+
+
+def test_only_slow_listings_make_looks_rarer(write, clock, monkeypatch):
+    """An engine that answers slowly does not: a short job would be over before the next look."""
+    monkeypatch.setattr(watching.time, "monotonic", clock)
+    pauses, slow = [], {"listing": 0.0, "engine": 2.0}
+
+    class Stop:
+        def wait(self, pause: float) -> bool:
+            pauses.append(pause)
+            slow["listing"] = 2.0 if len(pauses) == 2 else 0.0
+            return len(pauses) == 4
+
+    def answer(what: str) -> list[str]:
+        clock.now += slow[what]
+        return []
+
+    monkeypatch.setattr(storage, "list_folder", lambda path: answer("listing"))
+    watch = Watch(write, clock=clock, list_failures=lambda: answer("engine"))
+    watch.follow(Stop())
+    assert pauses == [5, 5, 20, 5]
 
 
 def test_a_wait_says_for_what_after_half_a_minute_and_then_less_often(write, clock, lines):

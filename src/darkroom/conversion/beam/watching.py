@@ -92,7 +92,7 @@ class Watch:
         self._done = self._before = self._list() & self._rows.keys()
         self._begun: set[str] = set()
         self._started = self._since = self._shown = self._logged = clock()
-        self._next_word = SAY_SECONDS
+        self._next_word, self._pause = SAY_SECONDS, LOOK_SECONDS
 
     def note_state(self, state: str) -> None:
         """Takes a new state of the job; what is waited for changes with it."""
@@ -101,7 +101,9 @@ class Watch:
 
     def look(self) -> None:
         """Looks once, and shows what has changed, or says what is waited for."""
+        started = time.monotonic()
         names = self._list()
+        self._pause = max(LOOK_SECONDS, (time.monotonic() - started) / _LISTING_SHARE)
         if REFUSAL_FILE in names and not self.refusal:
             self._read_refusal()
         # The commit removes all of them, at the end.
@@ -141,11 +143,8 @@ class Watch:
 
     def follow(self, stop: threading.Event) -> None:
         """Looks until it is told to stop."""
-        pause = LOOK_SECONDS
-        while not stop.wait(pause):
-            started = time.monotonic()
+        while not stop.wait(self._pause):
             self.look()
-            pause = max(LOOK_SECONDS, (time.monotonic() - started) / _LISTING_SHARE)
 
     def _list(self, folder: str = "") -> set[str]:
         # Nothing that goes wrong here may stop the job: stores raise errors of many kinds.
