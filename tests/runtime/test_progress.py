@@ -120,8 +120,28 @@ def test_what_an_earlier_run_has_done_counts_but_is_not_part_of_the_rate(plain):
     assert stream.getvalue().splitlines() == [
         "Training 9/10 epochs 0.2/s",
         "Training 10/10 epochs 0.2/s",
-        "Training done in 8.0 s, 10 epochs 0.2/s",
+        "Training done in 8.0 s, 10 epochs, 2 of them new, 0.2/s",
     ]
+
+
+def test_the_rate_of_a_resumed_step_belongs_to_the_time_that_is_shown(plain):
+    stream, clock = plain
+    with progress.step("Converting"):
+        progress.advance(7_000, 12_000, "rows", 7_000)
+        clock.now += 16  # until an engine has begun
+        progress.advance(7_000, 12_000, "rows", 7_000)
+        clock.now += 4
+        progress.advance(12_000, 12_000, "rows", 7_000)
+    last = stream.getvalue().splitlines()[-1]
+    assert last == "Converting done in 20.0 s, 12,000 rows, 5,000 of them new, 250/s"
+
+
+def test_a_step_with_nothing_new_has_no_rate(plain):
+    stream, clock = plain
+    with progress.step("Converting"):
+        progress.advance(5, 5, "rows", 5)
+        clock.now += 4
+    assert stream.getvalue() == "Converting done in 4.0 s, 5 rows, 0 of them new\n"
 
 
 def test_steps_nest_and_notes_are_made_visible(plain):

@@ -56,14 +56,18 @@ class Step:
         if self.total is not None and not (final and self.done == self.total):
             amount, last = f"{amount}/{self.total:,}", self.total
         unit = self.unit.removesuffix("s") if last == 1 else self.unit
-        seconds = now - self.count_started
+        # At the end, the rate belongs to what is new, and to the time that is shown beside it.
+        is_resumed = final and self.before > 0
+        new = f", {self.done - self.before:,} of them new," if is_resumed else ""
+        seconds = now - (self.started if is_resumed else self.count_started)
         rate = (self.done - self.before) / seconds if seconds > 0 else 0.0
         # A measure stays with its number: 107 MB, 241 MB/s; of things the number alone is read.
         measure, comma = (f" {self.unit}", ",") if self.unit.isupper() else ("", "")
         speed = f"{comma} {rate:,.{0 if rate >= 10 else 1}f}{measure}/s"
         shown = speed if rate >= _LEAST_RATE else ""
         detail = f", {self.detail}" if self.detail and not final else ""
-        return f"{amount} {unit}".rstrip() + shown + detail
+        new = new if shown else new.rstrip(",")
+        return f"{amount} {unit}".rstrip() + new + shown + detail
 
 
 class StepSink:

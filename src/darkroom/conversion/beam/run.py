@@ -128,7 +128,7 @@ def _find_address(pipeline: beam.Pipeline) -> str:
 
 
 def _list_options(pipeline: beam.Pipeline) -> dict[str, Any]:
-    return pipeline.options.get_all_options(retain_unknown_options=True)
+    return dict(pipeline.options.get_all_options(retain_unknown_options=True))
 
 
 def _list_seen(write: WriteDataset) -> list[str]:

@@ -163,12 +163,13 @@ def read_status(url: str, name: str) -> FlinkStatus | None:
     cluster, found = _ask(url, "/overview"), _read_job(url, job)
     vertices = _ask(url, f"/jobs/{found.id}").get("vertices")
     return FlinkStatus(
-        found.state,
-        _read_number(job.get("tasks"), "running"),
-        max((_read_number(each, "parallelism") for each in vertices or ()), default=0),
-        *(_read_number(cluster, f"slots-{which}") for which in ("total", "available")),
-        _read_number(cluster, "taskmanagers"),
-        tuple(
+        state=found.state,
+        running=_read_number(job.get("tasks"), "running"),
+        needed=max((_read_number(each, "parallelism") for each in vertices or ()), default=0),
+        slots=_read_number(cluster, "slots-total"),
+        free=_read_number(cluster, "slots-available"),
+        task_managers=_read_number(cluster, "taskmanagers"),
+        others=tuple(
             make_visible(str(each.get("name")), max_characters=60)
             for each in jobs
             if each is not job and each.get("state") not in ENDED
