@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 from apache_beam.runners.portability.job_server import StopOnExitJobServer
 
-from darkroom.conversion.beam.signals import take_signals
+from darkroom.conversion.beam.cancellation import take_signals
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,10 @@ from darkroom import storage
 from darkroom.conversion.beam import transforms, watching
 from darkroom.conversion.beam.engine_log import EngineLog
 from darkroom.conversion.beam.transforms import WriteDataset
-from darkroom.conversion.beam.waiting import describe_wait
 from darkroom.conversion.beam.watching import Watch, watch_job
 from darkroom.conversion.convert import convert
 from darkroom.conversion.engines.flink import FlinkFailure, FlinkStatus
+from darkroom.conversion.engines.waiting import describe_wait
 from darkroom.errors import STORE_IS_DOWN, StorageError
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress

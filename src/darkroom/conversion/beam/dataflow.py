@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from darkroom import storage
 from darkroom.conversion.beam.cancellation import cancel_in_time
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
-from darkroom.conversion.beam.waiting import RUNNING
 from darkroom.conversion.beam.watching import watch_job
+from darkroom.conversion.engines.waiting import RUNNING
 from darkroom.conversion.output import ownership
 from darkroom.dataset import journal
 from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders

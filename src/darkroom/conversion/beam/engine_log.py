@@ -20,6 +20,7 @@ from darkroom.runtime import progress
 _LOGGERS = ("apache_beam", "FlinkJarJobServer", "SparkJarJobServer", "PrismJobServer")
 _READER_SECONDS = 1.0
 _BEAM = f"{os.sep}apache_beam{os.sep}"
+_STATE = re.compile(r"Job state changed to (\w+)")
 # What is before the text of a line in the file.
 _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 _PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]{12} [A-Z+\d ]+? (?=\S|$)", re.MULTILINE)
@@ -54,6 +55,23 @@ class EngineLog:
         """Deletes the file, unless somebody was told of it."""
         if not self._was_told:
             os.unlink(self._path)
+
+
+class StateHandler(logging.Handler):
+    """Takes a job's states from what Beam logs: it tells them in no other way.
+
+    Args:
+        note_state: Called with each.
+    """
+
+    def __init__(self, note_state: Callable[[str], object]) -> None:
+        super().__init__()
+        self._note_state = note_state
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Passes on a state."""
+        if found := _STATE.match(record.getMessage()):
+            self._note_state(found[1])
 
 
 @contextmanager

@@ -9,12 +9,16 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion.beam.cancellation import cancel_with_client, end_job, hide_threads
+from darkroom.conversion.beam.cancellation import (
+    cancel_with_client,
+    end_job,
+    hide_threads,
+    take_signals,
+)
 from darkroom.conversion.beam.engine_log import EngineLog, report_failures
 from darkroom.conversion.beam.engines import ENGINES, describe_workers
 from darkroom.conversion.beam.failures import NOT_SHARED, is_unshared
 from darkroom.conversion.beam.runners import build_options
-from darkroom.conversion.beam.signals import take_signals
 from darkroom.conversion.beam.watching import watch_job
 from darkroom.conversion.engines.flink import find_address, list_failures, read_status
 from darkroom.errors import DarkroomError, OutputError, StorageError

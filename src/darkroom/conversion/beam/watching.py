@@ -17,15 +17,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from darkroom import storage
-from darkroom.conversion.beam.engine_log import EngineLog
+from darkroom.conversion.beam.engine_log import EngineLog, StateHandler
 from darkroom.conversion.beam.failures import (
     NOT_SHARED,
     Failure,
     describe_failure,
     is_unshared,
 )
-from darkroom.conversion.beam.waiting import RUNNING, describe_shortage, describe_wait
 from darkroom.conversion.engines.flink import FlinkFailure, FlinkStatus
+from darkroom.conversion.engines.waiting import RUNNING, describe_shortage, describe_wait
 from darkroom.conversion.shard import (
     MAX_REPORT_BYTES,
     REFUSAL_FILE,
@@ -45,7 +45,6 @@ SAY_SECONDS = 30.0
 # A listing may take long where there are many shards; this share of the time is spent in it.
 _LISTING_SHARE = 0.1
 _JOIN_SECONDS = 2.0
-_STATE = re.compile(r"Job state changed to (\w+)")
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -296,7 +295,7 @@ def watch_job(
     write.gives_signs = True
     watch = Watch(write, log, state, cancel, list_failures=list_failures, read_status=read_status)
     stop = threading.Event()
-    handler = _StateHandler(watch)
+    handler = StateHandler(watch.note_state)
     logger = logging.getLogger("apache_beam.runners.portability.portable_runner")
     logger.addHandler(handler)
     thread = threading.Thread(target=watch.follow, args=(stop,), name="darkroom-watch", daemon=True)
@@ -313,16 +312,3 @@ def watch_job(
         logger.removeHandler(handler)
         thread.join(_JOIN_SECONDS)
     watch.finish()
-
-
-class _StateHandler(logging.Handler):
-    """Takes the job's states from what Beam logs: it tells them in no other way."""
-
-    def __init__(self, watch: Watch) -> None:
-        super().__init__()
-        self._watch = watch
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Passes on a state."""
-        if found := _STATE.match(record.getMessage()):
-            self._watch.note_state(found[1])
