@@ -11,10 +11,11 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.errors import DataError, OutputError, UsageError
+from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.options.input import NO_CACHE
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
-from darkroom.training.folder import CHECKPOINTS_FOLDER, TENSORBOARD_FOLDER, read_checkpoint
+from darkroom.training.folder import CHECKPOINTS_FOLDER, read_checkpoint
 from darkroom.training.history import (
     BEST_FOLDER,
     MONITOR,

@@ -9,6 +9,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import OutputError
+from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.evaluation.report.write import REPORT_FILES
 from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
@@ -16,7 +17,6 @@ from darkroom.storage import ledger
 from darkroom.training.history import BEST_FOLDER, HISTORY_FILE
 
 CHECKPOINTS_FOLDER = "checkpoints"
-TENSORBOARD_FOLDER = "tensorboard"
 # The same model as in the SavedModel, for `keras.models.load_model`.
 KERAS_FILE = "model.keras"
 # The commit of a training. It is written last, after the model.
@@ -31,7 +31,8 @@ _FILES = (
     *REPORT_FILES,
 )
 _FOLDERS = (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER, MODEL_FOLDER)
-_NAMES = dict.fromkeys((*_FILES, *(f"{folder}/" for folder in _FOLDERS)), ledger.ANY)
+# Folders end with a slash.
+TRAINING_NAMES = dict.fromkeys((*_FILES, *(f"{folder}/" for folder in _FOLDERS)), ledger.ANY)
 # The files of a SavedModel with a label map.
 _MODEL_FILE = re.compile(
     r"saved_model\.pb|fingerprint\.pb|assets/labels\.txt|"
@@ -52,10 +53,10 @@ def claim_folder(folder: str) -> None:
     proven: tuple[str, ...] = ()
     if not ledger.is_listed(folder, RESULT_FILE):
         if _is_training(folder):
-            proven = tuple(_NAMES)
+            proven = tuple(TRAINING_NAMES)
         else:
-            ledger.check_alone(folder, _NAMES, _HINT)
-    ledger.claim(folder, _NAMES, proven, _HINT)
+            ledger.check_alone(folder, TRAINING_NAMES, _HINT)
+    ledger.claim(folder, TRAINING_NAMES, proven, _HINT)
 
 
 def delete_model(folder: str) -> None:
