@@ -12,7 +12,6 @@ from darkroom import storage
 from darkroom.dataset.commit import read_output
 from darkroom.dataset.splits import EVAL, TEST, TRAIN
 from darkroom.errors import DataError
-from darkroom.evaluation.facts import Facts, describe_code
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.result import Evaluation, format_evaluation
 from darkroom.evaluation.serving import MODEL_FOLDER
@@ -24,12 +23,13 @@ from darkroom.input.data_paths import (
     name_images,
 )
 from darkroom.options.training import TrainingOptions
-from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
-from darkroom.runtime import progress
+from darkroom.profiling.verdict import VERDICT_MARKDOWN
+from darkroom.runtime import cards, progress
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
 from darkroom.training.folder import KERAS_FILE, RESULT_FILE, claim_folder, delete_model
-from darkroom.training.history import HISTORY_FILE, format_best_epoch
+from darkroom.training.history import format_best_epoch
+from darkroom.training.jobs.facts import collect_facts
 
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
@@ -65,6 +65,23 @@ class TrainingResult:
         """Returns the result as values that JSON knows."""
         found = self.evaluation.to_dict() if self.evaluation else None
         return {**asdict(self), "evaluation": found}
+
+    def __repr__(self) -> str:
+        return (
+            f"TrainingResult(model_dir={self.model_dir!r}, best_epoch={self.best_epoch}, "
+            f"epochs={self.epochs}, evaluation={self.evaluation!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Returns the epoch of the model and how good it is, as a notebook shows them."""
+        facts = {name: f"{value:.4f}" for name, value in self.metrics.items()}
+        card = cards.make_card(
+            f"Epoch {format_best_epoch(self.best_epoch, self.epochs)}",
+            cards.make_note("Already complete: nothing was done.") if self.already_complete else "",
+            cards.make_facts(facts | ({"input": self.verdict} if self.verdict else {})),
+            cards.make_path("History", self.checkpoint_dir),
+        )
+        return card + (self.evaluation._repr_html_() if self.evaluation else "")
 
 
 def train_datasets(
@@ -187,20 +204,11 @@ def _evaluate(data: _Data, options: TrainingOptions, result: TrainingResult) -> 
     """Scores the test split once, with the exported model; without one, the eval split."""
     from darkroom.evaluation.evaluate import evaluate_training
 
-    folder = result.checkpoint_dir
-    # There is none where the features of a frozen base were read from memory.
-    verdict = storage.join(folder, VERDICT_JSON)
-    facts = Facts(
-        recipe=options.to_dict(),
-        history=json.loads(storage.read_bytes(storage.join(folder, HISTORY_FILE))),
-        best_epoch=result.best_epoch,
-        input=json.loads(storage.read_bytes(verdict)) if storage.exists(verdict) else {},
-        data={name: split.data for name, split in data.splits.items()},
-        code=describe_code(options.model),
-    )
+    folder, named = result.checkpoint_dir, data.splits
+    found = {name: split.data for name, split in named.items()}
+    facts = collect_facts(folder, options, result.best_epoch, found)
     try:
-        split = data.splits.get(TEST, data.splits[EVAL])
-        return evaluate_training(result.model_dir, split, facts, folder)
+        return evaluate_training(result.model_dir, named.get(TEST, named[EVAL]), facts, folder)
     except DataError as error:
         raise DataError(
             f"The model is trained and exported, but it cannot be scored: {error.message}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ import tensorflow as tf
 
 from darkroom import storage
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.commits import Commits, check_commits, read_shared_labels
+from darkroom.input.commits import check_commits, read_shared_labels
 from darkroom.input.damage import explain_damage
 from darkroom.input.reading import list_files
 from darkroom.input.source import ImageSource
@@ -27,7 +26,6 @@ from darkroom.profiling.stored_forms import measure_forms
 from darkroom.profiling.verdict import BOUND_SHARE, DECODE, InputVerdict, judge_input, write_verdict
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
-from darkroom.storage import copies
 from darkroom.training.checkpoints import TrainingRun, group_options
 from darkroom.training.data import ImageBatches, open_split, use_cache_folder
 from darkroom.training.export import export_model
@@ -36,6 +34,8 @@ from darkroom.training.features.views import list_views
 from darkroom.training.folder import KERAS_FILE
 from darkroom.training.formats.keras_file import write_keras_file
 from darkroom.training.history import History, format_epoch
+from darkroom.training.jobs.facts import write_facts
+from darkroom.training.jobs.kept_runs import choose_folder, finish_folder
 from darkroom.training.loops import FitLoop, Loop, TapeLoop, show_batches
 from darkroom.training.model import make_parts, use_precision
 from darkroom.training.placement import Placement, make_placement
@@ -82,8 +82,7 @@ def run_fn(fn_args: Any) -> None:
     labels = read_shared_labels(commits)
     run_dir = fn_args.model_run_dir
     if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
-        # TFX gives every execution a new folder. A run that resumes must find the old one.
-        run_dir = storage.join(checkpoint_dir, _identify_run(config, commits))
+        run_dir = choose_folder(checkpoint_dir, config, commits)
     trained = train(
         options,
         # This comes first: TensorFlow must know the other workers before it reads a record.
@@ -102,8 +101,9 @@ def run_fn(fn_args: Any) -> None:
         resize=options.resize,
     )
     write_keras_file(trained.model, storage.join(run_dir, KERAS_FILE))
+    write_facts(run_dir, options, trained.best_epoch, commits)
     if run_dir != fn_args.model_run_dir:
-        copies.move_folder(run_dir, fn_args.model_run_dir)
+        finish_folder(run_dir, fn_args.model_run_dir)
 
 
 def train(
@@ -264,13 +264,6 @@ def _explain_lost_workers(placement: Placement) -> Iterator[None]:
             f"One of {placement.cluster.num_workers} workers is gone ({type(error).__name__}).",
             "Start all of them again. They resume from the last checkpoint.",
         ) from error
-
-
-def _identify_run(config: Mapping[str, Any], commits: Commits) -> str:
-    """Returns a name that two executions share if they train the same on the same data."""
-    data = [dataset.fingerprint for _, dataset in sorted(commits.items()) if dataset]
-    text = json.dumps([dict(config), data], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _parse_custom_config(config: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
