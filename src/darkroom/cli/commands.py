@@ -188,17 +188,15 @@ def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
 def _train(arguments: argparse.Namespace) -> int:
     from contextlib import nullcontext
 
-    from darkroom.options.training import TrainingOptions
     from darkroom.runtime import progress
     from darkroom.training.cluster import read_cluster
     from darkroom.training.job import format_training, train_datasets
-    from darkroom.training.networks.weights import check_weights
+    from darkroom.training.jobs.train import make_options
 
     values = {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
     data, folder = values.pop("data"), values.pop("checkpoint_dir")
     eval_data = values.pop("eval_data")
-    is_chief, options = read_cluster().is_chief, TrainingOptions(**values)
-    check_weights(options.weights, options.model)  # before TensorFlow is loaded
+    is_chief, options = read_cluster().is_chief, make_options(values)  # before TensorFlow is loaded
     start_tensorflow()
     with progress.use(progress.make_sink(sys.stderr)) if is_chief else nullcontext():
         result = train_datasets(data, options, folder, eval_data)
