@@ -96,7 +96,8 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     executor = _find_executor(arguments.executor_class_path)
     given_text = arguments.json_serialized_invocation_args
     is_ours = executor.__module__.startswith("darkroom.")
-    if arguments.target == "kubeflow" and not is_ours and not executor_io.is_in_gcs(given_text):
+    by_tensorflow = not is_ours or getattr(executor, "READS_BY_TENSORFLOW", False)
+    if arguments.target == "kubeflow" and by_tensorflow and not executor_io.is_in_gcs(given_text):
         # TFX's executors use TensorFlow, which cannot open s3:// on workers elsewhere.
         beam_args = list(LOCAL_BEAM_ARGS)
     uses_beam = issubclass(executor, BaseBeamExecutor)

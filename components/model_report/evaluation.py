@@ -11,10 +11,14 @@ from typing import Any
 import tensorflow_model_analysis as tfma
 
 from darkroom import storage
+from darkroom.dataset import example
 from darkroom.errors import DataError
+from darkroom.runtime.text import make_visible
 
 MAX_CLASSES = 50
 OTHER_CLASSES = "(all others)"
+# What TFMA calls the accuracy; of a slice by label it is the recall.
+ACCURACY_KEY = "sparse_categorical_accuracy"
 _MATRIX_KEY = "multi_class_confusion_matrix_at_thresholds"
 
 
@@ -84,15 +88,39 @@ def read_failures(folder: str) -> tuple[str, ...]:
         return ()
     with _report_damage(folder):
         result = tfma.load_validation_result(folder)
-    return tuple(
-        _describe_failure(failure)
+    missed = [
+        _describe_failure(failure, _name_slice(by_slice.slice_key))
         for by_slice in result.metric_validations_per_slice
         for failure in by_slice.failures
-    )
+    ]
+    empty = [
+        f"no record has {', '.join(each.feature_keys)}, which has a bound"
+        for each in result.missing_slices
+    ]
+    return (*missed, *empty)
 
 
-def _describe_failure(failure: Any) -> str:
+def _name_slice(key: Any) -> Sequence[tuple[str, str]]:
+    """Returns the columns of a slice with their values; none for the whole split."""
+    return [
+        (each.column, _format_value(getattr(each, each.WhichOneof("kind") or "bytes_value")))
+        for each in key.single_slice_keys
+    ]
+
+
+def _format_value(value: object) -> str:
+    return make_visible(value.decode(errors="replace") if isinstance(value, bytes) else str(value))
+
+
+def _describe_failure(failure: Any, place: Sequence[tuple[str, str]] = ()) -> str:
     name, value = failure.metric_key.name, f"{failure.metric_value.double_value.value:.4f}"
+    if [column for column, _ in place] == [example.LABEL_TEXT] and name == ACCURACY_KEY:
+        # Of the records with a label, the share that is right.
+        name = f"the recall of {place[0][1]}"
+    elif place:
+        name += " where " + " and ".join(f"{column} is {each}" for column, each in place)
+    elif name == ACCURACY_KEY:
+        name = "the accuracy"
     if failure.message:
         return f"{name}: {' '.join(failure.message.split())}"
     threshold = failure.metric_threshold

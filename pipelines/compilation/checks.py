@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from darkroom.errors import UsageError
-from darkroom.options.targets import TARGETS, VERTEX
+from darkroom.options.targets import KUBEFLOW, TARGETS, VERTEX
 from darkroom.pipelines.compilation.places import check_places
 from darkroom.pipelines.config import PipelineConfig, merge_options
 from darkroom.pipelines.credentials import check_credentials, check_environment
@@ -75,6 +75,7 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
                 "Leave it out: on Vertex the service account opens stores, and /gcs/BUCKET is "
                 "mounted.",
             )
+    name_baseline(config, target)
     make_secrets(config.secret_env)
     for name in ("env", "secret_env"):
         for variable in getattr(config, name):
@@ -87,6 +88,26 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
         raise UsageError(f"{twice[0]} is in env and in secret_env.", "Leave one of them out.")
     _check_volumes(config.volumes)
     check_places(config, target)
+
+
+def name_baseline(config: PipelineConfig, target: str) -> PipelineConfig:
+    """Returns the configuration with the place of the model to compare with, where it needs one.
+
+    Kubeflow runs no Resolvers, so nothing there finds the last model that passed. The newest
+    pushed one is that, too.
+
+    Raises:
+        UsageError: Nothing names the place.
+    """
+    if target != KUBEFLOW or not config.compares_models or config.baseline_model:
+        return config
+    if not config.push_to:
+        raise UsageError(
+            "max_accuracy_drop and max_recall_drop need a model to compare with, and Kubeflow "
+            "cannot look for the last one that passed.",
+            "Name a folder of pushed models: push_to, or baseline_model.",
+        )
+    return dataclasses.replace(config, baseline_model=config.push_to)
 
 
 def _check_volumes(volumes: Mapping[str, str]) -> None:

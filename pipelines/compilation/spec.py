@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfx.dsl.components.base import executor_spec
+from tfx.dsl.components.common.resolver import Resolver
 from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 
 from darkroom.components.parameters import PARAMETERS, encode_value
@@ -18,7 +19,7 @@ from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
 from darkroom.options.training import APPLICATIONS_PREFIX
 from darkroom.pipelines.compilation.beam_arguments import make_beam_args
-from darkroom.pipelines.compilation.checks import check_config, make_secrets
+from darkroom.pipelines.compilation.checks import check_config, make_secrets, name_baseline
 from darkroom.pipelines.compilation.resources import (
     check_components,
     find_resources,
@@ -71,6 +72,7 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     Raises:
         UsageError: A value cannot work on the target.
     """
+    config = name_baseline(config, target)
     beam_args = make_beam_args(config)
     # A model of one's own may be in the image alone.
     if config.model.startswith(APPLICATIONS_PREFIX):
@@ -92,6 +94,8 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     spec = job["pipelineSpec"]
     spec["defaultPipelineRoot"] = config.root
     for node in pipeline.components:
+        if isinstance(node, Resolver):
+            continue  # Vertex runs it itself, without a container
         container = spec["deploymentSpec"]["executors"][f"{node.id}_executor"]["container"]
         # TFX gives Beam's arguments to all nodes; without Beam they only change the cache key.
         if not isinstance(node.executor_spec, executor_spec.BeamExecutorSpec):

@@ -467,3 +467,28 @@ def test_another_process_makes_the_same_bytes_with_another_hash_seed(tmp_path: P
         capture_output=True,
     )
     assert output.read_text() == seal_text(texts["kubeflow"], "kubeflow")
+
+
+def test_kubeflow_compares_with_the_newest_push_because_it_runs_no_resolvers():
+    with pytest.raises(UsageError, match="Kubeflow cannot look for the last one that passed"):
+        compile_pipeline(_config(max_accuracy_drop=0.1), "kubeflow")
+    for options in ({"push_to": "s3://models/p"}, {"baseline_model": "s3://models/p"}):
+        spec = compile_pipeline(_config(max_accuracy_drop=0.1, **options), "kubeflow")
+        inputs = spec["root"]["inputDefinitions"]["parameters"]
+        assert inputs["baseline_model"]["defaultValue"] == "s3://models/p"
+        given = spec["root"]["dag"]["tasks"]["Evaluator"]["inputs"]["parameters"]
+        assert given["baseline"] == {"componentInputParameter": "baseline_model"}
+        assert find_violations(spec) == []
+
+
+def test_vertex_looks_for_the_last_model_that_passed():
+    job = compile_pipeline(_config(max_recall_drop=0.1), "vertex")
+    tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
+    found = tasks["Evaluator"]["inputs"]["artifacts"]["baseline_model"]["taskOutputArtifact"]
+    assert found["producerTask"] == "latest_blessed_model-model-resolver"
+    executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
+    assert "resolver" in executors["latest_blessed_model-model-resolver_executor"]
+    compared = compile_pipeline(
+        _config(max_recall_drop=0.1, baseline_model="gs://models/p/3"), "vertex"
+    )
+    assert not [name for name in compared["pipelineSpec"]["root"]["dag"]["tasks"] if "_" in name]
