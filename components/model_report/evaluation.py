@@ -136,8 +136,10 @@ def _describe_failure(failure: Any, place: Sequence[tuple[str, str]] = ()) -> st
 def _list_bounds(threshold: Any, **words: str) -> str:
     """Returns the bounds that a threshold has, by the names of their fields."""
     return " and ".join(
-        f"at {word} {getattr(threshold, name).value:g}{' times its value' * (name == 'relative')}"
+        # Not "-0": that is what a drop of 0 is written as.
+        f"at {word} {getattr(threshold, name).value + 0.0:g}{unit}"
         for name, word in words.items()
+        for unit in [" times its value" if name == "relative" else ""]
         if threshold.HasField(name)
     )
 

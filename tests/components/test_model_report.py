@@ -73,7 +73,7 @@ def test_a_damaged_validation_is_named(tmp_path):
 
 
 def _write_validation(folder: Path) -> None:
-    """Writes the result of an evaluation as TFMA does: three bounds were missed."""
+    """Writes the result of an evaluation as TFMA does: four bounds were missed."""
     bounds = (
         "value_threshold { lower_bound { value: 0.6 } } } "
         "metric_value { double_value { value: 0.45",
@@ -81,6 +81,8 @@ def _write_validation(folder: Path) -> None:
         "metric_value { double_value { value: -0.03",
         "change_threshold { direction: LOWER_IS_BETTER relative { value: 0.1 } } } "
         "metric_value { double_value { value: 0.25",
+        "change_threshold { direction: HIGHER_IS_BETTER absolute { value: -0.0 } } } "
+        "metric_value { double_value { value: -0.5",
     )
     failures = "".join(
         f'failures {{ metric_key {{ name: "accuracy" }} metric_threshold {{ {each} }} }} }} '
@@ -100,6 +102,7 @@ def test_a_model_that_did_not_pass_is_told_with_values_and_bounds(tmp_path: Path
         "accuracy is 0.4500 (needed at least 0.6)",
         "accuracy differs by -0.0300 from the model before (needed at least -0.01)",
         "accuracy differs by 0.2500 from the model before (needed at most 0.1 times its value)",
+        "accuracy differs by -0.5000 from the model before (needed at least 0)",
         "loss: Metric not found.",
     )
 

@@ -18,6 +18,7 @@ from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, find_missing_extra
 from darkroom.evaluation.metrics import Floats
+from darkroom.runtime import logs
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -73,11 +74,12 @@ class ServedModel:
 
 
 def load_tensorflow() -> None:
-    """Imports TensorFlow.
+    """Imports TensorFlow, without what it says of a machine that has no GPU.
 
     Raises:
         MissingExtraError: It is not installed.
     """
+    logs.quiet_tensorflow()
     try:
         import tensorflow  # noqa: F401
     except ModuleNotFoundError as error:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from darkroom import storage
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
-from darkroom.evaluation.serving import find_model, make_local
+from darkroom.evaluation.serving import find_model, load_tensorflow, make_local
 from darkroom.input.data_paths import find_split
 from darkroom.options.input import InputOptions
 from darkroom.options.training import FORMATS
@@ -123,16 +123,18 @@ def export(
     Raises:
         DataError: A split is missing, or has other labels than the model.
         UsageError: A format is unknown, or there is no model.
-        StorageError: A format cannot be made, or the extra `onnx` is not installed.
+        MissingExtraError: The extra `tf` or `onnx` is not installed.
+        StorageError: A format cannot be made.
         OutputError: The folder has other files of these names.
     """
-    import tensorflow as tf
-
     _check_formats(formats)
     output = storage.absolute(output_dir)
     ledger.check_files(output, [_FILES[each] for each in formats])
     folder = find_model(os.fspath(model))
     named = [os.fspath(records)] if isinstance(records, str | os.PathLike) else [*records]
+    load_tensorflow()
+    import tensorflow as tf
+
     training, _ = find_split(named, "train").open()
     evaluation, labels = find_split(named, "eval").open()
     with make_local(folder) as local:
