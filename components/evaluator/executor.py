@@ -160,7 +160,7 @@ def check_columns(examples: list[Any], config: str) -> None:
             _check_features(wanted, dataset.features)
 
 
-def _check_features(wanted: Set[str], features: Mapping[str, str]) -> None:
+def _check_features(wanted: Set[str], features: Mapping[str, object]) -> None:
     if missing := sorted(wanted - features.keys()):
         raise DataError(
             f"The records have no column {missing[0]!r} to slice by.",
