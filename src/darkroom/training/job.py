@@ -33,6 +33,7 @@ from darkroom.training.history import HISTORY_FILE, format_best_epoch
 
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
+    from darkroom.training.run import TrainedModel
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def train_datasets(
         StorageError: Something cannot be read or written, or another worker is gone.
     """
     folder = storage.absolute(checkpoint_dir)
-    found = _find_data(data, eval_data)
+    found = find_data(data, eval_data)
     # Everything that decides what the model is.
     plan = {"options": options.to_dict(), "data": found.identity}
     if done := _read_result(folder, plan):
@@ -128,7 +129,7 @@ def format_training(result: TrainingResult) -> str:
     )
 
 
-class _Data(NamedTuple):
+class Data(NamedTuple):
     """The data of a training, which is opened when the training starts.
 
     Attributes:
@@ -143,15 +144,17 @@ class _Data(NamedTuple):
     splits: Mapping[str, NamedSplit]
 
 
-def _train_and_export(
-    data: _Data, options: TrainingOptions, folder: str, *, export: bool
-) -> TrainingResult:
-    from darkroom.training.export import export_model
-    from darkroom.training.formats.keras_file import write_keras_file
+def train_model(
+    data: Data, options: TrainingOptions, folder: str
+) -> tuple[TrainedModel, Sequence[str]]:
+    """Trains in a folder, and returns the result and the label map. Nothing is exported.
+
+    Raises:
+        DarkroomError: As `darkroom.training.run.train`.
+    """
     from darkroom.training.placement import make_placement
     from darkroom.training.run import train
 
-    model_dir = storage.join(folder, MODEL_FOLDER)
     with progress.step("Training"):
         # This comes first: TensorFlow must know the other workers before it reads a record.
         placement = make_placement(options.strategy)
@@ -165,6 +168,17 @@ def _train_and_export(
             run_dir=folder,
             labels=labels,
         )
+    return trained, labels
+
+
+def _train_and_export(
+    data: Data, options: TrainingOptions, folder: str, *, export: bool
+) -> TrainingResult:
+    from darkroom.training.export import export_model
+    from darkroom.training.formats.keras_file import write_keras_file
+
+    model_dir = storage.join(folder, MODEL_FOLDER)
+    trained, labels = train_model(data, options, folder)
     if export:
         # What is said of the earlier model is not true of the next one.
         for name in (RESULT_FILE, *REPORT_FILES):
@@ -183,7 +197,7 @@ def _train_and_export(
     )
 
 
-def _evaluate(data: _Data, options: TrainingOptions, result: TrainingResult) -> Evaluation:
+def _evaluate(data: Data, options: TrainingOptions, result: TrainingResult) -> Evaluation:
     """Scores the test split once, with the exported model; without one, the eval split."""
     from darkroom.evaluation.evaluate import evaluate_training
 
@@ -208,13 +222,18 @@ def _evaluate(data: _Data, options: TrainingOptions, result: TrainingResult) -> 
         ) from error
 
 
-def _find_data(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
+def find_data(data: Sequence[str], eval_data: Sequence[str]) -> Data:
+    """Finds the splits that are named; `train_datasets` says how.
+
+    Raises:
+        DarkroomError: As `train_datasets`.
+    """
     if check_one_kind(data, eval_data):
         return _find_images(data[0], eval_data[0] if eval_data else None)
     return _find_datasets(data, eval_data or data)
 
 
-def _find_images(path: str, eval_path: str | None) -> _Data:
+def _find_images(path: str, eval_path: str | None) -> Data:
     from darkroom.input.files import open_images
     from darkroom.options.manifest import ManifestOptions
 
@@ -239,10 +258,10 @@ def _find_images(path: str, eval_path: str | None) -> _Data:
     if TEST in splits:
         named[TEST] = name_images(path, splits[TEST], labels, TEST)
     identity = [training.identify(), evaluation.identify()]
-    return _Data(identity, lambda _: (training, evaluation, labels), named)
+    return Data(identity, lambda _: (training, evaluation, labels), named)
 
 
-def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
+def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> Data:
     roots = {"train": list_roots(data), "eval": list_roots(eval_data)}
     # A dataset of both splits is read once.
     opened = {root: read_output(root) for root in dict.fromkeys(chain(*roots.values()))}
@@ -267,7 +286,7 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
     named = {split: name_datasets(part, split) for split, part in parts.items()}
     if (test := name_datasets(parts[TRAIN], TEST)).data:
         named[TEST] = test
-    return _Data(identity, open_data, named)
+    return Data(identity, open_data, named)
 
 
 def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:
