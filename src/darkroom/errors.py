@@ -147,6 +147,7 @@ _TFX_VERSIONS = ((3, 10), (3, 11))
 _EXTRAS = {
     "tensorflow": "tf",
     "keras": "tf",
+    "keras_tuner": "tune",
     "tfx": "tfx",
     "ml_metadata": "tfx",
     "tensorflow_data_validation": "tfx",

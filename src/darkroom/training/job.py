@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.dataset.commit import read_output
-from darkroom.dataset.splits import EVAL, TEST, TRAIN
+from darkroom.dataset.splits import EVAL, TEST
 from darkroom.errors import DataError
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.result import Evaluation, format_evaluation
 from darkroom.evaluation.serving import MODEL_FOLDER
-from darkroom.input.data_paths import (
-    NamedSplit,
-    check_one_kind,
-    list_roots,
-    name_datasets,
-    name_images,
-)
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
 from darkroom.runtime import cards, progress
@@ -29,10 +20,11 @@ from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
 from darkroom.training.folder import KERAS_FILE, RESULT_FILE, claim_folder, delete_model
 from darkroom.training.history import format_best_epoch
+from darkroom.training.jobs.data import Data, find_data
 from darkroom.training.jobs.facts import collect_facts
 
 if TYPE_CHECKING:
-    from darkroom.input.source import ImageSource
+    from darkroom.training.run import TrainedModel
 
 
 @dataclass(frozen=True)
@@ -113,7 +105,7 @@ def train_datasets(
         StorageError: Something cannot be read or written, or another worker is gone.
     """
     folder = storage.absolute(checkpoint_dir)
-    found = _find_data(data, eval_data)
+    found = find_data(data, eval_data)
     # Everything that decides what the model is.
     plan = {"options": options.to_dict(), "data": found.identity}
     if done := _read_result(folder, plan):
@@ -145,30 +137,17 @@ def format_training(result: TrainingResult) -> str:
     )
 
 
-class _Data(NamedTuple):
-    """The data of a training, which is opened when the training starts.
+def train_model(
+    data: Data, options: TrainingOptions, folder: str
+) -> tuple[TrainedModel, Sequence[str]]:
+    """Trains in a folder, and returns the result and the label map. Nothing is exported.
 
-    Attributes:
-        identity: Values for JSON that change with the images and their labels.
-        open: Returns the images of the train split, those of the eval split, and the label map. Its
-            argument says whether to read all files first and check their SHA-256.
-        splits: The splits by name: train, eval, and test if there is one.
+    Raises:
+        DarkroomError: As `darkroom.training.run.train`.
     """
-
-    identity: Sequence[object]
-    open: Callable[[bool], tuple[ImageSource, ImageSource, Sequence[str]]]
-    splits: Mapping[str, NamedSplit]
-
-
-def _train_and_export(
-    data: _Data, options: TrainingOptions, folder: str, *, export: bool
-) -> TrainingResult:
-    from darkroom.training.export import export_model
-    from darkroom.training.formats.keras_file import write_keras_file
     from darkroom.training.placement import make_placement
     from darkroom.training.run import train
 
-    model_dir = storage.join(folder, MODEL_FOLDER)
     with progress.step("Training"):
         # This comes first: TensorFlow must know the other workers before it reads a record.
         placement = make_placement(options.strategy)
@@ -182,6 +161,17 @@ def _train_and_export(
             run_dir=folder,
             labels=labels,
         )
+    return trained, labels
+
+
+def _train_and_export(
+    data: Data, options: TrainingOptions, folder: str, *, export: bool
+) -> TrainingResult:
+    from darkroom.training.export import export_model
+    from darkroom.training.formats.keras_file import write_keras_file
+
+    model_dir = storage.join(folder, MODEL_FOLDER)
+    trained, labels = train_model(data, options, folder)
     if export:
         # What is said of the earlier model is not true of the next one.
         for name in (RESULT_FILE, *REPORT_FILES):
@@ -200,7 +190,7 @@ def _train_and_export(
     )
 
 
-def _evaluate(data: _Data, options: TrainingOptions, result: TrainingResult) -> Evaluation:
+def _evaluate(data: Data, options: TrainingOptions, result: TrainingResult) -> Evaluation:
     """Scores the test split once, with the exported model; without one, the eval split."""
     from darkroom.evaluation.evaluate import evaluate_training
 
@@ -214,68 +204,6 @@ def _evaluate(data: _Data, options: TrainingOptions, result: TrainingResult) -> 
             f"The model is trained and exported, but it cannot be scored: {error.message}",
             error.hint,
         ) from error
-
-
-def _find_data(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
-    if check_one_kind(data, eval_data):
-        return _find_images(data[0], eval_data[0] if eval_data else None)
-    return _find_datasets(data, eval_data or data)
-
-
-def _find_images(path: str, eval_path: str | None) -> _Data:
-    from darkroom.input.files import open_images
-    from darkroom.options.manifest import ManifestOptions
-
-    labels, splits = open_images(path)
-    eval_splits = splits
-    if eval_path is not None:
-        eval_splits = open_images(eval_path, ManifestOptions(labels=labels)).splits
-    for name, found, place in (
-        ("train", splits, path),
-        ("eval", eval_splits, eval_path or path),
-    ):
-        if name not in found:
-            raise DataError(
-                f"There is no image of the {name} split in {place}.",
-                "Name the split in the source.",
-            )
-    training, evaluation = splits["train"], eval_splits["eval"]
-    named = {
-        TRAIN: name_images(path, training, labels, TRAIN),
-        EVAL: name_images(eval_path or path, evaluation, labels, EVAL),
-    }
-    if TEST in splits:
-        named[TEST] = name_images(path, splits[TEST], labels, TEST)
-    identity = [training.identify(), evaluation.identify()]
-    return _Data(identity, lambda _: (training, evaluation, labels), named)
-
-
-def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
-    roots = {"train": list_roots(data), "eval": list_roots(eval_data)}
-    # A dataset of both splits is read once.
-    opened = {root: read_output(root) for root in dict.fromkeys(chain(*roots.values()))}
-    commits = dict(opened.values())
-    parts = {split: dict(opened[root] for root in found) for split, found in roots.items()}
-    for split, part in parts.items():
-        if not any(split in each.splits and each.splits[split].records for each in part.values()):
-            raise DataError(
-                f"There is no record of the {split} split in {', '.join(part)}.",
-                "Name the split in the source, or use convert --split-ratios.",
-            )
-
-    def open_data(verify: bool) -> tuple[ImageSource, ImageSource, Sequence[str]]:
-        from darkroom.input.commits import read_shared_labels
-        from darkroom.input.records import open_splits
-
-        labels = read_shared_labels(commits)
-        opened = {split: open_splits(part, verify, (split,)) for split, part in parts.items()}
-        return opened["train"]["train"], opened["eval"]["eval"], labels
-
-    identity = [[dataset.fingerprint for dataset in part.values()] for part in parts.values()]
-    named = {split: name_datasets(part, split) for split, part in parts.items()}
-    if (test := name_datasets(parts[TRAIN], TEST)).data:
-        named[TEST] = test
-    return _Data(identity, open_data, named)
 
 
 def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:
