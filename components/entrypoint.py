@@ -73,8 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = convert_error(error)
         described = {
             "code": found.code,
-            "message": found.message,
-            "hint": found.hint.strip(),
+            "message": executor_io.name_uris(found.message),
+            "hint": executor_io.name_uris(found.hint.strip()),
             "exit_code": found.exit_code,
             "executor": executor,
         }

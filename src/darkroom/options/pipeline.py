@@ -153,6 +153,13 @@ class PipelineFields:
         group="cluster",
         flag=None,
     )
+    image_pull_secrets: tuple[str, ...] = option(
+        (),
+        "Secrets of Kubernetes with which the image is pulled from a private registry.",
+        group="cluster",
+        metavar="NAME",
+        flag=None,
+    )
     volumes: Mapping[str, str] = option(
         {},
         "Persistent volume claims of Kubernetes, by the folder where they are mounted.",
