@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from darkroom import storage
-from darkroom.dataset.commit import read_output
-from darkroom.dataset.splits import EVAL, TEST, TRAIN
+from darkroom.dataset.splits import EVAL, TEST
 from darkroom.errors import DataError
 from darkroom.evaluation.facts import Facts, describe_code
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.result import Evaluation, format_evaluation
 from darkroom.evaluation.serving import MODEL_FOLDER
-from darkroom.input.data_paths import (
-    NamedSplit,
-    check_one_kind,
-    list_roots,
-    name_datasets,
-    name_images,
-)
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.runtime import progress
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
+from darkroom.training.course.sources import TrainingData, find_data
 from darkroom.training.folder import KERAS_FILE, RESULT_FILE, claim_folder, delete_model
-from darkroom.training.history import HISTORY_FILE, format_best_epoch
-
-if TYPE_CHECKING:
-    from darkroom.input.source import ImageSource
+from darkroom.training.history import HISTORY_FILE, PHASE, Exported, format_exported
 
 
 @dataclass(frozen=True)
@@ -41,8 +30,8 @@ class TrainingResult:
 
     Attributes:
         epochs: Number of epochs done.
-        best_epoch: The epoch, from 1, that the model's weights are from.
-        metrics: Losses and metrics of that epoch, by Keras's names.
+        best_epoch: The epoch, from 1, with the lowest loss on the eval split.
+        metrics: Losses and metrics of the exported epoch, by Keras's names.
         checkpoint_dir: The folder of checkpoints, history and TensorBoard's files.
         model_dir: The folder of the SavedModel.
         verdict: Whether input slowed down the training, and which part of it; None if nothing was
@@ -50,6 +39,7 @@ class TrainingResult:
         already_complete: Whether an earlier run had done everything.
         evaluation: How good the exported model is on the test split, or without one on the eval
             split; None if an earlier version trained it.
+        exported_epoch: The epoch that the model's weights are from.
     """
 
     epochs: int
@@ -60,6 +50,12 @@ class TrainingResult:
     verdict: str | None = None
     already_complete: bool = False
     evaluation: Evaluation | None = None
+    exported_epoch: int | None = None
+
+    @property
+    def exported(self) -> Exported:
+        """Which epoch the model's weights are from. An earlier version exported the best one."""
+        return Exported(self.exported_epoch or self.best_epoch, self.epochs, self.best_epoch)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the result as values that JSON knows."""
@@ -96,7 +92,7 @@ def train_datasets(
         StorageError: Something cannot be read or written, or another worker is gone.
     """
     folder = storage.absolute(checkpoint_dir)
-    found = _find_data(data, eval_data)
+    found = find_data(data, eval_data)
     # Everything that decides what the model is.
     plan = {"options": options.to_dict(), "data": found.identity}
     if done := _read_result(folder, plan):
@@ -120,7 +116,7 @@ def format_training(result: TrainingResult) -> str:
     head = "Already complete: nothing was done.\n" if result.already_complete else ""
     stages = storage.join(result.checkpoint_dir, VERDICT_MARKDOWN)
     verdict = f"Input      {result.verdict}\n           {stages}\n" if result.verdict else ""
-    epoch = format_best_epoch(result.best_epoch, result.epochs)
+    epoch = format_exported(result.exported)
     found = f"{format_evaluation(result.evaluation)}\n" if result.evaluation else ""
     return (
         f"{head}Epoch      {epoch}\nMetrics    {metrics}\n{found}{verdict}"
@@ -128,23 +124,8 @@ def format_training(result: TrainingResult) -> str:
     )
 
 
-class _Data(NamedTuple):
-    """The data of a training, which is opened when the training starts.
-
-    Attributes:
-        identity: Values for JSON that change with the images and their labels.
-        open: Returns the images of the train split, those of the eval split, and the label map. Its
-            argument says whether to read all files first and check their SHA-256.
-        splits: The splits by name: train, eval, and test if there is one.
-    """
-
-    identity: Sequence[object]
-    open: Callable[[bool], tuple[ImageSource, ImageSource, Sequence[str]]]
-    splits: Mapping[str, NamedSplit]
-
-
 def _train_and_export(
-    data: _Data, options: TrainingOptions, folder: str, *, export: bool
+    data: TrainingData, options: TrainingOptions, folder: str, *, export: bool
 ) -> TrainingResult:
     from darkroom.training.export import export_model
     from darkroom.training.formats.keras_file import write_keras_file
@@ -175,15 +156,20 @@ def _train_and_export(
             export_model(
                 trained.model, labels, options.image_size, model_dir, resize=options.resize
             )
-    entry = trained.history[trained.best_epoch - 1]
-    metrics = {name: value for name, value in entry.items() if name != "epoch"}
-    verdict = trained.verdict.sentence if trained.verdict else None
+    exported = trained.exported
+    entry = trained.history[exported.epoch - 1]
     return TrainingResult(
-        len(trained.history), trained.best_epoch, metrics, folder, model_dir, verdict
+        exported.epochs,
+        exported.best,
+        {name: value for name, value in entry.items() if name not in ("epoch", PHASE)},
+        folder,
+        model_dir,
+        trained.verdict.sentence if trained.verdict else None,
+        exported_epoch=exported.epoch,
     )
 
 
-def _evaluate(data: _Data, options: TrainingOptions, result: TrainingResult) -> Evaluation:
+def _evaluate(data: TrainingData, options: TrainingOptions, result: TrainingResult) -> Evaluation:
     """Scores the test split once, with the exported model; without one, the eval split."""
     from darkroom.evaluation.evaluate import evaluate_training
 
@@ -193,7 +179,7 @@ def _evaluate(data: _Data, options: TrainingOptions, result: TrainingResult) -> 
     facts = Facts(
         recipe=options.to_dict(),
         history=json.loads(storage.read_bytes(storage.join(folder, HISTORY_FILE))),
-        best_epoch=result.best_epoch,
+        best_epoch=result.exported.epoch,
         input=json.loads(storage.read_bytes(verdict)) if storage.exists(verdict) else {},
         data={name: split.data for name, split in data.splits.items()},
         code=describe_code(options.model),
@@ -206,68 +192,6 @@ def _evaluate(data: _Data, options: TrainingOptions, result: TrainingResult) -> 
             f"The model is trained and exported, but it cannot be scored: {error.message}",
             error.hint,
         ) from error
-
-
-def _find_data(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
-    if check_one_kind(data, eval_data):
-        return _find_images(data[0], eval_data[0] if eval_data else None)
-    return _find_datasets(data, eval_data or data)
-
-
-def _find_images(path: str, eval_path: str | None) -> _Data:
-    from darkroom.input.files import open_images
-    from darkroom.options.manifest import ManifestOptions
-
-    labels, splits = open_images(path)
-    eval_splits = splits
-    if eval_path is not None:
-        eval_splits = open_images(eval_path, ManifestOptions(labels=labels)).splits
-    for name, found, place in (
-        ("train", splits, path),
-        ("eval", eval_splits, eval_path or path),
-    ):
-        if name not in found:
-            raise DataError(
-                f"There is no image of the {name} split in {place}.",
-                "Name the split in the source.",
-            )
-    training, evaluation = splits["train"], eval_splits["eval"]
-    named = {
-        TRAIN: name_images(path, training, labels, TRAIN),
-        EVAL: name_images(eval_path or path, evaluation, labels, EVAL),
-    }
-    if TEST in splits:
-        named[TEST] = name_images(path, splits[TEST], labels, TEST)
-    identity = [training.identify(), evaluation.identify()]
-    return _Data(identity, lambda _: (training, evaluation, labels), named)
-
-
-def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
-    roots = {"train": list_roots(data), "eval": list_roots(eval_data)}
-    # A dataset of both splits is read once.
-    opened = {root: read_output(root) for root in dict.fromkeys(chain(*roots.values()))}
-    commits = dict(opened.values())
-    parts = {split: dict(opened[root] for root in found) for split, found in roots.items()}
-    for split, part in parts.items():
-        if not any(split in each.splits and each.splits[split].records for each in part.values()):
-            raise DataError(
-                f"There is no record of the {split} split in {', '.join(part)}.",
-                "Name the split in the source, or use convert --split-ratios.",
-            )
-
-    def open_data(verify: bool) -> tuple[ImageSource, ImageSource, Sequence[str]]:
-        from darkroom.input.commits import read_shared_labels
-        from darkroom.input.records import open_splits
-
-        labels = read_shared_labels(commits)
-        opened = {split: open_splits(part, verify, (split,)) for split, part in parts.items()}
-        return opened["train"]["train"], opened["eval"]["eval"], labels
-
-    identity = [[dataset.fingerprint for dataset in part.values()] for part in parts.values()]
-    named = {split: name_datasets(part, split) for split, part in parts.items()}
-    if (test := name_datasets(parts[TRAIN], TEST)).data:
-        named[TEST] = test
-    return _Data(identity, open_data, named)
 
 
 def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:

@@ -10,7 +10,6 @@ import contextlib
 import difflib
 import importlib
 import math
-import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -30,7 +29,7 @@ from darkroom.options.training import (
 )
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.networks.warm_start import load_training
-from darkroom.training.networks.weights import check_weights, read_training
+from darkroom.training.networks.weights import check_weights, read_training, use_local_copy
 
 # Of files that torch wrote.
 _TORCH_ENDINGS = (".pth", ".pt")
@@ -71,7 +70,7 @@ def build_model(
             return C probabilities for an image.
     """
     check_model(spec, weights)
-    if weights is not None and os.path.isdir(storage.expand_home(weights)):
+    if weights is not None and storage.is_folder(storage.expand_home(weights)):
         model = _build(spec, num_classes, image_size, _NO_WEIGHTS)
         load_training(model, read_training(weights, spec), labels)
         return model
@@ -247,7 +246,8 @@ def _check_custom(model: object, spec: str, num_classes: int, image_size: tuple[
 
 def _load_weights(model: Any, weights: str) -> None:
     try:
-        model.load_weights(storage.expand_home(weights))
+        with use_local_copy(storage.expand_home(weights)) as path:
+            model.load_weights(path)
     except (ValueError, OSError) as error:
         # In the next lines Keras lists every layer of the model.
         reason = str(error).splitlines()[0][:300]
