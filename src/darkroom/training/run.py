@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom import storage
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import UsageError
 from darkroom.input.commits import Commits, check_commits, read_shared_labels
 from darkroom.input.damage import explain_damage
 from darkroom.input.reading import list_files
@@ -30,6 +30,7 @@ from darkroom.training.course.budget import Budget
 from darkroom.training.course.course import Course
 from darkroom.training.course.divergence import explain_divergence
 from darkroom.training.course.phases import is_head
+from darkroom.training.course.sources import check_labels
 from darkroom.training.data import ImageBatches, open_split, use_cache_folder
 from darkroom.training.export import export_model
 from darkroom.training.features.data import FeatureBatches, use_features
@@ -141,11 +142,7 @@ def train(
         OutputError: `run_dir` has the checkpoint of another training.
         UsageError: The model cannot be built.
     """
-    if num_classes < 2:
-        raise DataError(
-            f"The label map has {num_classes} labels, expected at least 2.",
-            "Training needs images of two labels or more.",
-        )
+    check_labels(labels or ("",) * num_classes)
     input_options = dataclasses.replace(options.input_options, num_classes=num_classes)
     budget = Budget(options.fit_minutes)
     with use_precision(options.precision):

@@ -51,11 +51,25 @@ def find_data(data: Sequence[str], eval_data: Sequence[str]) -> TrainingData:
     return _find_datasets(data, eval_data or data)
 
 
+def check_labels(labels: Sequence[str]) -> None:
+    """Checks that there is something to tell apart.
+
+    Raises:
+        DataError: There are fewer than two labels.
+    """
+    if len(labels) < 2:
+        raise DataError(
+            f"The label map has {len(labels)} labels, expected at least 2.",
+            "Training needs images of two labels or more.",
+        )
+
+
 def _find_images(path: str, eval_path: str | None) -> TrainingData:
     from darkroom.input.files import open_images
     from darkroom.options.manifest import ManifestOptions
 
     labels, splits = open_images(path)
+    check_labels(labels)
     eval_splits = splits
     if eval_path is not None:
         eval_splits = open_images(eval_path, ManifestOptions(labels=labels)).splits
@@ -84,6 +98,8 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> TrainingDat
     # A dataset of both splits is read once.
     opened = {root: read_output(root) for root in dict.fromkeys(chain(*roots.values()))}
     commits = dict(opened.values())
+    for labels in filter(None, (dataset.labels for dataset in commits.values())):
+        check_labels(labels)
     parts = {split: dict(opened[root] for root in found) for split, found in roots.items()}
     for split, part in parts.items():
         if not any(split in each.splits and each.splits[split].records for each in part.values()):

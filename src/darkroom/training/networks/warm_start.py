@@ -57,7 +57,8 @@ def _read_variables(place: str, path: str) -> list[Any]:
         reader = tf.train.load_checkpoint(storage.join(place, "variables"))
         while reader.has_tensor(key := _KEY.format(len(values))):
             values.append(reader.get_tensor(key))
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    # Of a file that is too short, TensorFlow says that an index is out of range.
+    except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
         raise DataError(f"{path} is damaged: {type(error).__name__}.", "Train again.") from error
     return values
 

@@ -18,6 +18,7 @@ from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.options.training import APPLICATIONS_PREFIX, EFFICIENTNET_LITE, IMAGENET
 from darkroom.training.folder import RESULT_FILE
 
+SAVE_HINT = "Save weights with model.save_weights('NAME.weights.h5')."
 # The first bytes of such a file.
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -69,8 +70,7 @@ def check_weights(weights: str | None, model: str) -> None:
         return
     with storage.open_read(place) as file:
         if file.read(len(_HDF5)) != _HDF5:
-            hint = "Save weights with model.save_weights('NAME.weights.h5')."
-            raise UsageError(f"weights is {weights!r}, which is not a file of HDF5.", hint)
+            raise UsageError(f"weights is {weights!r}, which is not a file of HDF5.", SAVE_HINT)
 
 
 def read_training(weights: str, model: str) -> EarlierTraining:
@@ -95,7 +95,9 @@ def read_training(weights: str, model: str) -> EarlierTraining:
     try:
         found = json.loads(storage.read_bytes(result))["plan"]["options"]["model"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{result} is damaged: {error!r}.", "Train again.") from error
+        raise DataError(
+            f"{result} is damaged, or of another version of darkroom: {error!r}.", "Train again."
+        ) from error
     if found != model:
         raise UsageError(
             f"weights is {weights!r}, a training of {found}, but the model is {model}.",
