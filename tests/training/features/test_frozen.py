@@ -64,6 +64,8 @@ def values(small_network, tmp_path, weights):
         "learning_rate": 0.1,
         "checkpoint_steps": 2,
         "feature_cache": str(tmp_path / "cache"),
+        # Without it, the output says what fine-tuning would take.
+        "fine_tune_epochs": 0,
     }
 
 
