@@ -25,7 +25,7 @@ from darkroom.pipelines.local.summary import (
     RunSummary,
     count_changes,
 )
-from darkroom.training.history import read_best_epoch
+from darkroom.training.history import read_exported
 from darkroom.validation.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 
@@ -64,7 +64,7 @@ def read_summary(
         root=root,
         report=report,
         report_path=storage.join(report_folder, REPORT_HTML) if report_folder else None,
-        epochs=read_best_epoch(model_run) if model_run else None,
+        epochs=read_exported(model_run) if model_run else None,
         accuracy=accuracy,
         min_accuracy=min_accuracy,
         pushed=_find_pushed(nodes),

@@ -11,7 +11,7 @@ from darkroom.dataset.index import read_index
 from darkroom.errors import DataError
 from darkroom.options.validation import DEFAULT_POLICIES, FAIL, WARN
 from darkroom.runtime.text import format_count, make_visible
-from darkroom.training.history import format_best_epoch
+from darkroom.training.history import Exported, format_exported
 from darkroom.validation.dataset_report import DatasetReport, format_verdict
 from darkroom.validation.findings import Finding, format_row
 
@@ -51,7 +51,7 @@ class RunSummary:
     root: str
     report: DatasetReport | None
     report_path: str | None
-    epochs: tuple[int, int] | None
+    epochs: Exported | None
     accuracy: float | None
     min_accuracy: float | None
     pushed: str | None
@@ -105,8 +105,9 @@ class RunSummary:
             "deduplicated": report.deduplicated if report else None,
             "blessed": report.blessed if report else None,
             "findings": [asdict(finding) for finding in report.findings] if report else [],
-            "best_epoch": self.epochs[0] if self.epochs else None,
-            "epochs": self.epochs[1] if self.epochs else None,
+            "best_epoch": self.epochs.best if self.epochs else None,
+            "exported_epoch": self.epochs.epoch if self.epochs else None,
+            "epochs": self.epochs.epochs if self.epochs else None,
             "accuracy": self.accuracy,
             "failures": list(self.failures),
             "pushed": self.pushed,
@@ -204,7 +205,7 @@ def _format_model(summary: RunSummary) -> list[str]:
         return []
     if summary.model is None:
         return ["Model      none: the run was stopped before training"]
-    lines = [f"Epoch      {format_best_epoch(*summary.epochs)}"] if summary.epochs else []
+    lines = [f"Epoch      {format_exported(summary.epochs)}"] if summary.epochs else []
     if summary.accuracy is not None:
         lines.append(
             f"Accuracy   {summary.accuracy:.4f} on the eval split{_format_needed(summary)}"

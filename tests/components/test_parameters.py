@@ -53,6 +53,8 @@ CHANGED: dict[str, Any] = {
     "resize": "center_crop",
     "batch_size": 7,
     "epochs": 3,
+    "fit_minutes": 2.5,
+    "export": "last",
     "learning_rate": 0.5,
     "augment": "none",
     "early_stopping_patience": 2,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +40,7 @@ LOOPS = ("fit", "custom")
 FORMATS = ("tflite", "tflite-float16", "tflite-int8", "onnx")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 AUTO, BASE, NOTHING = FREEZES = ("auto", "base", "none")
+BEST, LAST = EXPORTS = ("best", "last")
 NO_FEATURE_CACHE = "none"
 # Of the images of a training, in pixels. Networks for ImageNet have learned with the second one.
 _SIZE, _PRETRAINED_SIZE = (128, 128), (224, 224)
@@ -105,7 +107,31 @@ class TrainingFields(ReadingFields):
         group="training",
         least=1,
         runtime=True,
-        more="Those before a restart count, too.",
+        more="Those before a restart count, too. Of the head, where that is trained alone.",
+    )
+    fine_tune_epochs: int | None = option(
+        None,
+        "Epochs after those of a frozen base, in which its last blocks are trained, then all.",
+        group="training",
+        least=0,
+        shown="5 with a GPU, what fits into fit_minutes, else 0",
+        more="With a smaller rate, on images with all of `augment` but mixup.",
+    )
+    fit_minutes: float | None = option(
+        None,
+        "Minutes that training may take; it ends after the last epoch that fits.",
+        group="training",
+        runtime=True,
+        shown="no limit",
+        more="The first epoch is always finished. Time before a restart counts; the export and the "
+        "evaluation of the model do not. How many epochs there are then depends on the machine.",
+    )
+    export: str = option(
+        BEST,
+        "Epoch whose weights are exported: that of the lowest eval loss, or the last.",
+        group="training",
+        choices=EXPORTS,
+        runtime=True,
     )
     learning_rate: float = option(
         1e-3,
@@ -120,7 +146,7 @@ class TrainingFields(ReadingFields):
         group="training",
         least=0,
         runtime=True,
-        more="The exported weights are always those of the epoch with the lowest loss.",
+        more="In each phase of a training with a frozen base.",
     )
     verify: bool = option(
         False, "Check the SHA-256 of all records before training.", group="training"
@@ -196,12 +222,19 @@ class TrainingOptions(TrainingFields):
                 f"freeze is {BASE!r}, but {self.model} has no base with weights.",
                 f"Use {EFFICIENTNET_LITE}, or {APPLICATIONS_PREFIX}NAME with weights.",
             )
+        if self.fit_minutes is not None and not 0 < self.fit_minutes < math.inf:
+            raise UsageError(f"fit_minutes is {self.fit_minutes!r}, expected a number above 0.")
         if self.is_frozen:
-            _check_frozen_augmentation(self.augment)
+            _check_frozen_augmentation(self.augment, bool(self.fine_tune_epochs))
+        elif self.fine_tune_epochs:
+            raise UsageError(
+                f"fine_tune_epochs is {self.fine_tune_epochs}, but no base is frozen before.",
+                "Leave it out, or use a model with weights and without --freeze none.",
+            )
 
     @property
     def is_frozen(self) -> bool:
-        """Whether only the head is trained."""
+        """Whether only the head is trained, at first."""
         return self.freeze != NOTHING and self._has_weights
 
     @property
@@ -238,18 +271,25 @@ class TrainingOptions(TrainingFields):
         return cls(**values)
 
 
-def _check_frozen_augmentation(augment: str) -> None:
+def _check_frozen_augmentation(augment: str, fine_tunes: bool) -> None:
     """Checks that features which are computed once can have the changes that are asked for.
 
     Raises:
         UsageError: They cannot.
     """
     asked = parse_augmentation(augment)
+    if fine_tunes:
+        if asked.mixup:
+            raise UsageError(
+                f"augment is {augment!r}, but a frozen base does not go with mixup.",
+                "Leave out mixup, or train the whole model: --freeze none.",
+            )
+        return
     if asked != Augmentation(crop=asked.crop, flip=asked.flip):
         raise UsageError(
             f"augment is {augment!r}, but the features of a frozen base are computed once, so only "
             "flip and crop are possible.",
-            "Use --augment flip, or train the whole model: --freeze none.",
+            "Use --augment flip, add --fine-tune-epochs, or train the whole model: --freeze none.",
         )
 
 

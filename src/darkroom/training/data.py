@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from darkroom.errors import DataError
 from darkroom.input.commits import Commits
-from darkroom.input.damage import check_not_replaced
+from darkroom.input.damage import check_not_replaced, name_batches
 from darkroom.input.pipeline import count_batches, make_eval_dataset, make_train_dataset
 from darkroom.input.records import (
     RecordSource,
@@ -112,6 +112,10 @@ class ImageBatches:
         batches = make_train_dataset(self.training, self.options, epoch=epoch, skip_batches=step)
         batches = self.meter.watch(batches)
         return self.placement.distribute(batches, self.options.batch_size)
+
+    def name_images(self, epoch: int, batches: range) -> list[str]:
+        """Returns the names of the images that this process has in some batches of an epoch."""
+        return name_batches(self.training, self.options, epoch, batches)
 
     def make_evaluation(self) -> Any:
         """Returns the batches of the eval split; all processes have the same number."""

@@ -18,9 +18,9 @@ from darkroom.profiling.verdict import VERDICT_MARKDOWN
 from darkroom.runtime import cards, progress
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
+from darkroom.training.course.sources import TrainingData, find_data
 from darkroom.training.folder import KERAS_FILE, RESULT_FILE, claim_folder, delete_model
-from darkroom.training.history import format_best_epoch
-from darkroom.training.jobs.data import Data, find_data
+from darkroom.training.history import PHASE, Exported, format_exported
 from darkroom.training.jobs.facts import collect_facts
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class TrainingResult:
 
     Attributes:
         epochs: Number of epochs done.
-        best_epoch: The epoch, from 1, that the model's weights are from.
-        metrics: Losses and metrics of that epoch, by Keras's names.
+        best_epoch: The epoch, from 1, with the lowest loss on the eval split.
+        metrics: Losses and metrics of the exported epoch, by Keras's names.
         checkpoint_dir: The folder of checkpoints, history and TensorBoard's files.
         model_dir: The folder of the SavedModel.
         verdict: Whether input slowed down the training, and which part of it; None if nothing was
@@ -42,6 +42,7 @@ class TrainingResult:
         already_complete: Whether an earlier run had done everything.
         evaluation: How good the exported model is on the test split, or without one on the eval
             split; None if an earlier version trained it.
+        exported_epoch: The epoch that the model's weights are from.
     """
 
     epochs: int
@@ -52,6 +53,12 @@ class TrainingResult:
     verdict: str | None = None
     already_complete: bool = False
     evaluation: Evaluation | None = None
+    exported_epoch: int | None = None
+
+    @property
+    def exported(self) -> Exported:
+        """Which epoch the model's weights are from. An earlier version exported the best one."""
+        return Exported(self.exported_epoch or self.best_epoch, self.epochs, self.best_epoch)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the result as values that JSON knows."""
@@ -68,7 +75,7 @@ class TrainingResult:
         """Returns the epoch of the model and how good it is, as a notebook shows them."""
         facts = {name: f"{value:.4f}" for name, value in self.metrics.items()}
         card = cards.make_card(
-            f"Epoch {format_best_epoch(self.best_epoch, self.epochs)}",
+            f"Epoch {format_exported(self.exported)}",
             cards.make_note("Already complete: nothing was done.") if self.already_complete else "",
             cards.make_facts(facts | ({"input": self.verdict} if self.verdict else {})),
             cards.make_path("History", self.checkpoint_dir),
@@ -129,7 +136,7 @@ def format_training(result: TrainingResult) -> str:
     head = "Already complete: nothing was done.\n" if result.already_complete else ""
     stages = storage.join(result.checkpoint_dir, VERDICT_MARKDOWN)
     verdict = f"Input      {result.verdict}\n           {stages}\n" if result.verdict else ""
-    epoch = format_best_epoch(result.best_epoch, result.epochs)
+    epoch = format_exported(result.exported)
     found = f"{format_evaluation(result.evaluation)}\n" if result.evaluation else ""
     return (
         f"{head}Epoch      {epoch}\nMetrics    {metrics}\n{found}{verdict}"
@@ -138,7 +145,7 @@ def format_training(result: TrainingResult) -> str:
 
 
 def train_model(
-    data: Data, options: TrainingOptions, folder: str
+    data: TrainingData, options: TrainingOptions, folder: str
 ) -> tuple[TrainedModel, Sequence[str]]:
     """Trains in a folder, and returns the result and the label map. Nothing is exported.
 
@@ -165,7 +172,7 @@ def train_model(
 
 
 def _train_and_export(
-    data: Data, options: TrainingOptions, folder: str, *, export: bool
+    data: TrainingData, options: TrainingOptions, folder: str, *, export: bool
 ) -> TrainingResult:
     from darkroom.training.export import export_model
     from darkroom.training.formats.keras_file import write_keras_file
@@ -182,21 +189,26 @@ def _train_and_export(
             export_model(
                 trained.model, labels, options.image_size, model_dir, resize=options.resize
             )
-    entry = trained.history[trained.best_epoch - 1]
-    metrics = {name: value for name, value in entry.items() if name != "epoch"}
-    verdict = trained.verdict.sentence if trained.verdict else None
+    exported = trained.exported
+    entry = trained.history[exported.epoch - 1]
     return TrainingResult(
-        len(trained.history), trained.best_epoch, metrics, folder, model_dir, verdict
+        exported.epochs,
+        exported.best,
+        {name: value for name, value in entry.items() if name not in ("epoch", PHASE)},
+        folder,
+        model_dir,
+        trained.verdict.sentence if trained.verdict else None,
+        exported_epoch=exported.epoch,
     )
 
 
-def _evaluate(data: Data, options: TrainingOptions, result: TrainingResult) -> Evaluation:
+def _evaluate(data: TrainingData, options: TrainingOptions, result: TrainingResult) -> Evaluation:
     """Scores the test split once, with the exported model; without one, the eval split."""
     from darkroom.evaluation.evaluate import evaluate_training
 
     folder, named = result.checkpoint_dir, data.splits
     found = {name: split.data for name, split in named.items()}
-    facts = collect_facts(folder, options, result.best_epoch, found)
+    facts = collect_facts(folder, options, result.exported.epoch, found)
     try:
         return evaluate_training(result.model_dir, named.get(TEST, named[EVAL]), facts, folder)
     except DataError as error:

@@ -48,10 +48,11 @@ def make_parts(options: TrainingOptions, num_classes: int, labels: Sequence[str]
     keras.utils.set_random_seed(options.seed)
     model = build_model(options.model, num_classes, options.image_size, options.weights, labels)
     if not options.is_frozen:
-        _compile(model, np.zeros((1, *options.image_size, 3), np.uint8), options, num_classes)
+        compile_model(model, options, num_classes)
         return Parts(model, model)
     parts = split_head(model)
-    _compile(parts.trained, np.zeros((1, *parts.trained.input_shape[1:])), options, num_classes)
+    features = np.zeros((1, *parts.trained.input_shape[1:]))
+    _compile(parts.trained, features, options, num_classes)
     return parts
 
 
@@ -65,12 +66,37 @@ def split_head(model: Any) -> Parts:
     return Parts(model, head, base)
 
 
-def _compile(model: Any, example: Any, options: TrainingOptions, num_classes: int) -> None:
+def compile_model(
+    model: Any, options: TrainingOptions, num_classes: int, optimizer: Any | None = None
+) -> None:
+    """Compiles a model of images, and makes all variables of its training.
+
+    Args:
+        model: uint8 [B, height, width, 3] to probabilities [B, C].
+        options: What is trained and how.
+        num_classes: C, the number of labels.
+        optimizer: Its optimizer; None for that of the options. With one, a model that was compiled
+            before is compiled again, with the same loss.
+
+    Raises:
+        UsageError: Mixup makes labels vectors, and the model was compiled for numbers.
+    """
+    images = np.zeros((1, *options.image_size, 3), np.uint8)
+    _compile(model, images, options, num_classes, optimizer)
+
+
+def _compile(
+    model: Any,
+    example: Any,
+    options: TrainingOptions,
+    num_classes: int,
+    optimizer: Any | None = None,
+) -> None:
     """Compiles a model unless its author did, and makes all variables of its training."""
     has_vectors = bool(options.input_options.augmentation.mixup)
-    if not model.compiled:
+    if optimizer is not None or not model.compiled:
         model.compile(
-            optimizer=keras.optimizers.Adam(options.learning_rate),
+            optimizer=optimizer or keras.optimizers.Adam(options.learning_rate),
             loss=f"{'' if has_vectors else 'sparse_'}categorical_crossentropy",
             # Keras chooses the accuracy for numbers or for vectors itself.
             metrics=["accuracy"],

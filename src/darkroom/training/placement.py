@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.options.input import InputOptions
 from darkroom.training.cluster import Cluster, read_cluster
 
@@ -133,3 +135,17 @@ def make_placement(strategy: str) -> Placement:
     if strategy == "mirrored":
         return Placement(tf.distribute.MirroredStrategy(), Cluster())
     return Placement(tf.distribute.get_strategy(), Cluster())
+
+
+@contextmanager
+def explain_lost_workers(placement: Placement) -> Iterator[None]:
+    """Says what to do if another process is gone. TensorFlow ends the step that waits for it."""
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
+        if placement.cluster.num_workers == 1:
+            raise
+        raise StorageError(
+            f"One of {placement.cluster.num_workers} workers is gone ({type(error).__name__}).",
+            "Start all of them again. They resume from the last checkpoint.",
+        ) from error

@@ -9,6 +9,7 @@ import pytest
 
 from darkroom.options.validation import FAIL
 from darkroom.pipelines.local.summary import RunSummary, format_summary
+from darkroom.training.history import Exported
 from darkroom.validation.dataset_report import DatasetReport
 from darkroom.validation.findings import Finding
 
@@ -37,7 +38,11 @@ def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list
     )
     summary = _make_summary(report, report_path="report.html", min_accuracy=0.0)
     trained = replace(
-        summary, epochs=(6, 7), accuracy=0.5, pushed="/runs/first/pushed/1", model="/runs/first/m"
+        summary,
+        epochs=Exported(6, 7, 6),
+        accuracy=0.5,
+        pushed="/runs/first/pushed/1",
+        model="/runs/first/m",
     )
     assert format_summary(trained).splitlines()[-7:-4] == [
         "Epoch      6 of 7 (lowest val_loss)",

@@ -13,10 +13,10 @@ from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
+from darkroom.training.course.sources import TrainingData, find_data
 from darkroom.training.folder import TUNING_FOLDER, claim_folder, delete_training
 from darkroom.training.history import HISTORY_FILE, find_best_epoch
 from darkroom.training.job import TrainingResult, train_datasets, train_model
-from darkroom.training.jobs.data import Data, find_data
 from darkroom.training.tuning.search import Trial, Trials, find_best, format_values
 
 # What the last training in the folder was made with.
@@ -73,7 +73,7 @@ def tune_datasets(
     return train_datasets(data, chosen, folder, eval_data)
 
 
-def _train_trial(found: Data, options: TrainingOptions, folder: str) -> tuple[float, int]:
+def _train_trial(found: TrainingData, options: TrainingOptions, folder: str) -> tuple[float, int]:
     import keras
 
     storage.make_folder(folder)
@@ -81,11 +81,10 @@ def _train_trial(found: Data, options: TrainingOptions, folder: str) -> tuple[fl
     keras.backend.clear_session()
     try:
         trained, _ = train_model(found, options, folder)
-    except DataError:
-        history = storage.join(folder, HISTORY_FILE)
-        if not storage.exists(history) or find_best_epoch(json.loads(storage.read_bytes(history))):
+    except DataError as error:
+        if not _has_diverged(error, folder):
             raise
-        return 0.0, 0  # Its loss was not a finite number.
+        return 0.0, 0
     entry = trained.history[trained.best_epoch - 1]
     if "val_accuracy" not in entry:
         raise UsageError(
@@ -94,6 +93,16 @@ def _train_trial(found: Data, options: TrainingOptions, folder: str) -> tuple[fl
         )
     score = entry["val_accuracy"]
     return (score if math.isfinite(score) else 0.0), trained.best_epoch
+
+
+def _has_diverged(error: DataError, folder: str) -> bool:
+    """Tells whether a training failed because its loss was not a finite number."""
+    from darkroom.training.loops import DivergedError
+
+    history = storage.join(folder, HISTORY_FILE)
+    if isinstance(error.__context__, DivergedError):
+        return True
+    return storage.exists(history) and not find_best_epoch(json.loads(storage.read_bytes(history)))
 
 
 def _report(trials: Sequence[Trial], best: Trial) -> None:

@@ -1,4 +1,4 @@
-"""The data of a training, found by what the user names: datasets, or images."""
+"""Finds the images of a training in what a user names: datasets, a list, or a folder of images."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
 
 
-class Data(NamedTuple):
+class TrainingData(NamedTuple):
     """The data of a training, which is opened when the training starts.
 
     Attributes:
@@ -36,22 +36,40 @@ class Data(NamedTuple):
     splits: Mapping[str, NamedSplit]
 
 
-def find_data(data: Sequence[str], eval_data: Sequence[str]) -> Data:
-    """Finds the splits that are named; `train_datasets` says how.
+def find_data(data: Sequence[str], eval_data: Sequence[str]) -> TrainingData:
+    """Finds the images of a training. It reads what they are, and no image.
+
+    Args:
+        data: As in `train_datasets`.
+        eval_data: The same.
 
     Raises:
-        DarkroomError: As `train_datasets`.
+        DataError: No folder matches, one is not a dataset, or a split has no records.
     """
     if check_one_kind(data, eval_data):
         return _find_images(data[0], eval_data[0] if eval_data else None)
     return _find_datasets(data, eval_data or data)
 
 
-def _find_images(path: str, eval_path: str | None) -> Data:
+def check_labels(labels: Sequence[str]) -> None:
+    """Checks that there is something to tell apart.
+
+    Raises:
+        DataError: There are fewer than two labels.
+    """
+    if len(labels) < 2:
+        raise DataError(
+            f"The label map has {len(labels)} labels, expected at least 2.",
+            "Training needs images of two labels or more.",
+        )
+
+
+def _find_images(path: str, eval_path: str | None) -> TrainingData:
     from darkroom.input.files import open_images
     from darkroom.options.manifest import ManifestOptions
 
     labels, splits = open_images(path)
+    check_labels(labels)
     eval_splits = splits
     if eval_path is not None:
         eval_splits = open_images(eval_path, ManifestOptions(labels=labels)).splits
@@ -72,14 +90,16 @@ def _find_images(path: str, eval_path: str | None) -> Data:
     if TEST in splits:
         named[TEST] = name_images(path, splits[TEST], labels, TEST)
     identity = [training.identify(), evaluation.identify()]
-    return Data(identity, lambda _: (training, evaluation, labels), named)
+    return TrainingData(identity, lambda _: (training, evaluation, labels), named)
 
 
-def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> Data:
+def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> TrainingData:
     roots = {"train": list_roots(data), "eval": list_roots(eval_data)}
     # A dataset of both splits is read once.
     opened = {root: read_output(root) for root in dict.fromkeys(chain(*roots.values()))}
     commits = dict(opened.values())
+    for labels in filter(None, (dataset.labels for dataset in commits.values())):
+        check_labels(labels)
     parts = {split: dict(opened[root] for root in found) for split, found in roots.items()}
     for split, part in parts.items():
         if not any(split in each.splits and each.splits[split].records for each in part.values()):
@@ -100,4 +120,4 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> Data:
     named = {split: name_datasets(part, split) for split, part in parts.items()}
     if (test := name_datasets(parts[TRAIN], TEST)).data:
         named[TEST] = test
-    return Data(identity, open_data, named)
+    return TrainingData(identity, open_data, named)
