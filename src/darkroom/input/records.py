@@ -159,6 +159,11 @@ class RecordSource:
         channels = parsed.get(IMAGE_CHANNELS)
         return LabeledImage(parsed[IMAGE_ENCODED], parsed[LABEL_NUMBER], shape, channels)
 
+    def parse_label(self, element: tf.Tensor) -> tf.Tensor:
+        """Returns the label of a record, and leaves its image alone."""
+        features = {LABEL_NUMBER: IMAGE_FEATURES[LABEL_NUMBER]}
+        return tf.io.parse_single_example(element, features)[LABEL_NUMBER]
+
     def check_not_replaced(self) -> None:
         """Checks that the datasets are still those that were opened.
 

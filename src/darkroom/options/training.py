@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.errors import UsageError
-from darkroom.options.augmentation import Augmentation, parse_augmentation
+from darkroom.options.augmentation import parse_augmentation
 from darkroom.options.checks import pick_fields
 from darkroom.options.fields import check_fields, describe, document, option
 from darkroom.options.input import InputOptions, ReadingFields
+from darkroom.options.recipe.fields import RecipeFields
 
 SMALL_CNN = "small_cnn"
 # Comes with weights of ImageNet, from the extra `pretrained`.
@@ -57,7 +58,7 @@ CHECKPOINT_DIR_KEY = "checkpoint_dir"
 
 @document
 @dataclass(frozen=True, kw_only=True)
-class TrainingFields(ReadingFields):
+class TrainingFields(RecipeFields, ReadingFields):
     """What is trained, and how."""
 
     # None until the model is known, which decides it.
@@ -106,13 +107,6 @@ class TrainingFields(ReadingFields):
         least=1,
         runtime=True,
         more="Those before a restart count, too.",
-    )
-    learning_rate: float = option(
-        1e-3,
-        "Learning rate of the Adam optimizer.",
-        group="training",
-        runtime=True,
-        more="Not used for a model that comes compiled.",
     )
     early_stopping_patience: int = option(
         0,
@@ -245,7 +239,9 @@ def _check_frozen_augmentation(augment: str) -> None:
         UsageError: They cannot.
     """
     asked = parse_augmentation(augment)
-    if asked != Augmentation(crop=asked.crop, flip=asked.flip):
+    # Of both, the views are the same whatever their strength.
+    possible = replace(asked, color=0.0, rotate=0.0, cutout=0.0, mixup=0.0)
+    if asked != possible:
         raise UsageError(
             f"augment is {augment!r}, but the features of a frozen base are computed once, so only "
             "flip and crop are possible.",

@@ -30,6 +30,7 @@ from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
 from darkroom.training.folder import KERAS_FILE, RESULT_FILE, claim_folder, delete_model
 from darkroom.training.history import HISTORY_FILE, format_best_epoch
+from darkroom.training.recipe.hints import format_hints
 
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
@@ -50,6 +51,7 @@ class TrainingResult:
         already_complete: Whether an earlier run had done everything.
         evaluation: How good the exported model is on the test split, or without one on the eval
             split; None if an earlier version trained it.
+        hints: What would make the model better, a sentence each.
     """
 
     epochs: int
@@ -60,6 +62,7 @@ class TrainingResult:
     verdict: str | None = None
     already_complete: bool = False
     evaluation: Evaluation | None = None
+    hints: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the result as values that JSON knows."""
@@ -125,6 +128,7 @@ def format_training(result: TrainingResult) -> str:
     return (
         f"{head}Epoch      {epoch}\nMetrics    {metrics}\n{found}{verdict}"
         f"History    {result.checkpoint_dir}\nModel      {result.model_dir}"
+        f"{format_hints(result.hints)}"
     )
 
 
@@ -178,9 +182,8 @@ def _train_and_export(
     entry = trained.history[trained.best_epoch - 1]
     metrics = {name: value for name, value in entry.items() if name != "epoch"}
     verdict = trained.verdict.sentence if trained.verdict else None
-    return TrainingResult(
-        len(trained.history), trained.best_epoch, metrics, folder, model_dir, verdict
-    )
+    epochs, best, hints = len(trained.history), trained.best_epoch, trained.hints
+    return TrainingResult(epochs, best, metrics, folder, model_dir, verdict, hints=hints)
 
 
 def _evaluate(data: _Data, options: TrainingOptions, result: TrainingResult) -> Evaluation:
@@ -222,10 +225,7 @@ def _find_images(path: str, eval_path: str | None) -> _Data:
     eval_splits = splits
     if eval_path is not None:
         eval_splits = open_images(eval_path, ManifestOptions(labels=labels)).splits
-    for name, found, place in (
-        ("train", splits, path),
-        ("eval", eval_splits, eval_path or path),
-    ):
+    for name, found, place in ((TRAIN, splits, path), (EVAL, eval_splits, eval_path or path)):
         if name not in found:
             raise DataError(
                 f"There is no image of the {name} split in {place}.",

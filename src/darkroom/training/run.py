@@ -39,6 +39,10 @@ from darkroom.training.history import History, format_epoch
 from darkroom.training.loops import FitLoop, Loop, TapeLoop, show_batches
 from darkroom.training.model import make_parts, use_precision
 from darkroom.training.placement import Placement, make_placement
+from darkroom.training.recipe.balance import make_balance
+from darkroom.training.recipe.hints import list_hints
+from darkroom.training.recipe.label_counts import find_label_counts
+from darkroom.training.recipe.optimizer import set_place
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -53,12 +57,14 @@ class TrainedModel:
         history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
         verdict: Whether input slowed down the training since its last start, and which part of it;
             None if nothing was left to train, or the head alone was trained.
+        hints: What would make the model better, a sentence each.
     """
 
     model: Any
     best_epoch: int
     history: History
     verdict: InputVerdict | None
+    hints: Sequence[str] = ()
 
 
 def run_fn(fn_args: Any) -> None:
@@ -94,6 +100,9 @@ def run_fn(fn_args: Any) -> None:
         run_dir=run_dir,
         labels=labels,
     )
+    for hint in trained.hints:
+        progress.note(f"Next: {hint}")
+        _LOGGER.info("Next: %s", hint)
     export_model(
         trained.model,
         labels,
@@ -145,7 +154,7 @@ def train(
     num_steps = placement.count_steps(training.count_images() * num_views, options.batch_size)
     with use_precision(options.precision):
         with placement.strategy.scope():
-            model, trained, base = make_parts(options, num_classes, labels)
+            model, trained, base = make_parts(options, num_classes, num_steps, labels)
         run = TrainingRun(
             trained,
             run_dir,
@@ -162,7 +171,8 @@ def train(
             loop = _make_loop(trained, options, placement)
             shared = placement.share_input(input_options)
             with use_cache_folder(shared) as shared, _explain_lost_workers(placement):
-                data = ImageBatches(placement, shared, training, evaluation, InputMeter())
+                balance = make_balance(options.balance, training, evaluation, shared, num_classes)
+                data = ImageBatches(placement, shared, training, evaluation, InputMeter(), balance)
                 with explain_damage(training, evaluation), use_features(data, base, options) as fed:
                     timing = _train_epochs(trained, loop, run, fed, num_steps)
             # Features are read from memory, which says nothing about the input.
@@ -173,9 +183,11 @@ def train(
         run.restore_best()
         if placement.is_distributed:
             # The caller gets a plain model, which does not depend on the devices.
-            model, shared_model = make_parts(options, num_classes, labels).model, model
+            model, shared_model = make_parts(options, num_classes, num_steps, labels).model, model
             model.set_weights(shared_model.get_weights())
-    return TrainedModel(model, run.best_epoch, run.history, verdict)
+    counts = find_label_counts(training, num_classes)
+    hints = list_hints(options, run.history, training.count_images(), labels, counts)
+    return TrainedModel(model, run.best_epoch, run.history, verdict, hints)
 
 
 def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
@@ -213,6 +225,7 @@ def _train_epoch(
     """Trains and evaluates the rest of an epoch; says at its end how it went."""
     if run.step == 0:
         model.reset_metrics()
+        set_place(model.optimizer, len(run.history) * num_steps)
     batches = data.make_training(len(run.history), run.step)
     hook = show_batches(run.step_hook, model, data.placement.cluster, run.step, num_steps)
     loop.train_epoch(batches, run.step, num_steps, hook)
