@@ -47,10 +47,8 @@ from darkroom.input.reading import (
 from darkroom.input.source import EpochOrder, LabeledImage
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 
-IMAGE_FEATURES = {
-    IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string),
-    LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64),
-}
+_LABEL_FEATURES = {LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64)}
+IMAGE_FEATURES = {IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string), **_LABEL_FEATURES}
 _SHAPE_FEATURES = {
     IMAGE_HEIGHT: tf.io.FixedLenFeature([], tf.int64),
     IMAGE_WIDTH: tf.io.FixedLenFeature([], tf.int64),
@@ -161,8 +159,7 @@ class RecordSource:
 
     def parse_label(self, element: tf.Tensor) -> tf.Tensor:
         """Returns the label of a record, and leaves its image alone."""
-        features = {LABEL_NUMBER: IMAGE_FEATURES[LABEL_NUMBER]}
-        return tf.io.parse_single_example(element, features)[LABEL_NUMBER]
+        return tf.io.parse_single_example(element, _LABEL_FEATURES)[LABEL_NUMBER]
 
     def check_not_replaced(self) -> None:
         """Checks that the datasets are still those that were opened.

@@ -139,12 +139,12 @@ class BalancedSource:
         elements = self._source.make_elements(options, order)
         if order is None:
             return elements
-        counts = self._counts
-        present = np.maximum(counts, 1)
+        # No label that is read has a count of 0, by which could not be divided.
+        counts = np.maximum(self._counts, 1)
         generator = np.random.default_rng((order.seed, order.epoch or 0))
         # Where the rounding begins, so that each epoch leaves out other images.
-        starts = tf.constant(generator.integers(present))
-        quotas, totals = tf.constant(compute_quotas(counts)), tf.constant(present)
+        starts = tf.constant(generator.integers(counts))
+        quotas, totals = tf.constant(compute_quotas(self._counts)), tf.constant(counts)
 
         def count(seen: tf.Tensor, element: tf.Tensor) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
             label = self._source.parse_label(element)

@@ -71,7 +71,7 @@ def _suggest_epochs(options: TrainingOptions, accuracies: Sequence[float]) -> st
     return f"accuracy on the eval split still rises: --epochs {2 * options.epochs}"
 
 
-def _suggest_balance(options: TrainingOptions, counts: Counts | None, labels: Sequence[str]) -> str:
+def _suggest_balance(options: TrainingOptions, labels: Sequence[str], counts: Counts | None) -> str:
     if options.balance != NO_BALANCE or counts is None or not labels:
         return ""
     present = {label: int(n) for label, n in zip(labels, counts, strict=True) if n}
