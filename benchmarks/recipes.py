@@ -1,17 +1,16 @@
 """How good the defaults of training are, beside recipes that were set by hand.
 
-    python benchmarks/recipes.py [--data FOLDER] [--sets photographs digits shapes balance]
-        [--seeds 0 1 2]
+    python benchmarks/recipes.py [--data FOLDER]
+        [--sets photographs frozen digits textures balance] [--seeds 0 1 2]
 
-FOLDER has photographs as <split>/<label>/<file> or <label>/<file>. Beside them there are the demo's
-digits, which are those of scikit-learn, and shapes that this file draws. Each row is a recipe: what
+FOLDER has photographs as <split>/<label>/<file>. Beside them there are the demo's digits, which are
+those of scikit-learn, and textures that this file draws. Each row is a recipe: what
 `darkroom train` is told beyond its defaults. The accuracy is that of the exported model on the eval
 and the test split together. Of several seeds the table has the median, and then each. The seconds
-are those of the whole command, by the clock and, in brackets, of the processor. The features of
-frozen bases are kept among the trainings of a table: only the first row computes them.
+are those of the whole command, by the clock and, in brackets, of the processor. The features of a
+frozen base are computed once for a table, by its first training.
 
-The set `balance` has 20 of the photographs of every second label, and 20 times as many of the
-others (or as many as there are and a twentieth): macro recall with each `--balance`.
+The set `balance` has of every second label only a twentieth of the photographs for training.
 """
 
 from __future__ import annotations
@@ -26,18 +25,30 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageDraw, ImageFilter
+from PIL import Image
 
 import darkroom
 from darkroom.pipelines.local.demo import FAULTS, write_demo_dataset
 
-_SHAPES = ("circle", "cross", "ellipse", "ring", "square", "star", "triangle", "wave")
+Array = npt.NDArray[Any]
+
+# Where a texture has its second color, by coordinates in periods.
+_TEXTURES: dict[str, Callable[[Array, Array], Array]] = {
+    "bricks": lambda u, v: (v % 1 < 0.2) | ((u / 2 + v // 1 / 2) % 1 < 0.1),
+    "checks": lambda u, v: (u // 1 + v // 1) % 2 == 0,
+    "dots": lambda u, v: (u % 1 - 0.5) ** 2 + (v % 1 - 0.5) ** 2 < 0.1,
+    "grid": lambda u, v: (u % 1 < 0.2) | (v % 1 < 0.2),
+    "rings": lambda u, v: np.hypot(u - 2, v - 2) % 1 < 0.5,
+    "stripes": lambda u, v: u % 1 < 0.5,
+    "waves": lambda u, v: (u + 0.3 * np.sin(np.pi * v)) % 1 < 0.5,
+    "zigzag": lambda u, v: (u + np.abs(v % 1 - 0.5)) % 1 < 0.5,
+}
 _DRAWN = {"train": 75, "validation": 25, "test": 50}
 _SIDE = 96
 _IMBALANCE = 20
@@ -60,64 +71,36 @@ _TABLES = {
     "photographs": Table("", ("", _PLAIN)),
     "frozen": Table("--model efficientnet-lite0", ("", _PLAIN)),
     "digits": Table("--image-size 16", ("", _PLAIN)),
-    "shapes": Table("", ("", _PLAIN)),
+    "textures": Table("", ("", _PLAIN)),
     "balance": Table("--model efficientnet-lite0", ("", "--balance weights", "--balance sampling")),
 }
 
 
-def draw_shapes(folder: Path) -> Path:
-    """Draws images <split>/<shape>/<number>.jpg: a shape in any color, place, size and angle."""
+def draw_textures(folder: Path) -> Path:
+    """Draws images <split>/<texture>/<number>.jpg in any two colors, at any scale and angle."""
     generator = np.random.default_rng(0)
     for split, count in _DRAWN.items():
-        for shape in _SHAPES:
-            place = folder / split / shape
+        for texture in _TEXTURES:
+            place = folder / split / texture
             place.mkdir(parents=True)
             for number in range(count):
-                draw_image(shape, generator).save(place / f"{number:03}.jpg", quality=90)
+                draw_texture(texture, generator).save(place / f"{number:03}.jpg", quality=90)
     return folder
 
 
-def draw_image(shape: str, generator: np.random.Generator) -> Image.Image:
-    """Draws one shape before lines and noise."""
-    ground, color, other = generator.integers(0, 256, (3, 3))
+def draw_texture(texture: str, generator: np.random.Generator) -> Image.Image:
+    """Draws an image of one texture, with noise."""
+    ground, color = generator.integers(0, 256, (2, 3))
     # Colors of which one cannot be told from the other would be nobody's fault.
-    while np.abs(ground - color).sum() < 120:
+    while np.abs(ground - color).sum() < 150:
         color = generator.integers(0, 256, 3)
-    image = Image.new("RGB", (_SIDE, _SIDE), tuple(ground.tolist()))
-    draw = ImageDraw.Draw(image)
-    for _ in range(4):
-        ends = generator.uniform(0, _SIDE, 4).tolist()
-        draw.line(ends, fill=tuple(other.tolist()), width=2)
-    radius = generator.uniform(0.16, 0.34) * _SIDE
-    center = generator.uniform(radius, _SIDE - radius, 2)
-    turn = generator.uniform(0, 2 * np.pi)
-    outline = trace(shape) @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
-    points = [tuple(each) for each in (outline * radius + center).tolist()]
-    draw.polygon(points, fill=tuple(color.tolist()))
-    pixels = np.asarray(image.filter(ImageFilter.GaussianBlur(0.7)), np.float64)
-    noisy = pixels + generator.normal(0, 14, pixels.shape)
-    return Image.fromarray(np.clip(noisy, 0, 255).astype(np.uint8))
-
-
-def trace(shape: str) -> npt.NDArray[np.float64]:
-    """Returns the outline of a shape around (0, 0), [N, 2], within a radius of 1."""
-    turns = np.linspace(0, 2 * np.pi, 61)
-    circle = np.stack((np.cos(turns), np.sin(turns)), 1)
-    if shape == "ring":
-        return np.concatenate((circle, circle[::-1] * 0.55))
-    if shape == "wave":
-        return circle * (0.8 + 0.2 * np.cos(6 * turns))[:, None]
-    if shape == "ellipse":
-        return circle * (1, 0.6)
-    if shape == "cross":
-        arm = np.array([(1, 0.3), (0.3, 0.3), (0.3, 1), (-0.3, 1)])
-        return np.concatenate([arm, arm[:, ::-1] * (-1, 1), -arm, arm[:, ::-1] * (1, -1)])
-    corners = {"square": 4, "star": 10, "triangle": 3}.get(shape)
-    if corners is None:
-        return circle
-    angles = np.arange(corners) * 2 * np.pi / corners
-    lengths = np.where(np.arange(corners) % 2, 0.45, 1.0) if shape == "star" else np.ones(corners)
-    return np.stack((np.cos(angles), np.sin(angles)), 1) * lengths[:, None]
+    turn, period = generator.uniform(0, 2 * np.pi), generator.uniform(10, 24)
+    rows, columns = np.mgrid[:_SIDE, :_SIDE] / period + generator.uniform(0, 1, (2, 1, 1))
+    u = rows * np.cos(turn) + columns * np.sin(turn)
+    v = columns * np.cos(turn) - rows * np.sin(turn)
+    is_color = _TEXTURES[texture](u, v)[..., None]
+    pixels = np.where(is_color, color, ground) + generator.normal(0, 16, (_SIDE, _SIDE, 3))
+    return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
 
 
 def write_digits(scratch: Path) -> Path:
@@ -212,8 +195,8 @@ def write_source(name: str, data: Path | None, scratch: Path) -> Path | None:
     """Returns the images of a set; None where it needs photographs."""
     if name == "digits":
         return write_digits(scratch)
-    if name == "shapes":
-        return draw_shapes(scratch / "shapes")
+    if name == "textures":
+        return draw_textures(scratch / "textures")
     if name == "balance" and data is not None:
         return write_imbalance(data, scratch / "rare")
     return data

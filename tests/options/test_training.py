@@ -10,12 +10,12 @@ LITE, RESNET = "efficientnet-lite0", "keras.applications:ResNet50"
 
 
 def test_the_model_decides_the_image_size_where_none_is_given():
-    assert TrainingOptions().image_size == (128, 128)
+    assert TrainingOptions().image_size == (64, 64)
     assert TrainingOptions(model=LITE).image_size == (224, 224)
     assert TrainingOptions(model=LITE, image_size=(96, 64)).image_size == (96, 64)
     assert TrainingOptions.from_dict({"image_size": None, "model": LITE}).image_size == (224, 224)
     assert PipelineConfig(data="d", root="r", model=LITE).image_size == (224, 224)
-    assert PipelineConfig(data="d", root="r").image_size == (128, 128)
+    assert PipelineConfig(data="d", root="r").image_size == (64, 64)
 
 
 def test_a_base_with_weights_is_frozen():

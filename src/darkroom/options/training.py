@@ -42,12 +42,12 @@ PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 AUTO, BASE, NOTHING = FREEZES = ("auto", "base", "none")
 NO_FEATURE_CACHE = "none"
 # Of the images of a training, in pixels. Networks for ImageNet have learned with the second one.
-_SIZE, _PRETRAINED_SIZE = (128, 128), (224, 224)
+_SIZE, _PRETRAINED_SIZE = (64, 64), (224, 224)
 _SIZE_METADATA = describe(
     "Height and width of the images that the model gets, in pixels.",
     group="model",
     metavar="HEIGHTxWIDTH",
-    shown="128x128; 224x224 with weights of ImageNet",
+    shown="64x64; 224x224 with weights of ImageNet",
     runtime=True,
 )
 # Under this name the Trainer's custom_config holds the options.
@@ -101,7 +101,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         "The folder may be deleted at any time.",
     )
     epochs: int = option(
-        10,
+        20,
         "Passes over the training data.",
         group="training",
         least=1,

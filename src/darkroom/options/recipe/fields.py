@@ -15,7 +15,7 @@ class RecipeFields:
     """How a model learns; docs/lab/training.md measures each default."""
 
     learning_rate: float = option(
-        1e-3,
+        3e-3,
         "Highest learning rate of the AdamW optimizer.",
         group="training",
         runtime=True,
@@ -47,7 +47,7 @@ class RecipeFields:
         more="Biases and normalisation have none.",
     )
     clip_norm: float = option(
-        0.0,
+        1.0,
         "Largest norm of the gradient of all weights together; 0 for any.",
         group="training",
         least=0,
