@@ -101,7 +101,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         "The folder may be deleted at any time.",
     )
     epochs: int = option(
-        20,
+        30,
         "Passes over the training data.",
         group="training",
         least=1,

@@ -11,8 +11,11 @@ RISING = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75]
 FLAT = [0.1, 0.5, 0.7, 0.74, 0.75, 0.75, 0.75, 0.76, 0.75]
 
 
-def _history(accuracies):
-    return [{"epoch": n, "val_accuracy": each} for n, each in enumerate(accuracies, 1)]
+def _history(accuracies, known=0.9):
+    return [
+        {"epoch": n, "accuracy": known, "val_accuracy": each}
+        for n, each in enumerate(accuracies, 1)
+    ]
 
 
 def _list(accuracies, counts=(80, 80), labels=("cat", "dog"), **values):
@@ -26,6 +29,9 @@ def test_more_epochs_are_named_where_accuracy_rises():
     assert _list([0.1, 0.9]) == []
     # It was stopped because nothing got better.
     assert _list(RISING, epochs=20) == []
+    # Of images that it knows by heart, it learns little.
+    options = TrainingOptions(model=LITE, epochs=9)
+    assert list_hints(options, _history(RISING, 0.99), 160, ["cat", "dog"], None) == []
 
 
 def test_balance_is_named_where_a_label_is_rare():

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from darkroom.training.recipe.label_counts import Counts
 
 _ACCURACY = "val_accuracy"
-# By how much a third of the epochs must be better than the third before it.
-_RISE = 0.02
+# More epochs help where a third of them is so much better than the third before it, and where the
+# model does not know the training images by heart yet.
+_RISE, _KNOWN = 0.02, 0.97
 # A label with fewer images is rare, if another one has several times as many.
 _FEW_OF_LABEL, _TIMES = 50, 5
 # Fewer images are few for a model that has learned nothing before; better than that is good enough.
@@ -41,7 +42,7 @@ def list_hints(
     accuracies = [entry[_ACCURACY] for entry in history if _ACCURACY in entry]
     found = [
         _suggest_network(options, accuracies, num_images),
-        _suggest_epochs(options, accuracies),
+        _suggest_epochs(options, accuracies, history),
         _suggest_balance(options, labels, counts),
     ]
     return [hint for hint in found if hint]
@@ -62,9 +63,10 @@ def _suggest_network(options: TrainingOptions, accuracies: Sequence[float], num_
     )
 
 
-def _suggest_epochs(options: TrainingOptions, accuracies: Sequence[float]) -> str:
+def _suggest_epochs(options: TrainingOptions, accuracies: Sequence[float], history: History) -> str:
     third = len(accuracies) // 3
-    if not third or len(accuracies) < options.epochs:
+    # One that stopped early would not go on.
+    if not third or len(accuracies) < options.epochs or history[-1].get("accuracy", 1) >= _KNOWN:
         return ""
     if fmean(accuracies[-third:]) - fmean(accuracies[-2 * third : -third]) < _RISE:
         return ""
