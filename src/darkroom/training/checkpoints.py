@@ -27,8 +27,8 @@ from darkroom.training.history import (
 # Options that must not change when a training resumes: they decide what the model is and sees.
 _FIXED = ("model", "weights", "image_size", "resize")
 # Options that may change; the run says so.
-_LEARNED = ("augment", "batch_size", "learning_rate", "precision", "seed")
-_LEARNED += ("schedule", "warmup_ratio", "weight_decay", "clip_norm")
+_RATE = ("learning_rate", "schedule", "warmup_ratio", "weight_decay", "clip_norm")
+_LEARNED = ("augment", "batch_size", "precision", "seed", *_RATE)
 # Options that must not change when a training resumes within an epoch.
 _ORDER = ("batch_size", "shuffle_records", "shuffle_bytes", "ram_budget_bytes", "seed")
 

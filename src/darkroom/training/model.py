@@ -53,7 +53,8 @@ def make_parts(
     keras.utils.set_random_seed(options.seed)
     model = build_model(options.model, num_classes, options.image_size, options.weights, labels)
     if not options.is_frozen:
-        parts, example = Parts(model, model), np.zeros((1, *options.image_size, 3), np.uint8)
+        parts = Parts(model, model)
+        example: Any = np.zeros((1, *options.image_size, 3), np.uint8)
     else:
         parts = split_head(model)
         example = np.zeros((1, *parts.trained.input_shape[1:]))

@@ -82,8 +82,11 @@ def make_balance(
     """
     if how == NO_BALANCE:
         return None
-    counts = [count_labels(each, options, num_classes) for each in (training, evaluation)]
-    return Balance(*counts, by_sampling=how == SAMPLING)
+    return Balance(
+        count_labels(training, options, num_classes),
+        count_labels(evaluation, options, num_classes),
+        by_sampling=how == SAMPLING,
+    )
 
 
 def compute_weights(counts: Counts) -> npt.NDArray[np.float32]:

@@ -9,7 +9,7 @@ import keras
 SPARSE, DENSE = "sparse_categorical_crossentropy", "categorical_crossentropy"
 
 
-class SmoothedCrossentropy(keras.losses.Loss):  # type: ignore[misc]
+class SmoothedCrossentropy(keras.losses.Loss):
     """Cross-entropy with smoothed labels, which are numbers. Keras's own takes vectors.
 
     Args:

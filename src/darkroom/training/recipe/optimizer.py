@@ -16,7 +16,7 @@ _WITHOUT_DECAY = ("bias", "beta", "gamma")
 _LAST_SHARE = 0.01
 
 
-class ClippedAdamW(keras.optimizers.AdamW):  # type: ignore[misc]
+class ClippedAdamW(keras.optimizers.AdamW):
     """AdamW that limits the norm of the gradient of a whole batch, on any number of devices.
 
     Keras's own `global_clipnorm` limits what each device has found of its share.
