@@ -77,7 +77,9 @@ def changed(dataset, tmp_path):
 
 def _options(**values):
     base = {"image_size": SIZE, "model": "own_models:make", "batch_size": 4, "augment": "none"}
-    return TrainingOptions(**{**base, "learning_rate": 0.1, **values})
+    # The rate of a short training that only has to learn something.
+    base |= {"learning_rate": 0.1, "schedule": "constant", "warmup_ratio": 0.0}
+    return TrainingOptions(**{**base, **values})
 
 
 def _fn_args(root, tmp_path, config):

@@ -147,6 +147,8 @@ def name_images(source: ImageSource, options: InputOptions, numbers: Collection[
 
 def _read_names(source: ImageSource, elements: tf.data.Dataset) -> list[str]:
     """Returns the path or the id of each image; an empty text where a record has none."""
+    # A source that changes how often an image comes has the images themselves under this name.
+    source = getattr(source, "images", source)
 
     def name(element: tf.Tensor) -> tf.Tensor:
         if isinstance(source, FileSource):

@@ -77,7 +77,8 @@ def make_train_dataset(
         image, seeds = source.parse(element), order.make_seeds(number)
         pixels = decode_view(image, options, seeds)
         if augmentation.flip:
-            pixels = tf.ensure_shape(flip_image(pixels, seeds), pixels.shape)
+            mirrored = flip_image(pixels, seeds, augmentation.flip_share)
+            pixels = tf.ensure_shape(mirrored, pixels.shape)
         return pixels, image.label, seeds
 
     def augment(images: tf.Tensor, labels: tf.Tensor, seeds: tf.Tensor) -> tuple[tf.Tensor, ...]:

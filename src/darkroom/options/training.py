@@ -6,14 +6,15 @@ import dataclasses
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.errors import UsageError
-from darkroom.options.augmentation import Augmentation, parse_augmentation
+from darkroom.options.augmentation import parse_augmentation
 from darkroom.options.checks import pick_fields
 from darkroom.options.fields import check_fields, describe, document, option
 from darkroom.options.input import InputOptions, ReadingFields
+from darkroom.options.recipe.fields import RecipeFields
 
 SMALL_CNN = "small_cnn"
 # Comes with weights of ImageNet, from the extra `pretrained`.
@@ -43,12 +44,12 @@ AUTO, BASE, NOTHING = FREEZES = ("auto", "base", "none")
 BEST, LAST = EXPORTS = ("best", "last")
 NO_FEATURE_CACHE = "none"
 # Of the images of a training, in pixels. Networks for ImageNet have learned with the second one.
-_SIZE, _PRETRAINED_SIZE = (128, 128), (224, 224)
+_SIZE, _PRETRAINED_SIZE = (64, 64), (224, 224)
 _SIZE_METADATA = describe(
     "Height and width of the images that the model gets, in pixels.",
     group="model",
     metavar="HEIGHTxWIDTH",
-    shown="128x128; 224x224 with weights of ImageNet",
+    shown="64x64; 224x224 with weights of ImageNet",
     runtime=True,
 )
 # Under this name the Trainer's custom_config holds the options.
@@ -59,7 +60,7 @@ CHECKPOINT_DIR_KEY = "checkpoint_dir"
 
 @document
 @dataclass(frozen=True, kw_only=True)
-class TrainingFields(ReadingFields):
+class TrainingFields(RecipeFields, ReadingFields):
     """What is trained, and how."""
 
     # None until the model is known, which decides it.
@@ -102,7 +103,7 @@ class TrainingFields(ReadingFields):
         "The folder may be deleted at any time.",
     )
     epochs: int = option(
-        10,
+        30,
         "Passes over the training data.",
         group="training",
         least=1,
@@ -132,13 +133,6 @@ class TrainingFields(ReadingFields):
         group="training",
         choices=EXPORTS,
         runtime=True,
-    )
-    learning_rate: float = option(
-        1e-3,
-        "Learning rate of the Adam optimizer.",
-        group="training",
-        runtime=True,
-        more="Not used for a model that comes compiled.",
     )
     early_stopping_patience: int = option(
         0,
@@ -285,7 +279,9 @@ def _check_frozen_augmentation(augment: str, fine_tunes: bool) -> None:
                 "Leave out mixup, or train the whole model: --freeze none.",
             )
         return
-    if asked != Augmentation(crop=asked.crop, flip=asked.flip):
+    # Of both, the views are the same whatever their strength.
+    possible = replace(asked, color=0.0, rotate=0.0, cutout=0.0, mixup=0.0)
+    if asked != possible:
         raise UsageError(
             f"augment is {augment!r}, but the features of a frozen base are computed once, so only "
             "flip and crop are possible.",

@@ -32,7 +32,8 @@ from darkroom.training.history import (
 # Options that must not change when a training resumes: they decide what the model is and sees.
 _FIXED = ("model", "weights", "image_size", "resize")
 # Options that may change; the run says so.
-_LEARNED = ("augment", "batch_size", "learning_rate", "precision", "seed")
+_RATE = ("learning_rate", "schedule", "warmup_ratio", "weight_decay", "clip_norm")
+_LEARNED = ("augment", "batch_size", "precision", "seed", *_RATE)
 # Options that must not change when a training resumes within an epoch.
 _ORDER = ("batch_size", "shuffle_records", "shuffle_bytes", "ram_budget_bytes", "seed")
 
@@ -287,7 +288,7 @@ def group_options(options: TrainingOptions) -> dict[str, dict[str, Any]]:
         for part, names in (("fixed", _FIXED), ("learned", _LEARNED), ("order", _ORDER))
     }
     # An older version has no such value in its checkpoints, which counts as None.
-    described["fixed"]["frozen"] = True if options.is_frozen else None
+    described["fixed"] |= {"frozen": options.is_frozen or None, **options.loss_terms}
     # A cache gives records in the order of the files. It does not matter which cache it is.
     described["order"]["record_cache"] = options.record_cache != NO_CACHE
     return described

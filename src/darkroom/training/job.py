@@ -22,6 +22,7 @@ from darkroom.training.course.sources import TrainingData, find_data
 from darkroom.training.folder import KERAS_FILE, RESULT_FILE, claim_folder, delete_model
 from darkroom.training.history import PHASE, Exported, format_exported
 from darkroom.training.jobs.facts import collect_facts
+from darkroom.training.recipe.hints import format_hints
 
 if TYPE_CHECKING:
     from darkroom.training.run import TrainedModel
@@ -43,6 +44,7 @@ class TrainingResult:
         evaluation: How good the exported model is on the test split, or without one on the eval
             split; None if an earlier version trained it.
         exported_epoch: The epoch that the model's weights are from.
+        hints: What would make the model better, a sentence each.
     """
 
     epochs: int
@@ -54,6 +56,7 @@ class TrainingResult:
     already_complete: bool = False
     evaluation: Evaluation | None = None
     exported_epoch: int | None = None
+    hints: Sequence[str] = ()
 
     @property
     def exported(self) -> Exported:
@@ -78,6 +81,7 @@ class TrainingResult:
             f"Epoch {format_exported(self.exported)}",
             cards.make_note("Already complete: nothing was done.") if self.already_complete else "",
             cards.make_facts(facts | ({"input": self.verdict} if self.verdict else {})),
+            *(cards.make_note(f"Next: {hint}.") for hint in self.hints),
             cards.make_path("History", self.checkpoint_dir),
         )
         return card + (self.evaluation._repr_html_() if self.evaluation else "")
@@ -141,6 +145,7 @@ def format_training(result: TrainingResult) -> str:
     return (
         f"{head}Epoch      {epoch}\nMetrics    {metrics}\n{found}{verdict}"
         f"History    {result.checkpoint_dir}\nModel      {result.model_dir}"
+        f"{format_hints(result.hints)}"
     )
 
 
@@ -199,6 +204,7 @@ def _train_and_export(
         model_dir,
         trained.verdict.sentence if trained.verdict else None,
         exported_epoch=exported.epoch,
+        hints=trained.hints,
     )
 
 

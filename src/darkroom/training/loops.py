@@ -82,7 +82,7 @@ class Loop(Protocol):
         """Trains on batches and updates the model's metrics.
 
         Args:
-            batches: (images, labels): the rest of the epoch.
+            batches: (images, labels), or with weights of images: the rest of the epoch.
             step: Number of batches of the epoch that were done before.
             num_steps: Number of batches in the whole epoch.
             end_step: Called with the number of batches done in the epoch, after each execution.
@@ -92,7 +92,7 @@ class Loop(Protocol):
         """
 
     def evaluate(self, batches: Any) -> dict[str, float]:
-        """Returns the loss and the metrics over batches (images, labels)."""
+        """Returns the loss and the metrics over batches, as those of training."""
 
 
 class FitLoop:
@@ -208,7 +208,7 @@ class TapeLoop:
             done += self._steps_per_execution
             yield done, float(loss)
 
-    def _make_execution(self, step: Callable[[Any, Any], Any]) -> Any:
+    def _make_execution(self, step: Callable[..., Any]) -> Any:
         """Returns a function of an iterator: how many batches it took, and their losses as one."""
         # AutoGraph should rewrite the loop below, but not the user's model in a step.
         plain_step = tf.autograph.experimental.do_not_convert(step)
@@ -226,31 +226,38 @@ class TapeLoop:
 
         return tf.function(execute, reduce_retracing=True)
 
-    def _train_step(self, images: Any, labels: Any) -> Any:
+    def _train_step(self, images: Any, labels: Any, weights: Any = None) -> Any:
         model = self._model
         with tf.GradientTape() as tape:
             predictions = model(images, training=True)
-            loss = model.compute_loss(x=images, y=labels, y_pred=predictions, training=True)
+            loss = self._compute_loss(images, labels, predictions, weights, training=True)
             scaled = model.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, model.trainable_variables)
         model.optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        self._measure(images, labels, predictions, loss)
+        self._measure(images, labels, predictions, loss, weights)
         return tf.cast(loss, tf.float32)
 
-    def _evaluate_step(self, images: Any, labels: Any) -> Any:
+    def _evaluate_step(self, images: Any, labels: Any, weights: Any = None) -> Any:
         def evaluate() -> Any:
             predictions = self._model(images, training=False)
-            loss = self._model.compute_loss(x=images, y=labels, y_pred=predictions, training=False)
-            self._measure(images, labels, predictions, loss)
+            loss = self._compute_loss(images, labels, predictions, weights, training=False)
+            self._measure(images, labels, predictions, loss, weights)
             return tf.cast(loss, tf.float32)
 
         # TensorFlow's convolutions return wrong shapes for an empty batch.
         return tf.cond(tf.shape(images)[0] > 0, evaluate, lambda: tf.constant(0.0))
 
-    def _measure(self, images: Any, labels: Any, predictions: Any, loss: Any) -> None:
+    def _compute_loss(
+        self, images: Any, labels: Any, predictions: Any, weights: Any, *, training: bool
+    ) -> Any:
+        return self._model.compute_loss(
+            x=images, y=labels, y_pred=predictions, sample_weight=weights, training=training
+        )
+
+    def _measure(self, images: Any, labels: Any, predictions: Any, loss: Any, weights: Any) -> None:
         mean = loss * tf.cast(self._strategy.num_replicas_in_sync, loss.dtype)
         self._loss.update_state(mean, sample_weight=tf.shape(images)[0])
-        self._model.compute_metrics(images, labels, predictions, sample_weight=None)
+        self._model.compute_metrics(images, labels, predictions, sample_weight=weights)
 
 
 def make_loop(model: Any, name: str, placement: Placement, steps_per_execution: int) -> Loop:

@@ -91,16 +91,17 @@ class Placement:
         same number of batches.
 
         Args:
-            batches: (uint8 [B, height, width, 3], labels [B] or [B, C]).
+            batches: (uint8 [B, height, width, 3], labels [B] or [B, C]), and weights [B] if there
+                are some.
             batch_size: B, a multiple of the number of local devices.
         """
         if not self.is_distributed:
             return batches
         size = batch_size // self.num_local
 
-        def split(images: tf.Tensor, labels: tf.Tensor) -> tf.data.Dataset:
+        def split(*batch: tf.Tensor) -> tf.data.Dataset:
             starts = tf.data.Dataset.range(0, batch_size, size)
-            return starts.map(lambda at: (images[at : at + size], labels[at : at + size]))
+            return starts.map(lambda at: tuple(each[at : at + size] for each in batch))
 
         parts = batches.flat_map(split).prefetch(tf.data.AUTOTUNE)
         return self.strategy.distribute_datasets_from_function(lambda _: parts)

@@ -27,7 +27,7 @@ from darkroom.training.checkpoints import TrainingRun, group_options
 from darkroom.training.course.budget import Budget
 from darkroom.training.course.course import Course
 from darkroom.training.course.divergence import explain_divergence
-from darkroom.training.course.phases import is_head
+from darkroom.training.course.phases import count_epochs, is_head
 from darkroom.training.course.sources import check_labels
 from darkroom.training.data import ImageBatches, open_split, use_cache_folder
 from darkroom.training.export import export_model
@@ -41,6 +41,10 @@ from darkroom.training.jobs.kept_runs import choose_folder, finish_folder
 from darkroom.training.loops import Loop, make_loop, show_batches
 from darkroom.training.model import make_parts, use_precision
 from darkroom.training.placement import Placement, explain_lost_workers, make_placement
+from darkroom.training.recipe.balance import make_balance
+from darkroom.training.recipe.hints import list_hints
+from darkroom.training.recipe.label_counts import find_label_counts
+from darkroom.training.recipe.optimizer import set_place
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -55,12 +59,14 @@ class TrainedModel:
         history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
         verdict: Whether input slowed down the training since its last start, and which part of it;
             None if nothing was left to train, or the head alone was trained.
+        hints: What would make the model better, a sentence each.
     """
 
     model: Any
     exported: Exported
     history: History
     verdict: InputVerdict | None
+    hints: Sequence[str] = ()
 
     @property
     def best_epoch(self) -> int:
@@ -100,6 +106,9 @@ def run_fn(fn_args: Any) -> None:
         run_dir=run_dir,
         labels=labels,
     )
+    for hint in trained.hints:
+        progress.note(f"Next: {hint}")
+        _LOGGER.info("Next: %s", hint)
     export_model(
         trained.model,
         labels,
@@ -144,10 +153,12 @@ def train(
     """
     check_labels(labels or ("",) * num_classes)
     input_options = dataclasses.replace(options.input_options, num_classes=num_classes)
+    num_views = len(list_views(input_options)) if options.is_frozen else 1
+    num_steps = placement.count_steps(training.count_images() * num_views, options.batch_size)
     budget = Budget(options.fit_minutes)
     with use_precision(options.precision):
         with placement.strategy.scope():
-            parts = make_parts(options, num_classes, labels)
+            parts = make_parts(options, num_classes, num_steps, labels)
         course = Course(
             options,
             placement,
@@ -167,7 +178,8 @@ def train(
         )
         shared = placement.share_input(input_options)
         with use_cache_folder(shared) as shared, explain_lost_workers(placement):
-            data = ImageBatches(placement, shared, training, evaluation, InputMeter())
+            balance = make_balance(options.balance, training, evaluation, shared, num_classes)
+            data = ImageBatches(placement, shared, training, evaluation, InputMeter(), balance)
             with explain_damage(training, evaluation):
                 timing = _train_phases(course, data)
         verdict = None
@@ -179,9 +191,11 @@ def train(
         model = parts.model
         if placement.is_distributed:
             # The caller gets a plain model, which does not depend on the devices.
-            model = make_parts(options, num_classes, labels).model
+            model = make_parts(options, num_classes, num_steps, labels).model
             model.set_weights(parts.model.get_weights())
-    return TrainedModel(model, exported, course.history, verdict)
+    counts = find_label_counts(training, num_classes)
+    hints = list_hints(options, course.history, training.count_images(), labels, counts)
+    return TrainedModel(model, exported, course.history, verdict, hints)
 
 
 def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
@@ -247,6 +261,7 @@ def _train_epoch(
     model, started, is_whole = run.model, course.budget.spent, run.step == 0
     if is_whole:
         model.reset_metrics()
+        set_place(model.optimizer, count_epochs(run.history, run.phase) * num_steps)
     batches = data.make_training(len(run.history), run.step)
     hook = show_batches(run.step_hook, model, data.placement.cluster, run.step, num_steps)
     with explain_divergence(data, len(run.history), course.options):

@@ -15,7 +15,7 @@ DEFAULT_EPOCHS = 5
 # Shares of the layers that are trained: the last ones.
 _SHARES = {TOP: 1 / 3, ALL: 1.0}
 # Rates, as shares of that of the head.
-_RATES = {TOP: 0.1, ALL: 0.1}
+_RATES = {TOP: 1 / 30, ALL: 1 / 30}
 # How long training on an image takes, in times of what the frozen base takes for one.
 _COSTS = {TOP: 2.0, ALL: 4.0}
 # To build the graph of a phase.

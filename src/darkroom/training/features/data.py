@@ -83,6 +83,8 @@ class FeatureBatches:
         """Returns the batches of an epoch from a step on."""
         options, order = self.images.options, self._order(epoch)
         batches = self._batch(self.train_features, order, step, self._count_batches(len(order)))
+        if balance := self.images.balance:
+            batches = balance.weigh_training(batches)
         batches = self.meter.watch(batches.prefetch(2))
         return self.images.placement.distribute(batches, options.batch_size)
 
@@ -99,6 +101,8 @@ class FeatureBatches:
         images = len(self.eval_features.labels)
         steps = self._count_batches(math.ceil(images / count))
         batches = self._batch(self.eval_features, np.arange(index, images, count), 0, steps)
+        if balance := self.images.balance:
+            batches = balance.weigh_evaluation(batches)
         return self.images.placement.distribute(batches, self.images.options.batch_size)
 
     def check_not_replaced(self) -> None:
@@ -106,9 +110,14 @@ class FeatureBatches:
 
     def _order(self, epoch: int) -> Array:
         """Returns the rows of the training features that this process has in an epoch, in turn."""
-        options = self.images.options
+        options, balance = self.images.options, self.images.balance
+        generator = np.random.default_rng((options.seed, epoch))
         images, views, _ = self.train_features.values.shape
-        order = np.random.default_rng((options.seed, epoch)).permutation(images * views)
+        if balance:
+            labels = np.repeat(self.train_features.labels, views)
+            order = balance.sample_rows(labels, generator)
+        else:
+            order = generator.permutation(images * views)
         index, count = options.shard
         if options.drop_remainder:
             whole = options.batch_size * count
