@@ -37,6 +37,11 @@ class DivergedError(Exception):
         self.batches, self.loss = batches, loss
 
 
+def _finish_epoch(model: Any) -> None:
+    """Does what Keras's `fit` does at its end: an optimizer may have averaged the weights."""
+    model.optimizer.finalize_variable_values(model.trainable_variables)
+
+
 def _check_finite(loss: float, before: int, done: int) -> None:
     if not math.isfinite(loss):
         raise DivergedError(range(before, done), loss)
@@ -112,6 +117,7 @@ class FitLoop:
     ) -> None:
         """See `Loop`."""
         if step >= num_steps:
+            _finish_epoch(self._model)
             return
         variables = self._model.metrics_variables
         values = [variable.numpy() for variable in variables]
@@ -184,6 +190,7 @@ class TapeLoop:
             _check_finite(loss, before, before := min(step + done, num_steps))
             if end_step is not None:
                 end_step(before)
+        _finish_epoch(self._model)
 
     def evaluate(self, batches: Any) -> dict[str, float]:
         """See `Loop`."""

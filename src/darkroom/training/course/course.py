@@ -160,7 +160,7 @@ class Course:
 
     def _restore_best(self, last: TrainingRun) -> None:
         found = next((run for run in self.runs.values() if run.has_best), last)
-        if is_head(found.phase) and self._initial is not None:
+        if is_head(found.phase) and self.parts.base is not None and self._initial is not None:
             # Fine-tuning made nothing better.
             self.parts.base.set_weights(self._initial)
         found.restore_best()
@@ -176,14 +176,16 @@ class Course:
 
     def _make_run(self, phase: Phase, history: History | None) -> TrainingRun:
         model = self.parts.trained
-        if phase.name in (TOP, ALL):
+        if phase.name in (TOP, ALL) and self.parts.base is not None:
             model = self.parts.model
             if self._initial is None:
                 self._initial = self.parts.base.get_weights()
             num_steps = self.placement.count_steps(self.num_images[0], self.options.batch_size)
             with self.placement.strategy.scope():
                 choose_trained_layers(self.parts.base, phase.name)
-                optimizer = build_optimizer(self.options, phase, num_steps)
+                # Keras cannot average weights that devices share.
+                averages = not self.placement.is_distributed
+                optimizer = build_optimizer(self.options, phase, num_steps, averages=averages)
                 compile_model(model, self.options, self.num_classes, optimizer)
         return TrainingRun(
             model,

@@ -16,6 +16,9 @@ DEFAULT_EPOCHS = 5
 _SHARES = {TOP: 1 / 3, ALL: 1.0}
 # Rates, as shares of that of the head.
 _RATES = {TOP: 1 / 30, ALL: 1 / 30}
+# The weights at the end of an epoch are their mean over about this share of it: with a few hundred
+# images, single steps go to and fro.
+_AVERAGED = 1 / 3
 # How long training on an image takes, in times of what the frozen base takes for one.
 _COSTS = {TOP: 2.0, ALL: 4.0}
 # To build the graph of a phase.
@@ -48,13 +51,17 @@ def release_layers(base: Any) -> None:
         layer.trainable = True
 
 
-def build_optimizer(options: TrainingOptions, phase: Phase, num_steps: int) -> Any:
+def build_optimizer(
+    options: TrainingOptions, phase: Phase, num_steps: int, *, averages: bool = True
+) -> Any:
     """Builds the optimizer of a phase, whose rate rises for an epoch and then falls to zero.
 
     Args:
         options: What is trained and how.
         phase: The phase.
         num_steps: Batches in an epoch.
+        averages: At the end of each epoch, the weights become their mean over the last steps, from
+            which the next epoch goes on.
     """
     rate = options.learning_rate * _RATES[phase.name]
     schedule = keras.optimizers.schedules.CosineDecay(
@@ -63,7 +70,8 @@ def build_optimizer(options: TrainingOptions, phase: Phase, num_steps: int) -> A
         warmup_target=rate,
         warmup_steps=num_steps,
     )
-    return keras.optimizers.Adam(schedule)
+    momentum = max(0.0, 1 - 1 / max(1.0, _AVERAGED * num_steps))
+    return keras.optimizers.Adam(schedule, use_ema=averages, ema_momentum=momentum)
 
 
 def estimate_epoch(phase: str, view_seconds: float, images: int, eval_images: int) -> float:
