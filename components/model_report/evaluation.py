@@ -13,12 +13,14 @@ import tensorflow_model_analysis as tfma
 from darkroom import storage
 from darkroom.dataset import example
 from darkroom.errors import DataError
+from darkroom.evaluation.result import Slice
 from darkroom.runtime.text import make_visible
 
 MAX_CLASSES = 50
 OTHER_CLASSES = "(all others)"
 # What TFMA calls the accuracy; of a slice by label it is the recall.
 ACCURACY_KEY = "sparse_categorical_accuracy"
+_COUNT_KEY = "example_count"
 _MATRIX_KEY = "multi_class_confusion_matrix_at_thresholds"
 
 
@@ -30,14 +32,18 @@ class Evaluation:
         metrics: Numbers by TFMA's name.
         confusions: Number of examples by (true class, predicted class); empty when the evaluation
             has no confusion matrix.
+        slices: The accuracy for each value of the columns that were asked for.
     """
 
     metrics: Mapping[str, float]
     confusions: Mapping[tuple[int, int], float]
+    slices: Sequence[Slice] = ()
 
 
 def read_evaluation(folder: str) -> Evaluation:
-    """Reads the folder of a ModelEvaluation artifact; slices of the split are left out.
+    """Reads the folder of a ModelEvaluation artifact.
+
+    Of its slices, those by one column of the source are read.
 
     Raises:
         DataError: A file is damaged or missing.
@@ -61,19 +67,26 @@ def _report_damage(folder: str) -> Iterator[None]:
 def _read_evaluation(folder: str) -> Evaluation:
     metrics: dict[str, float] = {}
     confusions: dict[tuple[int, int], float] = {}
+    slices: list[Slice] = []
     for key, outputs in tfma.load_eval_result(folder).slicing_metrics:
-        if key:
-            continue
-        for by_class in outputs.values():
-            for values in by_class.values():
-                metrics |= {
-                    name: float(value["doubleValue"])
-                    for name, value in values.items()
-                    if isinstance(value, Mapping) and "doubleValue" in value
-                }
+        found = [values for by_class in outputs.values() for values in by_class.values()]
+        numbers = {name: each for values in found for name, each in _list_numbers(values)}
+        if not key:
+            metrics |= numbers
+            for values in found:
                 if _MATRIX_KEY in values:
                     confusions = _parse_matrix(values[_MATRIX_KEY])
-    return Evaluation(metrics, confusions)
+        elif len(key) == 1 and key[0][0] != example.LABEL_TEXT and ACCURACY_KEY in numbers:
+            [(column, value)] = key
+            records = int(numbers.get(_COUNT_KEY, 0))
+            slices.append(Slice(column, _format_value(value), records, numbers[ACCURACY_KEY]))
+    return Evaluation(metrics, confusions, tuple(slices))
+
+
+def _list_numbers(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and "doubleValue" in value:
+            yield name, float(value["doubleValue"])
 
 
 def read_failures(folder: str) -> tuple[str, ...]:

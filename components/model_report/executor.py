@@ -20,7 +20,7 @@ from darkroom.components.model_report.evaluation import (
 from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
 from darkroom.evaluation.facts import FACTS_FILE, Facts, read_facts
 from darkroom.evaluation.report.write import CARD_FILE, PAGE_FILE
-from darkroom.evaluation.result import Evaluation
+from darkroom.evaluation.result import Evaluation, Slice
 from darkroom.validation.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_JSON
 
@@ -70,7 +70,8 @@ class Executor(base_executor.BaseExecutor):
         report = DatasetReport.from_json(storage.read_bytes(report_path).decode())
         records = {f"{split}_records": float(count) for split, count in report.splits.items()}
         if input_dict.get(MODEL_KEY):
-            records |= _write_page(input_dict, output_dict, read_failures(folder))
+            failures = read_failures(folder)
+            records |= _write_page(input_dict, output_dict, failures, evaluation.slices)
         metrics = artifact_utils.get_single_instance(output_dict[METRICS_KEY])
         # JSON has no NaN, and a backend would fail the task because of one.
         numbers = {
@@ -89,7 +90,10 @@ class Executor(base_executor.BaseExecutor):
 
 
 def _write_page(
-    input_dict: dict[str, list[Any]], output_dict: dict[str, list[Any]], failures: Sequence[str]
+    input_dict: dict[str, list[Any]],
+    output_dict: dict[str, list[Any]],
+    failures: Sequence[str],
+    slices: Sequence[Slice],
 ) -> dict[str, float]:
     """Scores the model, and writes its page; returns the numbers by name."""
     model = artifact_utils.get_single_instance(input_dict[MODEL_KEY])
@@ -99,7 +103,7 @@ def _write_page(
     split = find_scored_split(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
     page = artifact_utils.get_single_instance(output_dict[PAGE_KEY])
     notes = [f"The model did not pass its evaluation: {'; '.join(failures)}."] if failures else []
-    found = evaluate_training(folder, split, facts, page.uri, notes)
+    found = evaluate_training(folder, split, facts, page.uri, notes=notes, slices=slices)
     page.set_string_custom_property("split", found.split)
     page.set_float_custom_property("accuracy", found.accuracy)
     for key, name in ((HTML_KEY, PAGE_FILE), (MARKDOWN_KEY, CARD_FILE)):

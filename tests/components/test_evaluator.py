@@ -17,7 +17,7 @@ from tfx.utils import proto_utils
 from darkroom.components import Evaluator
 from darkroom.components.evaluator import executor
 from darkroom.components.evaluator.executor import find_newest_model
-from darkroom.components.model_report.evaluation import read_failures
+from darkroom.components.model_report.evaluation import read_evaluation, read_failures
 from darkroom.components.pusher import executor as pusher
 from darkroom.errors import DataError
 from darkroom.pipelines.config import PipelineConfig
@@ -123,6 +123,9 @@ def test_a_class_that_is_not_found_stops_the_push_and_says_why(
             (("camera", "new"),): 7 / 8,
         }
     )
+
+    slices = {(each.value, each.records) for each in read_evaluation(evaluation.uri).slices}
+    assert slices == {("old", 3), ("new", 8)}
 
 
 def test_a_model_that_lost_too_much_against_the_newest_push_does_not_pass(evaluate, tmp_path):

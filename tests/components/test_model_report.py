@@ -23,6 +23,7 @@ from darkroom.components.model_report.evaluation import (
 from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Markdown, Metrics
 from darkroom.errors import DataError
 from darkroom.evaluation.facts import Facts, encode_facts
+from darkroom.evaluation.result import Slice
 from darkroom.training.export import export_model
 from darkroom.validation.dataset_report import DatasetReport
 
@@ -172,7 +173,8 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     facts = Facts({"model": "own:first"}, history, 1)
     Path(given["model_run"][0].uri, "facts.json").write_bytes(encode_facts(facts))
     _write_validation(Path(given["evaluation"][0].uri))
-    monkeypatch.setattr(executor, "read_evaluation", lambda _: Evaluation({}, {}))
+    slices = (Slice("camera", "<old>", 2, 0.5), Slice("camera", "new", 4, 0.25))
+    monkeypatch.setattr(executor, "read_evaluation", lambda _: Evaluation({}, {}, slices))
 
     executor.Executor().Do(given, outputs, {})
     folder = Path(outputs["page"][0].uri)
@@ -187,6 +189,10 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     )
     page = (folder / "model.html").read_text()
     assert "own:first" in page
+    assert "Columns, on the eval split" in page
+    assert page.index("0.250") < page.index("&lt;old&gt;")
+    assert "| camera | new | 0.250 | 4 |" in (folder / "model.md").read_text()
+    assert [each["value"] for each in found["evaluation"]["slices"]] == ["<old>", "new"]
     assert outputs["html"][0].uri.endswith("/model.html")
     assert Path(outputs["html"][0].uri).read_text() == page
     assert Path(outputs["markdown"][0].uri).read_text() == (folder / "model.md").read_text()

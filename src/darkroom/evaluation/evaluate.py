@@ -13,7 +13,7 @@ from darkroom.errors import UsageError
 from darkroom.evaluation.facts import Facts, read_facts
 from darkroom.evaluation.metrics import count_confusions, measure
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files, write_report
-from darkroom.evaluation.result import MAX_CONFUSIONS, Confusion, Evaluation, list_notes
+from darkroom.evaluation.result import MAX_CONFUSIONS, Confusion, Evaluation, Slice, list_notes
 from darkroom.evaluation.scoring import Scored, score_split
 from darkroom.evaluation.serving import (
     ServedModel,
@@ -79,7 +79,13 @@ def evaluate(
 
 
 def evaluate_training(
-    model_dir: str, named: NamedSplit, facts: Facts, folder: str, notes: Sequence[str] = ()
+    model_dir: str,
+    named: NamedSplit,
+    facts: Facts,
+    folder: str,
+    *,
+    notes: Sequence[str] = (),
+    slices: Sequence[Slice] = (),
 ) -> Evaluation:
     """Evaluates the model of a training, and writes its page, card and numbers.
 
@@ -89,6 +95,7 @@ def evaluate_training(
         facts: How the model was made.
         folder: The folder of the training, which has been claimed.
         notes: What else one must know of the model, as sentences.
+        slices: How good it is for values of columns, where that was measured.
 
     Raises:
         DataError: An image is damaged, or a score is not a finite number.
@@ -96,7 +103,8 @@ def evaluate_training(
     with progress.step("Evaluation"):
         found, scored = _evaluate_split(load_model(model_dir), named, facts)
         page = storage.join(folder, PAGE_FILE)
-        found = replace(found, report_path=page, notes=(*notes, *found.notes))
+        every = (*notes, *found.notes)
+        found = replace(found, report_path=page, notes=every, slices=tuple(slices))
         write_report(folder, found, scored, facts)
     return found
 

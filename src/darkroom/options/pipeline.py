@@ -94,7 +94,7 @@ class PipelineFields:
         group="model",
         metavar="NAME",
         flag="--slice-column",
-        more="The classes always are. TFMA's evaluation has the numbers.",
+        more="The classes always are. The page of the model has the numbers.",
     )
     push_to: str | None = option(
         None,
