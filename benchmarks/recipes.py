@@ -69,19 +69,19 @@ class Table(NamedTuple):
 # What the defaults were before.
 _ADAM = (
     "--learning-rate 0.001 --schedule constant --warmup-ratio 0 --weight-decay 0 --clip-norm 0 "
-    "--label-smoothing 0"
+    "--batch-size 32"
 )
-_SHARP, _SMALL_BATCH, _CROP = "--label-smoothing 0", "--batch-size 16", "--augment crop=0.5-1,flip"
-_GRID = ("", _ADAM, _SHARP, _SMALL_BATCH, "--learning-rate 0.01", _CROP, "--augment none")
+_SMOOTH, _BATCH, _CROP = "--label-smoothing 0.1", "--batch-size 32", "--augment crop=0.5-1,flip"
+_GRID = ("", _ADAM, _SMOOTH, _BATCH, "--learning-rate 0.01", _CROP, "--augment none")
 _TABLES = {
     "photographs": Table("", _GRID),
     "frozen": Table(
         "--model efficientnet-lite0",
-        ("", _ADAM, _SHARP, _SMALL_BATCH, "--learning-rate 0.01", "--augment none"),
+        ("", _ADAM, _SMOOTH, _BATCH, "--learning-rate 0.01", "--augment none"),
     ),
     "digits": Table(
         "--image-size 16 --epochs 8 --augment none",
-        ("", _ADAM, _SHARP, _SMALL_BATCH, "--augment flip", "--augment crop=0.7-1", "--epochs 30"),
+        ("", _ADAM, _SMOOTH, _BATCH, "--augment flip", "--augment crop=0.7-1", "--epochs 30"),
     ),
     "textures": Table("", _GRID),
     "balance": Table("--model efficientnet-lite0", ("", "--balance weights", "--balance sampling")),

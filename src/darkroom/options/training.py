@@ -13,7 +13,7 @@ from darkroom.errors import UsageError
 from darkroom.options.augmentation import parse_augmentation
 from darkroom.options.checks import pick_fields
 from darkroom.options.fields import check_fields, describe, document, option
-from darkroom.options.input import InputOptions, ReadingFields
+from darkroom.options.input import MOST_IN_BATCH, InputOptions, ReadingFields
 from darkroom.options.recipe.fields import RecipeFields
 
 SMALL_CNN = "small_cnn"
@@ -92,6 +92,16 @@ class TrainingFields(RecipeFields, ReadingFields):
         more="`auto` freezes a base that comes with weights. What it makes of the images, their "
         "features, is computed once. Of `augment` the parts flip and crop then count: training "
         "sees each image mirrored, too, and its center beside the whole.",
+    )
+    batch_size: int = option(
+        16,
+        "Images per batch, over all devices together.",
+        group="training",
+        least=1,
+        most=MOST_IN_BATCH,
+        runtime=True,
+        more="With few images, small batches learn more in an epoch, and large ones keep an "
+        "accelerator busy.",
     )
     feature_cache: str | None = option(
         None,

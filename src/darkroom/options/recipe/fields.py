@@ -55,7 +55,7 @@ class RecipeFields:
         runtime=True,
     )
     label_smoothing: float = option(
-        0.1,
+        0.0,
         "Share of a label that counts for all labels alike.",
         group="training",
         least=0,
