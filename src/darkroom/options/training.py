@@ -125,7 +125,7 @@ class TrainingFields(RecipeFields, ReadingFields):
         "Epochs after those of a frozen base, in which its last blocks are trained, then all.",
         group="training",
         least=0,
-        shown="5 with a GPU, what fits into fit_minutes, else 0",
+        shown="6 with a GPU, what fits into fit_minutes, else 0",
         more="With a smaller rate, on images with all of `augment` but mixup.",
     )
     fit_minutes: float | None = option(

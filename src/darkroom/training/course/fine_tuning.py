@@ -11,16 +11,16 @@ from darkroom.options.training import TrainingOptions
 from darkroom.training.course.phases import ALL, TOP, Phase
 
 # What fine-tuning takes where nobody says it.
-DEFAULT_EPOCHS = 5
+DEFAULT_EPOCHS = 6
 # Shares of the layers that are trained: the last ones.
 _SHARES = {TOP: 1 / 3, ALL: 1.0}
-# Rates, as shares of that of the head.
-_RATES = {TOP: 1 / 30, ALL: 1 / 30}
+# For the default learning rate; with another one, they change by the same factor.
+_RATES = {TOP: 1e-3, ALL: 5e-4}
 # The weights at the end of an epoch are their mean over about this share of it: with a few hundred
 # images, single steps go to and fro.
 _AVERAGED = 1 / 3
 # How long training on an image takes, in times of what the frozen base takes for one.
-_COSTS = {TOP: 2.0, ALL: 4.0}
+_COSTS = {TOP: 2.0, ALL: 3.5}
 # To build the graph of a phase.
 _START_SECONDS = 10.0
 
@@ -63,7 +63,7 @@ def build_optimizer(
         averages: At the end of each epoch, the weights become their mean over the last steps, from
             which the next epoch goes on.
     """
-    rate = options.learning_rate * _RATES[phase.name]
+    rate = _RATES[phase.name] * options.learning_rate / TrainingOptions.learning_rate
     schedule = keras.optimizers.schedules.CosineDecay(
         0.0,
         max(1, (phase.epochs - 1) * num_steps),

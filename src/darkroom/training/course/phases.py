@@ -32,8 +32,9 @@ def plan_phases(options: TrainingOptions, fine_tune_epochs: int = 0) -> list[Pha
     """
     if not options.is_frozen:
         return [Phase(WHOLE, options.epochs)]
-    top = fine_tune_epochs // 2
-    return [Phase(HEAD, options.epochs), Phase(TOP, top), Phase(ALL, fine_tune_epochs - top)]
+    # The last layers bring most of what there is to gain, and cost half as much as all.
+    every = fine_tune_epochs // 2
+    return [Phase(HEAD, options.epochs), Phase(TOP, fine_tune_epochs - every), Phase(ALL, every)]
 
 
 def count_epochs(history: History, phase: str) -> int:
