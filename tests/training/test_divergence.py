@@ -97,7 +97,7 @@ def test_the_images_of_the_batch_are_named(folder, tmp_path, loop, open_splits_o
         caught.value.message,
     )
     assert any(name.endswith("train/b/7.png") for name in found.groups())
-    assert caught.value.hint.startswith("Use a lower --learning-rate than 0.001, or look at these")
+    assert caught.value.hint.startswith("Use a lower --learning-rate than 0.003, or look at these")
     assert not (tmp_path / "run" / "history.json").exists()
 
 

@@ -46,6 +46,9 @@ def train(helpers, write_dataset, tmp_path):
             model="own_models:random",
             learning_rate=0.01,
             epochs=epochs,
+            # Another schedule depends on the number of epochs.
+            schedule="constant",
+            warmup_ratio=0.0,
             **options,
         )
         config = {"darkroom": chosen.to_dict(), "checkpoint_dir": str(tmp_path / kept)}

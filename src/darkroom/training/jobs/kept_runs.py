@@ -24,6 +24,8 @@ from darkroom.training.folder import TRAINING_NAMES
 # Written last: the training was done, and what it wrote is copied.
 DONE_FILE = "done.json"
 _EPOCHS = "epochs"
+# What only says when a training ends.
+_ENDS = (_EPOCHS, "fit_minutes")
 
 
 def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commits) -> str:
@@ -60,7 +62,7 @@ def finish_folder(folder: str, destination: str) -> None:
 def _identify_training(config: Mapping[str, Any], commits: Commits) -> str:
     """Returns a name that trainings share if they do the same on the same data, epoch by epoch."""
     data = [dataset.fingerprint for _, dataset in sorted(commits.items()) if dataset]
-    options = {name: each for name, each in config[CONFIG_KEY].items() if name != _EPOCHS}
+    options = {name: each for name, each in config[CONFIG_KEY].items() if name not in _ENDS}
     text = json.dumps([{**config, CONFIG_KEY: options}, data], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
