@@ -15,7 +15,7 @@ DEFAULT_EPOCHS = 6
 # Shares of the layers that are trained: the last ones.
 _SHARES = {TOP: 1 / 3, ALL: 1.0}
 # For the default learning rate; with another one, they change by the same factor.
-_RATES = {TOP: 1e-3, ALL: 5e-4}
+_RATES = {TOP: 3e-4, ALL: 5e-4}
 # The weights at the end of an epoch are their mean over about this share of it: with a few hundred
 # images, single steps go to and fro.
 _AVERAGED = 1 / 3
