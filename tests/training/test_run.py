@@ -359,7 +359,7 @@ def test_a_compiled_model_stays_as_it_is(dataset, tmp_path):
 
 @pytest.mark.parametrize("loop", ["fit", pytest.param("custom", marks=pytest.mark.long)])
 def test_mixup_trains_on_mixed_labels_and_is_judged_by_whole_ones(dataset, tmp_path, loop):
-    values = {"epochs": 3, "loop": loop, "learning_rate": 0.1}
+    values = {"epochs": 3, "loop": loop, "learning_rate": 0.3}
     trained = _train(dataset, tmp_path / "mixed", augment="mixup=0.4", **values)
     last = trained.history[-1]
     assert trained.best_epoch == 3

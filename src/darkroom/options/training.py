@@ -95,13 +95,13 @@ class TrainingFields(RecipeFields, ReadingFields):
     )
     batch_size: int = option(
         16,
-        "Images per batch, over all devices together.",
+        "Images per batch.",
         group="training",
         least=1,
         most=MOST_IN_BATCH,
         runtime=True,
-        more="With few images, small batches learn more in an epoch, and large ones keep an "
-        "accelerator busy.",
+        more="Over all devices together. With few images, small batches learn more in an epoch, "
+        "and large ones keep an accelerator busy.",
     )
     feature_cache: str | None = option(
         None,
