@@ -15,10 +15,12 @@ from darkroom.runtime import lazy_names as _lazy_names
 if TYPE_CHECKING:
     from darkroom.components.artifacts import (
         ImageManifest,
+        ModelPage,
         RecordIndex,
         Rejects,
         ValidationReport,
     )
+    from darkroom.components.evaluator.component import Evaluator
     from darkroom.components.image_statistics_gen.component import ImageStatisticsGen
     from darkroom.components.image_to_tfrecord.component import ImageToTFRecord
     from darkroom.components.image_validator.component import ImageValidator
@@ -34,12 +36,14 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
     __all__ += [
+        "Evaluator",
         "ImageManifest",
         "ImageStatisticsGen",
         "ImageToTFRecord",
         "ImageValidator",
         "ImportSchemaGen",
         "ManifestGen",
+        "ModelPage",
         "ModelReport",
         "Pusher",
         "RecordIndex",
@@ -51,12 +55,14 @@ if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
     ]
 
 _HOMES = {
+    "Evaluator": "darkroom.components.evaluator.component",
     "ImageManifest": "darkroom.components.artifacts",
     "ImageStatisticsGen": "darkroom.components.image_statistics_gen.component",
     "ImageToTFRecord": "darkroom.components.image_to_tfrecord.component",
     "ImageValidator": "darkroom.components.image_validator.component",
     "ImportSchemaGen": "darkroom.components.import_schema_gen.component",
     "ManifestGen": "darkroom.components.manifest_gen.component",
+    "ModelPage": "darkroom.components.artifacts",
     "ModelReport": "darkroom.components.model_report.component",
     "Pusher": "darkroom.components.pusher.component",
     "RecordIndex": "darkroom.components.artifacts",

@@ -48,6 +48,20 @@ class Rejects(Artifact):
     TYPE_ANNOTATION = Dataset
 
 
+class ModelPage(Artifact):
+    """How good a trained model is.
+
+        {uri}/evaluation.json   for programs
+        {uri}/model.md          for a repository
+        {uri}/model.html        for people; self-contained
+        {uri}/tensorboard       the confusion matrix and images, for TensorBoard
+
+    Custom properties: `split` (text), `accuracy` (float).
+    """
+
+    TYPE_NAME = "darkroom.ModelPage"
+
+
 class ValidationReport(Artifact):
     """The verdict on a dataset.
 

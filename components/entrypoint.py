@@ -73,8 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = convert_error(error)
         described = {
             "code": found.code,
-            "message": found.message,
-            "hint": found.hint.strip(),
+            "message": executor_io.name_uris(found.message),
+            "hint": executor_io.name_uris(found.hint.strip()),
             "exit_code": found.exit_code,
             "executor": executor,
         }
@@ -96,7 +96,8 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     executor = _find_executor(arguments.executor_class_path)
     given_text = arguments.json_serialized_invocation_args
     is_ours = executor.__module__.startswith("darkroom.")
-    if arguments.target == "kubeflow" and not is_ours and not executor_io.is_in_gcs(given_text):
+    by_tensorflow = not is_ours or getattr(executor, "READS_BY_TENSORFLOW", False)
+    if arguments.target == "kubeflow" and by_tensorflow and not executor_io.is_in_gcs(given_text):
         # TFX's executors use TensorFlow, which cannot open s3:// on workers elsewhere.
         beam_args = list(LOCAL_BEAM_ARGS)
     uses_beam = issubclass(executor, BaseBeamExecutor)

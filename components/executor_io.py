@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypedDict
 
@@ -77,6 +78,17 @@ def find_mount(uri: str) -> str:
                 os.environ.get(MOUNTS_VARIABLE, "/"), folder, uri.removeprefix(scheme)
             )
     return uri
+
+
+def name_uris(text: str) -> str:
+    """Returns a text with the URIs of artifacts in the place of the launcher's folders.
+
+    The folders are gone when somebody reads a message or the metadata of an artifact.
+    """
+    root = re.escape(os.environ.get(MOUNTS_VARIABLE, "/").rstrip("/"))
+    for scheme, folder in _MOUNTS.items():
+        text = re.sub(rf"(?<![\w./-]){root}/{folder}/(?=\w)", scheme, text)
+    return text
 
 
 def find_remote(uri: str) -> str:
@@ -271,4 +283,7 @@ def restore_output(text: str, given: Task, task: Task) -> str:
         place = next((uri for uri in uris if _is_below(artifact["uri"], uri)), None)
         if place is not None:
             artifact["uri"] = uris[place] + artifact["uri"].removeprefix(place)
+        for name, value in artifact.get("metadata", {}).items():
+            if isinstance(value, str):
+                artifact["metadata"][name] = name_uris(value)
     return json.dumps(output)

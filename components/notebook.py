@@ -23,7 +23,13 @@ from tfx.types import artifact_utils, standard_artifacts
 from tfx.types.artifact import Artifact
 
 from darkroom import storage
-from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects, ValidationReport
+from darkroom.components.artifacts import (
+    ImageManifest,
+    ModelPage,
+    RecordIndex,
+    Rejects,
+    ValidationReport,
+)
 from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Markdown, Metrics
 from darkroom.dataset import example, rejects
 from darkroom.dataset.commit import find_dataset
@@ -31,6 +37,7 @@ from darkroom.dataset.index import read_index
 from darkroom.dataset.layout import REJECTS_FILE
 from darkroom.dataset.splits import SPLITS
 from darkroom.dataset.tfrecord import read_records
+from darkroom.evaluation.report.write import PAGE_FILE
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.pixels import RAW
 from darkroom.manifest.table import read_manifest
@@ -243,6 +250,7 @@ def _make_figures(figures: Iterable[tuple[str, str | None]]) -> Html:
 
 _VIEWS: Mapping[type[Artifact], Callable[[Artifact], Html]] = {
     ValidationReport: render_report,
+    ModelPage: lambda artifact: _render_file(storage.join(artifact.uri, PAGE_FILE), _make_frame),
     HTML: lambda artifact: _render_file(artifact.uri, _make_frame),
     Markdown: lambda artifact: _render_file(artifact.uri, _make_text),
     RecordIndex: render_index,

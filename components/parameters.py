@@ -8,7 +8,9 @@ them before the executor runs.
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +27,13 @@ from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOp
 from darkroom.options.validation import ValidationFields, ValidationOptions
 
 MODEL_FINGERPRINT_KEY = "model_fingerprint"
-_LOWER_BOUND = ("metrics_specs", 0, "metrics", 1, "threshold", "value_threshold", "lower_bound")
+_ACCURACY = ("metrics_specs", 0, "metrics", 1, "per_slice_thresholds")
+_BOUND = ("threshold", "value_threshold", "lower_bound")
+# As pipelines/evaluation.py makes them: of the whole split, then of each class.
+_LOWER_BOUNDS = {
+    "min_accuracy": (*_ACCURACY, 0, *_BOUND),
+    "min_recall": (*_ACCURACY, 1, *_BOUND),
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,8 @@ _OWN_PLACES: Mapping[str, tuple[str, str, tuple[str | int, ...]]] = {
     "source_fingerprint": ("ManifestGen", "source_fingerprint", ()),
     "model_fingerprint": ("Trainer", "custom_config", (MODEL_FINGERPRINT_KEY,)),
     "checkpoint_dir": ("Trainer", "custom_config", (CHECKPOINT_DIR_KEY,)),
-    "min_accuracy": ("Evaluator", "eval_config", _LOWER_BOUND),
+    **{name: ("Evaluator", "eval_config", path) for name, path in _LOWER_BOUNDS.items()},
+    "baseline_model": ("Evaluator", "baseline", ()),
     "push_to": ("Pusher", "push_destination", ("filesystem", "base_directory")),
 }
 _PARSERS: Mapping[str, Callable[[str], Any]] = {"split_ratios": _parse_ratios}
@@ -264,12 +273,12 @@ def _place(tree: Any, path: tuple[str | int, ...], value: Any) -> None:
     tree[path[-1]] = value
 
 
-def _check_accuracy(text: str) -> None:
-    tree = json.loads(text)
-    for key in _LOWER_BOUND:
-        tree = tree[key]
-    if not 0 <= tree <= 1:
-        raise UsageError(f"min_accuracy is {tree!r}, expected a number from 0 to 1.")
+def _check_bounds(text: str) -> None:
+    config = json.loads(text)
+    for name, path in _LOWER_BOUNDS.items():
+        value = functools.reduce(operator.getitem, path, config)
+        if not 0 <= value <= 1:
+            raise UsageError(f"{name} is {value!r}, expected a number from 0 to 1.")
 
 
 # Each property is validated by the options class it belongs to.
@@ -280,5 +289,5 @@ _CHECKS: Mapping[tuple[str, str], Callable[[str], Any]] = {
     ("Trainer", "custom_config"): lambda text: TrainingOptions.from_dict(
         json.loads(text)[CONFIG_KEY]
     ),
-    ("Evaluator", "eval_config"): _check_accuracy,
+    ("Evaluator", "eval_config"): _check_bounds,
 }

@@ -31,6 +31,7 @@ else:
     import tomli as tomllib
 
 METADATA_FILE = "metadata.sqlite"
+_PATHS = ("data", "root", "label_map", "exclude", "schema", "weights", "push_to", "baseline_model")
 _CACHES_WITHOUT_FILES = (NO_CACHE, MEMORY_CACHE)
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
@@ -100,6 +101,11 @@ class PipelineConfig(
         return TrainingOptions(**pick_fields(self, TrainingOptions))
 
     @property
+    def compares_models(self) -> bool:
+        """Whether a model is compared with an earlier one before it is pushed."""
+        return self.max_accuracy_drop is not None or self.max_recall_drop is not None
+
+    @property
     def pipeline_root(self) -> str:
         """Folder of the artifacts."""
         return storage.join(self.root, "artifacts")
@@ -160,7 +166,7 @@ def read_config_file(path: str) -> dict[str, Any]:
         ) from error
     folder = storage.absolute(path).rpartition("/")[0]
     is_imagenet = values.get("weights") == IMAGENET
-    for name in ("data", "root", "label_map", "exclude", "schema", "weights", "push_to"):
+    for name in _PATHS:
         if isinstance(values.get(name), str) and _is_relative(values[name]):
             values[name] = storage.join(folder, storage.expand_home(values[name]))
     if is_imagenet:

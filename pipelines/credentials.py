@@ -92,7 +92,7 @@ def check_credentials(values: Mapping[str, Any]) -> None:
         UsageError: A value does. The message names the option, never the value.
     """
     for name, value in values.items():
-        for place, text in (("The name of an option", name), *_walk(name, value)):
+        for place, text in (("The name of an option", name), *walk_texts(name, value)):
             if kind := find_credential(text):
                 raise UsageError(f"{place} contains what looks like a credential: {kind}.", _HINT)
 
@@ -108,7 +108,7 @@ def check_environment(name: str, variables: Mapping[str, str]) -> None:
             raise UsageError(f"{name}.{variable} is the name of a credential.", _HINT)
 
 
-def _walk(place: str, value: Any) -> Iterator[tuple[str, str]]:
+def walk_texts(place: str, value: Any) -> Iterator[tuple[str, str]]:
     """Yields all text inside a value, with its place."""
     if isinstance(value, str):
         yield place, value
@@ -116,10 +116,10 @@ def _walk(place: str, value: Any) -> Iterator[tuple[str, str]]:
         for key, each in value.items():
             # A key may itself be the credential, so it is checked before it names a place.
             yield f"A key of {place}", str(key)
-            yield from _walk(f"{place}.{key}", each)
+            yield from walk_texts(f"{place}.{key}", each)
     elif dataclasses.is_dataclass(value):
         for each in dataclasses.fields(value):
-            yield from _walk(f"{place}.{each.name}", getattr(value, each.name))
+            yield from walk_texts(f"{place}.{each.name}", getattr(value, each.name))
     elif isinstance(value, Sequence):
         for number, each in enumerate(value):
-            yield from _walk(f"{place}[{number}]", each)
+            yield from walk_texts(f"{place}[{number}]", each)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import tensorflow_model_analysis as tfma
-from tfx.components import Evaluator, ExampleValidator, SchemaGen, Trainer
+from tfx.components import ExampleValidator, SchemaGen, Trainer
 from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
 from tfx.dsl.components.base import base_node
 from tfx.orchestration.pipeline import Pipeline
@@ -21,19 +20,17 @@ from darkroom.components import (
     ValidationGate,
 )
 from darkroom.components.parameters import MODEL_FINGERPRINT_KEY
-from darkroom.dataset import example
 from darkroom.dataset.splits import EVAL, TEST
 from darkroom.options.checks import pick_fields
 from darkroom.options.conversion import ConversionFields
 from darkroom.options.source import SourceFields
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY
 from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.evaluation import create_evaluation
 from darkroom.pipelines.local.engine import find_engine_args, list_other_args
 from darkroom.pipelines.local.lineage import make_connection_config
 
 RUN_FN = "darkroom.training.run_fn"
-ACCURACY = "SparseCategoricalAccuracy"
-CONFUSIONS = "MultiClassConfusionMatrixAtThresholds"
 
 
 def create_pipeline(
@@ -82,13 +79,16 @@ def create_pipeline(
     )
     # The gate has no output for the trainer, so this edge makes the trainer wait.
     trainer.add_upstream_node(gate)
-    evaluator = Evaluator(
-        examples=image_to_tfrecord.outputs["examples"],
-        model=trainer.outputs["model"],
-        example_splits=[EVAL],
-        eval_config=make_eval_config(config.min_accuracy),
+    resolvers, evaluator = create_evaluation(
+        config, image_to_tfrecord.outputs["examples"], trainer.outputs["model"]
     )
-    model_report = ModelReport(evaluator.outputs["evaluation"], image_validator.outputs["report"])
+    model_report = ModelReport(
+        evaluator.outputs["evaluation"],
+        image_validator.outputs["report"],
+        model=trainer.outputs["model"],
+        model_run=trainer.outputs["model_run"],
+        examples=image_to_tfrecord.outputs["examples"],
+    )
     pusher = Pusher(
         model=trainer.outputs["model"],
         model_blessing=evaluator.outputs["blessing"],
@@ -99,7 +99,7 @@ def create_pipeline(
         ),
     )
     of_data = [manifest_gen, image_to_tfrecord, *checks, image_validator, gate]
-    of_model = [trainer, evaluator, model_report, pusher]
+    of_model = [trainer, *resolvers, evaluator, model_report, pusher]
     return Pipeline(
         pipeline_name=config.name,
         pipeline_root=config.pipeline_root,
@@ -133,32 +133,3 @@ def _create_checks(
     )
     gate = ValidationGate(image_validator.outputs["report"])
     return [statistics_gen, schema_gen, example_validator, image_validator, gate]
-
-
-def make_eval_config(min_accuracy: float) -> tfma.EvalConfig:
-    """Returns how a model is evaluated: accuracy and confusions on the whole eval split."""
-    threshold = tfma.MetricThreshold(
-        value_threshold=tfma.GenericValueThreshold(lower_bound={"value": min_accuracy})
-    )
-    return tfma.EvalConfig(
-        model_specs=[
-            tfma.ModelSpec(
-                # The signature for serialised examples, so that no other code parses them.
-                signature_name="serving_examples",
-                model_type="tf_generic",
-                label_key=example.LABEL_NUMBER,
-                prediction_key="probabilities",
-            )
-        ],
-        slicing_specs=[tfma.SlicingSpec()],
-        metrics_specs=[
-            tfma.MetricsSpec(
-                metrics=[
-                    tfma.MetricConfig(class_name="ExampleCount"),
-                    tfma.MetricConfig(class_name=ACCURACY, threshold=threshold),
-                    # Threshold 0: the likeliest class counts, even if the model is unsure.
-                    tfma.MetricConfig(class_name=CONFUSIONS, config='{"thresholds": [0.0]}'),
-                ]
-            )
-        ],
-    )

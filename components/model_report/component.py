@@ -1,19 +1,34 @@
-"""ModelReport: what Kubeflow's and Vertex's UI can show of an evaluation."""
+"""ModelReport: what Kubeflow's and Vertex's UI can show of a model."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import channel, channel_utils, standard_artifacts
+from tfx.types.artifact import Artifact
 from tfx.types.component_spec import ChannelParameter, ComponentSpec
 
-from darkroom.components.artifacts import ValidationReport
+from darkroom.components.artifacts import ModelPage, ValidationReport
 from darkroom.components.model_report import executor
-from darkroom.components.system_artifacts import ClassificationMetrics, Metrics
+from darkroom.components.system_artifacts import (
+    HTML,
+    ClassificationMetrics,
+    Markdown,
+    Metrics,
+)
+from darkroom.errors import UsageError
 
 EVALUATION_KEY = executor.EVALUATION_KEY
 REPORT_KEY = executor.REPORT_KEY
 METRICS_KEY = executor.METRICS_KEY
 CLASSIFICATION_KEY = executor.CLASSIFICATION_KEY
+MODEL_KEY = executor.MODEL_KEY
+MODEL_RUN_KEY = executor.MODEL_RUN_KEY
+EXAMPLES_KEY = executor.EXAMPLES_KEY
+PAGE_KEY = executor.PAGE_KEY
+HTML_KEY = executor.HTML_KEY
+MARKDOWN_KEY = executor.MARKDOWN_KEY
 
 
 class ModelReportSpec(ComponentSpec):
@@ -23,32 +38,65 @@ class ModelReportSpec(ComponentSpec):
     INPUTS = {
         EVALUATION_KEY: ChannelParameter(type=standard_artifacts.ModelEvaluation),
         REPORT_KEY: ChannelParameter(type=ValidationReport),
+        MODEL_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True),
+        MODEL_RUN_KEY: ChannelParameter(type=standard_artifacts.ModelRun, optional=True),
+        EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples, optional=True),
     }
     OUTPUTS = {
         METRICS_KEY: ChannelParameter(type=Metrics),
         CLASSIFICATION_KEY: ChannelParameter(type=ClassificationMetrics),
+        PAGE_KEY: ChannelParameter(type=ModelPage, optional=True),
+        HTML_KEY: ChannelParameter(type=HTML, optional=True),
+        MARKDOWN_KEY: ChannelParameter(type=Markdown, optional=True),
     }
 
 
 class ModelReport(base_component.BaseComponent):
-    """Hands the metrics of an evaluation to the UI.
+    """Hands the metrics of an evaluation to the UI; with model and examples also the model's page.
+
+    For the page, the test split goes through the model once, or the eval split if there is no test
+    split.
 
     Component `outputs` contains:
       - `metrics`: `system.Metrics`, what TFMA measured over the whole split, and the numbers of
         records.
       - `classification_metrics`: `system.ClassificationMetrics`, the confusion matrix.
+      - `page`: `ModelPage`, how good the model is; with model and examples.
+      - `html`: `system.HTML`, and `markdown`: `system.Markdown`, its pages where Kubeflow's and
+        Vertex's UI find them.
     """
 
     SPEC_CLASS = ModelReportSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
 
-    def __init__(self, evaluation: channel.BaseChannel, report: channel.BaseChannel) -> None:
+    def __init__(
+        self,
+        evaluation: channel.BaseChannel,
+        report: channel.BaseChannel,
+        *,
+        model: channel.BaseChannel | None = None,
+        model_run: channel.BaseChannel | None = None,
+        examples: channel.BaseChannel | None = None,
+    ) -> None:
         """Makes the component.
 
         Args:
             evaluation: `ModelEvaluation` of Evaluator, with a confusion matrix for the matrix.
             report: `ValidationReport` of ImageValidator, which knows the labels by their numbers.
+            model: `Model` of Trainer, exported by darkroom, for the page.
+            model_run: `ModelRun` of Trainer, for the curves and the recipe on the page.
+            examples: `Examples` of ImageToTFRecord, for the page.
+
+        Raises:
+            UsageError: There is one of `model` and `examples` without the other.
         """
+        if (model is None) != (examples is None):
+            raise UsageError(
+                "ModelReport has one of model and examples.",
+                "Its page needs both; without both there is no page.",
+            )
+        pages = {PAGE_KEY: ModelPage, HTML_KEY: HTML, MARKDOWN_KEY: Markdown}
+        given = {MODEL_KEY: model, MODEL_RUN_KEY: model_run, EXAMPLES_KEY: examples}
         super().__init__(
             ModelReportSpec(
                 **{
@@ -56,6 +104,12 @@ class ModelReport(base_component.BaseComponent):
                     REPORT_KEY: report,
                     METRICS_KEY: channel_utils.as_channel([Metrics()]),
                     CLASSIFICATION_KEY: channel_utils.as_channel([ClassificationMetrics()]),
+                    **{key: each for key, each in given.items() if each is not None},
+                    **({} if model is None else _make_channels(pages)),
                 }
             )
         )
+
+
+def _make_channels(kinds: Mapping[str, type[Artifact]]) -> dict[str, channel.BaseChannel]:
+    return {key: channel_utils.as_channel([kind()]) for key, kind in kinds.items()}

@@ -11,10 +11,16 @@ from typing import Any
 import tensorflow_model_analysis as tfma
 
 from darkroom import storage
+from darkroom.dataset import example
 from darkroom.errors import DataError
+from darkroom.evaluation.result import Slice
+from darkroom.runtime.text import make_visible
 
 MAX_CLASSES = 50
 OTHER_CLASSES = "(all others)"
+# What TFMA calls the accuracy; of a slice by label it is the recall.
+ACCURACY_KEY = "sparse_categorical_accuracy"
+_COUNT_KEY = "example_count"
 _MATRIX_KEY = "multi_class_confusion_matrix_at_thresholds"
 
 
@@ -26,14 +32,18 @@ class Evaluation:
         metrics: Numbers by TFMA's name.
         confusions: Number of examples by (true class, predicted class); empty when the evaluation
             has no confusion matrix.
+        slices: The accuracy for each value of the columns that were asked for.
     """
 
     metrics: Mapping[str, float]
     confusions: Mapping[tuple[int, int], float]
+    slices: Sequence[Slice] = ()
 
 
 def read_evaluation(folder: str) -> Evaluation:
-    """Reads the folder of a ModelEvaluation artifact; slices of the split are left out.
+    """Reads the folder of a ModelEvaluation artifact.
+
+    Of its slices, those by one column of the source are read.
 
     Raises:
         DataError: A file is damaged or missing.
@@ -57,19 +67,26 @@ def _report_damage(folder: str) -> Iterator[None]:
 def _read_evaluation(folder: str) -> Evaluation:
     metrics: dict[str, float] = {}
     confusions: dict[tuple[int, int], float] = {}
+    slices: list[Slice] = []
     for key, outputs in tfma.load_eval_result(folder).slicing_metrics:
-        if key:
-            continue
-        for by_class in outputs.values():
-            for values in by_class.values():
-                metrics |= {
-                    name: float(value["doubleValue"])
-                    for name, value in values.items()
-                    if isinstance(value, Mapping) and "doubleValue" in value
-                }
+        found = [values for by_class in outputs.values() for values in by_class.values()]
+        numbers = {name: each for values in found for name, each in _list_numbers(values)}
+        if not key:
+            metrics |= numbers
+            for values in found:
                 if _MATRIX_KEY in values:
                     confusions = _parse_matrix(values[_MATRIX_KEY])
-    return Evaluation(metrics, confusions)
+        elif len(key) == 1 and key[0][0] != example.LABEL_TEXT and ACCURACY_KEY in numbers:
+            [(column, value)] = key
+            records = int(numbers.get(_COUNT_KEY, 0))
+            slices.append(Slice(column, _format_value(value), records, numbers[ACCURACY_KEY]))
+    return Evaluation(metrics, confusions, tuple(slices))
+
+
+def _list_numbers(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and "doubleValue" in value:
+            yield name, float(value["doubleValue"])
 
 
 def read_failures(folder: str) -> tuple[str, ...]:
@@ -84,15 +101,39 @@ def read_failures(folder: str) -> tuple[str, ...]:
         return ()
     with _report_damage(folder):
         result = tfma.load_validation_result(folder)
-    return tuple(
-        _describe_failure(failure)
+    missed = [
+        _describe_failure(failure, _name_slice(by_slice.slice_key))
         for by_slice in result.metric_validations_per_slice
         for failure in by_slice.failures
-    )
+    ]
+    empty = [
+        f"no record has {', '.join(each.feature_keys)}, which has a bound"
+        for each in result.missing_slices
+    ]
+    return (*missed, *empty)
 
 
-def _describe_failure(failure: Any) -> str:
+def _name_slice(key: Any) -> Sequence[tuple[str, str]]:
+    """Returns the columns of a slice with their values; none for the whole split."""
+    return [
+        (each.column, _format_value(getattr(each, each.WhichOneof("kind") or "bytes_value")))
+        for each in key.single_slice_keys
+    ]
+
+
+def _format_value(value: object) -> str:
+    return make_visible(value.decode(errors="replace") if isinstance(value, bytes) else str(value))
+
+
+def _describe_failure(failure: Any, place: Sequence[tuple[str, str]] = ()) -> str:
     name, value = failure.metric_key.name, f"{failure.metric_value.double_value.value:.4f}"
+    if [column for column, _ in place] == [example.LABEL_TEXT] and name == ACCURACY_KEY:
+        # Of the records with a label, the share that is right.
+        name = f"the recall of {place[0][1]}"
+    elif place:
+        name += " where " + " and ".join(f"{column} is {each}" for column, each in place)
+    elif name == ACCURACY_KEY:
+        name = "the accuracy"
     if failure.message:
         return f"{name}: {' '.join(failure.message.split())}"
     threshold = failure.metric_threshold
@@ -108,8 +149,10 @@ def _describe_failure(failure: Any) -> str:
 def _list_bounds(threshold: Any, **words: str) -> str:
     """Returns the bounds that a threshold has, by the names of their fields."""
     return " and ".join(
-        f"at {word} {getattr(threshold, name).value:g}{' times its value' * (name == 'relative')}"
+        # Not "-0": that is what a drop of 0 is written as.
+        f"at {word} {getattr(threshold, name).value + 0.0:g}{unit}"
         for name, word in words.items()
+        for unit in [" times its value" if name == "relative" else ""]
         if threshold.HasField(name)
     )
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tfx.dsl.components.base import base_executor
 from tfx.types import artifact_utils
+from tfx.utils import path_utils
 
 from darkroom import storage
-from darkroom.components.model_report.evaluation import encode_confusion_matrix, read_evaluation
+from darkroom.components.model_report.evaluation import (
+    encode_confusion_matrix,
+    read_evaluation,
+    read_failures,
+)
+from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
+from darkroom.evaluation.facts import FACTS_FILE, Facts, read_facts
+from darkroom.evaluation.report.write import CARD_FILE, PAGE_FILE
+from darkroom.evaluation.result import Evaluation, Slice
 from darkroom.validation.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_JSON
 
@@ -18,6 +28,12 @@ EVALUATION_KEY = "evaluation"
 REPORT_KEY = "report"
 METRICS_KEY = "metrics"
 CLASSIFICATION_KEY = "classification_metrics"
+MODEL_KEY = "model"
+MODEL_RUN_KEY = "model_run"
+EXAMPLES_KEY = "examples"
+PAGE_KEY = "page"
+HTML_KEY = "html"
+MARKDOWN_KEY = "markdown"
 METRICS_FILE = "metrics.json"
 MATRIX_FILE = "confusion_matrix.json"
 # The name that KFP's UI looks for.
@@ -25,7 +41,7 @@ MATRIX_PROPERTY = "confusionMatrix"
 
 
 class Executor(base_executor.BaseExecutor):
-    """Turns an evaluation into properties that a UI shows."""
+    """Turns an evaluation into properties that a UI shows, and a model into its page."""
 
     def Do(
         self,
@@ -33,22 +49,29 @@ class Executor(base_executor.BaseExecutor):
         output_dict: dict[str, list[Any]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """Writes metrics and confusion matrix, into files and properties.
+        """Writes metrics and confusion matrix, into files and properties; then the page.
 
         Args:
-            input_dict: `evaluation`: a ModelEvaluation; `report`: a ValidationReport.
-            output_dict: `metrics`: Metrics; `classification_metrics`: ClassificationMetrics.
+            input_dict: `evaluation`: a ModelEvaluation; `report`: a ValidationReport; and for the
+                page `model`: a Model; `examples`: Examples; `model_run`: a ModelRun.
+            output_dict: `metrics`: Metrics; `classification_metrics`: ClassificationMetrics; and
+                for the page `page`: a ModelPage; `html`: HTML; `markdown`: Markdown.
             exec_properties: Empty.
 
         Raises:
-            DataError: Evaluation and report are not of the same data.
+            DataError: Evaluation and report are not of the same data, or an image of the scored
+                split is damaged.
         """
-        evaluation = read_evaluation(artifact_utils.get_single_uri(input_dict[EVALUATION_KEY]))
+        folder = artifact_utils.get_single_uri(input_dict[EVALUATION_KEY])
+        evaluation = read_evaluation(folder)
         report_path = storage.join(
             artifact_utils.get_single_uri(input_dict[REPORT_KEY]), REPORT_JSON
         )
         report = DatasetReport.from_json(storage.read_bytes(report_path).decode())
         records = {f"{split}_records": float(count) for split, count in report.splits.items()}
+        if input_dict.get(MODEL_KEY):
+            failures = read_failures(folder)
+            records |= _write_page(input_dict, output_dict, failures, evaluation.slices)
         metrics = artifact_utils.get_single_instance(output_dict[METRICS_KEY])
         # JSON has no NaN, and a backend would fail the task because of one.
         numbers = {
@@ -64,6 +87,35 @@ class Executor(base_executor.BaseExecutor):
             classification = artifact_utils.get_single_instance(output_dict[CLASSIFICATION_KEY])
             classification.set_json_value_custom_property(MATRIX_PROPERTY, matrix)
             _write_json(matrix, classification.uri, MATRIX_FILE)
+
+
+def _write_page(
+    input_dict: dict[str, list[Any]],
+    output_dict: dict[str, list[Any]],
+    failures: Sequence[str],
+    slices: Sequence[Slice],
+) -> dict[str, float]:
+    """Scores the model, and writes its page; returns the numbers by name."""
+    model = artifact_utils.get_single_instance(input_dict[MODEL_KEY])
+    folder = path_utils.serving_model_path(model.uri, path_utils.is_old_model_artifact(model))
+    runs = input_dict.get(MODEL_RUN_KEY)
+    facts = read_facts(artifact_utils.get_single_uri(runs), FACTS_FILE) if runs else Facts()
+    split = find_scored_split(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
+    page = artifact_utils.get_single_instance(output_dict[PAGE_KEY])
+    notes = [f"The model did not pass its evaluation: {'; '.join(failures)}."] if failures else []
+    found = evaluate_training(folder, split, facts, page.uri, notes=notes, slices=slices)
+    page.set_string_custom_property("split", found.split)
+    page.set_float_custom_property("accuracy", found.accuracy)
+    for key, name in ((HTML_KEY, PAGE_FILE), (MARKDOWN_KEY, CARD_FILE)):
+        shown = artifact_utils.get_single_instance(output_dict[key])
+        shown.uri = storage.join(shown.uri, name)
+        storage.copy_file(storage.join(page.uri, name), shown.uri)
+    return _list_numbers(found)
+
+
+def _list_numbers(found: Evaluation) -> dict[str, float]:
+    names = ("accuracy", "macro_f1", "macro_recall", "calibration_error")
+    return {f"{found.split}_{name}": getattr(found.metrics, name) for name in names}
 
 
 def _write_json(value: Any, folder: str, name: str) -> None:

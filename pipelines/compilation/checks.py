@@ -14,14 +14,38 @@ from collections.abc import Mapping
 from typing import Any
 
 from darkroom.errors import UsageError
-from darkroom.options.targets import TARGETS, VERTEX
+from darkroom.options.targets import KUBEFLOW, TARGETS, VERTEX
 from darkroom.pipelines.compilation.places import check_places
 from darkroom.pipelines.config import PipelineConfig, merge_options
-from darkroom.pipelines.credentials import check_credentials, check_environment
+from darkroom.pipelines.credentials import (
+    check_credentials,
+    check_environment,
+    walk_texts,
+)
 
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[\w.-]+)?(@sha256:\w+)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CLAIM = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+# Kubeflow's driver names a pod's volume after the claim. Such a name has no dot.
+_CLAIM = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+# Volumes that Kubeflow and Argo make in each pod.
+_OTHER_VOLUMES = frozenset(
+    [
+        "kfp-launcher",
+        "gcs-scratch",
+        "s3-scratch",
+        "minio-scratch",
+        "dot-local-scratch",
+        "dot-cache-scratch",
+        "dot-config-scratch",
+        "custom-ca",
+        "ca-bundle",
+        "var-run-argo",
+        "tmp-dir-argo",
+        "kfp-workspace",
+    ]
+)
+# Kubernetes replaces these in the arguments of a container: `$(NAME)`, and `$$` by `$`.
+_REPLACED = re.compile(r"\$[$(]")
 
 
 def merge_checked_options(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +83,8 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
         UsageError: A value cannot work on the target, or the label map contains a credential.
     """
     labels = config.manifest.resolve_labels().labels or ()
-    check_credentials({f"label_map, line {n}": label for n, label in enumerate(labels, start=1)})
+    lines = {f"label_map, line {n}": label for n, label in enumerate(labels, start=1)}
+    check_credentials(lines)
     check_environment("env", config.env)
     if target not in TARGETS:
         raise UsageError(f"There is no target {target!r}.", f"Targets: {', '.join(TARGETS)}.")
@@ -68,13 +93,14 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
             f"image is {config.image!r}, expected the container image of the tasks.",
             "Give --image REGISTRY/NAME@sha256:DIGEST. How to build it: docs/guides/container.md.",
         )
-    for name in ("secret_env", "volumes"):
+    for name in ("secret_env", "volumes", "image_pull_secrets"):
         if target == VERTEX and getattr(config, name):
             raise UsageError(
                 f"{name} is for Kubernetes, and Vertex has no equivalent.",
                 "Leave it out: on Vertex the service account opens stores, and /gcs/BUCKET is "
                 "mounted.",
             )
+    name_baseline(config, target)
     make_secrets(config.secret_env)
     for name in ("env", "secret_env"):
         for variable in getattr(config, name):
@@ -85,8 +111,43 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
                 )
     if twice := sorted(config.env.keys() & config.secret_env.keys()):
         raise UsageError(f"{twice[0]} is in env and in secret_env.", "Leave one of them out.")
+    if target == KUBEFLOW:
+        values = {each.name: getattr(config, each.name) for each in dataclasses.fields(config)}
+        _check_replaced({**values, **lines})
     _check_volumes(config.volumes)
     check_places(config, target)
+
+
+def name_baseline(config: PipelineConfig, target: str) -> PipelineConfig:
+    """Returns the configuration with the place of the model to compare with, where it needs one.
+
+    Kubeflow runs no Resolvers, so nothing there finds the last model that passed. The newest
+    pushed one is that, too.
+
+    Raises:
+        UsageError: Nothing names the place.
+    """
+    if target != KUBEFLOW or not config.compares_models or config.baseline_model:
+        return config
+    if not config.push_to:
+        raise UsageError(
+            "max_accuracy_drop and max_recall_drop need a model to compare with, and Kubeflow "
+            "cannot look for the last one that passed.",
+            "Name a folder of pushed models: push_to, or baseline_model.",
+        )
+    return dataclasses.replace(config, baseline_model=config.push_to)
+
+
+def _check_replaced(values: Mapping[str, Any]) -> None:
+    """Checks that Kubernetes passes the texts of a configuration as they are."""
+    for name, value in values.items():
+        for place, text in walk_texts(name, value):
+            if found := _REPLACED.search(text):
+                raise UsageError(
+                    f"{place} is {text!r}. Kubernetes replaces {found[0]} in what it passes to a "
+                    "container, so the task would get another text.",
+                    "Use a text without $$ and $(.",
+                )
 
 
 def _check_volumes(volumes: Mapping[str, str]) -> None:
@@ -100,7 +161,14 @@ def _check_volumes(volumes: Mapping[str, str]) -> None:
         if not _CLAIM.fullmatch(claim):
             raise UsageError(
                 f"volumes.{folder} is {claim!r}, which is not a name of a claim.",
-                "Give the name of a PersistentVolumeClaim, as `kubectl get pvc` shows it.",
+                "Give the name of a PersistentVolumeClaim, of small letters, digits and dashes. "
+                "Kubeflow names a pod's volume after it, so a claim cannot be used that has a dot "
+                "in its name, or more than 63 characters.",
+            )
+        if claim in _OTHER_VOLUMES:
+            raise UsageError(
+                f"volumes.{folder} is {claim!r}, which is the name of a volume of Kubeflow's own.",
+                "Use a claim of another name.",
             )
 
     # A pod of Kubernetes names a volume once, and Kubeflow's driver names it after the claim.

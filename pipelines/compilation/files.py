@@ -20,6 +20,7 @@ from darkroom.runtime import progress
 
 # Kubeflow's and Vertex's clients tell the format by the ending.
 _ENDINGS = {KUBEFLOW: (".yaml", ".yml"), VERTEX: (".json",)}
+_LIKE_NUMBER = re.compile(r"[-+]?\.?\d|~")
 # A line of JSON that ends with a number like 1e-05.
 _EXPONENT = re.compile(r"(?m)^( *(?:\"\w+\": )?-?\d+)(e[+-]\d+,?)$")
 
@@ -79,8 +80,27 @@ def format_documents(documents: Sequence[Mapping[str, Any]], target: str) -> str
         "# PIPELINE DEFINITION\n"
         f"# Name: {spec['pipelineInfo']['name']}\n"
         f"# Compiled with {spec['sdkVersion']}.\n"
-        f"{yaml.safe_dump_all(documents, sort_keys=True, allow_unicode=True)}"
+        f"{yaml.dump_all(documents, Dumper=_make_dumper(), sort_keys=True, allow_unicode=True)}"
     )
+
+
+def _make_dumper() -> Any:
+    """Returns a class that quotes every text that a version of YAML may take for a number.
+
+    `1e-3` is text in YAML 1.1 and a number in 1.2; Kubeflow then refuses each run of the file.
+    """
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    def write(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+        # The writer quotes words like `yes` itself.
+        style = "'" if _LIKE_NUMBER.match(text) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+    Dumper.add_representer(str, write)
+    return Dumper
 
 
 def _check_output(path: str, target: str) -> None:

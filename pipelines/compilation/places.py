@@ -15,6 +15,7 @@ from darkroom.pipelines.config import PipelineConfig
 _ROOTS = {KUBEFLOW: ("gs", "s3", "minio"), VERTEX: ("gs",)}
 _SCHEMES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("data", "exclude", "push_to", "allowed_roots"), ("gs", "s3")),
+    "baseline_model": ("gs", "s3"),
     # TensorFlow reads these, and it cannot open s3://.
     **dict.fromkeys(("schema", "weights", "checkpoint_dir"), ("gs",)),
 }

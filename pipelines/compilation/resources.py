@@ -41,10 +41,17 @@ class Resources:
     Attributes:
         cpu: Cores; the target's default when None.
         memory_gb: Memory in GB (10^9 bytes); the target's default when None.
+        cpu_request: Cores that a node must have free; `cpu` when None.
+        memory_gb_request: Memory that a node must have free; `memory_gb` when None.
         accelerator: Model, as in `T4` or `L4`, or the target's own name: `NVIDIA_L4` on Vertex,
             `amd.com/gpu` on Kubernetes; none when None.
         num_accelerators: Number of accelerators of a task.
         retries: How often a failed task is tried again.
+        timeout_seconds: After this time Kubernetes ends a task that still runs; Kubernetes only.
+        runs_as_root: Whether the task's user may be root, as images of one's own need it;
+            Kubernetes only.
+        pod_labels: Labels of the task's pod, as a queue reads them; Kubernetes only.
+        pod_annotations: Annotations of the task's pod; Kubernetes only.
         node_selector: Labels of the nodes that may run the task; Kubernetes only.
         tolerations: Taints that the task tolerates, as tables with `key`, `operator`, `value` and
             `effect`; Kubernetes only.
@@ -52,9 +59,15 @@ class Resources:
 
     cpu: float | None = None
     memory_gb: float | None = None
+    cpu_request: float | None = None
+    memory_gb_request: float | None = None
     accelerator: str | None = None
     num_accelerators: int = 1
     retries: int = 0
+    timeout_seconds: int | None = None
+    runs_as_root: bool = False
+    pod_labels: Mapping[str, str] = field(default_factory=dict)
+    pod_annotations: Mapping[str, str] = field(default_factory=dict)
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Mapping[str, str], ...] = ()
 
@@ -66,18 +79,12 @@ class Resources:
         """
         if not isinstance(self.accelerator, str | None):
             raise UsageError(f"accelerator is {self.accelerator!r}, expected a text.")
-        if not is_table_of_texts(self.node_selector):
-            raise UsageError(
-                "node_selector is not a table of texts.", "Write each value in quotes."
-            )
-        for name in ("cpu", "memory_gb"):
-            value = getattr(self, name)
-            if value is not None and not (is_number(value) and 0 < value < math.inf):
-                raise UsageError(f"{name} is {value!r}, expected a number above 0.")
-        for name, least in (("num_accelerators", 1), ("retries", 0)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise UsageError(f"{name} is {value!r}, expected a whole number from {least}.")
+        for name in ("node_selector", "pod_labels", "pod_annotations"):
+            if not is_table_of_texts(getattr(self, name)):
+                raise UsageError(f"{name} is not a table of texts.", "Write each value in quotes.")
+        if not isinstance(self.runs_as_root, bool):
+            raise UsageError(f"runs_as_root is {self.runs_as_root!r}, expected true or false.")
+        self._check_numbers()
         if not isinstance(self.tolerations, list | tuple):
             raise UsageError("tolerations is not a list.", "Write it as in [{ key = ... }].")
         object.__setattr__(self, "tolerations", tuple(self.tolerations))
@@ -86,6 +93,25 @@ class Resources:
                 raise UsageError(
                     f"A toleration is {toleration!r}.",
                     f"Give a table of texts with some of {', '.join(sorted(_TOLERATION_KEYS))}.",
+                )
+
+    def _check_numbers(self) -> None:
+        for name in ("cpu", "memory_gb", "cpu_request", "memory_gb_request"):
+            value = getattr(self, name)
+            if value is not None and not (is_number(value) and 0 < value < math.inf):
+                raise UsageError(f"{name} is {value!r}, expected a number above 0.")
+        for name, least in (("num_accelerators", 1), ("retries", 0), ("timeout_seconds", 1)):
+            value = getattr(self, name)
+            if (name, value) == ("timeout_seconds", None):
+                continue
+            if type(value) is not int or value < least:
+                raise UsageError(f"{name} is {value!r}, expected a whole number from {least}.")
+        for name in ("cpu", "memory_gb"):
+            limit, request = getattr(self, name), getattr(self, f"{name}_request")
+            if None not in (limit, request) and request > limit:
+                raise UsageError(
+                    f"{name}_request is {request:g}, which is more than {name}, {limit:g}.",
+                    f"{name} is the limit: a task that needs more is stopped.",
                 )
 
 
@@ -109,7 +135,10 @@ def parse_resources(given: Mapping[str, Any]) -> dict[str, Resources]:
             raise UsageError(
                 f"resources.{component} has no {unknown[0]!r}.", f"It takes {', '.join(names)}."
             )
-        parsed[component] = Resources(**values)
+        try:
+            parsed[component] = Resources(**values)
+        except UsageError as error:
+            raise UsageError(f"resources.{component}: {error.message}", error.hint) from error
     return parsed
 
 

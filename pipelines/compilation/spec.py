@@ -10,16 +10,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import yaml
 from tfx.dsl.components.base import executor_spec
+from tfx.dsl.components.common.resolver import Resolver
 from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 
 from darkroom.components.parameters import PARAMETERS, encode_value
+from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
 from darkroom.options.training import APPLICATIONS_PREFIX
 from darkroom.pipelines.compilation.beam_arguments import make_beam_args
-from darkroom.pipelines.compilation.checks import check_config, make_secrets
+from darkroom.pipelines.compilation.checks import check_config, make_secrets, name_baseline
 from darkroom.pipelines.compilation.resources import (
+    Resources,
     check_components,
     find_resources,
     spell_accelerator,
@@ -71,6 +75,7 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     Raises:
         UsageError: A value cannot work on the target.
     """
+    config = name_baseline(config, target)
     beam_args = make_beam_args(config)
     # A model of one's own may be in the image alone.
     if config.model.startswith(APPLICATIONS_PREFIX):
@@ -92,6 +97,8 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     spec = job["pipelineSpec"]
     spec["defaultPipelineRoot"] = config.root
     for node in pipeline.components:
+        if isinstance(node, Resolver):
+            continue  # Vertex runs it itself, without a container
         container = spec["deploymentSpec"]["executors"][f"{node.id}_executor"]["container"]
         # TFX gives Beam's arguments to all nodes; without Beam they only change the cache key.
         if not isinstance(node.executor_spec, executor_spec.BeamExecutorSpec):
@@ -100,6 +107,7 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
         _complete_task(spec, node.id, config, target)
         _check_length(spec, node.id)
     _add_parameters(spec, config)
+    _name_system_types(spec)
     if target == KUBEFLOW:
         platform = make_platform_spec(config, spec)
         return [spec] if platform is None else [spec, platform]
@@ -115,10 +123,14 @@ def _complete_container(
         container["env"] = [{"name": k, "value": v} for k, v in sorted(config.env.items())]
     given = find_resources(config.resources, node)
     resources: dict[str, Any] = {}
-    if given.cpu is not None:
-        resources["cpuLimit"] = float(given.cpu)
-    if given.memory_gb is not None:
-        resources["memoryLimit"] = float(given.memory_gb)
+    for name, value in (
+        ("cpuLimit", given.cpu),
+        ("memoryLimit", given.memory_gb),
+        ("cpuRequest", given.cpu_request),
+        ("memoryRequest", given.memory_gb_request),
+    ):
+        if value is not None:
+            resources[name] = float(value)
     if given.accelerator is not None:
         kind = spell_accelerator(given.accelerator, target)
         # JSON writes an int64 as text.
@@ -139,6 +151,9 @@ def _complete_task(spec: dict[str, Any], node: str, config: PipelineConfig, targ
     reads_no_weights = config.weights is None and not config.source_fingerprint
     is_pinned = {
         "ImportSchemaGen": False,
+        # What is in the folder where it pushes, the cache does not know; and whoever runs the file
+        # may name such a folder.
+        "Pusher": False,
         "ManifestGen": bool(config.source_fingerprint),
         "Trainer": reads_no_weights or bool(config.model_fingerprint),
     }.get(node, True)
@@ -184,6 +199,19 @@ def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:
         args[args.index(_INPUTS_SPEC) + 1] = json.dumps(inputs, sort_keys=True)
 
 
+def _name_system_types(spec: dict[str, Any]) -> None:
+    """Writes the types that the services know by name as their own SDK does.
+
+    TFX describes every type, which makes a new one of the same name; Vertex may refuse that.
+    """
+    for component in spec["components"].values():
+        for way in ("inputDefinitions", "outputDefinitions"):
+            for each in component.get(way, {}).get("artifacts", {}).values():
+                title = yaml.safe_load(each["artifactType"]["instanceSchema"])["title"]
+                if title in SYSTEM_ARTIFACTS:
+                    each["artifactType"] = {"schemaTitle": title, "schemaVersion": "0.0.1"}
+
+
 def make_platform_spec(config: PipelineConfig, spec: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns the second document of a file for Kubeflow: the options that only Kubernetes knows.
 
@@ -192,26 +220,41 @@ def make_platform_spec(config: PipelineConfig, spec: Mapping[str, Any]) -> dict[
         spec: What `compile_pipeline` returned for it.
 
     Returns:
-        Environment from Secrets, mounted claims, node selectors and tolerations by executor; None
-        when there are none.
+        Environment from Secrets, mounted claims, and what the pods need, by executor; None when
+        there is nothing.
     """
+    shared: dict[str, Any] = {}
+    if config.secret_env:
+        shared["secretAsEnv"] = make_secrets(config.secret_env)
+    if config.volumes:
+        shared["pvcMount"] = [
+            {"constant": claim, "mountPath": folder}
+            for folder, claim in sorted(config.volumes.items())
+        ]
+    if config.image_pull_secrets:
+        shared["imagePullSecret"] = [{"secretName": name} for name in config.image_pull_secrets]
     executors = {}
     for node in spec["root"]["dag"]["tasks"]:
-        resources = find_resources(config.resources, node)
-        options: dict[str, Any] = {}
-        if config.secret_env:
-            options["secretAsEnv"] = make_secrets(config.secret_env)
-        if config.volumes:
-            options["pvcMount"] = [
-                {"constant": claim, "mountPath": folder}
-                for folder, claim in sorted(config.volumes.items())
-            ]
-        if resources.node_selector:
-            options["nodeSelector"] = {"labels": dict(resources.node_selector)}
-        if resources.tolerations:
-            options["tolerations"] = [dict(each) for each in resources.tolerations]
-        if options:
+        if options := {**shared, **_make_pod(find_resources(config.resources, node))}:
             executors[f"{node}_executor"] = options
     if not executors:
         return None
     return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}}
+
+
+def _make_pod(resources: Resources) -> dict[str, Any]:
+    """Returns what the pod of a task needs, in the words of Kubeflow's platform spec."""
+    # Older versions of Kubeflow do not know the security context, and leave it out.
+    pod: dict[str, Any] = {}
+    if not resources.runs_as_root:
+        pod["securityContext"] = {"runAsNonRoot": True}
+    if resources.timeout_seconds is not None:
+        pod["activeDeadlineSeconds"] = str(resources.timeout_seconds)  # an int64
+    metadata = {"labels": resources.pod_labels, "annotations": resources.pod_annotations}
+    if given := {name: dict(values) for name, values in metadata.items() if values}:
+        pod["podMetadata"] = given
+    if resources.node_selector:
+        pod["nodeSelector"] = {"labels": dict(resources.node_selector)}
+    if resources.tolerations:
+        pod["tolerations"] = [dict(each) for each in resources.tolerations]
+    return pod

@@ -8,22 +8,26 @@ from typing import Any
 from tfx.types import standard_artifacts
 
 from darkroom import storage
-from darkroom.components.model_report.evaluation import read_evaluation, read_failures
+from darkroom.components.model_report.evaluation import (
+    ACCURACY_KEY,
+    read_evaluation,
+    read_failures,
+)
+from darkroom.evaluation.report.write import PAGE_FILE
 from darkroom.pipelines.local.lineage import NodeRun
 from darkroom.pipelines.local.summary import (
     EXAMPLES,
     INDEX,
     MODEL,
+    PAGE,
     PUSHED,
     REPORT,
     RunSummary,
     count_changes,
 )
-from darkroom.training.history import read_best_epoch
+from darkroom.training.history import read_exported
 from darkroom.validation.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
-
-_ACCURACY_KEY = "sparse_categorical_accuracy"
 
 
 def read_summary(
@@ -47,19 +51,20 @@ def read_summary(
     """
     report_folder = _find_output(nodes, REPORT)
     model_run = _find_output(nodes, standard_artifacts.ModelRun.TYPE_NAME)
+    page = _find_output(nodes, PAGE)
     report = accuracy = None
     failures: tuple[str, ...] = ()
     if report_folder is not None:
         text = storage.read_bytes(storage.join(report_folder, REPORT_JSON)).decode()
         report = DatasetReport.from_json(text)
     if evaluation := _find_output(nodes, standard_artifacts.ModelEvaluation.TYPE_NAME):
-        accuracy = read_evaluation(evaluation).metrics.get(_ACCURACY_KEY)
+        accuracy = read_evaluation(evaluation).metrics.get(ACCURACY_KEY)
         failures = read_failures(evaluation)
     return RunSummary(
         root=root,
         report=report,
         report_path=storage.join(report_folder, REPORT_HTML) if report_folder else None,
-        epochs=read_best_epoch(model_run) if model_run else None,
+        epochs=read_exported(model_run) if model_run else None,
         accuracy=accuracy,
         min_accuracy=min_accuracy,
         pushed=_find_pushed(nodes),
@@ -69,6 +74,7 @@ def read_summary(
         log_path=log_path,
         seconds=seconds,
         model=_find_output(nodes, MODEL),
+        page=storage.join(page, PAGE_FILE) if page else None,
         failures=failures,
         makes=RunSummary.makes if makes is None else makes,
         is_command=makes is None,

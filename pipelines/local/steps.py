@@ -52,7 +52,7 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
         root=config.root,
         report=result.report,
         report_path=result.report_path,
-        epochs=(trained.best_epoch, trained.epochs) if trained else None,
+        epochs=trained.exported if trained else None,
         accuracy=accuracy,
         min_accuracy=config.min_accuracy,
         pushed=pushed,

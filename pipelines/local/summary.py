@@ -11,13 +11,15 @@ from darkroom.dataset.index import read_index
 from darkroom.errors import DataError
 from darkroom.options.validation import DEFAULT_POLICIES, FAIL, WARN
 from darkroom.runtime.text import format_count, make_visible
-from darkroom.training.history import format_best_epoch
+from darkroom.training.history import Exported, format_exported
 from darkroom.validation.dataset_report import DatasetReport, format_verdict
 from darkroom.validation.findings import Finding, format_row
 
 _SHOWN_ROWS = 2
+# How `components.model_report.evaluation` says that the accuracy is too low.
+_ACCURACY_FAILURE = "the accuracy is "
 # Type names of artifacts, which this module knows without TFX.
-REPORT, INDEX = "darkroom.ValidationReport", "darkroom.RecordIndex"
+REPORT, INDEX, PAGE = "darkroom.ValidationReport", "darkroom.RecordIndex", "darkroom.ModelPage"
 EXAMPLES, MODEL, PUSHED = "Examples", "Model", "PushedModel"
 
 
@@ -49,7 +51,7 @@ class RunSummary:
     root: str
     report: DatasetReport | None
     report_path: str | None
-    epochs: tuple[int, int] | None
+    epochs: Exported | None
     accuracy: float | None
     min_accuracy: float | None
     pushed: str | None
@@ -75,6 +77,12 @@ class RunSummary:
         findings = self.report.findings if self.report else ()
         return [f for f in findings if f.policy == WARN and DEFAULT_POLICIES.get(f.check) == FAIL]
 
+    @property
+    def other_failures(self) -> list[str]:
+        """Why the model did not pass, besides the bound that is shown with its accuracy."""
+        is_shown = self.min_accuracy is not None
+        return [f for f in self.failures if not (is_shown and f.startswith(_ACCURACY_FAILURE))]
+
     def find_error(self) -> DataError | None:
         """Returns why the command fails; None when a model was pushed."""
         if not self.exit_code:
@@ -82,6 +90,8 @@ class RunSummary:
         hint = f"Report: {self.report_path}" if self.report_path else f"Log: {self.log_path}"
         if self.report and not self.report.blessed:
             return DataError(f"The data did not pass. {format_verdict(self.report)}", hint)
+        if others := self.other_failures:
+            return DataError(f"The model did not pass: {'; '.join(others)}.", hint)
         reached = f": its accuracy is {self.accuracy:.4f}" if self.accuracy is not None else ""
         return DataError(f"The model did not pass{reached}{_format_needed(self)}.", hint)
 
@@ -95,9 +105,11 @@ class RunSummary:
             "deduplicated": report.deduplicated if report else None,
             "blessed": report.blessed if report else None,
             "findings": [asdict(finding) for finding in report.findings] if report else [],
-            "best_epoch": self.epochs[0] if self.epochs else None,
-            "epochs": self.epochs[1] if self.epochs else None,
+            "best_epoch": self.epochs.best if self.epochs else None,
+            "exported_epoch": self.epochs.epoch if self.epochs else None,
+            "epochs": self.epochs.epochs if self.epochs else None,
             "accuracy": self.accuracy,
+            "failures": list(self.failures),
             "pushed": self.pushed,
             "page": self.page,
             "report": self.report_path,
@@ -193,7 +205,7 @@ def _format_model(summary: RunSummary) -> list[str]:
         return []
     if summary.model is None:
         return ["Model      none: the run was stopped before training"]
-    lines = [f"Epoch      {format_best_epoch(*summary.epochs)}"] if summary.epochs else []
+    lines = [f"Epoch      {format_exported(summary.epochs)}"] if summary.epochs else []
     if summary.accuracy is not None:
         lines.append(
             f"Accuracy   {summary.accuracy:.4f} on the eval split{_format_needed(summary)}"
@@ -204,8 +216,7 @@ def _format_model(summary: RunSummary) -> list[str]:
         return [*lines, f"Model      {summary.model}"]
     if summary.pushed:
         return [*lines, f"Pushed to  {summary.pushed}"]
-    # The bound of darkroom's own pipeline is beside the accuracy.
-    why = [f"  {each}" for each in summary.failures if summary.min_accuracy is None]
+    why = [f"  {each}" for each in summary.other_failures]
     return [*lines, "Pushed to  nowhere: the model did not pass its evaluation", *why]
 
 

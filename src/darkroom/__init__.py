@@ -6,6 +6,7 @@
     df.tensorflow.to_tfrecord(output_dir="records")                # from a DataFrame
     darkroom.validate("records", report_dir="report")              # checks, and a page
     datasets = darkroom.load("records", image_size=(224, 224), batch_size=64)
+    darkroom.train("records", "runs/first", epochs=20)             # a model, and its page
 
 Importing the package loads neither TensorFlow nor Beam nor TFX: what needs them is loaded when it
 is first used.
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from darkroom.audit.verify import VerificationResult, verify
     from darkroom.components.artifacts import (
         ImageManifest,
+        ModelPage,
         RecordIndex,
         Rejects,
         ValidationReport,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from darkroom.evaluation.result import Evaluation
     from darkroom.input.loading import load
     from darkroom.training.formats.portable import ExportResult, export
+    from darkroom.training.job import TrainingResult
+    from darkroom.training.jobs.train import train
     from darkroom.validation.validate import ValidationResult, validate
 
 # All that an installation has: `import *`, `dir` and `help` load each of them.
@@ -48,6 +52,7 @@ __all__ = [
     "Evaluation",
     "ExportResult",
     "Predictions",
+    "TrainingResult",
     "UpgradeResult",
     "ValidationResult",
     "VerificationResult",
@@ -59,12 +64,13 @@ __all__ = [
     "inspect",
     "load",
     "predict",
+    "train",
     "upgrade",
     "validate",
     "verify",
 ]
 if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
-    __all__ += ["ImageManifest", "RecordIndex", "Rejects", "ValidationReport"]
+    __all__ += ["ImageManifest", "ModelPage", "RecordIndex", "Rejects", "ValidationReport"]
 
 # Kubeflow and Vertex look an artifact's class up by its type name, `darkroom.<Class>`.
 _HOMES = {
@@ -74,10 +80,12 @@ _HOMES = {
     "Evaluation": "darkroom.evaluation.result",
     "ExportResult": "darkroom.training.formats.portable",
     "ImageManifest": "darkroom.components.artifacts",
+    "ModelPage": "darkroom.components.artifacts",
     "RecordIndex": "darkroom.components.artifacts",
     "Predictions": "darkroom.evaluation.predict",
     "Rejects": "darkroom.components.artifacts",
     "ValidationReport": "darkroom.components.artifacts",
+    "TrainingResult": "darkroom.training.job",
     "UpgradeResult": "darkroom.audit.upgrade",
     "ValidationResult": "darkroom.validation.validate",
     "VerificationResult": "darkroom.audit.verify",
@@ -88,6 +96,7 @@ _HOMES = {
     "inspect": "darkroom.audit.contact_sheet",
     "load": "darkroom.input.loading",
     "predict": "darkroom.evaluation.predict",
+    "train": "darkroom.training.jobs.train",
     "upgrade": "darkroom.audit.upgrade",
     "validate": "darkroom.validation.validate",
     "verify": "darkroom.audit.verify",

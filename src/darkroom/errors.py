@@ -151,6 +151,7 @@ _TFX_VERSIONS = ((3, 10), (3, 11))
 _EXTRAS = {
     "tensorflow": "tf",
     "keras": "tf",
+    "keras_tuner": "tune",
     "tfx": "tfx",
     "ml_metadata": "tfx",
     "tensorflow_data_validation": "tfx",
@@ -203,6 +204,12 @@ def describe_os_error(error: OSError) -> str:
 
 # TensorFlow's errors of files and servers are not OSErrors. Names, so that it is not imported.
 _TENSORFLOW_STORAGE = frozenset({"NotFoundError", "PermissionDeniedError", "UnavailableError"})
+# Of the device or of the machine; a full disk is told apart before.
+_NO_MEMORY = "ResourceExhaustedError"
+_MEMORY_HINT = (
+    "Take a smaller --batch-size or --image-size, a machine with more memory, or in a cluster a "
+    "greater memory_gb."
+)
 # It has several classes for a full disk, which only the system's text tells.
 _NO_SPACE = "No space left on device"
 
@@ -217,6 +224,9 @@ def convert_error(error: Exception) -> DarkroomError:
         return missing
     kind = type(error)
     is_storage = kind.__name__ in _TENSORFLOW_STORAGE or _NO_SPACE in str(error)
-    if kind.__module__.startswith("tensorflow.") and is_storage:
+    is_tensorflow = kind.__module__.startswith("tensorflow.")
+    if is_tensorflow and is_storage:
         return StorageError(f"{kind.__name__}: {error}", STORAGE_HINT)
+    if isinstance(error, MemoryError) or (is_tensorflow and kind.__name__ == _NO_MEMORY):
+        return StorageError(f"There is not enough memory: {error or kind.__name__}", _MEMORY_HINT)
     return DarkroomError(f"{type(error).__name__}: {error}", DEFECT_HINT)

@@ -32,6 +32,7 @@ class Writer(BaseExecutor):
         assert list(Path(artifact.uri).iterdir()) == []
         Path(artifact.uri, "new").write_text("new")
         artifact.set_int_custom_property("rejected", 3)
+        artifact.set_string_custom_property("source", artifact.uri.replace("rejects", "manifest"))
         if "html" in outputs:
             [page] = outputs["html"]
             page.uri += "/report.html"
@@ -107,6 +108,8 @@ def test_the_executor_writes_to_the_launchers_folder_and_returns_the_uri(
     [rejects] = output["artifacts"]["rejects"]["artifacts"]
     assert rejects["uri"] == f"{scheme}://bucket/root/Task/rejects"
     assert rejects["metadata"]["rejected"] == 3.0
+    # Metadata outlives the container with its folders.
+    assert rejects["metadata"]["source"] == f"{scheme}://bucket/root/Task/manifest"
     [page] = output["artifacts"]["html"]["artifacts"]
     assert page["uri"] == f"{scheme}://bucket/root/Task/html/report.html"
 
@@ -353,6 +356,29 @@ def test_a_missing_file_comes_with_the_name_that_may_be_meant(mounts: Path, capf
     monkeypatch.setattr(Fails, "error", error, raising=False)
     assert run(make_input(mounts), executor="Fails")[0] == 3
     assert read_error(capfd)["hint"] == f"Did you mean {mounts}/images.csv?"
+
+
+def test_a_message_names_artifacts_by_their_uri(mounts: Path, capfd, monkeypatch):
+    page, other = mounts / "minio/bucket/run/report.html", mounts / "minion/bucket"
+    error = DataError(f"It is blocked. See {page}, not {other}.", f"Open '{page}'.")
+    monkeypatch.setattr(Fails, "error", error, raising=False)
+    assert run(make_input(mounts), executor="Fails")[0] == 1
+    found = read_error(capfd)
+    assert found["message"] == (f"It is blocked. See minio://bucket/run/report.html, not {other}.")
+    assert found["hint"] == "Open 'minio://bucket/run/report.html'."
+
+
+@pytest.mark.parametrize(
+    "error",
+    [tf.errors.ResourceExhaustedError(None, None, "OOM when allocating"), MemoryError()],
+)
+def test_too_little_memory_is_not_a_defect(mounts: Path, capfd, monkeypatch, error: Exception):
+    monkeypatch.setattr(Fails, "error", error, raising=False)
+    assert run(make_input(mounts), executor="Fails")[0] == 3
+    found = read_error(capfd)
+    assert found["message"].startswith("There is not enough memory: ")
+    assert "--batch-size" in found["hint"]
+    assert "memory_gb" in found["hint"]
 
 
 @pytest.mark.parametrize(

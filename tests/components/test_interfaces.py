@@ -14,6 +14,7 @@ from darkroom.components import (
     ImageToTFRecord,
     ImageValidator,
     ManifestGen,
+    ModelPage,
     ModelReport,
     RecordIndex,
     Rejects,
@@ -116,6 +117,29 @@ def test_inputs_and_outputs_have_their_types(components):
     }
 
 
+def test_with_model_and_examples_the_report_has_a_page():
+    evaluation, report, model, run, examples = map(
+        make_channel,
+        (
+            standard_artifacts.ModelEvaluation,
+            ValidationReport,
+            standard_artifacts.Model,
+            standard_artifacts.ModelRun,
+            standard_artifacts.Examples,
+        ),
+    )
+    node = ModelReport(evaluation, report, model=model, model_run=run, examples=examples)
+    assert {key: channel.type for key, channel in node.outputs.items()} == {
+        "metrics": Metrics,
+        "classification_metrics": ClassificationMetrics,
+        "page": ModelPage,
+        "html": HTML,
+        "markdown": Markdown,
+    }
+    with pytest.raises(UsageError, match="ModelReport has one of model and examples"):
+        ModelReport(evaluation, report, model=model)
+
+
 def test_executors_are_named_by_the_installed_package(components):
     assert {name: c.executor_spec.class_path for name, c in components.items()} == {
         "ManifestGen": "darkroom.components.manifest_gen.executor.Executor",
@@ -160,7 +184,9 @@ def test_properties_are_json_text_of_the_options(components):
     }
 
 
-@pytest.mark.parametrize("artifact", [ImageManifest, RecordIndex, Rejects, ValidationReport])
+@pytest.mark.parametrize(
+    "artifact", [ImageManifest, ModelPage, RecordIndex, Rejects, ValidationReport]
+)
 def test_artifact_types_are_found_by_their_names_and_declare_no_properties(artifact):
     package, _, name = artifact.TYPE_NAME.partition(".")
     assert package == "darkroom"

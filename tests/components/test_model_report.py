@@ -3,13 +3,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 from google.protobuf import text_format
 from tensorflow_model_analysis.proto import validation_result_pb2
 from tfx.types import standard_artifacts
 
-from darkroom.components.artifacts import ValidationReport
+from darkroom.components.artifacts import ModelPage, ValidationReport
 from darkroom.components.model_report import executor
 from darkroom.components.model_report.evaluation import (
     OTHER_CLASSES,
@@ -18,8 +20,11 @@ from darkroom.components.model_report.evaluation import (
     read_evaluation,
     read_failures,
 )
-from darkroom.components.system_artifacts import ClassificationMetrics, Metrics
+from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Markdown, Metrics
 from darkroom.errors import DataError
+from darkroom.evaluation.facts import Facts, encode_facts
+from darkroom.evaluation.result import Slice
+from darkroom.training.export import export_model
 from darkroom.validation.dataset_report import DatasetReport
 
 pytestmark = pytest.mark.tfx
@@ -69,7 +74,7 @@ def test_a_damaged_validation_is_named(tmp_path):
 
 
 def _write_validation(folder: Path) -> None:
-    """Writes the result of an evaluation as TFMA does: three bounds were missed."""
+    """Writes the result of an evaluation as TFMA does: four bounds were missed."""
     bounds = (
         "value_threshold { lower_bound { value: 0.6 } } } "
         "metric_value { double_value { value: 0.45",
@@ -77,6 +82,8 @@ def _write_validation(folder: Path) -> None:
         "metric_value { double_value { value: -0.03",
         "change_threshold { direction: LOWER_IS_BETTER relative { value: 0.1 } } } "
         "metric_value { double_value { value: 0.25",
+        "change_threshold { direction: HIGHER_IS_BETTER absolute { value: -0.0 } } } "
+        "metric_value { double_value { value: -0.5",
     )
     failures = "".join(
         f'failures {{ metric_key {{ name: "accuracy" }} metric_threshold {{ {each} }} }} }} '
@@ -96,6 +103,7 @@ def test_a_model_that_did_not_pass_is_told_with_values_and_bounds(tmp_path: Path
         "accuracy is 0.4500 (needed at least 0.6)",
         "accuracy differs by -0.0300 from the model before (needed at least -0.01)",
         "accuracy differs by 0.2500 from the model before (needed at most 0.1 times its value)",
+        "accuracy differs by -0.5000 from the model before (needed at least 0)",
         "loss: Metric not found.",
     )
 
@@ -135,6 +143,63 @@ def test_numbers_and_matrix_are_in_properties_and_files(new_artifact, monkeypatc
     shown = matrix.get_json_value_custom_property("confusionMatrix")
     assert shown == encode_confusion_matrix(CONFUSIONS, ["cat", "dog", "owl"])
     assert json.loads(Path(matrix.uri, "confusion_matrix.json").read_text()) == shown
+
+
+def _export_first_label(folder: Path, labels: list[str]) -> None:
+    """Writes a model that always says the first label."""
+    inputs = keras.Input((6, 5, 3), dtype="uint8")
+    mean = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(0.0)(inputs))
+    outputs = keras.layers.Softmax()(mean + np.array([2.0, 0.0, 0.0], np.float32))
+    export_model(keras.Model(inputs, outputs), labels, (6, 5), str(folder))
+
+
+def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, monkeypatch):
+    kinds = {
+        "evaluation": standard_artifacts.ModelEvaluation,
+        "report": ValidationReport,
+        "model": standard_artifacts.Model,
+        "model_run": standard_artifacts.ModelRun,
+    }
+    given = {key: [new_artifact(kind)] for key, kind in kinds.items()}
+    given["examples"] = [converted["examples"]]
+    made = {"metrics": Metrics, "classification_metrics": ClassificationMetrics}
+    made |= {"page": ModelPage, "html": HTML, "markdown": Markdown}
+    outputs = {key: [new_artifact(kind)] for key, kind in made.items()}
+    labels = ["cat", "dog", "owl"]
+    text = DatasetReport(30, 30, 0, {}, tuple(labels), {"train": 24, "eval": 6}, {}, {}).to_json()
+    Path(given["report"][0].uri, "report.json").write_text(text)
+    _export_first_label(Path(given["model"][0].uri, "Format-Serving"), labels)
+    history = ({"epoch": 1, "loss": 0.5, "val_loss": 0.25},)
+    facts = Facts({"model": "own:first"}, history, 1)
+    Path(given["model_run"][0].uri, "facts.json").write_bytes(encode_facts(facts))
+    _write_validation(Path(given["evaluation"][0].uri))
+    slices = (Slice("camera", "<old>", 2, 0.5), Slice("camera", "new", 4, 0.25))
+    monkeypatch.setattr(executor, "read_evaluation", lambda _: Evaluation({}, {}, slices))
+
+    executor.Executor().Do(given, outputs, {})
+    folder = Path(outputs["page"][0].uri)
+    names = ["evaluation.json", "model.html", "model.md", "tensorboard"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    found = json.loads((folder / "evaluation.json").read_text())
+    # The data has no test split.
+    assert (found["evaluation"]["split"], found["evaluation"]["records"]) == ("eval", 6)
+    assert found["facts"]["recipe"] == {"model": "own:first"}
+    assert found["evaluation"]["notes"][0].startswith(
+        "The model did not pass its evaluation: accuracy is 0.4500 (needed at least 0.6); "
+    )
+    page = (folder / "model.html").read_text()
+    assert "own:first" in page
+    assert "Columns, on the eval split" in page
+    assert page.index("0.250") < page.index("&lt;old&gt;")
+    assert "| camera | new | 0.250 | 4 |" in (folder / "model.md").read_text()
+    assert [each["value"] for each in found["evaluation"]["slices"]] == ["<old>", "new"]
+    assert outputs["html"][0].uri.endswith("/model.html")
+    assert Path(outputs["html"][0].uri).read_text() == page
+    assert Path(outputs["markdown"][0].uri).read_text() == (folder / "model.md").read_text()
+    accuracy = found["evaluation"]["accuracy"]
+    assert outputs["page"][0].get_float_custom_property("accuracy") == accuracy
+    assert outputs["metrics"][0].get_float_custom_property("eval_accuracy") == accuracy
+    assert outputs["metrics"][0].get_float_custom_property("eval_macro_recall") == 1 / 3
 
 
 def test_an_evaluation_without_a_matrix_writes_none(new_artifact, monkeypatch):

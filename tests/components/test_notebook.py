@@ -17,7 +17,7 @@ from PIL import Image
 from tfx.orchestration.experimental.interactive import visualizations
 from tfx.types import standard_artifacts
 
-from darkroom.components import ValidationReport, notebook
+from darkroom.components import ModelPage, ValidationReport, notebook
 from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Markdown, Metrics
 from darkroom.conversion.convert import convert
 
@@ -175,3 +175,13 @@ def test_the_views_are_loaded_in_notebooks_alone(warm_python, tmp_path: Path, is
     (tmp_path / "script.py").write_text(SCRIPT.format(before=before))
     done = warm_python.run(tmp_path / "script.py", cwd=tmp_path)
     assert done.stdout.split() == [str(is_notebook)] * 2, done.stderr
+
+
+def test_the_page_of_a_model_is_in_a_frame(new_artifact: Callable[..., Any]):
+    page = new_artifact(ModelPage)
+    Path(page.uri, "model.html").write_text('<!doctype html><p title="a">&lt;dog&gt;')
+    text = notebook._VIEWS[ModelPage](page)
+    frame = re.search(r'srcdoc="([^"]*)"', text)
+    assert frame
+    assert html.unescape(frame[1]) == '<!doctype html><p title="a">&lt;dog&gt;'
+    assert f"{page.uri}/model.html" in text

@@ -53,7 +53,15 @@ CHANGED: dict[str, Any] = {
     "resize": "center_crop",
     "batch_size": 7,
     "epochs": 3,
+    "fit_minutes": 2.5,
+    "export": "last",
     "learning_rate": 0.5,
+    "schedule": "constant",
+    "warmup_ratio": 0.25,
+    "weight_decay": 0.5,
+    "clip_norm": 2.5,
+    "label_smoothing": 0.25,
+    "balance": "weights",
     "augment": "none",
     "early_stopping_patience": 2,
     "checkpoint_steps": 50,
@@ -66,6 +74,8 @@ CHANGED: dict[str, Any] = {
     "model_fingerprint": "abcd",
     "checkpoint_dir": "/mnt/checkpoints",
     "min_accuracy": 0.9,
+    "min_recall": 0.3,
+    "baseline_model": "gs://b/models/3",
     "push_to": "gs://b/models",
 }
 
@@ -162,3 +172,10 @@ def test_a_wrong_value_is_named(properties, values, message: str):
     with pytest.raises(UsageError) as error:
         apply_parameters(properties, values)
     assert message in str(error.value)
+
+
+def test_a_bound_outside_of_its_range_is_named():
+    config = PipelineConfig(data="gs://b/images.csv", root="gs://b/root")
+    evaluator = _properties(config)["Evaluator"]
+    with pytest.raises(UsageError, match=r"min_recall is 1.5, expected a number from 0 to 1."):
+        apply_parameters(evaluator, {"min_recall": 1.5})

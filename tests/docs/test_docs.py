@@ -149,6 +149,7 @@ _OTHERS = {
     *("--build-arg", "--entrypoint", "--format", "--im", "--s3", "--shell", "--tmpfs", "--type"),
     *("--environment", "--job", "--sdk", "--temp"),  # of Beam: --job_endpoint and the like
     "--add-exports",  # of Java
+    "--logdir",  # of TensorBoard
     *("--pairs", "--photographs", "--rows"),  # of scripts in benchmarks/
 }
 

@@ -15,6 +15,7 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.example import decode_example
 from darkroom.dataset.integrity.opening import check_files
 from darkroom.dataset.tfrecord import read_records
+from darkroom.pipelines.local.lineage import read_latest_run
 from darkroom.storage.ledger import LEDGER_FILE
 
 from ..warm_python import WarmPython
@@ -53,6 +54,12 @@ def test_a_good_model_is_trained_and_pushed(demo):
     assert Path(summary["pushed"], "saved_model.pb").exists()
     assert summary["blessed"] is True
     assert summary["reused"] == []
+    assert summary["failures"] == []
+    page = Path(summary["page"])
+    assert page.parent.parent == root / "run" / "artifacts" / "ModelReport" / "page"
+    # The data has no test split. The recipe and the curves are from the Trainer.
+    assert f"{summary['accuracy']:.1%} right on the eval split" in page.read_text()
+    assert "exported epoch" in page.read_text()
 
 
 def test_the_files_account_for_every_row(demo):
@@ -223,7 +230,8 @@ def test_a_killed_training_resumes_where_it_stopped(demo, tmp_path):
             break
     process.kill()
     process.wait()
-    [checkpoints] = (root / "run" / "checkpoints").iterdir()
+    # That of the demo's own training is there, too.
+    [checkpoints] = (root / "run" / "checkpoints").glob("*-400")
     done = len(json.loads((checkpoints / "history.json").read_text()))
     assert 1 <= done < 400
 
@@ -257,3 +265,37 @@ def test_a_wrong_model_is_reported_before_the_data_is_read(demo):
     assert "Did you mean MobileNet" in json.loads(done.stdout)["error"]["hint"]
     assert sorted(path.name for path in early.iterdir()) == [LEDGER_FILE, "log.txt"]
     assert (early / "log.txt").stat().st_size
+
+
+# The parts of it are tested in tests/training/test_kept_runs.py and
+# tests/components/test_evaluator.py.
+@pytest.mark.long
+def test_more_epochs_go_on_and_are_compared_with_the_model_before(tmp_path, warm_python):
+    for label, color in {"dark": 40, "light": 200}.items():
+        for number in range(40):
+            place = tmp_path / "images" / label
+            place.mkdir(parents=True, exist_ok=True)
+            pixels = Image.new("RGB", (12, 10), (color, color, number))
+            pixels.save(place / f"{number}.png")
+
+    def run(*arguments: str) -> tuple[int, dict[str, object]]:
+        command = ["run", "--data", tmp_path / "images", "--root", tmp_path / "run", "--json"]
+        options = ["--image-size=8", "--augment=none", "--learning-rate=0.01", *arguments]
+        done = warm_python.run("-m", "darkroom.cli", *command, *options)
+        return done.returncode, json.loads(done.stdout)
+
+    code, first = run("--epochs=1", "--max-accuracy-drop=0")
+    assert (code, first["epochs"]) == (0, 1)
+    code, second = run("--epochs=3", "--max-accuracy-drop=0")
+    assert (code, second["epochs"]) == (0, 3)
+
+    def list_made(key: str) -> list[Path]:
+        made = (tmp_path / "run" / "artifacts" / "Trainer" / key).iterdir()
+        return sorted(made, key=lambda folder: int(folder.name))
+
+    runs = [json.loads((each / "history.json").read_text()) for each in list_made("model_run")]
+    # The first epoch of the second run is that of the first one.
+    assert runs[1][0] == runs[0][0]
+    assert [len(each) for each in runs] == [1, 3]
+    evaluator = read_latest_run(str(tmp_path / "run"), "darkroom")["Evaluator"]
+    assert evaluator.properties["evaluation"]["baseline"] == str(list_made("model")[0])

@@ -19,6 +19,8 @@ from darkroom.evaluation.predict import (
     format_predictions,
     list_images,
 )
+from darkroom.evaluation.serving import load_tensorflow
+from darkroom.runtime import logs
 
 from ..pictures import encode
 from .conftest import write_pictures
@@ -152,3 +154,11 @@ def test_a_notebook_shows_the_first_ones_without_markup_of_the_user():
     assert not any(each in page for each in ("<b>", "<i>cat", "<u>"))
     many = Predictions("m", rows[:1], tuple(FailedImage(f"{n}", "x") for n in range(12)), "f.csv")
     assert "Failed     and 2 more" in format_predictions(many)
+
+
+def test_tensorflow_is_loaded_without_its_lines_about_this_machine(monkeypatch):
+    # A notebook shows all that is written to the standard error of its process.
+    asked = []
+    monkeypatch.setattr(logs, "quiet_tensorflow", lambda: asked.append("quiet"))
+    load_tensorflow()
+    assert asked == ["quiet"]

@@ -10,12 +10,12 @@ LITE, RESNET = "efficientnet-lite0", "keras.applications:ResNet50"
 
 
 def test_the_model_decides_the_image_size_where_none_is_given():
-    assert TrainingOptions().image_size == (128, 128)
+    assert TrainingOptions().image_size == (64, 64)
     assert TrainingOptions(model=LITE).image_size == (224, 224)
     assert TrainingOptions(model=LITE, image_size=(96, 64)).image_size == (96, 64)
     assert TrainingOptions.from_dict({"image_size": None, "model": LITE}).image_size == (224, 224)
     assert PipelineConfig(data="d", root="r", model=LITE).image_size == (224, 224)
-    assert PipelineConfig(data="d", root="r").image_size == (128, 128)
+    assert PipelineConfig(data="d", root="r").image_size == (64, 64)
 
 
 def test_a_base_with_weights_is_frozen():
@@ -42,3 +42,20 @@ def test_what_cannot_be_frozen_is_an_error(values, message):
     with pytest.raises(UsageError, match=message):
         TrainingOptions(**values)
     assert TrainingOptions(model=LITE, augment="flip,mixup", freeze="none").freeze == "none"
+    assert TrainingOptions(model=LITE, augment="crop=0.5,flip=0.3").is_frozen
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"schedule": "step"}, "schedule is 'step'"),
+        ({"balance": "yes"}, "balance is 'yes'"),
+        ({"warmup_ratio": 1.5}, "warmup_ratio is 1.5, expected a number from 0 to 1."),
+        ({"weight_decay": -1}, "weight_decay is -1, expected a number from 0 to 1."),
+        ({"clip_norm": -1}, "clip_norm is -1, expected a number from 0"),
+        ({"label_smoothing": 1}, "label_smoothing is 1, expected a number from 0 to 0.9."),
+    ],
+)
+def test_a_wrong_part_of_the_recipe_is_named(values, message):
+    with pytest.raises(UsageError, match=message):
+        TrainingOptions(**values)

@@ -99,13 +99,14 @@ LAYERS = [
     ),
     Layer(
         "components",
-        "errors, runtime, storage, dataset, options, images, manifest, conversion, validation",
+        "errors, runtime, storage, dataset, options, images, manifest, conversion, validation, "
+        "evaluation",
         "the TFX components",
     ),
     Layer(
         "pipelines",
         "errors, version, runtime, storage, dataset, options, images, manifest, conversion, "
-        "validation, input, training, components",
+        "validation, input, evaluation, training, components",
         "one pipeline, and the ways to run it",
     ),
     Layer(

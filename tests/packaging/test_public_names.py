@@ -35,12 +35,12 @@ CORE = {
     *("ConversionResult", "DarkroomError", "Duplicates", "Evaluation", "UpgradeResult"),
     *("ValidationResult", "VerificationResult", "__version__", "convert", "evaluate"),
     *("Predictions", "find_duplicates", "inspect", "load", "predict", "upgrade", "validate"),
-    "verify",
+    *("TrainingResult", "train", "verify"),
 }
-ARTIFACTS = {"ImageManifest", "RecordIndex", "Rejects", "ValidationReport"}
+ARTIFACTS = {"ImageManifest", "ModelPage", "RecordIndex", "Rejects", "ValidationReport"}
 COMPONENTS = {
     *("ImageStatisticsGen", "ImageToTFRecord", "ImageValidator", "ImportSchemaGen", "ManifestGen"),
-    *("ModelReport", "Pusher", "Trainer", "ValidationGate", "ValidationOptions"),
+    *("Evaluator", "ModelReport", "Pusher", "Trainer", "ValidationGate", "ValidationOptions"),
 }
 HAS_TFX = importlib.util.find_spec("tfx") is not None
 # As on a machine without the extras, even if they are installed here.
@@ -243,14 +243,14 @@ def test_without_tensorflow_a_model_cannot_be_asked(tmp_path):
     (tmp_path / "a.png").touch()
     script = f"""
 import darkroom
-for ask in (darkroom.evaluate, darkroom.predict):
+for ask in (darkroom.evaluate, darkroom.predict, darkroom.train):
     try:
         ask({str(tmp_path)!r}, {str(tmp_path / "a.png")!r})
     except darkroom.DarkroomError as error:
         print(error.code, error.message)
 """
     line = "missing-extra The module tensorflow needs the extra 'tf', which is not installed.\n"
-    assert run(script) == 2 * line
+    assert run(script) == 3 * line
 
 
 def test_without_tensorflow_load_says_so_when_it_is_called():

@@ -62,9 +62,15 @@ def _check_components(spec: dict[str, Any]) -> Iterator[str]:
     for name, component in spec["components"].items():
         for way in ("inputDefinitions", "outputDefinitions"):
             for key, each in component.get(way, {}).get("artifacts", {}).items():
-                schema = yaml.safe_load(each["artifactType"]["instanceSchema"])
-                if not _TITLE.fullmatch(schema["title"]):
-                    yield f"{name}.{key} has the type {schema['title']}"
+                kind = each["artifactType"]
+                if kind.get("schemaTitle", "").startswith("system."):
+                    title = kind["schemaTitle"] if kind.get("schemaVersion") == "0.0.1" else ""
+                else:
+                    title = yaml.safe_load(kind["instanceSchema"])["title"]
+                if not _TITLE.fullmatch(title) or title.startswith("system.") != (
+                    "schemaTitle" in kind
+                ):
+                    yield f"{name}.{key} has the type {kind}"
 
 
 def _check_order(spec: dict[str, Any]) -> Iterator[str]:

@@ -213,6 +213,7 @@ def test_every_field_has_a_flag_except_tables_and_fields_that_a_run_sets():
         "source_fingerprint",
         "model_fingerprint",
         "checkpoint_dir",
+        "image_pull_secrets",
         *("env", "secret_env", "volumes", "resources"),  # tables of a file
     }
 

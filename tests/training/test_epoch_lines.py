@@ -32,6 +32,8 @@ OPTIONS = {
     "epochs": 2,
     "augment": "none",
     "learning_rate": 0.05,
+    "schedule": "constant",
+    "warmup_ratio": 0.0,
 }
 LOOPS = pytest.mark.parametrize("loop", ["fit", "custom"])
 

@@ -9,9 +9,10 @@ import pytest
 
 from darkroom.errors import DataError
 from darkroom.training.history import (
+    Exported,
     find_best_epoch,
-    format_best_epoch,
-    read_best_epoch,
+    format_exported,
+    read_exported,
     write_best_epoch,
     write_history,
 )
@@ -42,12 +43,20 @@ def test_an_exported_table_is_read_as_it_was_written(tmp_path):
     history = _make_history(0.5, 0.3, 0.4)
     write_history(str(tmp_path), history)
     # A training by an earlier version leaves this.
-    assert read_best_epoch(str(tmp_path)) is None
+    assert read_exported(str(tmp_path)) is None
     (tmp_path / "best").mkdir()
     write_best_epoch(str(tmp_path), history)
     assert json.loads((tmp_path / "best" / "epoch.json").read_text()) == history[1]
-    assert read_best_epoch(str(tmp_path)) == (2, 3)
-    assert format_best_epoch(2, 3) == "2 of 3 (lowest val_loss)"
+    assert read_exported(str(tmp_path)) == (2, 3, 2)
+    write_best_epoch(str(tmp_path), history, 2)
+    assert read_exported(str(tmp_path)) == (2, 3, 2)
+    write_best_epoch(str(tmp_path), history, 3)
+    assert read_exported(str(tmp_path)) == (3, 3, 2)
+
+
+def test_it_is_said_which_epoch_is_exported():
+    assert format_exported(Exported(2, 3, 2)) == "2 of 3 (lowest val_loss)"
+    assert format_exported(Exported(3, 3, 2)) == "3 of 3 (the last; 2 has the lowest val_loss)"
 
 
 @pytest.mark.parametrize("name", ["history.json", "best/epoch.json"])
@@ -58,4 +67,4 @@ def test_a_damaged_history_is_named(tmp_path, name, text):
     write_best_epoch(str(tmp_path), _make_history(0.5))
     (tmp_path / name).write_text(text, "latin-1")
     with pytest.raises(DataError, match=f"{tmp_path}/{name} is damaged"):
-        read_best_epoch(str(tmp_path))
+        read_exported(str(tmp_path))

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from darkroom.errors import StorageError, UsageError
+from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.options.training import APPLICATIONS
 from darkroom.training.models import build_model, check_model, list_applications
 
@@ -80,6 +80,10 @@ def test_weights_of_small_cnn(tmp_path):
     first.save_weights(path)
     second = build_model("small_cnn", 3, (16, 16), path)
     np.testing.assert_array_equal(first(IMAGES[:, :16, :16]), second(IMAGES[:, :16, :16]))
+    whole = (tmp_path / "small.weights.h5").read_bytes()
+    (tmp_path / "cut.weights.h5").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"cut\.weights\.h5 is damaged: .*truncated file"):
+        build_model("small_cnn", 3, (16, 16), str(tmp_path / "cut.weights.h5"))
     with pytest.raises(UsageError, match=r"small\.weights\.h5 do not fit small_cnn"):
         build_model("small_cnn", 4, (16, 16), path)
     with pytest.raises(UsageError, match="weights is 'imagenet', but small_cnn has none"):

@@ -190,13 +190,13 @@ def test_checkpoints_are_made_when_due(
 
 def _end_epoch(run, number, val_loss):
     """Ends an epoch whose weights all are its number."""
-    run._model.set_weights([np.full_like(each, number) for each in run._model.get_weights()])
+    run.model.set_weights([np.full_like(each, number) for each in run.model.get_weights()])
     run.end_epoch({"loss": 1.0, "val_loss": val_loss})
 
 
 def _assert_best(run, number):
     run.restore_best()
-    for weights in run._model.get_weights():
+    for weights in run.model.get_weights():
         np.testing.assert_array_equal(weights, number)
 
 

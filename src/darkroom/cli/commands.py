@@ -188,20 +188,23 @@ def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
 def _train(arguments: argparse.Namespace) -> int:
     from contextlib import nullcontext
 
-    from darkroom.options.training import TrainingOptions
     from darkroom.runtime import progress
     from darkroom.training.cluster import read_cluster
     from darkroom.training.job import format_training, train_datasets
-    from darkroom.training.networks.weights import check_weights
+    from darkroom.training.jobs.train import make_options
 
     values = {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
     data, folder = values.pop("data"), values.pop("checkpoint_dir")
-    eval_data = values.pop("eval_data")
-    is_chief, options = read_cluster().is_chief, TrainingOptions(**values)
-    check_weights(options.weights, options.model)  # before TensorFlow is loaded
+    eval_data, tune = values.pop("eval_data"), values.pop("tune")
+    is_chief, options = read_cluster().is_chief, make_options(values)  # before TensorFlow is loaded
     start_tensorflow()
     with progress.use(progress.make_sink(sys.stderr)) if is_chief else nullcontext():
-        result = train_datasets(data, options, folder, eval_data)
+        if tune:
+            from darkroom.training.tuning.job import tune_datasets
+
+            result = tune_datasets(data, options, folder, eval_data, tune=tune)
+        else:
+            result = train_datasets(data, options, folder, eval_data)
     if result is not None:
         print(json.dumps(result.to_dict()) if arguments.json else format_training(result))
     return 0

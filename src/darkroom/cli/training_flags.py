@@ -46,6 +46,14 @@ def add_train(commands: Any) -> None:
         required=True,
         help="Folder for checkpoints, history and the model",
     )
+    flags.add(
+        "training",
+        "--tune",
+        metavar="N",
+        type=parse_int,
+        default=0,
+        help="Search for the best options in N trials first (default: no search)",
+    )
     flags.add_options(TrainingFields)
     parser.set_defaults(image_size=TrainingFields.image_size)
 

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from darkroom import storage
-from darkroom.dataset.splits import SPLITS, TEST, parse_split
+from darkroom.dataset.commit import read_output
+from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
 from darkroom.errors import UsageError
 from darkroom.evaluation.facts import Facts, read_facts
 from darkroom.evaluation.metrics import count_confusions, measure
-from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files
-from darkroom.evaluation.result import MAX_CONFUSIONS, Confusion, Evaluation, list_notes
+from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files, write_report
+from darkroom.evaluation.result import MAX_CONFUSIONS, Confusion, Evaluation, Slice, list_notes
 from darkroom.evaluation.scoring import Scored, score_split
 from darkroom.evaluation.serving import (
     ServedModel,
@@ -21,7 +22,7 @@ from darkroom.evaluation.serving import (
     load_model,
     load_tensorflow,
 )
-from darkroom.input.data_paths import ALL, NamedSplit, find_split
+from darkroom.input.data_paths import ALL, NamedSplit, find_split, name_datasets
 from darkroom.runtime import progress
 from darkroom.storage import ledger
 
@@ -77,7 +78,15 @@ def evaluate(
     return found
 
 
-def evaluate_training(model_dir: str, named: NamedSplit, facts: Facts, folder: str) -> Evaluation:
+def evaluate_training(
+    model_dir: str,
+    named: NamedSplit,
+    facts: Facts,
+    folder: str,
+    *,
+    notes: Sequence[str] = (),
+    slices: Sequence[Slice] = (),
+) -> Evaluation:
     """Evaluates the model of a training, and writes its page, card and numbers.
 
     Args:
@@ -85,16 +94,26 @@ def evaluate_training(model_dir: str, named: NamedSplit, facts: Facts, folder: s
         named: The split to score.
         facts: How the model was made.
         folder: The folder of the training, which has been claimed.
+        notes: What else one must know of the model, as sentences.
+        slices: How good it is for values of columns, where that was measured.
 
     Raises:
         DataError: An image is damaged, or a score is not a finite number.
     """
     with progress.step("Evaluation"):
         found, scored = _evaluate_split(load_model(model_dir), named, facts)
-        found = replace(found, report_path=storage.join(folder, PAGE_FILE))
-        for name, data in encode_files(found, scored, facts).items():
-            storage.write_bytes(storage.join(folder, name), data)
+        page = storage.join(folder, PAGE_FILE)
+        every = (*notes, *found.notes)
+        found = replace(found, report_path=page, notes=every, slices=tuple(slices))
+        write_report(folder, found, scored, facts)
     return found
+
+
+def find_scored_split(records: str) -> NamedSplit:
+    """Returns the split of a dataset that a finished model is scored on: test, else eval."""
+    commits = dict([read_output(records)])
+    test = name_datasets(commits, TEST)
+    return test if test.data else name_datasets(commits, EVAL)
 
 
 def check_split(split: str) -> str:

@@ -19,6 +19,8 @@ from darkroom.version import __version__
 
 # Beside the model of a training.
 EVALUATION_FILE = "evaluation.json"
+# In the folder of a training that does not evaluate its model itself.
+FACTS_FILE = "facts.json"
 
 _FORMAT = 1
 _MAX_BYTES = 1 << 28
@@ -78,10 +80,15 @@ def encode_evaluation(found: Evaluation, facts: Facts) -> bytes:
     return (json.dumps(values, indent=1) + "\n").encode()
 
 
-def read_facts(folder: str) -> Facts:
-    """Reads what `evaluation.json` in the folder of a training knows; nothing if there is none."""
+def encode_facts(facts: Facts) -> bytes:
+    """Returns the content of `facts.json`."""
+    return (json.dumps({"format": _FORMAT, "facts": asdict(facts)}, indent=1) + "\n").encode()
+
+
+def read_facts(folder: str, name: str = EVALUATION_FILE) -> Facts:
+    """Reads what a file in the folder of a training knows; nothing if there is none."""
     try:
-        values = json.loads(storage.read_bytes(storage.join(folder, EVALUATION_FILE), _MAX_BYTES))
+        values = json.loads(storage.read_bytes(storage.join(folder, name), _MAX_BYTES))
         return Facts(**values["facts"]) if values["format"] == _FORMAT else Facts()
     except (*storage.UNUSABLE, ValueError, KeyError, TypeError, RecursionError):
         return Facts()

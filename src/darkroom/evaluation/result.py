@@ -15,6 +15,7 @@ from darkroom.runtime.text import list_first, make_visible
 # With more classes, those with the lowest recall are shown.
 MAX_SHOWN_CLASSES = 20
 MAX_CONFUSIONS = 100
+MAX_SHOWN_SLICES = 200
 _MAX_LABEL_CHARACTERS = 24
 _USES = {
     TRAIN: "The model was trained on these records, so the numbers say nothing of new images.",
@@ -39,6 +40,23 @@ class Confusion:
 
 
 @dataclass(frozen=True)
+class Slice:
+    """How good a model is on the records of the eval split that have a value in a column.
+
+    Attributes:
+        column: The column of the source.
+        value: The value.
+        records: Number of records that have it.
+        accuracy: Share of them of which the label is found.
+    """
+
+    column: str
+    value: str
+    records: int
+    accuracy: float
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """How good an exported model is on a split, by its own serving signature.
 
@@ -51,6 +69,7 @@ class Evaluation:
             a hundred.
         notes: What else one must know to read the numbers, as sentences.
         report_path: The page, `model.html`; None if none was written.
+        slices: How good it is for each value of the columns that a pipeline names.
     """
 
     model_dir: str
@@ -60,6 +79,7 @@ class Evaluation:
     confusions: tuple[Confusion, ...] = ()
     notes: tuple[str, ...] = ()
     report_path: str | None = None
+    slices: tuple[Slice, ...] = ()
 
     @property
     def accuracy(self) -> float:
@@ -83,7 +103,10 @@ class Evaluation:
         numbers["interval"] = tuple(numbers["interval"])
         numbers["classes"] = tuple(ClassScore(**each) for each in numbers["classes"])
         numbers["bins"] = tuple(Bin(**each) for each in numbers["bins"])
-        own = {name: values[name] for name in cls.__dataclass_fields__ if name != "metrics"}
+        # An earlier version wrote no slices.
+        known = {"slices": (), **values}
+        own = {name: known[name] for name in cls.__dataclass_fields__ if name != "metrics"}
+        own["slices"] = tuple(Slice(**each) for each in own["slices"])
         own["confusions"] = tuple(Confusion(**each) for each in own["confusions"])
         own["notes"] = tuple(own["notes"])
         return cls(metrics=Metrics(**numbers), **own)
@@ -163,6 +186,18 @@ def list_class_cells(each: ClassScore) -> list[str]:
 def format_share(value: float | None) -> str:
     """Returns a share with three decimals; a dash where there is none."""
     return "-" if value is None else f"{value:.3f}"
+
+
+SLICE_HEADER = ("column", "value", "accuracy", "records")
+
+
+def list_slices(found: Evaluation) -> list[tuple[str, str, str, str]]:
+    """Returns rows for the table of slices, those with the lowest accuracy first."""
+    order = sorted(found.slices, key=lambda each: each.accuracy)
+    return [
+        (each.column, each.value, format_share(each.accuracy), f"{each.records:,}")
+        for each in order[:MAX_SHOWN_SLICES]
+    ]
 
 
 def choose_classes(classes: Sequence[ClassScore]) -> Sequence[ClassScore]:

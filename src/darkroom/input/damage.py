@@ -7,17 +7,20 @@ so nothing here costs anything before there is an error.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ContextDecorator
 from typing import Any
 
 import tensorflow as tf
 
 from darkroom import storage
+from darkroom.dataset.example import IMAGE_FILENAME
 from darkroom.errors import UsageError
 from darkroom.input.files import FileSource, check_all_decodable
+from darkroom.input.pipeline import list_elements
 from darkroom.input.records import RecordSource
-from darkroom.input.source import ImageSource
+from darkroom.input.source import EpochOrder, ImageSource
+from darkroom.options.input import InputOptions
 from darkroom.runtime import progress
 
 # The last one is the error of a dataset that has not as many batches as it had when it was opened.
@@ -27,6 +30,9 @@ _READ_ERRORS = (
     tf.errors.NotFoundError,
     tf.errors.FailedPreconditionError,
 )
+
+
+_NAME_FEATURES = {IMAGE_FILENAME: tf.io.FixedLenFeature([], tf.string, default_value="")}
 
 
 class ImageBatches(tf.data.Dataset):
@@ -111,6 +117,45 @@ def check_not_replaced(*sources: ImageSource) -> None:
     for source in sources:
         if isinstance(source, RecordSource):
             source.check_not_replaced()
+
+
+def name_batches(
+    source: ImageSource, options: InputOptions, epoch: int, batches: range
+) -> list[str]:
+    """Returns the names of the images in some batches of an epoch, as far as there are names.
+
+    Args:
+        source: The images of all processes.
+        options: How they become batches; those of a tf.data service have no order.
+        epoch: Number of the epoch, from 0.
+        batches: The numbers of the batches, from 0.
+    """
+    if options.service:
+        return []
+    part = source.select(options.shard) if options.shard_by == "file" else source
+    elements = list_elements(source, part, options, EpochOrder(options.seed, epoch))
+    size = options.batch_size
+    chosen = elements.skip(batches.start * size).take(len(batches) * size)
+    return _read_names(part, chosen.map(lambda _, element: element))
+
+
+def name_images(source: ImageSource, options: InputOptions, numbers: Collection[int]) -> list[str]:
+    """Returns the names of the images with some numbers, in the order of evaluation."""
+    elements = source.make_elements(options, None)
+    return [name for number, name in enumerate(_read_names(source, elements)) if number in numbers]
+
+
+def _read_names(source: ImageSource, elements: tf.data.Dataset) -> list[str]:
+    """Returns the path or the id of each image; an empty text where a record has none."""
+    # A source that changes how often an image comes has the images themselves under this name.
+    source = getattr(source, "images", source)
+
+    def name(element: tf.Tensor) -> tf.Tensor:
+        if isinstance(source, FileSource):
+            return tf.gather(tf.constant(source.uris), element)
+        return tf.io.parse_single_example(element, _NAME_FEATURES)[IMAGE_FILENAME]
+
+    return [each.decode() for each in elements.map(name).as_numpy_iterator()]
 
 
 def _check_images(sources: list[ImageSource]) -> None:

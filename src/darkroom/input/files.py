@@ -77,6 +77,11 @@ class FileSource:
         """The paths or URIs of the images, by their numbers."""
         return self._uris
 
+    @property
+    def labels(self) -> Sequence[int]:
+        """The numbers of their labels."""
+        return self._labels
+
     @functools.cached_property
     def _tables(self) -> tuple[tf.Tensor, tf.Tensor]:
         """The paths, string [N], and the labels, int64 [N].
@@ -125,6 +130,10 @@ class FileSource:
         uri = tf.gather(uris, element)
         encoded = check_decodable(tf.io.read_file(uri), uri)
         return LabeledImage(encoded, tf.gather(labels, element), None)
+
+    def parse_label(self, element: tf.Tensor) -> tf.Tensor:
+        """Returns the label of an image, and does not read its file."""
+        return tf.gather(self._tables[1], element)
 
     def find_damaged(self) -> list[int]:
         """Decodes all images and returns the numbers of those that cannot be decoded."""

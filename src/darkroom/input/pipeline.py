@@ -77,17 +77,15 @@ def make_train_dataset(
         image, seeds = source.parse(element), order.make_seeds(number)
         pixels = decode_view(image, options, seeds)
         if augmentation.flip:
-            pixels = tf.ensure_shape(flip_image(pixels, seeds), pixels.shape)
+            mirrored = flip_image(pixels, seeds, augmentation.flip_share)
+            pixels = tf.ensure_shape(mirrored, pixels.shape)
         return pixels, image.label, seeds
 
     def augment(images: tf.Tensor, labels: tf.Tensor, seeds: tf.Tensor) -> tuple[tf.Tensor, ...]:
         images, labels = augment_batch(images, labels, seeds, augmentation, options.num_classes)
         return tf.cast(images, options.dtype), labels
 
-    elements = source.make_elements(options, order)
-    if buffered := _count_shuffled(source, options):
-        elements = order.shuffle(elements, buffered)
-    elements = _take_part(whole, order.number(elements), options)
+    elements = list_elements(whole, source, options, order)
     images = map_images(elements.skip(skip_batches * options.batch_size), decode, options)
     drops = options.drop_remainder or options.shard[1] > 1
     batches = images.batch(options.batch_size, drop_remainder=drops)
@@ -103,6 +101,23 @@ def make_train_dataset(
     if options.service:
         batches = distribute(batches, options.service, sharding=options.service_sharding)
     return batches.prefetch(_count_prefetched(options))
+
+
+def list_elements(
+    whole: ImageSource, source: ImageSource, options: InputOptions, order: EpochOrder
+) -> tf.data.Dataset:
+    """Returns the elements of an epoch in their order, each with a number: (int64 [], element).
+
+    Args:
+        whole: The images of all processes.
+        source: Those whose files this process reads.
+        options: How they become batches.
+        order: The order.
+    """
+    elements = source.make_elements(options, order)
+    if buffered := _count_shuffled(source, options):
+        elements = order.shuffle(elements, buffered)
+    return _take_part(whole, order.number(elements), options)
 
 
 def make_eval_dataset(

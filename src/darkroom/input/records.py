@@ -47,10 +47,8 @@ from darkroom.input.reading import (
 from darkroom.input.source import EpochOrder, LabeledImage
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 
-IMAGE_FEATURES = {
-    IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string),
-    LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64),
-}
+_LABEL_FEATURES = {LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64)}
+IMAGE_FEATURES = {IMAGE_ENCODED: tf.io.FixedLenFeature([], tf.string), **_LABEL_FEATURES}
 _SHAPE_FEATURES = {
     IMAGE_HEIGHT: tf.io.FixedLenFeature([], tf.int64),
     IMAGE_WIDTH: tf.io.FixedLenFeature([], tf.int64),
@@ -158,6 +156,10 @@ class RecordSource:
             shape = tf.cast(tf.stack((parsed[IMAGE_HEIGHT], parsed[IMAGE_WIDTH])), tf.int32)
         channels = parsed.get(IMAGE_CHANNELS)
         return LabeledImage(parsed[IMAGE_ENCODED], parsed[LABEL_NUMBER], shape, channels)
+
+    def parse_label(self, element: tf.Tensor) -> tf.Tensor:
+        """Returns the label of a record, and leaves its image alone."""
+        return tf.io.parse_single_example(element, _LABEL_FEATURES)[LABEL_NUMBER]
 
     def check_not_replaced(self) -> None:
         """Checks that the datasets are still those that were opened.

@@ -125,3 +125,6 @@ class ImageSource(Protocol):
 
     def parse(self, element: tf.Tensor) -> LabeledImage:
         """Returns the image of an element. It uses graph operations only."""
+
+    def parse_label(self, element: tf.Tensor) -> tf.Tensor:
+        """Returns the label of an element, int64 [], and does not read its image."""

@@ -12,11 +12,12 @@ from darkroom.errors import UsageError
 NO_AUGMENTATION = "none"
 # Windows that lose most of an image need more epochs and images than most trainings have.
 DEFAULT_AUGMENTATION = "flip"
-_SWITCHES = ("crop", "flip")
+# The two parts that may be left out with True and False, and what their strengths are called.
+_SWITCHES = {"crop": "crop_area", "flip": "flip_share"}
 # What a part without a strength takes, and the most that it may be.
 _DEFAULTS = {"color": 0.4, "rotate": 10.0, "cutout": 0.25, "mixup": 0.2}
-_MAXIMA = {"color": 1, "rotate": 180, "cutout": 1, "mixup": 10}
-_HINT = "An example: crop,flip,color=0.4,rotate=15,cutout=0.25,mixup=0.2."
+_MAXIMA = {"flip_share": 1, "color": 1, "rotate": 180, "cutout": 1, "mixup": 10}
+_HINT = "An example: crop=0.5-1,flip,color=0.4,rotate=15,cutout=0.25,mixup=0.2."
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,10 @@ class Augmentation:
 
     Attributes:
         crop: Cut out a random window.
-        flip: Mirror left to right, half of the images.
+        flip: Mirror images left to right.
         crop_area: Least and greatest share of the image's area that a window has.
         crop_ratio: Least and greatest width of a window divided by its height.
+        flip_share: Share of the images that are mirrored, 0 to 1.
         color: Strength s, 0 to 1: brightness, contrast and saturation are each multiplied by a
             factor from 1 - s to 1 + s.
         rotate: Degrees, 0 to 180: images are turned by an angle from -rotate to +rotate.
@@ -40,6 +42,7 @@ class Augmentation:
     _: KW_ONLY
     crop_area: tuple[float, float] = (0.08, 1.0)
     crop_ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    flip_share: float = 0.5
     color: float = 0.0
     rotate: float = 0.0
     cutout: float = 0.0
@@ -75,8 +78,10 @@ def parse_augmentation(text: str) -> Augmentation:
     (DeVries and Taylor, "Improved regularization", 2017, for CIFAR-100), mixup=0.2 (Zhang et al.,
     "mixup", 2017, for ImageNet).
 
+    The strength of a crop is the least share of the area, or the least and the greatest one.
+
     Args:
-        text: As "crop_flip" or "crop,flip,color=0.4,rotate=15"; "none" for nothing.
+        text: As "crop_flip" or "crop=0.5-1,flip,color=0.4,rotate=15"; "none" for nothing.
 
     Raises:
         UsageError: A part is unknown, there twice, or its strength is wrong.
@@ -87,29 +92,36 @@ def parse_augmentation(text: str) -> Augmentation:
         return Augmentation()
     values: dict[str, Any] = {}
     for part in re.split("[,_]", text):
-        name, value = _parse_part(part.strip(), text)
+        name, found = _parse_part(part.strip(), text)
         if name in values:
             raise UsageError(f"augment is {text!r}, expected {name} once.")
-        values[name] = value
+        values |= found
     try:
         return Augmentation(**values)
     except UsageError as error:
         raise UsageError(f"augment is {text!r}, but {error.message}", error.hint) from error
 
 
-def _parse_part(part: str, text: str) -> tuple[str, bool | float]:
-    """Returns the name of a part and its value."""
+def _parse_part(part: str, text: str) -> tuple[str, dict[str, Any]]:
+    """Returns the name of a part, and its values by their names."""
     name, equals, strength = part.partition("=")
-    if name in _SWITCHES:
-        if equals:
-            raise UsageError(f"augment is {text!r}, expected {name} without a strength.")
-        return name, True
-    if name not in _DEFAULTS:
+    if name not in _SWITCHES and name not in _DEFAULTS:
         raise _build_name_error(name, text)
     try:
-        return name, float(strength) if equals else _DEFAULTS[name]
+        if name == "crop" and equals:
+            return name, {name: True, _SWITCHES[name]: _parse_area(strength)}
+        value = float(strength) if equals else _DEFAULTS.get(name)
     except ValueError:
         raise UsageError(f"augment is {text!r}, expected a number after {name}=.", _HINT) from None
+    if name not in _SWITCHES:
+        return name, {name: value}
+    return name, {name: True} if value is None else {name: value != 0, _SWITCHES[name]: value}
+
+
+def _parse_area(strength: str) -> tuple[float, float]:
+    """Parses the least share of an area, or as in 0.5-1 the least and the greatest one."""
+    least, dash, greatest = strength.partition("-")
+    return float(least), float(greatest) if dash else 1.0
 
 
 def _build_name_error(name: str, text: str) -> UsageError:

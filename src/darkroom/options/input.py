@@ -16,7 +16,7 @@ CENTER_SHARE = (7, 8)
 NO_CACHE, MEMORY_CACHE = "none", "memory"
 SHARDINGS = ("off", "dynamic", "file")
 # TensorFlow makes room for a batch, and starts threads, before it knows what there is to read.
-_MOST_IN_BATCH, MOST_THREADS, _MOST_FILES = 1 << 20, 1 << 10, 1 << 10
+MOST_IN_BATCH, MOST_THREADS, _MOST_FILES = 1 << 20, 1 << 10, 1 << 10
 _SHARDINGS_BY = ("record", "file")
 _DTYPES = ("uint8", "float32")
 # Without a default where pixels are needed in a size of the caller's choice.
@@ -38,7 +38,7 @@ class ReadingFields:
         "Images per batch.",
         group="training",
         least=1,
-        most=_MOST_IN_BATCH,
+        most=MOST_IN_BATCH,
         runtime=True,
         more="In training over all devices together; with `shard` in this part of it.",
     )

@@ -49,6 +49,53 @@ class PipelineFields:
         metavar="0-1",
         runtime=True,
     )
+    min_recall: float = option(
+        0.0,
+        "Recall on the eval split that a model needs in each class to be pushed.",
+        group="model",
+        least=0,
+        most=1,
+        metavar="0-1",
+        runtime=True,
+        more="A class without records there has none.",
+    )
+    max_accuracy_drop: float | None = option(
+        None,
+        "How much lower the accuracy may be than that of the last model that passed.",
+        group="model",
+        least=0,
+        most=1,
+        metavar="0-1",
+        shown="any",
+        more="Both are measured on the eval split of this run. A model with other labels is not "
+        "compared.",
+    )
+    max_recall_drop: float | None = option(
+        None,
+        "The same of the recall, in each class.",
+        group="model",
+        least=0,
+        most=1,
+        metavar="0-1",
+        shown="any",
+    )
+    baseline_model: str | None = option(
+        None,
+        "Model to compare with instead: a SavedModel, or a folder of pushed ones.",
+        group="model",
+        metavar="DIR",
+        shown="the last one that passed; on Kubeflow the newest one in push_to",
+        runtime=True,
+        more="Of pushed ones the newest counts. Kubeflow cannot look for the last one itself.",
+    )
+    slice_columns: tuple[str, ...] = option(
+        (),
+        "Column of the source for whose values the model is also measured.",
+        group="model",
+        metavar="NAME",
+        flag="--slice-column",
+        more="The classes always are. The page of the model has the numbers.",
+    )
     push_to: str | None = option(
         None,
         "Folder for pushed models.",
@@ -104,6 +151,13 @@ class PipelineFields:
         {},
         "Environment variables from Secrets of Kubernetes, as SECRET/KEY by variable.",
         group="cluster",
+        flag=None,
+    )
+    image_pull_secrets: tuple[str, ...] = option(
+        (),
+        "Secrets of Kubernetes with which the image is pulled from a private registry.",
+        group="cluster",
+        metavar="NAME",
         flag=None,
     )
     volumes: Mapping[str, str] = option(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.errors import UsageError
-from darkroom.options.augmentation import Augmentation, parse_augmentation
+from darkroom.options.augmentation import parse_augmentation
 from darkroom.options.checks import pick_fields
 from darkroom.options.fields import check_fields, describe, document, option
-from darkroom.options.input import InputOptions, ReadingFields
+from darkroom.options.input import MOST_IN_BATCH, InputOptions, ReadingFields
+from darkroom.options.recipe.fields import RecipeFields
 
 SMALL_CNN = "small_cnn"
 # Comes with weights of ImageNet, from the extra `pretrained`.
@@ -39,14 +41,15 @@ LOOPS = ("fit", "custom")
 FORMATS = ("tflite", "tflite-float16", "tflite-int8", "onnx")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 AUTO, BASE, NOTHING = FREEZES = ("auto", "base", "none")
+BEST, LAST = EXPORTS = ("best", "last")
 NO_FEATURE_CACHE = "none"
 # Of the images of a training, in pixels. Networks for ImageNet have learned with the second one.
-_SIZE, _PRETRAINED_SIZE = (128, 128), (224, 224)
+_SIZE, _PRETRAINED_SIZE = (64, 64), (224, 224)
 _SIZE_METADATA = describe(
     "Height and width of the images that the model gets, in pixels.",
     group="model",
     metavar="HEIGHTxWIDTH",
-    shown="128x128; 224x224 with weights of ImageNet",
+    shown="64x64; 224x224 with weights of ImageNet",
     runtime=True,
 )
 # Under this name the Trainer's custom_config holds the options.
@@ -57,7 +60,7 @@ CHECKPOINT_DIR_KEY = "checkpoint_dir"
 
 @document
 @dataclass(frozen=True, kw_only=True)
-class TrainingFields(ReadingFields):
+class TrainingFields(RecipeFields, ReadingFields):
     """What is trained, and how."""
 
     # None until the model is known, which decides it.
@@ -90,6 +93,16 @@ class TrainingFields(ReadingFields):
         "features, is computed once. Of `augment` the parts flip and crop then count: training "
         "sees each image mirrored, too, and its center beside the whole.",
     )
+    batch_size: int = option(
+        16,
+        "Images per batch.",
+        group="training",
+        least=1,
+        most=MOST_IN_BATCH,
+        runtime=True,
+        more="Over all devices together. With few images, small batches learn more in an epoch, "
+        "and large ones keep an accelerator busy.",
+    )
     feature_cache: str | None = option(
         None,
         "Local folder where the features of images are kept for later trainings, or none.",
@@ -100,19 +113,36 @@ class TrainingFields(ReadingFields):
         "The folder may be deleted at any time.",
     )
     epochs: int = option(
-        10,
+        30,
         "Passes over the training data.",
         group="training",
         least=1,
         runtime=True,
-        more="Those before a restart count, too.",
+        more="Those before a restart count, too. Of the head, where that is trained alone.",
     )
-    learning_rate: float = option(
-        1e-3,
-        "Learning rate of the Adam optimizer.",
+    fine_tune_epochs: int | None = option(
+        None,
+        "Epochs after those of a frozen base, in which its last blocks are trained, then all.",
+        group="training",
+        least=0,
+        shown="6 with a GPU, what fits into fit_minutes, else 0",
+        more="With a smaller rate, on images with all of `augment` but mixup.",
+    )
+    fit_minutes: float | None = option(
+        None,
+        "Minutes that training may take; it ends after the last epoch that fits.",
         group="training",
         runtime=True,
-        more="Not used for a model that comes compiled.",
+        shown="no limit",
+        more="The first epoch is always finished. Time before a restart counts; the export and the "
+        "evaluation of the model do not. How many epochs there are then depends on the machine.",
+    )
+    export: str = option(
+        BEST,
+        "Epoch whose weights are exported: that of the lowest eval loss, or the last.",
+        group="training",
+        choices=EXPORTS,
+        runtime=True,
     )
     early_stopping_patience: int = option(
         0,
@@ -120,7 +150,7 @@ class TrainingFields(ReadingFields):
         group="training",
         least=0,
         runtime=True,
-        more="The exported weights are always those of the epoch with the lowest loss.",
+        more="In each phase of a training with a frozen base.",
     )
     verify: bool = option(
         False, "Check the SHA-256 of all records before training.", group="training"
@@ -196,12 +226,19 @@ class TrainingOptions(TrainingFields):
                 f"freeze is {BASE!r}, but {self.model} has no base with weights.",
                 f"Use {EFFICIENTNET_LITE}, or {APPLICATIONS_PREFIX}NAME with weights.",
             )
+        if self.fit_minutes is not None and not 0 < self.fit_minutes < math.inf:
+            raise UsageError(f"fit_minutes is {self.fit_minutes!r}, expected a number above 0.")
         if self.is_frozen:
-            _check_frozen_augmentation(self.augment)
+            _check_frozen_augmentation(self.augment, bool(self.fine_tune_epochs))
+        elif self.fine_tune_epochs:
+            raise UsageError(
+                f"fine_tune_epochs is {self.fine_tune_epochs}, but no base is frozen before.",
+                "Leave it out, or use a model with weights and without --freeze none.",
+            )
 
     @property
     def is_frozen(self) -> bool:
-        """Whether only the head is trained."""
+        """Whether only the head is trained, at first."""
         return self.freeze != NOTHING and self._has_weights
 
     @property
@@ -238,18 +275,27 @@ class TrainingOptions(TrainingFields):
         return cls(**values)
 
 
-def _check_frozen_augmentation(augment: str) -> None:
+def _check_frozen_augmentation(augment: str, fine_tunes: bool) -> None:
     """Checks that features which are computed once can have the changes that are asked for.
 
     Raises:
         UsageError: They cannot.
     """
     asked = parse_augmentation(augment)
-    if asked != Augmentation(crop=asked.crop, flip=asked.flip):
+    if fine_tunes:
+        if asked.mixup:
+            raise UsageError(
+                f"augment is {augment!r}, but a frozen base does not go with mixup.",
+                "Leave out mixup, or train the whole model: --freeze none.",
+            )
+        return
+    # Of both, the views are the same whatever their strength.
+    possible = replace(asked, color=0.0, rotate=0.0, cutout=0.0, mixup=0.0)
+    if asked != possible:
         raise UsageError(
             f"augment is {augment!r}, but the features of a frozen base are computed once, so only "
             "flip and crop are possible.",
-            "Use --augment flip, or train the whole model: --freeze none.",
+            "Use --augment flip, add --fine-tune-epochs, or train the whole model: --freeze none.",
         )
 
 

@@ -14,10 +14,15 @@ from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.options.input import NO_CACHE
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
-from darkroom.training.folder import CHECKPOINTS_FOLDER, TENSORBOARD_FOLDER, read_checkpoint
+from darkroom.training.course.budget import Budget
+from darkroom.training.course.identity import Identity, describe_way_out
+from darkroom.training.course.phases import WHOLE, count_epochs, is_head
+from darkroom.training.course.scalars import EpochScalars
+from darkroom.training.folder import CHECKPOINTS_FOLDER, read_checkpoint
 from darkroom.training.history import (
     BEST_FOLDER,
     MONITOR,
+    PHASE,
     History,
     find_best_epoch,
     write_best_epoch,
@@ -27,20 +32,27 @@ from darkroom.training.history import (
 # Options that must not change when a training resumes: they decide what the model is and sees.
 _FIXED = ("model", "weights", "image_size", "resize")
 # Options that may change; the run says so.
-_LEARNED = ("augment", "batch_size", "learning_rate", "precision", "seed")
+_RATE = ("learning_rate", "schedule", "warmup_ratio", "weight_decay", "clip_norm")
+_LEARNED = ("augment", "batch_size", "precision", "seed", *_RATE)
 # Options that must not change when a training resumes within an epoch.
 _ORDER = ("batch_size", "shuffle_records", "shuffle_bytes", "ram_budget_bytes", "seed")
 
-_BEST_WEIGHTS = "weights"
-_EVALUATION_PREFIX = "val_"
+# In the state of a checkpoint.
+BUDGET = "budget"
+# Of the whole model, and of its head alone.
+_BEST_WEIGHTS, _BEST_HEAD = "weights", "head"
 
 
 class TrainingRun:
     """A run that resumes with the next batch after it stopped, and keeps its best weights.
 
+    A training with several phases has a run for each, in turn, in one folder with one history.
+
     Attributes:
+        model: The model that is trained.
         folder: The folder of checkpoints and `history.json`.
-        epochs: Number of all epochs, with those that are done.
+        phase: The name of the phase.
+        epochs: Number of all epochs of the phase, with those that are done.
         history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
         step: Number of batches done in the current epoch.
     """
@@ -59,13 +71,16 @@ class TrainingRun:
         learned: Mapping[str, Any] | None = None,
         order: Mapping[str, Any] | None = None,
         is_chief: bool = True,
+        phase: str = WHOLE,
+        history: History | None = None,
+        budget: Budget | None = None,
     ) -> None:
         """Restores the last checkpoint in `folder` if there is one.
 
         Args:
             model: A compiled Keras model with all variables of its weights, optimizer and metrics.
             folder: The folder of checkpoints and `history.json`.
-            epochs: Number of all epochs, with those that are done.
+            epochs: Number of all epochs of the phase, with those that are done.
             early_stopping_patience: The run is finished after this number of epochs without a lower
                 loss on the eval split; 0: never.
             checkpoint_steps: Batches between two checkpoints within an epoch; 0: none within it.
@@ -76,6 +91,10 @@ class TrainingRun:
             order: The same, that must not change within an epoch.
             is_chief: Whether this process writes into `folder`. Other processes save elsewhere,
                 because all must take part to read values that devices share.
+            phase: The name of the phase of this run.
+            history: That of the phases before, if this one has not begun or is over; then no
+                checkpoint is restored.
+            budget: Counts the time of the training, which the checkpoints keep.
 
         Raises:
             OutputError: The checkpoint is not of darkroom's, from a training on other data or with
@@ -83,23 +102,19 @@ class TrainingRun:
             UsageError: The checkpoint does not fit the model, or it is within an epoch with another
                 order.
         """
-        self._model = model
+        self.model = model
         self.folder = folder
         self.epochs = epochs
-        self.history: History = []
+        self.history: History = history or []
         self.step = 0
-        self._way_out = f"Use another folder for this run, or delete {folder}."
+        self._way_out = describe_way_out(folder)
         self._patience = early_stopping_patience
         self._checkpoint_steps = checkpoint_steps
-        self._identity: dict[str, Any] = {
-            "data": data,
-            "eval_data": eval_data,
-            "fixed": dict(fixed or {}),
-            "learned": dict(learned or {}),
-            "order": dict(order or {}),
-        }
+        self._identity = Identity(data, eval_data, fixed or {}, learned or {}, order or {})
         self._is_chief = is_chief
-        self._writers: dict[str, Any] = {}
+        self.phase = phase
+        self._budget = budget or Budget()
+        self._scalars = EpochScalars(folder)
         self._own = None if is_chief else tempfile.TemporaryDirectory()
         weights = _list_variables(model)
         # Position and history are part of the checkpoint, so they always fit the weights.
@@ -118,14 +133,16 @@ class TrainingRun:
         self._manager = tf.train.CheckpointManager(
             self._checkpoint, self._path(CHECKPOINTS_FOLDER), max_to_keep=1
         )
-        self._restore()
+        if history is None:
+            self._restore()
 
     @property
     def is_finished(self) -> bool:
-        """Whether all epochs are done or early stopping applies."""
-        done = len(self.history)
-        is_stalled = self._patience > 0 and done - self.best_epoch >= self._patience
-        return done >= self.epochs or is_stalled
+        """Whether all epochs of the phase are done or early stopping applies."""
+        done, in_phase = len(self.history), count_epochs(self.history, self.phase)
+        waited = done - max(self.best_epoch, done - in_phase)
+        is_stalled = self._patience > 0 and waited >= self._patience
+        return in_phase >= self.epochs or is_stalled
 
     @property
     def best_epoch(self) -> int:
@@ -158,7 +175,8 @@ class TrainingRun:
             measured: Other values for TensorBoard, which differ from run to run.
         """
         entry = {name: float(value) for name, value in sorted(logs.items())}
-        self.history.append({"epoch": len(self.history) + 1, **entry})
+        phase = {PHASE: self.phase} if self.phase else {}
+        self.history.append({"epoch": len(self.history) + 1, **phase, **entry})
         self.step = 0
         # The checkpoint comes first. Otherwise a run that stops here could have best weights of an
         # epoch that is not in the history.
@@ -167,10 +185,18 @@ class TrainingRun:
             self._write_best()
         if self._is_chief:
             write_history(self.folder, self.history)
-            self._write_scalars({**entry, **(measured or {})})
+            self._scalars.write(len(self.history) - 1, {**entry, **(measured or {})})
+
+    @property
+    def has_best(self) -> bool:
+        """Whether the best epoch trained the same weights as this phase: the whole, or the head."""
+        if not self.best_epoch:
+            return False
+        phase = self.history[self.best_epoch - 1].get(PHASE, WHOLE)
+        return is_head(phase) == is_head(self.phase)
 
     def restore_best(self) -> None:
-        """Gives the model the weights of the best epoch, and writes which epoch that is.
+        """Gives the model the weights of the best epoch.
 
         Raises:
             DataError: No epoch has a finite loss on the eval split.
@@ -181,28 +207,43 @@ class TrainingRun:
                 "Try a lower --learning-rate in another folder.",
             )
         self._best.read(self._find_best_weights()).assert_consumed()
+
+    def end(self, exported: int) -> None:
+        """Writes the history, and which epoch is exported.
+
+        A run that stopped after its last checkpoint has not written these files.
+        """
         if self._is_chief:
-            # A run that stopped after its last checkpoint has not written these files.
             write_history(self.folder, self.history)
-            write_best_epoch(self.folder, self.history)
+            write_best_epoch(self.folder, self.history, exported)
 
     def _write_best(self) -> None:
-        self._best.write(self._path(BEST_FOLDER, _BEST_WEIGHTS))
+        self._best.write(self._path(BEST_FOLDER, self._best_name))
         if self._is_chief:
             write_best_epoch(self.folder, self.history)
+
+    @property
+    def _best_name(self) -> str:
+        return _BEST_HEAD if is_head(self.phase) else _BEST_WEIGHTS
 
     def _find_best_weights(self) -> str:
         """Returns the path of the best weights: of this process, else of the chief."""
-        own = self._path(BEST_FOLDER, _BEST_WEIGHTS)
+        own = self._path(BEST_FOLDER, self._best_name)
         if storage.exists(f"{own}.index"):
             return own
-        return storage.join(self.folder, BEST_FOLDER, _BEST_WEIGHTS)
+        return storage.join(self.folder, BEST_FOLDER, self._best_name)
 
     def _path(self, *parts: str) -> str:
         return storage.join(self._own.name if self._own else self.folder, *parts)
 
     def _save(self) -> None:
-        state = {"history": self.history, "step": self.step, **self._identity}
+        state = {
+            "history": self.history,
+            "step": self.step,
+            PHASE: self.phase,
+            BUDGET: self._budget.to_dict(),
+            **self._identity.to_dict(),
+        }
         self._state.assign(json.dumps(state))
         self._manager.save()
 
@@ -211,7 +252,7 @@ class TrainingRun:
         if found is None:
             return
         latest, state = found
-        self._check_identity(latest, state)
+        self._identity.check(latest, state, self.folder)
         try:
             self._checkpoint.restore(latest).assert_consumed()
         except (AssertionError, ValueError, tf.errors.InvalidArgumentError) as error:
@@ -222,64 +263,18 @@ class TrainingRun:
         if self._is_at_best:
             # A run that stopped after its checkpoint may have left none, or incomplete ones.
             self._write_best()
-        elif self.best_epoch and not storage.exists(f"{self._find_best_weights()}.index"):
+        elif self.has_best and not storage.exists(f"{self._find_best_weights()}.index"):
             raise OutputError(
                 f"The weights of epoch {self.best_epoch}, the best so far, are missing: "
                 f"{storage.join(self.folder, BEST_FOLDER)}.",
                 self._way_out,
             )
-        done = len(self.history)
         if self.is_finished:
-            progress.note(f"Epoch {done} was the last one: nothing is left to train.")
             return
+        done = len(self.history)
         place = f"batch {self.step} of epoch {done + 1}" if self.step else f"epoch {done}"
-        changed = self._describe_changes(state, "learned")
+        changed = self._identity.describe_changes(state, "learned")
         progress.note(f"Resumes after {place}{changed and f' with other options: {changed}'}.")
-
-    def _check_identity(self, path: str, state: Mapping[str, Any]) -> None:
-        """Checks that the checkpoint is of the same training and order of batches."""
-        if state["data"] != self._identity["data"]:
-            raise OutputError(
-                f"The checkpoint {path} is of a training on other data.", self._way_out
-            )
-        # Checkpoints of an earlier version do not have it.
-        if state.get("eval_data", self._identity["eval_data"]) != self._identity["eval_data"]:
-            raise OutputError(
-                f"The checkpoint {path} was evaluated on other data, so its epochs cannot be "
-                "compared with further ones.",
-                self._way_out,
-            )
-        if changed := self._describe_changes(state, "fixed"):
-            raise OutputError(
-                f"The checkpoint {path} is of another training: {changed}.", self._way_out
-            )
-        if state["step"] and (changed := self._describe_changes(state, "order")):
-            raise UsageError(
-                f"The checkpoint {path} is within an epoch, after {state['step']} batches, "
-                f"and the order of the rest would change: {changed}.",
-                "Resume with the same options, or use another folder.",
-            )
-
-    def _describe_changes(self, state: Mapping[str, Any], part: str) -> str:
-        was, now = state[part], json.loads(json.dumps(self._identity[part]))
-        return ", ".join(
-            f"{name} was {was.get(name)}, now {now[name]}"
-            for name in now
-            if was.get(name) != now[name]
-        )
-
-    def _write_scalars(self, entry: Mapping[str, float]) -> None:
-        """Writes values for TensorBoard, with the names that Keras's own callback uses."""
-        for name, value in entry.items():
-            is_evaluation = name.startswith(_EVALUATION_PREFIX)
-            part = "validation" if is_evaluation else "train"
-            if part not in self._writers:
-                logs = storage.join(self.folder, TENSORBOARD_FOLDER, part)
-                self._writers[part] = tf.summary.create_file_writer(logs)
-            with self._writers[part].as_default(step=len(self.history) - 1):
-                tf.summary.scalar(f"epoch_{name.removeprefix(_EVALUATION_PREFIX)}", value)
-        for writer in self._writers.values():
-            writer.flush()
 
 
 def _list_variables(owner: Any, without: str = "") -> list[Any]:
@@ -293,7 +288,7 @@ def group_options(options: TrainingOptions) -> dict[str, dict[str, Any]]:
         for part, names in (("fixed", _FIXED), ("learned", _LEARNED), ("order", _ORDER))
     }
     # An older version has no such value in its checkpoints, which counts as None.
-    described["fixed"]["frozen"] = True if options.is_frozen else None
+    described["fixed"] |= {"frozen": options.is_frozen or None, **options.loss_terms}
     # A cache gives records in the order of the files. It does not matter which cache it is.
     described["order"]["record_cache"] = options.record_cache != NO_CACHE
     return described

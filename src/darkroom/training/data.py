@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from darkroom.errors import DataError
 from darkroom.input.commits import Commits
-from darkroom.input.damage import check_not_replaced
+from darkroom.input.damage import check_not_replaced, name_batches
 from darkroom.input.pipeline import count_batches, make_eval_dataset, make_train_dataset
 from darkroom.input.records import (
     RecordSource,
@@ -23,6 +23,7 @@ from darkroom.input.source import ImageSource
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 from darkroom.profiling.meter import InputMeter
 from darkroom.training.placement import Placement
+from darkroom.training.recipe.balance import Balance
 
 
 def open_split(
@@ -97,6 +98,7 @@ class ImageBatches:
         training: The images of the train split.
         evaluation: The images of the eval split.
         meter: Measures the time that the training waits for batches.
+        balance: What each label counts; None: as many images as it has.
     """
 
     placement: Placement
@@ -104,18 +106,27 @@ class ImageBatches:
     training: ImageSource
     evaluation: ImageSource
     meter: InputMeter
+    balance: Balance | None = None
 
     def make_training(self, epoch: int, step: int) -> Any:
         """Returns the batches of an epoch from a step on."""
+        source = self.balance.sample(self.training) if self.balance else self.training
         # Without the length that `input_fn` sets: with it, Keras opens another iterator at the end
         # of each epoch, which takes 50 ms.
-        batches = make_train_dataset(self.training, self.options, epoch=epoch, skip_batches=step)
+        batches = make_train_dataset(source, self.options, epoch=epoch, skip_batches=step)
+        batches = self.balance.weigh_training(batches) if self.balance else batches
         batches = self.meter.watch(batches)
         return self.placement.distribute(batches, self.options.batch_size)
+
+    def name_images(self, epoch: int, batches: range) -> list[str]:
+        """Returns the names of the images that this process has in some batches of an epoch."""
+        source = self.balance.sample(self.training) if self.balance else self.training
+        return name_batches(source, self.options, epoch, batches)
 
     def make_evaluation(self) -> Any:
         """Returns the batches of the eval split; all processes have the same number."""
         batches = make_evaluation_part(self.evaluation, self.options)
+        batches = self.balance.weigh_evaluation(batches) if self.balance else batches
         return self.placement.distribute(batches, self.options.batch_size)
 
     def check_not_replaced(self) -> None:

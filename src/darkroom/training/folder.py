@@ -9,6 +9,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import OutputError
+from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.evaluation.report.write import REPORT_FILES
 from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
@@ -16,7 +17,8 @@ from darkroom.storage import ledger
 from darkroom.training.history import BEST_FOLDER, HISTORY_FILE
 
 CHECKPOINTS_FOLDER = "checkpoints"
-TENSORBOARD_FOLDER = "tensorboard"
+# The trials of a search for the best options.
+TUNING_FOLDER = "tuning"
 # The same model as in the SavedModel, for `keras.models.load_model`.
 KERAS_FILE = "model.keras"
 # The commit of a training. It is written last, after the model.
@@ -30,8 +32,9 @@ _FILES = (
     VERDICT_MARKDOWN,
     *REPORT_FILES,
 )
-_FOLDERS = (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER, MODEL_FOLDER)
-_NAMES = dict.fromkeys((*_FILES, *(f"{folder}/" for folder in _FOLDERS)), ledger.ANY)
+_FOLDERS = (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER, MODEL_FOLDER, TUNING_FOLDER)
+# Folders end with a slash.
+TRAINING_NAMES = dict.fromkeys((*_FILES, *(f"{folder}/" for folder in _FOLDERS)), ledger.ANY)
 # The files of a SavedModel with a label map.
 _MODEL_FILE = re.compile(
     r"saved_model\.pb|fingerprint\.pb|assets/labels\.txt|"
@@ -52,10 +55,10 @@ def claim_folder(folder: str) -> None:
     proven: tuple[str, ...] = ()
     if not ledger.is_listed(folder, RESULT_FILE):
         if _is_training(folder):
-            proven = tuple(_NAMES)
+            proven = tuple(TRAINING_NAMES)
         else:
-            ledger.check_alone(folder, _NAMES, _HINT)
-    ledger.claim(folder, _NAMES, proven, _HINT)
+            ledger.check_alone(folder, TRAINING_NAMES, _HINT)
+    ledger.claim(folder, TRAINING_NAMES, proven, _HINT)
 
 
 def delete_model(folder: str) -> None:
@@ -71,6 +74,24 @@ def delete_model(folder: str) -> None:
         raise OutputError(f"{model} has a link that darkroom did not write: {links[0]}.", _HINT)
     names = filter(_MODEL_FILE.fullmatch, there)
     storage.delete_files(storage.join(model, name) for name in names)
+
+
+def delete_training(folder: str) -> None:
+    """Deletes what an earlier training would go on from; its model stays until there is another.
+
+    The folder is claimed, so what has these names is darkroom's.
+    """
+    for name in (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER):
+        delete_folder(storage.join(folder, name))
+    for name in (RESULT_FILE, HISTORY_FILE):
+        storage.delete_file(storage.join(folder, name))
+
+
+def delete_folder(folder: str) -> None:
+    """Deletes a folder of darkroom's with everything in it, if it exists."""
+    storage.delete_files(storage.join(folder, name) for name in storage.list_everything(folder))
+    if not storage.is_remote(folder):
+        storage.remove_empty_folders(folder)
 
 
 def read_checkpoint(folder: str) -> tuple[str, dict[str, Any]] | None:

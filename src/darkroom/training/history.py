@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from darkroom import storage
 from darkroom.errors import DataError
 
-# One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
-History = list[dict[str, float]]
+# One entry an epoch: `epoch` from 1, Keras's losses and metrics by name, and `phase` where a base
+# was frozen.
+History = list[dict[str, Any]]
+
+PHASE = "phase"
 
 HISTORY_FILE = "history.json"
 BEST_FOLDER = "best"
 # In that folder: the entry of the epoch whose weights are beside it.
 _BEST_EPOCH_FILE = "epoch.json"
+# A value of it: the epoch of the exported model, where that is not the best.
+_EXPORTED = "exported"
 # The best epoch has the lowest value of this, and early stopping waits for a lower one.
 MONITOR = "val_loss"
 _SHOWN_FIRST = ("loss", "accuracy", "val_loss", "val_accuracy")
@@ -38,9 +43,26 @@ def find_best_epoch(history: Sequence[dict[str, float]]) -> int:
     return losses.index(best) + 1 if best < math.inf else 0
 
 
-def format_best_epoch(best_epoch: int, epochs: int) -> str:
+class Exported(NamedTuple):
+    """Which epoch a model is from.
+
+    Attributes:
+        epoch: The epoch, from 1.
+        epochs: Number of epochs that were trained.
+        best: The epoch with the lowest loss on the eval split.
+    """
+
+    epoch: int
+    epochs: int
+    best: int
+
+
+def format_exported(found: Exported) -> str:
     """Returns which epoch a model is from, for example "6 of 7 (lowest val_loss)"."""
-    return f"{best_epoch} of {epochs} (lowest {MONITOR})"
+    reason = f"lowest {MONITOR}"
+    if found.epoch != found.best:
+        reason = f"the last; {found.best} has the {reason}"
+    return f"{found.epoch} of {found.epochs} ({reason})"
 
 
 def format_epoch(
@@ -55,7 +77,7 @@ def format_epoch(
         waiting_share: Share of that time in which the training waited for input, 0 to 1.
     """
     known = [name for name in _SHOWN_FIRST if name in entry]
-    names = [*known, *(name for name in entry if name not in (*known, "epoch"))]
+    names = [*known, *(name for name in entry if name not in (*known, "epoch", PHASE))]
     parts = [f"{name} {entry[name]:.4f}" for name in names]
     parts.append(f"rate {rate:.3g}")
     if images_per_second:
@@ -68,31 +90,40 @@ def write_history(folder: str, history: History) -> None:
     _write_json(storage.join(folder, HISTORY_FILE), history)
 
 
-def write_best_epoch(folder: str, history: History) -> None:
-    """Writes the best epoch's entry into the folder `best` of a folder. `best` must exist."""
+def write_best_epoch(folder: str, history: History, exported: int | None = None) -> None:
+    """Writes the best epoch's entry into the folder `best` of a folder. `best` must exist.
+
+    Args:
+        folder: The folder with the history.
+        history: The history.
+        exported: The epoch whose weights are exported, if that is another one.
+    """
     entry = history[find_best_epoch(history) - 1]
+    if exported not in (None, entry["epoch"]):
+        entry = {**entry, _EXPORTED: exported}
     _write_json(storage.join(folder, BEST_FOLDER, _BEST_EPOCH_FILE), entry)
 
 
-def read_best_epoch(folder: str) -> tuple[int, int] | None:
+def read_exported(folder: str) -> Exported | None:
     """Returns which epoch the model of a finished training is from.
 
     Args:
         folder: The folder with the history of the training.
 
     Returns:
-        The epoch, from 1, and the number of epochs; None if the training did not write it. An
-        earlier version of darkroom did not: it exported the last epoch.
+        The epoch; None if the training did not write it. An earlier version of darkroom did not: it
+        exported the last epoch.
 
     Raises:
         DataError: A file is damaged.
         OSError: A file cannot be read.
     """
-    best = storage.join(folder, BEST_FOLDER, _BEST_EPOCH_FILE)
-    if not storage.exists(best):
+    path = storage.join(folder, BEST_FOLDER, _BEST_EPOCH_FILE)
+    if not storage.exists(path):
         return None
-    history = storage.join(folder, HISTORY_FILE)
-    return _read_json(best, lambda entry: int(entry["epoch"])), _read_json(history, len)
+    best = _read_json(path, lambda entry: int(entry["epoch"]))
+    exported = _read_json(path, lambda entry: int(entry.get(_EXPORTED, best)))
+    return Exported(exported, _read_json(storage.join(folder, HISTORY_FILE), len), best)
 
 
 def _read_json(path: str, parse: Callable[[Any], int]) -> int:

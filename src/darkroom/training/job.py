@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.dataset.commit import read_output
-from darkroom.dataset.splits import EVAL, TEST, TRAIN
+from darkroom.dataset.splits import EVAL, TEST
 from darkroom.errors import DataError
-from darkroom.evaluation.facts import Facts, describe_code
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.result import Evaluation, format_evaluation
 from darkroom.evaluation.serving import MODEL_FOLDER
-from darkroom.input.data_paths import (
-    NamedSplit,
-    check_one_kind,
-    list_roots,
-    name_datasets,
-    name_images,
-)
 from darkroom.options.training import TrainingOptions
-from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
-from darkroom.runtime import progress
+from darkroom.profiling.verdict import VERDICT_MARKDOWN
+from darkroom.runtime import cards, progress
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
+from darkroom.training.course.sources import TrainingData, find_data
 from darkroom.training.folder import KERAS_FILE, RESULT_FILE, claim_folder, delete_model
-from darkroom.training.history import HISTORY_FILE, format_best_epoch
+from darkroom.training.history import PHASE, Exported, format_exported
+from darkroom.training.jobs.facts import collect_facts
+from darkroom.training.recipe.hints import format_hints
 
 if TYPE_CHECKING:
-    from darkroom.input.source import ImageSource
+    from darkroom.training.run import TrainedModel
 
 
 @dataclass(frozen=True)
@@ -41,8 +34,8 @@ class TrainingResult:
 
     Attributes:
         epochs: Number of epochs done.
-        best_epoch: The epoch, from 1, that the model's weights are from.
-        metrics: Losses and metrics of that epoch, by Keras's names.
+        best_epoch: The epoch, from 1, with the lowest loss on the eval split.
+        metrics: Losses and metrics of the exported epoch, by Keras's names.
         checkpoint_dir: The folder of checkpoints, history and TensorBoard's files.
         model_dir: The folder of the SavedModel.
         verdict: Whether input slowed down the training, and which part of it; None if nothing was
@@ -50,6 +43,8 @@ class TrainingResult:
         already_complete: Whether an earlier run had done everything.
         evaluation: How good the exported model is on the test split, or without one on the eval
             split; None if an earlier version trained it.
+        exported_epoch: The epoch that the model's weights are from.
+        hints: What would make the model better, a sentence each.
     """
 
     epochs: int
@@ -60,11 +55,36 @@ class TrainingResult:
     verdict: str | None = None
     already_complete: bool = False
     evaluation: Evaluation | None = None
+    exported_epoch: int | None = None
+    hints: Sequence[str] = ()
+
+    @property
+    def exported(self) -> Exported:
+        """Which epoch the model's weights are from. An earlier version exported the best one."""
+        return Exported(self.exported_epoch or self.best_epoch, self.epochs, self.best_epoch)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the result as values that JSON knows."""
         found = self.evaluation.to_dict() if self.evaluation else None
         return {**asdict(self), "evaluation": found}
+
+    def __repr__(self) -> str:
+        return (
+            f"TrainingResult(model_dir={self.model_dir!r}, best_epoch={self.best_epoch}, "
+            f"epochs={self.epochs}, evaluation={self.evaluation!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Returns the epoch of the model and how good it is, as a notebook shows them."""
+        facts = {name: f"{value:.4f}" for name, value in self.metrics.items()}
+        card = cards.make_card(
+            f"Epoch {format_exported(self.exported)}",
+            cards.make_note("Already complete: nothing was done.") if self.already_complete else "",
+            cards.make_facts(facts | ({"input": self.verdict} if self.verdict else {})),
+            *(cards.make_note(f"Next: {hint}.") for hint in self.hints),
+            cards.make_path("History", self.checkpoint_dir),
+        )
+        return card + (self.evaluation._repr_html_() if self.evaluation else "")
 
 
 def train_datasets(
@@ -96,7 +116,7 @@ def train_datasets(
         StorageError: Something cannot be read or written, or another worker is gone.
     """
     folder = storage.absolute(checkpoint_dir)
-    found = _find_data(data, eval_data)
+    found = find_data(data, eval_data)
     # Everything that decides what the model is.
     plan = {"options": options.to_dict(), "data": found.identity}
     if done := _read_result(folder, plan):
@@ -120,38 +140,26 @@ def format_training(result: TrainingResult) -> str:
     head = "Already complete: nothing was done.\n" if result.already_complete else ""
     stages = storage.join(result.checkpoint_dir, VERDICT_MARKDOWN)
     verdict = f"Input      {result.verdict}\n           {stages}\n" if result.verdict else ""
-    epoch = format_best_epoch(result.best_epoch, result.epochs)
+    epoch = format_exported(result.exported)
     found = f"{format_evaluation(result.evaluation)}\n" if result.evaluation else ""
     return (
         f"{head}Epoch      {epoch}\nMetrics    {metrics}\n{found}{verdict}"
         f"History    {result.checkpoint_dir}\nModel      {result.model_dir}"
+        f"{format_hints(result.hints)}"
     )
 
 
-class _Data(NamedTuple):
-    """The data of a training, which is opened when the training starts.
+def train_model(
+    data: TrainingData, options: TrainingOptions, folder: str
+) -> tuple[TrainedModel, Sequence[str]]:
+    """Trains in a folder, and returns the result and the label map. Nothing is exported.
 
-    Attributes:
-        identity: Values for JSON that change with the images and their labels.
-        open: Returns the images of the train split, those of the eval split, and the label map. Its
-            argument says whether to read all files first and check their SHA-256.
-        splits: The splits by name: train, eval, and test if there is one.
+    Raises:
+        DarkroomError: As `darkroom.training.run.train`.
     """
-
-    identity: Sequence[object]
-    open: Callable[[bool], tuple[ImageSource, ImageSource, Sequence[str]]]
-    splits: Mapping[str, NamedSplit]
-
-
-def _train_and_export(
-    data: _Data, options: TrainingOptions, folder: str, *, export: bool
-) -> TrainingResult:
-    from darkroom.training.export import export_model
-    from darkroom.training.formats.keras_file import write_keras_file
     from darkroom.training.placement import make_placement
     from darkroom.training.run import train
 
-    model_dir = storage.join(folder, MODEL_FOLDER)
     with progress.step("Training"):
         # This comes first: TensorFlow must know the other workers before it reads a record.
         placement = make_placement(options.strategy)
@@ -165,6 +173,17 @@ def _train_and_export(
             run_dir=folder,
             labels=labels,
         )
+    return trained, labels
+
+
+def _train_and_export(
+    data: TrainingData, options: TrainingOptions, folder: str, *, export: bool
+) -> TrainingResult:
+    from darkroom.training.export import export_model
+    from darkroom.training.formats.keras_file import write_keras_file
+
+    model_dir = storage.join(folder, MODEL_FOLDER)
+    trained, labels = train_model(data, options, folder)
     if export:
         # What is said of the earlier model is not true of the next one.
         for name in (RESULT_FILE, *REPORT_FILES):
@@ -175,99 +194,34 @@ def _train_and_export(
             export_model(
                 trained.model, labels, options.image_size, model_dir, resize=options.resize
             )
-    entry = trained.history[trained.best_epoch - 1]
-    metrics = {name: value for name, value in entry.items() if name != "epoch"}
-    verdict = trained.verdict.sentence if trained.verdict else None
+    exported = trained.exported
+    entry = trained.history[exported.epoch - 1]
     return TrainingResult(
-        len(trained.history), trained.best_epoch, metrics, folder, model_dir, verdict
+        exported.epochs,
+        exported.best,
+        {name: value for name, value in entry.items() if name not in ("epoch", PHASE)},
+        folder,
+        model_dir,
+        trained.verdict.sentence if trained.verdict else None,
+        exported_epoch=exported.epoch,
+        hints=trained.hints,
     )
 
 
-def _evaluate(data: _Data, options: TrainingOptions, result: TrainingResult) -> Evaluation:
+def _evaluate(data: TrainingData, options: TrainingOptions, result: TrainingResult) -> Evaluation:
     """Scores the test split once, with the exported model; without one, the eval split."""
     from darkroom.evaluation.evaluate import evaluate_training
 
-    folder = result.checkpoint_dir
-    # There is none where the features of a frozen base were read from memory.
-    verdict = storage.join(folder, VERDICT_JSON)
-    facts = Facts(
-        recipe=options.to_dict(),
-        history=json.loads(storage.read_bytes(storage.join(folder, HISTORY_FILE))),
-        best_epoch=result.best_epoch,
-        input=json.loads(storage.read_bytes(verdict)) if storage.exists(verdict) else {},
-        data={name: split.data for name, split in data.splits.items()},
-        code=describe_code(options.model),
-    )
+    folder, named = result.checkpoint_dir, data.splits
+    found = {name: split.data for name, split in named.items()}
+    facts = collect_facts(folder, options, result.exported.epoch, found)
     try:
-        split = data.splits.get(TEST, data.splits[EVAL])
-        return evaluate_training(result.model_dir, split, facts, folder)
+        return evaluate_training(result.model_dir, named.get(TEST, named[EVAL]), facts, folder)
     except DataError as error:
         raise DataError(
             f"The model is trained and exported, but it cannot be scored: {error.message}",
             error.hint,
         ) from error
-
-
-def _find_data(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
-    if check_one_kind(data, eval_data):
-        return _find_images(data[0], eval_data[0] if eval_data else None)
-    return _find_datasets(data, eval_data or data)
-
-
-def _find_images(path: str, eval_path: str | None) -> _Data:
-    from darkroom.input.files import open_images
-    from darkroom.options.manifest import ManifestOptions
-
-    labels, splits = open_images(path)
-    eval_splits = splits
-    if eval_path is not None:
-        eval_splits = open_images(eval_path, ManifestOptions(labels=labels)).splits
-    for name, found, place in (
-        ("train", splits, path),
-        ("eval", eval_splits, eval_path or path),
-    ):
-        if name not in found:
-            raise DataError(
-                f"There is no image of the {name} split in {place}.",
-                "Name the split in the source.",
-            )
-    training, evaluation = splits["train"], eval_splits["eval"]
-    named = {
-        TRAIN: name_images(path, training, labels, TRAIN),
-        EVAL: name_images(eval_path or path, evaluation, labels, EVAL),
-    }
-    if TEST in splits:
-        named[TEST] = name_images(path, splits[TEST], labels, TEST)
-    identity = [training.identify(), evaluation.identify()]
-    return _Data(identity, lambda _: (training, evaluation, labels), named)
-
-
-def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> _Data:
-    roots = {"train": list_roots(data), "eval": list_roots(eval_data)}
-    # A dataset of both splits is read once.
-    opened = {root: read_output(root) for root in dict.fromkeys(chain(*roots.values()))}
-    commits = dict(opened.values())
-    parts = {split: dict(opened[root] for root in found) for split, found in roots.items()}
-    for split, part in parts.items():
-        if not any(split in each.splits and each.splits[split].records for each in part.values()):
-            raise DataError(
-                f"There is no record of the {split} split in {', '.join(part)}.",
-                "Name the split in the source, or use convert --split-ratios.",
-            )
-
-    def open_data(verify: bool) -> tuple[ImageSource, ImageSource, Sequence[str]]:
-        from darkroom.input.commits import read_shared_labels
-        from darkroom.input.records import open_splits
-
-        labels = read_shared_labels(commits)
-        opened = {split: open_splits(part, verify, (split,)) for split, part in parts.items()}
-        return opened["train"]["train"], opened["eval"]["eval"], labels
-
-    identity = [[dataset.fingerprint for dataset in part.values()] for part in parts.values()]
-    named = {split: name_datasets(part, split) for split, part in parts.items()}
-    if (test := name_datasets(parts[TRAIN], TEST)).data:
-        named[TEST] = test
-    return _Data(identity, open_data, named)
 
 
 def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:

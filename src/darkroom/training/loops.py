@@ -6,6 +6,7 @@ metrics of the epoch in the model. They give the same weights and losses.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -16,10 +17,34 @@ import tensorflow as tf
 
 from darkroom.runtime import progress
 from darkroom.training.cluster import Cluster
+from darkroom.training.placement import Placement
 
 StepHook = Callable[[int], None]
 # To read the loss takes a millisecond, and waits for the device.
 _LOSS_SECONDS = 1.0
+
+
+class DivergedError(Exception):
+    """The loss is not a finite number.
+
+    Attributes:
+        batches: The numbers of the batches, from 0, one of which has it.
+        loss: What it is.
+    """
+
+    def __init__(self, batches: range, loss: float) -> None:
+        super().__init__(batches, loss)
+        self.batches, self.loss = batches, loss
+
+
+def _finish_epoch(model: Any) -> None:
+    """Does what Keras's `fit` does at its end: an optimizer may have averaged the weights."""
+    model.optimizer.finalize_variable_values(model.trainable_variables)
+
+
+def _check_finite(loss: float, before: int, done: int) -> None:
+    if not math.isfinite(loss):
+        raise DivergedError(range(before, done), loss)
 
 
 def show_batches(
@@ -62,14 +87,17 @@ class Loop(Protocol):
         """Trains on batches and updates the model's metrics.
 
         Args:
-            batches: (images, labels): the rest of the epoch.
+            batches: (images, labels), or with weights of images: the rest of the epoch.
             step: Number of batches of the epoch that were done before.
             num_steps: Number of batches in the whole epoch.
             end_step: Called with the number of batches done in the epoch, after each execution.
+
+        Raises:
+            DivergedError: The loss is not a finite number. `end_step` is not called any more.
         """
 
     def evaluate(self, batches: Any) -> dict[str, float]:
-        """Returns the loss and the metrics over batches (images, labels)."""
+        """Returns the loss and the metrics over batches, as those of training."""
 
 
 class FitLoop:
@@ -89,6 +117,7 @@ class FitLoop:
     ) -> None:
         """See `Loop`."""
         if step >= num_steps:
+            _finish_epoch(self._model)
             return
         variables = self._model.metrics_variables
         values = [variable.numpy() for variable in variables]
@@ -98,12 +127,19 @@ class FitLoop:
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)
 
-        hooks: dict[str, Any] = {"on_epoch_begin": restore_metrics}
-        if end_step is not None:
-            # Only if necessary: with this hook, Keras waits for the device after each execution.
-            hooks["on_train_batch_end"] = lambda batch, logs: end_step(
-                min(step + batch + 1, num_steps)
-            )
+        before = step
+
+        def end_execution(batch: int, logs: dict[str, Any]) -> None:
+            nonlocal before
+            done = min(step + batch + 1, num_steps)
+            # The mean of the epoch so far. A step of the user's own may have no loss.
+            _check_finite(float(logs.get("loss", 0.0)), before, done)
+            before = done
+            if end_step is not None:
+                end_step(done)
+
+        # With the second one, Keras waits for the device after each execution.
+        hooks = {"on_epoch_begin": restore_metrics, "on_train_batch_end": end_execution}
         self._model.fit(
             batches,
             # If Keras has to find the end itself, it counts one step of the optimizer too many,
@@ -149,9 +185,12 @@ class TapeLoop:
         self, batches: Any, step: int, num_steps: int, end_step: StepHook | None
     ) -> None:
         """See `Loop`."""
-        for done in self._execute(self._train, batches):
+        before = step
+        for done, loss in self._execute(self._train, batches):
+            _check_finite(loss, before, before := min(step + done, num_steps))
             if end_step is not None:
-                end_step(min(step + done, num_steps))
+                end_step(before)
+        _finish_epoch(self._model)
 
     def evaluate(self, batches: Any) -> dict[str, float]:
         """See `Loop`."""
@@ -162,50 +201,82 @@ class TapeLoop:
         return found
 
     def _execute(self, execution: Any, batches: Any) -> Any:
-        """Calls an execution until the batches end, and yields the number of batches done."""
+        """Calls an execution until the batches end.
+
+        Yields:
+            The number of batches done, and a loss that is finite if theirs are.
+        """
         iterator = iter(batches)
         done = 0
-        while int(execution(iterator)):
+        while True:
+            taken, loss = execution(iterator)
+            if not int(taken):
+                return
             done += self._steps_per_execution
-            yield done
+            yield done, float(loss)
 
-    def _make_execution(self, step: Callable[[Any, Any], None]) -> Any:
-        """Returns a function that takes batches from an iterator and returns how many it took."""
+    def _make_execution(self, step: Callable[..., Any]) -> Any:
+        """Returns a function of an iterator: how many batches it took, and their losses as one."""
         # AutoGraph should rewrite the loop below, but not the user's model in a step.
         plain_step = tf.autograph.experimental.do_not_convert(step)
 
         def execute(iterator: Any) -> Any:
-            num_steps = tf.constant(0)
+            num_steps, total = tf.constant(0), tf.constant(0.0)
             for _ in tf.range(self._steps_per_execution):
                 batch = iterator.get_next_as_optional()
                 if batch.has_value():
-                    self._strategy.run(plain_step, args=batch.get_value())
+                    losses = self._strategy.run(plain_step, args=batch.get_value())
+                    # Those of this process: for those of all, they would have to wait.
+                    total += tf.add_n(self._strategy.experimental_local_results(losses))
                     num_steps += 1
-            return num_steps
+            return num_steps, total
 
         return tf.function(execute, reduce_retracing=True)
 
-    def _train_step(self, images: Any, labels: Any) -> None:
+    def _train_step(self, images: Any, labels: Any, weights: Any = None) -> Any:
         model = self._model
         with tf.GradientTape() as tape:
             predictions = model(images, training=True)
-            loss = model.compute_loss(x=images, y=labels, y_pred=predictions, training=True)
+            loss = self._compute_loss(images, labels, predictions, weights, training=True)
             scaled = model.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, model.trainable_variables)
         model.optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        self._measure(images, labels, predictions, loss)
+        self._measure(images, labels, predictions, loss, weights)
+        return tf.cast(loss, tf.float32)
 
-    def _evaluate_step(self, images: Any, labels: Any) -> None:
+    def _evaluate_step(self, images: Any, labels: Any, weights: Any = None) -> Any:
         def evaluate() -> Any:
             predictions = self._model(images, training=False)
-            loss = self._model.compute_loss(x=images, y=labels, y_pred=predictions, training=False)
-            self._measure(images, labels, predictions, loss)
-            return True
+            loss = self._compute_loss(images, labels, predictions, weights, training=False)
+            self._measure(images, labels, predictions, loss, weights)
+            return tf.cast(loss, tf.float32)
 
         # TensorFlow's convolutions return wrong shapes for an empty batch.
-        tf.cond(tf.shape(images)[0] > 0, evaluate, lambda: False)
+        return tf.cond(tf.shape(images)[0] > 0, evaluate, lambda: tf.constant(0.0))
 
-    def _measure(self, images: Any, labels: Any, predictions: Any, loss: Any) -> None:
+    def _compute_loss(
+        self, images: Any, labels: Any, predictions: Any, weights: Any, *, training: bool
+    ) -> Any:
+        return self._model.compute_loss(
+            x=images, y=labels, y_pred=predictions, sample_weight=weights, training=training
+        )
+
+    def _measure(self, images: Any, labels: Any, predictions: Any, loss: Any, weights: Any) -> None:
         mean = loss * tf.cast(self._strategy.num_replicas_in_sync, loss.dtype)
         self._loss.update_state(mean, sample_weight=tf.shape(images)[0])
-        self._model.compute_metrics(images, labels, predictions, sample_weight=None)
+        self._model.compute_metrics(images, labels, predictions, sample_weight=weights)
+
+
+def make_loop(model: Any, name: str, placement: Placement, steps_per_execution: int) -> Loop:
+    """Returns the loop that trains a model.
+
+    Args:
+        model: A compiled Keras model whose metrics are built.
+        name: As in the option `loop`.
+        placement: Where it is trained.
+        steps_per_execution: Batches that one call of TensorFlow trains on.
+    """
+    # Keras 3 cannot fit in several processes: it treats a value per device as a plain tensor.
+    if name == "custom" or placement.cluster.num_workers > 1:
+        return TapeLoop(model, placement.strategy, steps_per_execution)
+    return FitLoop(model, placement.strategy)

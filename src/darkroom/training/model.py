@@ -13,6 +13,8 @@ import numpy as np
 from darkroom.errors import UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.training.models import build_model
+from darkroom.training.recipe.loss import make_loss
+from darkroom.training.recipe.optimizer import make_optimizer
 
 
 class Parts(NamedTuple):
@@ -29,12 +31,15 @@ class Parts(NamedTuple):
     base: Any | None = None
 
 
-def make_parts(options: TrainingOptions, num_classes: int, labels: Sequence[str] = ()) -> Parts:
+def make_parts(
+    options: TrainingOptions, num_classes: int, num_steps: int, labels: Sequence[str] = ()
+) -> Parts:
     """Builds the model, and compiles what is trained of it.
 
     Args:
         options: What is trained and how.
         num_classes: C, the number of labels.
+        num_steps: Number of batches in an epoch.
         labels: The labels in the order of their numbers, where they are known.
 
     Returns:
@@ -48,10 +53,15 @@ def make_parts(options: TrainingOptions, num_classes: int, labels: Sequence[str]
     keras.utils.set_random_seed(options.seed)
     model = build_model(options.model, num_classes, options.image_size, options.weights, labels)
     if not options.is_frozen:
-        _compile(model, np.zeros((1, *options.image_size, 3), np.uint8), options, num_classes)
-        return Parts(model, model)
-    parts = split_head(model)
-    _compile(parts.trained, np.zeros((1, *parts.trained.input_shape[1:])), options, num_classes)
+        parts = Parts(model, model)
+        example: Any = np.zeros((1, *options.image_size, 3), np.uint8)
+    else:
+        parts = split_head(model)
+        example = np.zeros((1, *parts.trained.input_shape[1:]))
+    if not parts.trained.compiled:
+        optimizer = make_optimizer(options, options.epochs * num_steps)
+        _compile(parts.trained, options, num_classes, optimizer)
+    _build(parts.trained, example, options, num_classes)
     return parts
 
 
@@ -65,17 +75,34 @@ def split_head(model: Any) -> Parts:
     return Parts(model, head, base)
 
 
-def _compile(model: Any, example: Any, options: TrainingOptions, num_classes: int) -> None:
-    """Compiles a model unless its author did, and makes all variables of its training."""
+def compile_model(model: Any, options: TrainingOptions, num_classes: int, optimizer: Any) -> None:
+    """Compiles a model of images again, and makes all variables of its training.
+
+    Args:
+        model: uint8 [B, height, width, 3] to probabilities [B, C].
+        options: What is trained and how.
+        num_classes: C, the number of labels.
+        optimizer: Its optimizer.
+    """
+    _compile(model, options, num_classes, optimizer)
+    _build(model, np.zeros((1, *options.image_size, 3), np.uint8), options, num_classes)
+
+
+def _compile(model: Any, options: TrainingOptions, num_classes: int, optimizer: Any) -> None:
     has_vectors = bool(options.input_options.augmentation.mixup)
-    if not model.compiled:
-        model.compile(
-            optimizer=keras.optimizers.Adam(options.learning_rate),
-            loss=f"{'' if has_vectors else 'sparse_'}categorical_crossentropy",
-            # Keras chooses the accuracy for numbers or for vectors itself.
-            metrics=["accuracy"],
-            steps_per_execution=options.steps_per_execution,
-        )
+    loss = make_loss(num_classes, options.label_smoothing, has_vectors=has_vectors)
+    model.compile(
+        optimizer=optimizer,
+        loss=loss,
+        # Keras chooses the accuracy for numbers or for vectors itself.
+        metrics=["accuracy"],
+        steps_per_execution=options.steps_per_execution,
+    )
+
+
+def _build(model: Any, example: Any, options: TrainingOptions, num_classes: int) -> None:
+    """Makes all variables of a compiled model's training."""
+    has_vectors = bool(options.input_options.augmentation.mixup)
     label = np.zeros(1, np.int64)
     if has_vectors:
         _check_takes_vectors(model, options.model)

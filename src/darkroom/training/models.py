@@ -10,7 +10,6 @@ import contextlib
 import difflib
 import importlib
 import math
-import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ import keras
 import numpy as np
 
 from darkroom import storage
-from darkroom.errors import StorageError, UsageError
+from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.options.training import (
     APPLICATIONS_PREFIX,
     EFFICIENTNET_LITE,
@@ -30,7 +29,12 @@ from darkroom.options.training import (
 )
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.networks.warm_start import load_training
-from darkroom.training.networks.weights import check_weights, read_training
+from darkroom.training.networks.weights import (
+    SAVE_HINT,
+    check_weights,
+    read_training,
+    use_local_copy,
+)
 
 # Of files that torch wrote.
 _TORCH_ENDINGS = (".pth", ".pt")
@@ -65,13 +69,13 @@ def build_model(
         only if the user's function compiled it.
 
     Raises:
-        DataError: A file of torch's is damaged.
+        DataError: The file of the weights is damaged.
         MissingExtraError: The package of the weights is not installed.
         UsageError: There is no such model, the weights cannot be loaded, or the model does not
             return C probabilities for an image.
     """
     check_model(spec, weights)
-    if weights is not None and os.path.isdir(storage.expand_home(weights)):
+    if weights is not None and storage.is_folder(storage.expand_home(weights)):
         model = _build(spec, num_classes, image_size, _NO_WEIGHTS)
         load_training(model, read_training(weights, spec), labels)
         return model
@@ -246,12 +250,19 @@ def _check_custom(model: object, spec: str, num_classes: int, image_size: tuple[
 
 
 def _load_weights(model: Any, weights: str) -> None:
-    try:
-        model.load_weights(storage.expand_home(weights))
-    except (ValueError, OSError) as error:
-        # In the next lines Keras lists every layer of the model.
-        reason = str(error).splitlines()[0][:300]
-        raise UsageError(f"The weights {weights} do not fit {model.name}: {reason}") from error
+    with use_local_copy(storage.expand_home(weights)) as path:
+        try:
+            model.load_weights(path)
+        except ValueError as error:
+            # After that, Keras lists every layer of the model.
+            reason = str(error).splitlines()[0].partition(" Example error")[0][:300]
+            raise UsageError(
+                f"The weights {weights} do not fit {model.name}: {reason}",
+                "They must be of the same network, without its head where darkroom makes one.",
+            ) from error
+        except (OSError, KeyError) as error:
+            reason = str(error).splitlines()[0][:300]
+            raise DataError(f"{weights} is damaged: {reason}.", SAVE_HINT) from error
 
 
 def _suggest(name: str, names: Sequence[str]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.options.input import InputOptions
 from darkroom.training.cluster import Cluster, read_cluster
 
@@ -89,16 +91,17 @@ class Placement:
         same number of batches.
 
         Args:
-            batches: (uint8 [B, height, width, 3], labels [B] or [B, C]).
+            batches: (uint8 [B, height, width, 3], labels [B] or [B, C]), and weights [B] if there
+                are some.
             batch_size: B, a multiple of the number of local devices.
         """
         if not self.is_distributed:
             return batches
         size = batch_size // self.num_local
 
-        def split(images: tf.Tensor, labels: tf.Tensor) -> tf.data.Dataset:
+        def split(*batch: tf.Tensor) -> tf.data.Dataset:
             starts = tf.data.Dataset.range(0, batch_size, size)
-            return starts.map(lambda at: (images[at : at + size], labels[at : at + size]))
+            return starts.map(lambda at: tuple(each[at : at + size] for each in batch))
 
         parts = batches.flat_map(split).prefetch(tf.data.AUTOTUNE)
         return self.strategy.distribute_datasets_from_function(lambda _: parts)
@@ -133,3 +136,17 @@ def make_placement(strategy: str) -> Placement:
     if strategy == "mirrored":
         return Placement(tf.distribute.MirroredStrategy(), Cluster())
     return Placement(tf.distribute.get_strategy(), Cluster())
+
+
+@contextmanager
+def explain_lost_workers(placement: Placement) -> Iterator[None]:
+    """Says what to do if another process is gone. TensorFlow ends the step that waits for it."""
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
+        if placement.cluster.num_workers == 1:
+            raise
+        raise StorageError(
+            f"One of {placement.cluster.num_workers} workers is gone ({type(error).__name__}).",
+            "Start all of them again. They resume from the last checkpoint.",
+        ) from error

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tensorflow as tf
-
 from darkroom import storage
-from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.commits import Commits, check_commits, read_shared_labels
+from darkroom.errors import UsageError
+from darkroom.input.commits import check_commits, read_shared_labels
 from darkroom.input.damage import explain_damage
 from darkroom.input.reading import list_files
 from darkroom.input.source import ImageSource
@@ -27,18 +23,28 @@ from darkroom.profiling.stored_forms import measure_forms
 from darkroom.profiling.verdict import BOUND_SHARE, DECODE, InputVerdict, judge_input, write_verdict
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
-from darkroom.storage import copies
 from darkroom.training.checkpoints import TrainingRun, group_options
+from darkroom.training.course.budget import Budget
+from darkroom.training.course.course import Course
+from darkroom.training.course.divergence import explain_divergence
+from darkroom.training.course.phases import count_epochs, is_head
+from darkroom.training.course.sources import check_labels
 from darkroom.training.data import ImageBatches, open_split, use_cache_folder
 from darkroom.training.export import export_model
 from darkroom.training.features.data import FeatureBatches, use_features
 from darkroom.training.features.views import list_views
 from darkroom.training.folder import KERAS_FILE
 from darkroom.training.formats.keras_file import write_keras_file
-from darkroom.training.history import History, format_epoch
-from darkroom.training.loops import FitLoop, Loop, TapeLoop, show_batches
+from darkroom.training.history import Exported, History, format_epoch
+from darkroom.training.jobs.facts import write_facts
+from darkroom.training.jobs.kept_runs import choose_folder, finish_folder
+from darkroom.training.loops import Loop, make_loop, show_batches
 from darkroom.training.model import make_parts, use_precision
-from darkroom.training.placement import Placement, make_placement
+from darkroom.training.placement import Placement, explain_lost_workers, make_placement
+from darkroom.training.recipe.balance import make_balance
+from darkroom.training.recipe.hints import list_hints
+from darkroom.training.recipe.label_counts import find_label_counts
+from darkroom.training.recipe.optimizer import set_place
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -48,17 +54,24 @@ class TrainedModel:
     """The result of a training.
 
     Attributes:
-        model: The Keras model with the weights of the best epoch.
-        best_epoch: The epoch, from 1, with the lowest loss on the eval split.
+        model: The Keras model with the weights that are exported.
+        exported: Which epoch they are from.
         history: One entry an epoch: `epoch` from 1, and Keras's losses and metrics by name.
         verdict: Whether input slowed down the training since its last start, and which part of it;
             None if nothing was left to train, or the head alone was trained.
+        hints: What would make the model better, a sentence each.
     """
 
     model: Any
-    best_epoch: int
+    exported: Exported
     history: History
     verdict: InputVerdict | None
+    hints: Sequence[str] = ()
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch, from 1, with the lowest loss on the eval split."""
+        return self.exported.best
 
 
 def run_fn(fn_args: Any) -> None:
@@ -82,8 +95,7 @@ def run_fn(fn_args: Any) -> None:
     labels = read_shared_labels(commits)
     run_dir = fn_args.model_run_dir
     if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
-        # TFX gives every execution a new folder. A run that resumes must find the old one.
-        run_dir = storage.join(checkpoint_dir, _identify_run(config, commits))
+        run_dir = choose_folder(checkpoint_dir, config, commits)
     trained = train(
         options,
         # This comes first: TensorFlow must know the other workers before it reads a record.
@@ -94,6 +106,9 @@ def run_fn(fn_args: Any) -> None:
         run_dir=run_dir,
         labels=labels,
     )
+    for hint in trained.hints:
+        progress.note(f"Next: {hint}")
+        _LOGGER.info("Next: %s", hint)
     export_model(
         trained.model,
         labels,
@@ -102,8 +117,9 @@ def run_fn(fn_args: Any) -> None:
         resize=options.resize,
     )
     write_keras_file(trained.model, storage.join(run_dir, KERAS_FILE))
+    write_facts(run_dir, options, trained.exported.epoch, commits)
     if run_dir != fn_args.model_run_dir:
-        copies.move_folder(run_dir, fn_args.model_run_dir)
+        finish_folder(run_dir, fn_args.model_run_dir)
 
 
 def train(
@@ -135,47 +151,51 @@ def train(
         OutputError: `run_dir` has the checkpoint of another training.
         UsageError: The model cannot be built.
     """
-    if num_classes < 2:
-        raise DataError(
-            f"The label map has {num_classes} labels, expected at least 2.",
-            "Training needs images of two labels or more.",
-        )
+    check_labels(labels or ("",) * num_classes)
     input_options = dataclasses.replace(options.input_options, num_classes=num_classes)
     num_views = len(list_views(input_options)) if options.is_frozen else 1
     num_steps = placement.count_steps(training.count_images() * num_views, options.batch_size)
+    budget = Budget(options.fit_minutes)
     with use_precision(options.precision):
         with placement.strategy.scope():
-            model, trained, base = make_parts(options, num_classes, labels)
-        run = TrainingRun(
-            trained,
+            parts = make_parts(options, num_classes, num_steps, labels)
+        course = Course(
+            options,
+            placement,
+            parts,
+            num_classes,
+            (training.count_images(), evaluation.count_images()),
             run_dir,
-            epochs=options.epochs,
-            early_stopping_patience=options.early_stopping_patience,
-            checkpoint_steps=options.checkpoint_steps,
-            data=training.identify(),
-            eval_data=evaluation.identify(),
-            **group_options(options),
-            is_chief=placement.cluster.is_chief,
+            {
+                "early_stopping_patience": options.early_stopping_patience,
+                "checkpoint_steps": options.checkpoint_steps,
+                "data": training.identify(),
+                "eval_data": evaluation.identify(),
+                **group_options(options),
+                "is_chief": placement.cluster.is_chief,
+            },
+            budget,
         )
+        shared = placement.share_input(input_options)
+        with use_cache_folder(shared) as shared, explain_lost_workers(placement):
+            balance = make_balance(options.balance, training, evaluation, shared, num_classes)
+            data = ImageBatches(placement, shared, training, evaluation, InputMeter(), balance)
+            with explain_damage(training, evaluation):
+                timing = _train_phases(course, data)
         verdict = None
-        if not run.is_finished:
-            loop = _make_loop(trained, options, placement)
-            shared = placement.share_input(input_options)
-            with use_cache_folder(shared) as shared, _explain_lost_workers(placement):
-                data = ImageBatches(placement, shared, training, evaluation, InputMeter())
-                with explain_damage(training, evaluation), use_features(data, base, options) as fed:
-                    timing = _train_epochs(trained, loop, run, fed, num_steps)
-            # Features are read from memory, which says nothing about the input.
-            if base is None:
-                verdict = _judge(timing, options, shared, training)
-                if placement.cluster.is_chief:
-                    write_verdict(run_dir, verdict)
-        run.restore_best()
+        if timing is not None:
+            verdict = _judge(timing, options, shared, training)
+            if placement.cluster.is_chief:
+                write_verdict(run_dir, verdict)
+        exported = course.restore()
+        model = parts.model
         if placement.is_distributed:
             # The caller gets a plain model, which does not depend on the devices.
-            model, shared_model = make_parts(options, num_classes, labels).model, model
-            model.set_weights(shared_model.get_weights())
-    return TrainedModel(model, run.best_epoch, run.history, verdict)
+            model = make_parts(options, num_classes, num_steps, labels).model
+            model.set_weights(parts.model.get_weights())
+    counts = find_label_counts(training, num_classes)
+    hints = list_hints(options, course.history, training.count_images(), labels, counts)
+    return TrainedModel(model, exported, course.history, verdict, hints)
 
 
 def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
@@ -191,37 +211,69 @@ def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
     return read_shared_labels(check_commits(list_files(file_patterns)))
 
 
+def _train_phases(course: Course, data: ImageBatches) -> InputTiming | None:
+    """Trains what is left of each phase; returns the timing of those that read images, if any."""
+    options, placement = course.options, data.placement
+    total: InputTiming | None = None
+    is_trained = False
+    for run in course.begin_runs():
+        is_trained = True
+        base = course.parts.base if is_head(run.phase) else None
+        views = 1 if base is None else len(list_views(data.options))
+        num_steps = placement.count_steps(course.num_images[0] * views, options.batch_size)
+        loop = make_loop(run.model, options.loop, placement, options.steps_per_execution)
+        with use_features(data, base, options) as fed:
+            if isinstance(fed, FeatureBatches):
+                course.budget.view_seconds = fed.view_seconds or course.budget.view_seconds
+            timing = _train_epochs(course, run, loop, fed, num_steps)
+        # Features are read from memory, which says nothing about the input.
+        if base is None:
+            total = timing + (total or InputTiming())
+    if not is_trained:
+        progress.note(f"Epoch {course.done} was the last one: nothing is left to train.")
+    return total
+
+
 def _train_epochs(
-    model: Any, loop: Loop, run: TrainingRun, data: ImageBatches | FeatureBatches, num_steps: int
+    course: Course,
+    run: TrainingRun,
+    loop: Loop,
+    data: ImageBatches | FeatureBatches,
+    num_steps: int,
 ) -> InputTiming:
     evaluation, total = data.make_evaluation(), InputTiming()
-    while not run.is_finished:
-        with progress.step(f"epoch {len(run.history) + 1}/{run.epochs}"):
-            total += _train_epoch(model, loop, run, data, evaluation, num_steps)
+    while not run.is_finished and course.has_time(run):
+        with progress.step(f"epoch {len(run.history) + 1}/{course.count_epochs(run)}"):
+            total += _train_epoch(course, run, loop, data, evaluation, num_steps)
         progress.remark(format_count(len(run.history), "epoch"))
     return total
 
 
 def _train_epoch(
-    model: Any,
-    loop: Loop,
+    course: Course,
     run: TrainingRun,
+    loop: Loop,
     data: ImageBatches | FeatureBatches,
     evaluation: Any,
     num_steps: int,
 ) -> InputTiming:
     """Trains and evaluates the rest of an epoch; says at its end how it went."""
-    if run.step == 0:
+    model, started, is_whole = run.model, course.budget.spent, run.step == 0
+    if is_whole:
         model.reset_metrics()
+        set_place(model.optimizer, count_epochs(run.history, run.phase) * num_steps)
     batches = data.make_training(len(run.history), run.step)
     hook = show_batches(run.step_hook, model, data.placement.cluster, run.step, num_steps)
-    loop.train_epoch(batches, run.step, num_steps, hook)
+    with explain_divergence(data, len(run.history), course.options):
+        loop.train_epoch(batches, run.step, num_steps, hook)
     timing = data.meter.take()
     logs = dict(model.get_metrics_result())
     found = loop.evaluate(evaluation)
     # Before the epoch counts: it may have read some of the old records and some of the new.
     data.check_not_replaced()
     share, speed = timing.waiting_share, timing.images_per_second
+    if is_whole:
+        course.budget.epoch_seconds[run.phase] = course.budget.spent - started
     run.end_epoch(
         {**logs, **{f"val_{name}": value for name, value in found.items()}},
         {"input_waiting_share": share, "images_per_second": speed},
@@ -243,34 +295,6 @@ def _judge(
     waits_for_decoding = share >= BOUND_SHARE and costs.slowest == DECODE
     forms = measure_forms(source, shared) if waits_for_decoding else ()
     return judge_input(share, rate, costs, forms)
-
-
-def _make_loop(model: Any, options: TrainingOptions, placement: Placement) -> Loop:
-    # Keras 3 cannot fit in several processes: it treats a value per device as a plain tensor.
-    if options.loop == "custom" or placement.cluster.num_workers > 1:
-        return TapeLoop(model, placement.strategy, options.steps_per_execution)
-    return FitLoop(model, placement.strategy)
-
-
-@contextmanager
-def _explain_lost_workers(placement: Placement) -> Iterator[None]:
-    """Says what to do if another process is gone. TensorFlow ends the step that waits for it."""
-    try:
-        yield
-    except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
-        if placement.cluster.num_workers == 1:
-            raise
-        raise StorageError(
-            f"One of {placement.cluster.num_workers} workers is gone ({type(error).__name__}).",
-            "Start all of them again. They resume from the last checkpoint.",
-        ) from error
-
-
-def _identify_run(config: Mapping[str, Any], commits: Commits) -> str:
-    """Returns a name that two executions share if they train the same on the same data."""
-    data = [dataset.fingerprint for _, dataset in sorted(commits.items()) if dataset]
-    text = json.dumps([dict(config), data], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _parse_custom_config(config: Mapping[str, Any] | str | None) -> Mapping[str, Any]:

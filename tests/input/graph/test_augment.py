@@ -167,15 +167,18 @@ def test_a_pipeline_and_eager_execution_give_the_same():
 # Each of them
 
 
-def test_half_of_the_images_are_mirrored():
+@pytest.mark.parametrize(
+    ("share", "least", "most"), [(0.5, 150, 250), (0.1, 15, 75), (1, 400, 400)]
+)
+def test_a_share_of_the_images_is_mirrored(share, least, most):
     image = make_images(1)[0]
     mirrored = 0
     for seed in make_seeds(400):
-        found = flip_image(tf.constant(image), tf.constant(seed)).numpy()
+        found = flip_image(tf.constant(image), tf.constant(seed), share).numpy()
         is_mirrored = np.array_equal(found, image[:, ::-1])
         assert is_mirrored or np.array_equal(found, image)
         mirrored += is_mirrored
-    assert 150 < mirrored < 250
+    assert least <= mirrored <= most
 
 
 def test_colors_are_those_of_three_steps_in_a_row():

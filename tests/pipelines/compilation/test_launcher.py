@@ -132,6 +132,15 @@ def check_shown(launcher: Launcher, runs: dict[str, TaskRun]) -> None:
     assert matrix["annotationSpecs"] == [{"displayName": "dark"}, {"displayName": "light"}]
     assert [len(row["row"]) for row in matrix["rows"]] == [2, 2]
     assert sum(sum(row["row"]) for row in matrix["rows"]) == 12
+    # The data has no test split, so the page is about the eval split.
+    assert report["page"]["metadata"]["split"] == "eval"
+    assert report["page"]["metadata"]["accuracy"] == metrics["eval_accuracy"]
+    assert report["html"]["uri"].endswith("/html/model.html")
+    assert report["markdown"]["uri"].endswith("/markdown/model.md")
+    page = find_output(launcher, "ModelReport", "html").read_text()
+    assert page.startswith("<!")
+    assert "right on the eval split" in page
+    assert "small_cnn" in page  # from the ModelRun of the Trainer
 
 
 @pytest.mark.slow

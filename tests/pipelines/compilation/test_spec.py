@@ -120,7 +120,8 @@ def test_the_rules_find_violations(specs: dict[str, dict[str, Any]]):
 def test_vertex_clients_build_a_job_from_both_files(target: str, tmp_path: Path):
     path = tmp_path / FILES[target]
     # Vertex's client reads one document, which is all there is without options of Kubernetes.
-    path.write_text(FORMATS[target](_config()))
+    options = {"resources": {"default": {"runs_as_root": True}}} if target == "kubeflow" else {}
+    path.write_text(FORMATS[target](_config(**options)))
     job = aiplatform.PipelineJob(
         display_name="photos",
         template_path=str(path),
@@ -205,7 +206,7 @@ def test_weights_that_only_a_run_names_are_read_again_in_each_run():
     assert "Trainer" in cache.run(spec, weights, run_id="2")
     spec = compile_pipeline(dataclasses.replace(config, model_fingerprint="5678"), "kubeflow")
     cache.run(spec, weights, run_id="3")
-    assert cache.run(spec, weights, run_id="4") == set()
+    assert cache.run(spec, weights, run_id="4") == {"Pusher"}  # it is never cached
 
 
 def test_resources_and_retries_have_the_form_of_the_target(specs):
@@ -236,6 +237,7 @@ def test_options_of_kubernetes_are_the_second_document(texts: dict[str, str]):
     executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     assert len(executors) == 11
     assert executors["Pusher_executor"] == {
+        "securityContext": {"runAsNonRoot": True},
         "pvcMount": [{"constant": "photos", "mountPath": "/mnt/photos"}],
         "secretAsEnv": [
             {
@@ -256,10 +258,97 @@ def test_options_of_kubernetes_are_the_second_document(texts: dict[str, str]):
     ]
 
 
+def test_a_pod_gets_what_is_asked_for():
+    asked = {
+        "cpu": 4,
+        "memory_gb": 16,
+        "cpu_request": 0.5,
+        "memory_gb_request": 2,
+        "timeout_seconds": 7200,
+        "pod_labels": {"kueue.x-k8s.io/queue-name": "photos"},
+        "pod_annotations": {"sidecar.istio.io/inject": "false"},
+        "runs_as_root": True,
+    }
+    config = _config(resources={"Trainer": asked}, image_pull_secrets=("registry-key", "other"))
+    spec = compile_pipeline(config, "kubeflow")
+    assert _containers(spec)["Trainer"]["resources"] == {
+        "cpuLimit": 4.0,
+        "memoryLimit": 16.0,
+        "cpuRequest": 0.5,
+        "memoryRequest": 2.0,
+    }
+    json_format.ParseDict(spec["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig())
+    platform = make_platform_spec(config, spec)["platforms"]["kubernetes"]
+    executors = platform["deploymentSpec"]["executors"]
+    secrets = [{"secretName": "registry-key"}, {"secretName": "other"}]
+    assert executors["Trainer_executor"] == {
+        "imagePullSecret": secrets,
+        "activeDeadlineSeconds": "7200",
+        "podMetadata": {
+            "labels": {"kueue.x-k8s.io/queue-name": "photos"},
+            "annotations": {"sidecar.istio.io/inject": "false"},
+        },
+    }
+    assert executors["Pusher_executor"] == {
+        "imagePullSecret": secrets,
+        "securityContext": {"runAsNonRoot": True},
+    }
+
+
 def test_without_options_of_kubernetes_there_is_one_document():
-    assert len(list(yaml.safe_load_all(format_for_kubeflow(_config())))) == 1
-    spec = compile_pipeline(_config(), "kubeflow")
-    assert make_platform_spec(_config(), spec) is None
+    config = _config(resources={"default": {"runs_as_root": True}})
+    assert len(list(yaml.safe_load_all(format_for_kubeflow(config)))) == 1
+    assert make_platform_spec(config, compile_pipeline(config, "kubeflow")) is None
+
+
+NUMBERS_IN_YAML = [
+    "1e-3",
+    "1.5e3",
+    "0o17",
+    "1e3",
+    "1E5",
+    "08",
+    "6.02E23",
+    "1e+3",
+    "12e03",
+    "0o_17",
+    "0.1e1",
+    "-1e3",
+    ".5e1",
+    "~",
+]
+
+
+def test_texts_that_a_newer_yaml_takes_for_numbers_are_quoted():
+    variables = {f"V{n}": text for n, text in enumerate(NUMBERS_IN_YAML)}
+    text = format_for_kubeflow(_config(env={**variables, "WORD": "yes", "EMPTY": ""}))
+    for name, value in variables.items():
+        assert f"- name: {name}\n          value: '{value}'\n" in text
+    env = _containers(next(yaml.safe_load_all(text)))["Trainer"]["env"]
+    assert {each["name"]: each["value"] for each in env} == {
+        **variables,
+        "WORD": "yes",
+        "EMPTY": "",
+    }
+
+
+def test_types_of_the_services_are_named_as_their_sdk_does(specs):
+    for spec in specs.values():
+        outputs = spec["components"]["ImageValidator"]["outputDefinitions"]["artifacts"]
+        assert outputs["html"]["artifactType"] == {
+            "schemaTitle": "system.HTML",
+            "schemaVersion": "0.0.1",
+        }
+        outputs = spec["components"]["ModelReport"]["outputDefinitions"]["artifacts"]
+        titles = {each["artifactType"].get("schemaTitle") for each in outputs.values()}
+        assert {"system.Metrics", "system.ClassificationMetrics"} <= titles
+
+
+@pytest.mark.parametrize("push_to", [None, "gs://models/photos"])
+def test_what_is_pushed_never_comes_from_the_cache(push_to: str | None):
+    tasks = compile_pipeline(_config(push_to=push_to), "kubeflow")["root"]["dag"]["tasks"]
+    assert tasks["Pusher"]["cachingOptions"] == {}
+    assert tasks["Evaluator"]["cachingOptions"] == {"enableCache": True}
 
 
 def test_only_tasks_with_beam_get_its_arguments(specs):
@@ -321,6 +410,12 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
         ("kubeflow", {"volumes": {"": "photos"}, "data": "/a"}, "volumes mounts ''"),
         ("kubeflow", {"volumes": {"//.": "photos"}, "data": "/a"}, "expected an absolute path"),
         ("kubeflow", {"volumes": {"/data": "My Claim"}}, "volumes./data is 'My Claim'"),
+        ("kubeflow", {"volumes": {"/data": "photos.v1"}}, "has a dot"),
+        ("kubeflow", {"volumes": {"/data": "a" * 64}}, "more than 63 characters"),
+        ("kubeflow", {"volumes": {"/data": "minio-scratch"}}, "a volume of Kubeflow's own"),
+        ("vertex", {"image_pull_secrets": ("a",)}, "image_pull_secrets is for Kubernetes"),
+        ("kubeflow", {"data": "s3://b/$(HOME)/i.csv"}, "Kubernetes replaces $( in what"),
+        ("kubeflow", {"env": {"A": "cost$$"}}, "env.A is 'cost$$'. Kubernetes replaces $$"),
         ("kubeflow", {"resources": {"Trainr": {"cpu": 1}}}, "not a component of the pipeline"),
         ("kubeflow", {"resources": {"Trainer": {"accelerator": "NVIDIA"}}}, "no accelerator"),
         ("vertex", {"resources": {"Trainer": {"accelerator": "amd.com/gpu"}}}, "no accelerator"),
@@ -467,3 +562,28 @@ def test_another_process_makes_the_same_bytes_with_another_hash_seed(tmp_path: P
         capture_output=True,
     )
     assert output.read_text() == seal_text(texts["kubeflow"], "kubeflow")
+
+
+def test_kubeflow_compares_with_the_newest_push_because_it_runs_no_resolvers():
+    with pytest.raises(UsageError, match="Kubeflow cannot look for the last one that passed"):
+        compile_pipeline(_config(max_accuracy_drop=0.1), "kubeflow")
+    for options in ({"push_to": "s3://models/p"}, {"baseline_model": "s3://models/p"}):
+        spec = compile_pipeline(_config(max_accuracy_drop=0.1, **options), "kubeflow")
+        inputs = spec["root"]["inputDefinitions"]["parameters"]
+        assert inputs["baseline_model"]["defaultValue"] == "s3://models/p"
+        given = spec["root"]["dag"]["tasks"]["Evaluator"]["inputs"]["parameters"]
+        assert given["baseline"] == {"componentInputParameter": "baseline_model"}
+        assert find_violations(spec) == []
+
+
+def test_vertex_looks_for_the_last_model_that_passed():
+    job = compile_pipeline(_config(max_recall_drop=0.1), "vertex")
+    tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
+    found = tasks["Evaluator"]["inputs"]["artifacts"]["baseline_model"]["taskOutputArtifact"]
+    assert found["producerTask"] == "latest_blessed_model-model-resolver"
+    executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
+    assert "resolver" in executors["latest_blessed_model-model-resolver_executor"]
+    compared = compile_pipeline(
+        _config(max_recall_drop=0.1, baseline_model="gs://models/p/3"), "vertex"
+    )
+    assert not [name for name in compared["pipelineSpec"]["root"]["dag"]["tasks"] if "_" in name]

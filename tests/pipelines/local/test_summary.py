@@ -9,6 +9,7 @@ import pytest
 
 from darkroom.options.validation import FAIL
 from darkroom.pipelines.local.summary import RunSummary, format_summary
+from darkroom.training.history import Exported
 from darkroom.validation.dataset_report import DatasetReport
 from darkroom.validation.findings import Finding
 
@@ -37,7 +38,11 @@ def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list
     )
     summary = _make_summary(report, report_path="report.html", min_accuracy=0.0)
     trained = replace(
-        summary, epochs=(6, 7), accuracy=0.5, pushed="/runs/first/pushed/1", model="/runs/first/m"
+        summary,
+        epochs=Exported(6, 7, 6),
+        accuracy=0.5,
+        pushed="/runs/first/pushed/1",
+        model="/runs/first/m",
     )
     assert format_summary(trained).splitlines()[-7:-4] == [
         "Epoch      6 of 7 (lowest val_loss)",
@@ -72,6 +77,30 @@ def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list
         "       Fix them.",
         "       Or not.",
     ]
+
+
+def test_a_model_that_did_not_pass_says_what_was_missed_besides_its_accuracy():
+    report = DatasetReport(9, 9, 0, {}, ("cat",), {"train": 9}, {"train": {"cat": 9}}, {})
+    failures = (
+        "the accuracy is 0.5000 (needed at least 0.6)",
+        "the recall of cat is 0.1000 (needed at least 0.5)",
+        "the accuracy differs by -0.2000 from the model before (needed at least -0.1)",
+    )
+    summary = _make_summary(
+        report, accuracy=0.5, min_accuracy=0.6, model="m", page="model.html", failures=failures
+    )
+    lines = format_summary(summary).splitlines()
+    start = lines.index("Accuracy   0.5000 on the eval split (needed 0.60)")
+    assert lines[start + 1 :][:4] == [
+        "Page       model.html",
+        "Pushed to  nowhere: the model did not pass its evaluation",
+        *(f"  {each}" for each in failures[1:]),
+    ]
+    found = summary.to_dict()
+    assert found["failures"] == list(failures)
+    assert found["error"]["message"] == f"The model did not pass: {'; '.join(failures[1:])}."
+    only = replace(summary, failures=failures[:1]).to_dict()["error"]["message"]
+    assert only == "The model did not pass: its accuracy is 0.5000 (needed 0.60)."
 
 
 def test_excluded_rows_are_not_shown_as_duplicates():

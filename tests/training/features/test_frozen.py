@@ -7,7 +7,6 @@ import math
 import signal
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 
@@ -23,23 +22,17 @@ from darkroom.training.networks import efficientnet_lite
 from darkroom.training.placement import make_placement
 from darkroom.training.run import train
 
+from ..histories import assert_near
+
 pytestmark = pytest.mark.tensorflow
 
 SIZE = (32, 32)
 SCRIPT = Path(__file__).parents[1] / "training_process.py"
 
 
-def _build_small(image_size):
-    """Builds what takes the place of the large network, so that the tests are quick."""
-    inputs = keras.Input((*image_size, 3))
-    x = keras.layers.Conv2D(4, 3, strides=2)(keras.layers.Rescaling(1 / 255)(inputs))
-    x = keras.layers.GlobalAveragePooling2D()(keras.layers.BatchNormalization()(x))
-    return keras.Model(inputs, x, name="efficientnet-lite0")
-
-
 @pytest.fixture
-def small_network(monkeypatch):
-    monkeypatch.setattr(efficientnet_lite, "build_network", _build_small)
+def small_network(monkeypatch, training_process):
+    monkeypatch.setattr(efficientnet_lite, "build_network", training_process.build_small_network)
 
 
 @pytest.fixture
@@ -71,6 +64,8 @@ def values(small_network, tmp_path, weights):
         "learning_rate": 0.1,
         "checkpoint_steps": 2,
         "feature_cache": str(tmp_path / "cache"),
+        # Without it, the output says what fine-tuning would take.
+        "fine_tune_epochs": 0,
     }
 
 
@@ -155,8 +150,7 @@ def test_a_second_training_computes_only_what_is_new(
     assert notes == [f"{n} images of the {s} split are known from {cache}." for n, s in (
         (20, "train"), (9, "eval")
     )]  # fmt: skip
-    for one, two in zip(trained.history, straight.history, strict=True):
-        assert one == pytest.approx(two, rel=1e-4)
+    assert_near(trained.history, straight.history)
     _forbid_computing(monkeypatch)
     _train(second, tmp_path / "three", {**values, "seed": 5})
     with pytest.raises(AssertionError, match="features were computed"):
@@ -184,8 +178,7 @@ def test_what_was_computed_before_a_training_ended_is_kept(
     trained = _train(dataset, tmp_path / "run", values)
     assert notes == [f"8 images of the train split are known from {tmp_path / 'cache'}."]
     straight = _train(dataset, tmp_path / "straight", {**values, "feature_cache": "none"})
-    for one, two in zip(trained.history, straight.history, strict=True):
-        assert one == pytest.approx(two, rel=1e-4)
+    assert_near(trained.history, straight.history)
 
 
 def test_other_weights_have_other_features(dataset, tmp_path, values, monkeypatch):
@@ -261,8 +254,7 @@ def test_a_killed_training_ends_with_the_weights_of_one_that_was_not(
     for name in killed.files:
         if name.startswith("arr"):
             np.testing.assert_allclose(killed[name], straight[name], rtol=1e-4, atol=1e-6)
-    for one, two in zip(*(_read_history(tmp_path / f"{n}-0.npz") for n in cases), strict=True):
-        assert one == pytest.approx(two, rel=1e-4)
+    assert_near(*(_read_history(tmp_path / f"{n}-0.npz") for n in cases))
 
 
 @pytest.mark.slow

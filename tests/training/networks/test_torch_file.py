@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -99,3 +100,12 @@ def test_a_large_number_in_the_pickle_takes_no_memory(tmp_path):
     assert len(changed) > path.stat().st_size
     path.write_bytes(changed)
     assert read_tensors(str(path)).keys() == ARRAYS.keys()
+
+
+def test_the_new_form_of_torch_is_named(tmp_path):
+    path = tmp_path / "w.pth"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("archive/data.pkl", pickle.dumps({}))
+    with pytest.raises(DataError, match=r"new form of torch\.save, a zip archive") as caught:
+        read_tensors(str(path))
+    assert "_use_new_zipfile_serialization=False" in caught.value.hint

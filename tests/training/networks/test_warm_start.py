@@ -80,6 +80,10 @@ def test_a_folder_without_a_training_is_an_error(tmp_path):
 
 def test_damaged_files_of_a_training_are_an_error(earlier):
     _, folder = earlier
+    [data] = (folder / "model" / "variables").glob("variables.data-*")
+    data.write_bytes(data.read_bytes()[:100])
+    with pytest.raises(DataError, match=r"variables is damaged: IndexError"):
+        build_model("small_cnn", 3, SIZE, str(folder), LABELS)
     (folder / "model" / "variables" / "variables.index").write_bytes(b"no index")
     with pytest.raises(DataError, match=r"variables is damaged"):
         build_model("small_cnn", 3, SIZE, str(folder), LABELS)

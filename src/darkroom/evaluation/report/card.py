@@ -8,10 +8,12 @@ from darkroom.evaluation.facts import Facts
 from darkroom.evaluation.report.listing import list_code, list_data, list_input, list_recipe
 from darkroom.evaluation.result import (
     CLASS_HEADER,
+    SLICE_HEADER,
     Evaluation,
     describe_split,
     list_class_cells,
     list_numbers,
+    list_slices,
 )
 from darkroom.runtime.markup import escape_markdown
 
@@ -35,6 +37,7 @@ def encode_card(found: Evaluation, facts: Facts) -> str:
         _encode_table(CLASS_HEADER, map(list_class_cells, classes[:MAX_CLASSES])),
         f"… and {more:,} more: all are in evaluation.json." if more > 0 else "",
         *_encode_section("Confusion", ("label", "taken for", "records"), confusions),
+        *_encode_section("Columns, on the eval split", SLICE_HEADER, list_slices(found)),
         *_encode_section("Recipe", ("option", "value"), list_recipe(facts)),
         *_encode_section("Input", ("", ""), list_input(facts)),
         *_encode_section("Data", ("part", ""), list_data(facts)),

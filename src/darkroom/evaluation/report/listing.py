@@ -22,7 +22,8 @@ def list_recipe(facts: Facts) -> Rows:
     """Returns the options of the training, and how long it went on."""
     if not facts.recipe:
         return []
-    epochs = f"{facts.best_epoch} of {len(facts.history)} (lowest val_loss)"
+    reason = "the last" if facts.recipe.get("export") == "last" else "lowest val_loss"
+    epochs = f"{facts.best_epoch} of {len(facts.history)} ({reason})"
     return [("exported epoch", epochs), *((k, _format(v)) for k, v in facts.recipe.items())]
 
 

@@ -11,7 +11,13 @@ from darkroom.evaluation.report.listing import list_code, list_data, list_input,
 from darkroom.evaluation.report.matrix import make_matrix, make_pictures
 from darkroom.evaluation.report.pictures import Gallery, Shown
 from darkroom.evaluation.report.style import PAGE_STYLE, make_picture_rules
-from darkroom.evaluation.result import Evaluation, describe_split, format_share
+from darkroom.evaluation.result import (
+    SLICE_HEADER,
+    Evaluation,
+    describe_split,
+    format_share,
+    list_slices,
+)
 from darkroom.runtime.markup import Html, element
 from darkroom.runtime.text import make_visible
 from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table
@@ -47,6 +53,7 @@ def encode_page(found: Evaluation, facts: Facts, confusion: Ints, gallery: Galle
             labels,
             gallery,
         ),
+        _make_slices(found),
         _make_calibration(found),
         *_make_facts(found, facts),
     )
@@ -152,6 +159,14 @@ def _make_group(
         element("p", what, class_="more"),
         make_pictures(images, labels, gallery),
     )
+
+
+def _make_slices(found: Evaluation) -> Html | None:
+    rows = list_slices(found)
+    if not rows:
+        return None
+    title = element("h2", "Columns, on the eval split")
+    return element("section", title, make_table(SLICE_HEADER, rows, "plain"))
 
 
 def _make_calibration(found: Evaluation) -> Html:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from darkroom import storage
 from darkroom.evaluation.facts import EVALUATION_FILE, Facts, encode_evaluation
-from darkroom.evaluation.metrics import count_confusions
+from darkroom.evaluation.metrics import Ints, count_confusions
 from darkroom.evaluation.report.card import encode_card
 from darkroom.evaluation.report.page import choose_labels, encode_page
-from darkroom.evaluation.report.pictures import make_gallery
+from darkroom.evaluation.report.pictures import Gallery, make_gallery
+from darkroom.evaluation.report.tensorboard import write_summaries
 from darkroom.evaluation.result import Evaluation
 from darkroom.evaluation.scoring import Scored
 
@@ -25,9 +27,33 @@ def encode_files(found: Evaluation, scored: Scored, facts: Facts) -> dict[str, b
         scored: The images, from which the page takes some.
         facts: How the model was made.
     """
+    return _encode_files(found, facts, *_choose_images(scored))
+
+
+def write_report(folder: str, found: Evaluation, scored: Scored, facts: Facts) -> None:
+    """Writes the three files into a folder, and what TensorBoard shows of them beside the curves.
+
+    Args:
+        folder: A folder that is darkroom's.
+        found: The numbers.
+        scored: The images, from which the page takes some.
+        facts: How the model was made.
+    """
+    confusion, gallery = _choose_images(scored)
+    for name, data in _encode_files(found, facts, confusion, gallery).items():
+        storage.write_bytes(storage.join(folder, name), data)
+    write_summaries(folder, found, confusion, gallery, max(facts.best_epoch - 1, 0))
+
+
+def _choose_images(scored: Scored) -> tuple[Ints, Gallery]:
     predicted = scored.scores.argmax(axis=1)
     confusion = count_confusions(scored.truth, predicted, scored.scores.shape[1])
-    gallery = make_gallery(scored, choose_labels(confusion))
+    return confusion, make_gallery(scored, choose_labels(confusion))
+
+
+def _encode_files(
+    found: Evaluation, facts: Facts, confusion: Ints, gallery: Gallery
+) -> dict[str, bytes]:
     return {
         EVALUATION_FILE: encode_evaluation(found, facts),
         CARD_FILE: encode_card(found, facts).encode(),

@@ -27,17 +27,18 @@ _MEAN_SIDE = 32
 _COLOR_STEPS = 4096
 
 
-def flip_image(image: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Mirrors an image left to right, or not, with equal probability.
+def flip_image(image: tf.Tensor, seed: tf.Tensor, share: float = 0.5) -> tf.Tensor:
+    """Mirrors an image left to right, or not.
 
     Args:
         image: uint8 [H, W, 3].
         seed: int64 [2].
+        share: How likely it is mirrored, 0 to 1.
 
     Returns:
         uint8 [H, W, 3].
     """
-    is_mirrored = _draw(seed, _FLIP) < 0.5
+    is_mirrored = _draw(seed, _FLIP) < share
     return tf.cond(is_mirrored, lambda: tf.reverse(image, (1,)), lambda: image)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import statistics
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -22,6 +24,8 @@ from darkroom.training.features.views import View, decode_views
 
 # Images that the base sees at once, and those of which a killed training loses the features.
 _BATCH_IMAGES, _KEPT_IMAGES = 32, 256
+# Batches of which the time is taken where no features are computed, with the first.
+_MEASURED = 3
 # Changes when the features of a base would.
 _FORM = "1"
 
@@ -57,6 +61,7 @@ class Computer:
         self._cache, self._scratch = cache, scratch
         self._identity = _identify(base, f"{_FORM} {name} {options.image_size}")
         self._width = int(base.output_shape[-1])
+        self._view_seconds: list[float] = []
         pixels = tf.TensorSpec((None, *options.image_size, 3), tf.uint8)
         self._run = tf.function(
             lambda images: tf.cast(base(images, training=False), tf.float32),
@@ -103,14 +108,32 @@ class Computer:
         computed: list[Array] = []
         for several, pixels in self._decode(source, missing, views) if total else ():
             numbers += several.numpy().tolist()
-            flat = self._run(tf.reshape(pixels, (-1, *pixels.shape[2:])))
-            computed.append(flat.numpy().reshape(-1, len(views), self._width))
+            flat = self._compute_batch(tf.reshape(pixels, (-1, *pixels.shape[2:])))
+            computed.append(flat.reshape(-1, len(views), self._width))
             progress.advance(done + len(numbers), total, "images")
             if len(numbers) >= _KEPT_IMAGES:
                 yield numbers, np.concatenate(computed)
                 done, numbers, computed = done + len(numbers), [], []
         if numbers:
             yield numbers, np.concatenate(computed)
+
+    def _compute_batch(self, images: Any) -> Array:
+        """Returns the features of images, float32 [B, D], and keeps how long one of them took."""
+        started = time.monotonic()
+        found: Array = self._run(images).numpy()
+        self._view_seconds.append((time.monotonic() - started) / len(found))
+        return found
+
+    def measure_view(self, *, must_run: bool) -> float:
+        """Returns how long the base takes for a view, in seconds; 0 if that is not known.
+
+        Args:
+            must_run: Measure it if no features were computed.
+        """
+        while must_run and len(self._view_seconds) < _MEASURED:
+            self._compute_batch(tf.zeros((_BATCH_IMAGES, *self._options.image_size, 3), tf.uint8))
+        # Without the first batch, for which the graph is built.
+        return statistics.median(self._view_seconds[1:] or [0.0])
 
     def _decode(self, source: ImageSource, missing: Array, views: list[View]) -> tf.data.Dataset:
         """Returns batches of missing images: numbers int64 [B], views uint8 [B, V, H, W, 3]."""

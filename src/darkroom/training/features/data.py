@@ -6,12 +6,14 @@ import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from darkroom.input.damage import name_images
+from darkroom.options.input import NO_CACHE
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.meter import InputMeter
 from darkroom.training.data import ImageBatches
@@ -47,7 +49,8 @@ def use_features(
         # Evaluation sees what the exported model will see.
         evaluation = computer.compute(data.evaluation, "eval", views[:1])
         data.check_not_replaced()
-        yield FeatureBatches(data, training, evaluation)
+        seconds = computer.measure_view(must_run=options.fit_minutes is not None)
+        yield FeatureBatches(data, training, evaluation, seconds)
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,13 @@ class FeatureBatches:
         images: What a training of the whole model would read.
         train_features: Features of the train split, in all views.
         eval_features: Those of the eval split, in the view of serving.
+        view_seconds: How long the base takes for a view; 0 if that was not measured.
     """
 
     images: ImageBatches
     train_features: Features
     eval_features: Features
+    view_seconds: float = 0.0
 
     @property
     def meter(self) -> InputMeter:
@@ -76,17 +81,19 @@ class FeatureBatches:
 
     def make_training(self, epoch: int, step: int) -> Any:
         """Returns the batches of an epoch from a step on."""
-        options = self.images.options
-        images, views, _ = self.train_features.values.shape
-        order = np.random.default_rng((options.seed, epoch)).permutation(images * views)
-        index, count = options.shard
-        if options.drop_remainder:
-            whole = options.batch_size * count
-            order = order[: len(order) // whole * whole]
-        order = order[index::count]
+        options, order = self.images.options, self._order(epoch)
         batches = self._batch(self.train_features, order, step, self._count_batches(len(order)))
+        if balance := self.images.balance:
+            batches = balance.weigh_training(batches)
         batches = self.meter.watch(batches.prefetch(2))
         return self.images.placement.distribute(batches, options.batch_size)
+
+    def name_images(self, epoch: int, batches: range) -> list[str]:
+        """Returns the names of the images that this process has in some batches of an epoch."""
+        options = replace(self.images.options, record_cache=NO_CACHE, service=None)
+        size, views = options.batch_size, self.train_features.values.shape[1]
+        chosen = self._order(epoch)[batches.start * size : batches.stop * size]
+        return name_images(self.images.training, options, set((chosen // views).tolist()))
 
     def make_evaluation(self) -> Any:
         """Returns the batches of the eval split; all processes have the same number."""
@@ -94,10 +101,28 @@ class FeatureBatches:
         images = len(self.eval_features.labels)
         steps = self._count_batches(math.ceil(images / count))
         batches = self._batch(self.eval_features, np.arange(index, images, count), 0, steps)
+        if balance := self.images.balance:
+            batches = balance.weigh_evaluation(batches)
         return self.images.placement.distribute(batches, self.images.options.batch_size)
 
     def check_not_replaced(self) -> None:
         """Does nothing: the images are not read again."""
+
+    def _order(self, epoch: int) -> Array:
+        """Returns the rows of the training features that this process has in an epoch, in turn."""
+        options, balance = self.images.options, self.images.balance
+        generator = np.random.default_rng((options.seed, epoch))
+        images, views, _ = self.train_features.values.shape
+        if balance:
+            labels = np.repeat(self.train_features.labels, views)
+            order = balance.sample_rows(labels, generator)
+        else:
+            order = generator.permutation(images * views)
+        index, count = options.shard
+        if options.drop_remainder:
+            whole = options.batch_size * count
+            order = order[: len(order) // whole * whole]
+        return order[index::count]
 
     def _count_batches(self, rows: int) -> int:
         return math.ceil(rows / self.images.options.batch_size)

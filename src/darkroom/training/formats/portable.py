@@ -7,8 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +18,11 @@ import numpy.typing as npt
 from darkroom import storage
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
-from darkroom.evaluation.serving import find_model
+from darkroom.evaluation.serving import find_model, load_tensorflow, make_local
 from darkroom.input.data_paths import find_split
 from darkroom.options.input import InputOptions
 from darkroom.options.training import FORMATS
-from darkroom.runtime import progress
+from darkroom.runtime import cards, progress
 from darkroom.runtime.process import begin_at_call
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import ledger
@@ -87,6 +86,15 @@ class ExportResult:
         """Returns the result as values that JSON knows."""
         return asdict(self)
 
+    def _repr_html_(self) -> str:
+        """Returns the formats with their differences as a notebook shows them."""
+        rows = [(each.format, *_list_cells(each), each.path) for each in self.exports]
+        return cards.make_card(
+            format_count(len(rows), "format"),
+            cards.make_rows(("format", "size", "difference", "same label", "file"), rows),
+            cards.make_note(f"Compared on {format_count(self.images, 'image')} of the eval split."),
+        )
+
 
 @begin_at_call
 @progress.shown
@@ -115,19 +123,21 @@ def export(
     Raises:
         DataError: A split is missing, or has other labels than the model.
         UsageError: A format is unknown, or there is no model.
-        StorageError: A format cannot be made, or the extra `onnx` is not installed.
+        MissingExtraError: The extra `tf` or `onnx` is not installed.
+        StorageError: A format cannot be made.
         OutputError: The folder has other files of these names.
     """
-    import tensorflow as tf
-
     _check_formats(formats)
     output = storage.absolute(output_dir)
     ledger.check_files(output, [_FILES[each] for each in formats])
     folder = find_model(os.fspath(model))
     named = [os.fspath(records)] if isinstance(records, str | os.PathLike) else [*records]
+    load_tensorflow()
+    import tensorflow as tf
+
     training, _ = find_split(named, "train").open()
     evaluation, labels = find_split(named, "eval").open()
-    with _make_local(folder) as local:
+    with make_local(folder) as local:
         _check_labels(local, labels, folder)
         served = tf.saved_model.load(local)
         if not hasattr(served, "classify"):
@@ -168,20 +178,21 @@ def export(
 def format_export(result: ExportResult) -> str:
     """Returns the result as lines for a person."""
     head = f"{'format':15} {'size':>10}  {'difference':>10}  {'same label':>10}  file"
-    rows = [("savedmodel", result.model_bytes, "", "", result.model_dir)]
-    rows += [
-        (each.format, each.size_bytes, f"{each.max_difference:.1e}", f"{each.agreement:.1%}",
-         each.path)
-        for each in result.exports
-    ]  # fmt: skip
+    rows = [("savedmodel", f"{result.model_bytes / 1e6:,.1f} MB", "", "", result.model_dir)]
+    rows += [(each.format, *_list_cells(each), each.path) for each in result.exports]
     lines = [
-        f"{name:15} {size / 1e6:>7,.1f} MB  {difference:>10}  {same:>10}  {path}"
+        f"{name:15} {size:>10}  {difference:>10}  {same:>10}  {path}"
         for name, size, difference, same, path in rows
     ]
     height, width = result.image_size
     takes = f"Input      uint8 [N, {height}, {width}, 3], RGB, resized by {result.resize!r}"
     on = f"Compared   on {format_count(result.images, 'image')} of the eval split"
     return "\n".join([takes, on, head, *lines])
+
+
+def _list_cells(each: Export) -> tuple[str, str, str]:
+    size = f"{each.size_bytes / 1e6:,.1f} MB"
+    return size, f"{each.max_difference:.1e}", f"{each.agreement:.1%}"
 
 
 def _check_formats(formats: Sequence[str]) -> None:
@@ -192,20 +203,6 @@ def _check_formats(formats: Sequence[str]) -> None:
         for name in ("tf2onnx", "onnxruntime"):
             if importlib.util.find_spec(name) is None:
                 raise build_missing_extra_error("The format onnx", "onnx")
-
-
-@contextmanager
-def _make_local(folder: str) -> Iterator[str]:
-    """Gives a copy of a model that is in a store."""
-    if not storage.is_remote(folder):
-        yield storage.local_path(folder)
-        return
-    with tempfile.TemporaryDirectory() as local:
-        for name in storage.list_everything(folder):
-            path = os.path.join(local, name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            storage.copy_file(storage.join(folder, name), path)
-        yield local
 
 
 def _check_labels(local: str, labels: Sequence[str], folder: str) -> None:

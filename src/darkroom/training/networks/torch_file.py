@@ -21,6 +21,8 @@ from darkroom.errors import DataError
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
+# The first bytes of what torch writes since version 1.6.
+_ZIP = b"PK\x03\x04"
 _DTYPES = {"FloatStorage": "<f4", "LongStorage": "<i8"}
 # What unpickling a file that was changed may raise, apart from our own error.
 _DAMAGED = (
@@ -93,15 +95,17 @@ def read_tensors(path: str) -> dict[str, np.ndarray[Any, Any]]:
     try:
         return _read(file)
     except _DAMAGED as error:
-        reason = str(error) or type(error).__name__
+        reason = str(error) or "it ends too early"
         raise DataError(
             f"{path} is not a file of weights that can be read: {reason.rstrip('.')}.",
-            "It must be a state dict that torch.save wrote in its old form, with nothing but "
-            "tensors in it.",
+            "It must be a state dict that torch.save wrote in its old form "
+            "(_use_new_zipfile_serialization=False), with nothing but tensors in it.",
         ) from error
 
 
-def _read(file: BinaryIO) -> dict[str, np.ndarray[Any, Any]]:
+def _read(file: io.BytesIO) -> dict[str, np.ndarray[Any, Any]]:
+    if file.getbuffer()[: len(_ZIP)] == _ZIP:
+        raise ValueError("it is in the new form of torch.save, a zip archive")
     if (_load(file), _load(file)) != (_MAGIC, _PROTOCOL):
         raise ValueError("it does not begin as torch's files do")
     if not _load(file)["little_endian"] or sys.byteorder != "little":

@@ -12,7 +12,7 @@ from darkroom import storage
 from darkroom.errors import DataError, UsageError
 from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.runtime import progress
-from darkroom.training.networks.weights import EarlierTraining
+from darkroom.training.networks.weights import EarlierTraining, use_local_copy
 
 # Where `export_model` puts the variables of the model, in their order.
 _KEY = "model_variables/{}/.ATTRIBUTES/VARIABLE_VALUE"
@@ -32,8 +32,9 @@ def load_training(model: Any, earlier: EarlierTraining, labels: Sequence[str]) -
         DataError: The files of its weights are damaged.
         UsageError: They do not fit.
     """
-    path = storage.join(earlier.folder, MODEL_FOLDER, "variables", "variables")
-    values = _read_variables(path)
+    variables = storage.join(earlier.folder, MODEL_FOLDER, "variables")
+    with use_local_copy(variables) as place:
+        values = _read_variables(place, variables)
     if len(values) != len(model.variables):
         raise _build_misfit(earlier, model)
     kept = {id(weight) for weight in model.weights}
@@ -50,13 +51,14 @@ def load_training(model: Any, earlier: EarlierTraining, labels: Sequence[str]) -
     )
 
 
-def _read_variables(path: str) -> list[Any]:
+def _read_variables(place: str, path: str) -> list[Any]:
     values: list[Any] = []
     try:
-        reader = tf.train.load_checkpoint(path)
+        reader = tf.train.load_checkpoint(storage.join(place, "variables"))
         while reader.has_tensor(key := _KEY.format(len(values))):
             values.append(reader.get_tensor(key))
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    # Of a file that is too short, TensorFlow says that an index is out of range.
+    except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
         raise DataError(f"{path} is damaged: {type(error).__name__}.", "Train again.") from error
     return values
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from darkroom import storage
@@ -14,6 +18,7 @@ from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.options.training import APPLICATIONS_PREFIX, EFFICIENTNET_LITE, IMAGENET
 from darkroom.training.folder import RESULT_FILE
 
+SAVE_HINT = "Save weights with model.save_weights('NAME.weights.h5')."
 # The first bytes of such a file.
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -54,19 +59,18 @@ def check_weights(weights: str | None, model: str) -> None:
             )
         return
     place = storage.expand_home(weights)
-    if os.path.isdir(place):
+    if storage.is_folder(place):
         read_training(weights, model)
         return
-    if not os.path.isfile(place):
-        near = None if os.path.exists(place) else storage.find_near(place)
+    if not _is_file(place):
+        near = None if storage.exists(place) else storage.find_near(place)
         hint = f"Did you mean {near}?" if near else "Pass the path of a file."
         raise UsageError(f"weights is {weights!r}, which is not a file.", hint)
     if not place.endswith((".h5", ".hdf5")):
         return
-    with open(place, "rb") as file:
+    with storage.open_read(place) as file:
         if file.read(len(_HDF5)) != _HDF5:
-            hint = "Save weights with model.save_weights('NAME.weights.h5')."
-            raise UsageError(f"weights is {weights!r}, which is not a file of HDF5.", hint)
+            raise UsageError(f"weights is {weights!r}, which is not a file of HDF5.", SAVE_HINT)
 
 
 def read_training(weights: str, model: str) -> EarlierTraining:
@@ -91,7 +95,9 @@ def read_training(weights: str, model: str) -> EarlierTraining:
     try:
         found = json.loads(storage.read_bytes(result))["plan"]["options"]["model"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{result} is damaged: {error!r}.", "Train again.") from error
+        raise DataError(
+            f"{result} is damaged, or of another version of darkroom: {error!r}.", "Train again."
+        ) from error
     if found != model:
         raise UsageError(
             f"weights is {weights!r}, a training of {found}, but the model is {model}.",
@@ -103,4 +109,31 @@ def read_training(weights: str, model: str) -> EarlierTraining:
 def find_state_file(weights: str) -> str:
     """Returns the file whose state says whether weights have changed."""
     place = storage.expand_home(weights)
-    return storage.join(place, RESULT_FILE) if os.path.isdir(place) else weights
+    return storage.join(place, RESULT_FILE) if storage.is_folder(place) else weights
+
+
+@contextmanager
+def use_local_copy(path: str) -> Iterator[str]:
+    """Yields the path of a local copy of a file or folder in a store; a local path itself.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    if not storage.is_remote(path):
+        yield path
+        return
+    names = storage.look_up_files(path) if storage.is_folder(path) else [""]
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
+        # The ending says what kind of file it is.
+        copy = storage.join(folder, posixpath.basename(path))
+        for name in names:
+            target = storage.join(copy, name) if name else copy
+            storage.make_folder(posixpath.dirname(target))
+            storage.copy_file(storage.join(path, name) if name else path, target)
+        yield copy
+
+
+def _is_file(place: str) -> bool:
+    if storage.is_remote(place):
+        return storage.exists(place)
+    return os.path.isfile(storage.local_path(place))

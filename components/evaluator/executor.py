@@ -1,0 +1,168 @@
+"""Executor of Evaluator: TFMA measures; which model it compares with is looked up here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
+from typing import Any
+
+from absl import logging
+from tfx.components.evaluator import executor as tfx_executor
+from tfx.types import artifact_utils, standard_artifacts
+from tfx.utils import path_utils
+
+from darkroom import storage
+from darkroom.components.model_report.evaluation import read_failures
+from darkroom.dataset.commit import find_dataset
+from darkroom.dataset.layout import LABELS_FILE
+from darkroom.errors import DataError
+from darkroom.runtime.text import list_first
+
+BASELINE_KEY = "baseline"
+REASONS_PROPERTY = "reasons"
+BASELINE_PROPERTY = "baseline"
+_MODEL_KEY, _BASELINE_MODEL_KEY, _EXAMPLES_KEY = "model", "baseline_model", "examples"
+_EVALUATION_KEY, _BLESSING_KEY, _CONFIG_KEY = "evaluation", "blessing", "eval_config"
+_GRAPH_FILE = "saved_model.pb"
+# Beside TFMA's files, so that workers elsewhere see it, too. It is deleted at the end.
+_COPY_FOLDER = ".baseline"
+
+
+class Executor(tfx_executor.Executor):
+    """TFX's executor, which also compares with a model that only its place is known of."""
+
+    # Its workers read by TensorFlow, which cannot open s3://.
+    READS_BY_TENSORFLOW = True
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Evaluates the model; says of one that does not pass why.
+
+        Args:
+            input_dict: `examples`, `model`, and `baseline_model` if there is one.
+            output_dict: `evaluation`, and `blessing`.
+            exec_properties: `baseline`: place of the model to compare with, or ""; and TFX's own.
+
+        Raises:
+            DataError: There is no model in that place, or the records lack a column of a slice.
+        """
+        check_columns(input_dict[_EXAMPLES_KEY], exec_properties[_CONFIG_KEY])
+        evaluation = artifact_utils.get_single_instance(output_dict[_EVALUATION_KEY])
+        model = artifact_utils.get_single_instance(input_dict[_MODEL_KEY])
+        with _find_baseline(input_dict, exec_properties, evaluation.uri) as (baselines, place):
+            if baselines and (said := compare_labels(model, baselines[0])):
+                baselines, place = [], f"none: {said}"
+            logging.info("The model is compared with %s.", place)
+            inputs = {**input_dict, _BASELINE_MODEL_KEY: baselines}
+            super().Do(inputs, output_dict, exec_properties)
+        evaluation.set_string_custom_property(BASELINE_PROPERTY, place)
+        if failures := read_failures(evaluation.uri):
+            blessing = artifact_utils.get_single_instance(output_dict[_BLESSING_KEY])
+            blessing.set_string_custom_property(REASONS_PROPERTY, "; ".join(failures))
+            for each in failures:
+                logging.warning("The model is not blessed: %s", each)
+
+
+@contextmanager
+def _find_baseline(
+    input_dict: Mapping[str, list[Any]], exec_properties: Mapping[str, Any], scratch: str
+) -> Iterator[tuple[list[Any], str]]:
+    """Gives the artifact of the model to compare with, if there is one, and where it is."""
+    given = list(input_dict.get(_BASELINE_MODEL_KEY) or ())
+    if not (base := exec_properties.get(BASELINE_KEY)):
+        yield given, given[0].uri if given else "no model: none is blessed yet"
+        return
+    found = find_newest_model(storage.absolute(base))
+    if found is None:
+        yield [], f"no model: there is none in {base} yet"
+        return
+    copy = standard_artifacts.Model()
+    copy.uri = storage.join(scratch, _COPY_FOLDER)
+    try:
+        _copy_model(found, path_utils.serving_model_dir(copy.uri))
+        yield [copy], found
+    finally:
+        storage.delete(copy.uri)
+
+
+def find_newest_model(base: str) -> str | None:
+    """Returns the SavedModel in a folder, or the newest one of those that were pushed there.
+
+    Args:
+        base: Folder of a SavedModel, or of versions of one, whose names are numbers.
+
+    Returns:
+        Its folder; None if the folder is empty, or does not exist.
+
+    Raises:
+        DataError: There is something else.
+    """
+    if storage.exists(storage.join(base, _GRAPH_FILE)):
+        return base
+    names = storage.list_folder(base)
+    # A push writes this file last, so a version without it is not complete.
+    whole = [
+        name
+        for name in names
+        if name.isdecimal() and storage.exists(storage.join(base, name, _GRAPH_FILE))
+    ]
+    if whole:
+        return storage.join(base, max(whole, key=int))
+    if names:
+        raise DataError(
+            f"There is no model in {base}, which has {list_first(names)}.",
+            "baseline_model names a SavedModel, or a folder of pushed ones.",
+        )
+    return None
+
+
+def _copy_model(source: str, destination: str) -> None:
+    for name in storage.list_everything(source):
+        target = storage.join(destination, name)
+        storage.make_folder(target.rpartition("/")[0])
+        storage.copy_file(storage.join(source, name), target)
+
+
+def compare_labels(model: Any, baseline: Any) -> str:
+    """Returns why two models cannot be compared; empty when they can.
+
+    TFMA compares numbers of labels. A model of another program has no label map, which says
+    nothing.
+    """
+    own, other = (_read_labels(each) for each in (model, baseline))
+    if own is None or other is None or own == other:
+        return ""
+    return f"the model in {baseline.uri} has other labels, or another order of them"
+
+
+def _read_labels(artifact: Any) -> bytes | None:
+    is_old = path_utils.is_old_model_artifact(artifact)
+    folder = path_utils.serving_model_path(artifact.uri, is_old)
+    path = storage.join(folder, "assets", LABELS_FILE)
+    return storage.read_bytes(path) if storage.exists(path) else None
+
+
+def check_columns(examples: list[Any], config: str) -> None:
+    """Checks that records have the columns of all slices: TFMA would leave such a slice out.
+
+    Raises:
+        DataError: They lack one.
+    """
+    specs = json.loads(config).get("slicing_specs", ())
+    wanted = {key for each in specs for key in each.get("feature_keys", ())}
+    for artifact in examples:
+        if dataset := find_dataset(artifact.uri):  # nobody lists the columns of another program
+            _check_features(wanted, dataset.features)
+
+
+def _check_features(wanted: Set[str], features: Mapping[str, object]) -> None:
+    if missing := sorted(wanted - features.keys()):
+        raise DataError(
+            f"The records have no column {missing[0]!r} to slice by.",
+            f"Their columns: {', '.join(sorted(features))}.",
+        )

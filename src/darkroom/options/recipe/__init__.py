@@ -1,0 +1,1 @@
+"""Options of how a model learns."""

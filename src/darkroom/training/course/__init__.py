@@ -1,0 +1,1 @@
+"""The course of a training: its phases, the time that it may take, and what is written of it."""

@@ -1,0 +1,237 @@
+"""Leads a training through its phases, which have one folder and one history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import tensorflow as tf
+
+from darkroom.errors import DataError, UsageError
+from darkroom.options.training import LAST, TrainingOptions
+from darkroom.runtime import progress
+from darkroom.runtime.display import format_seconds
+from darkroom.runtime.text import format_count
+from darkroom.training.checkpoints import BUDGET, TrainingRun
+from darkroom.training.course.budget import Budget
+from darkroom.training.course.fine_tuning import (
+    DEFAULT_EPOCHS,
+    build_optimizer,
+    choose_trained_layers,
+    estimate_epoch,
+    estimate_phases,
+    release_layers,
+)
+from darkroom.training.course.identity import Identity
+from darkroom.training.course.phases import (
+    ALL,
+    TOP,
+    Phase,
+    count_epochs,
+    is_head,
+    plan_phases,
+)
+from darkroom.training.folder import read_checkpoint
+from darkroom.training.history import MONITOR, PHASE, Exported, History
+from darkroom.training.model import Parts, compile_model
+from darkroom.training.placement import Placement
+
+
+@dataclass
+class Course:
+    """The phases of a training.
+
+    Attributes:
+        options: What is trained and how.
+        placement: Where it is trained.
+        parts: The model, its head and its base.
+        num_classes: C, the number of labels.
+        num_images: Number of images of the train and of the eval split.
+        folder: The folder of the training.
+        values: Other arguments of `TrainingRun`, the same for all phases.
+        budget: Counts the time.
+        runs: The run of each phase that has begun, by its name.
+    """
+
+    options: TrainingOptions
+    placement: Placement
+    parts: Parts
+    num_classes: int
+    num_images: tuple[int, int]
+    folder: str
+    values: Mapping[str, Any]
+    budget: Budget
+    runs: dict[str, TrainingRun] = field(default_factory=dict)
+    _state: Mapping[str, Any] = field(default_factory=dict)
+    _initial: list[Any] | None = None
+    _is_over: bool = False
+
+    def __post_init__(self) -> None:
+        """Finds out how far an earlier process was.
+
+        Raises:
+            OutputError: The checkpoint in the folder is not of darkroom's, or of another training.
+            UsageError: Several processes would measure the time; or the checkpoint is within an
+                epoch with another order.
+        """
+        if self.options.fit_minutes and self.placement.cluster.num_workers > 1:
+            raise UsageError(
+                "fit_minutes is set, but several processes train, and each has its own time.",
+                "Use --epochs and --fine-tune-epochs.",
+            )
+        if found := read_checkpoint(self.folder):
+            self._state = found[1]
+            names = [each.name for each in fields(Identity)]
+            Identity(**{name: self.values[name] for name in names}).check(*found, self.folder)
+            if BUDGET in self._state:
+                self.budget.resume(self._state[BUDGET])
+
+    def begin_runs(self) -> Iterator[TrainingRun]:
+        """Yields the run of each phase in its turn, if something is left of it to train."""
+        names = [phase.name for phase in self._plan()]
+        reached = names.index(self._state.get(PHASE, names[0])) if self._state else -1
+        for number, name in enumerate(names):
+            phase = self._plan()[number]
+            if number > reached and (not phase.epochs or self._is_over):
+                continue
+            history = self._state["history"] if number < reached else None
+            if number > max(reached, 0):
+                history = self.history
+            run = self.runs[name] = self._make_run(phase, history)
+            is_trained = number >= reached and not run.is_finished
+            if is_trained:
+                yield run
+            if is_head(name):
+                self._decide(run, is_trained)
+                if self._fine_tune_epochs and number >= reached:
+                    run.restore_best()
+
+    def has_time(self, run: TrainingRun) -> bool:
+        """Tells whether there is time for another epoch; says so if there is not."""
+        # Without an epoch there is no model. And an epoch that began has no weights to go back to.
+        self._is_over = bool(run.history) and not run.step and not self.budget.fits(run.phase)
+        if self._is_over:
+            seconds = format_seconds(self.budget.epoch_seconds.get(run.phase, 0.0))
+            progress.note(
+                f"Ends after epoch {len(run.history)}: another one takes {seconds}, more than what "
+                f"is left of --fit-minutes {self.budget.minutes:g}."
+            )
+        return not self._is_over
+
+    @property
+    def done(self) -> int:
+        """The number of epochs that are done."""
+        return len(self.history)
+
+    @property
+    def history(self) -> History:
+        """The entries of all epochs."""
+        *_, last = self.runs.values()
+        return last.history
+
+    def count_epochs(self, run: TrainingRun) -> int:
+        """Returns the number of all epochs, as far as it is known while a run is trained."""
+        phases = self._plan()
+        [at] = [number for number, phase in enumerate(phases) if phase.name == run.phase]
+        before = len(run.history) - count_epochs(run.history, run.phase)
+        return before + sum(phase.epochs for phase in phases[at:])
+
+    def restore(self) -> Exported:
+        """Gives the whole model the weights that are exported.
+
+        Raises:
+            DataError: There are none with a finite loss on the eval split.
+        """
+        *_, last = self.runs.values()
+        done, best = len(last.history), last.best_epoch
+        exported = done if self.options.export == LAST else best
+        if exported == best:
+            self._restore_best(last)
+        elif not tf.math.is_finite(last.history[-1][MONITOR]):
+            raise DataError(
+                f"No model: {MONITOR} of the last epoch, {done}, is not a finite number.",
+                "Use --export best, or a lower --learning-rate in another folder.",
+            )
+        if self._initial is not None:
+            release_layers(self.parts.base)
+        last.end(exported)
+        return Exported(exported, done, best)
+
+    def _restore_best(self, last: TrainingRun) -> None:
+        found = next((run for run in self.runs.values() if run.has_best), last)
+        if is_head(found.phase) and self.parts.base is not None and self._initial is not None:
+            # Fine-tuning made nothing better.
+            self.parts.base.set_weights(self._initial)
+        found.restore_best()
+
+    def _plan(self) -> list[Phase]:
+        return plan_phases(self.options, self._fine_tune_epochs)
+
+    @property
+    def _fine_tune_epochs(self) -> int:
+        if self.budget.fine_tune_epochs is not None:
+            return self.budget.fine_tune_epochs
+        return self.options.fine_tune_epochs or 0
+
+    def _make_run(self, phase: Phase, history: History | None) -> TrainingRun:
+        model = self.parts.trained
+        if phase.name in (TOP, ALL) and self.parts.base is not None:
+            model = self.parts.model
+            if self._initial is None:
+                self._initial = self.parts.base.get_weights()
+            num_steps = self.placement.count_steps(self.num_images[0], self.options.batch_size)
+            with self.placement.strategy.scope():
+                choose_trained_layers(self.parts.base, phase.name)
+                # Keras cannot average weights that devices share.
+                averages = not self.placement.is_distributed
+                optimizer = build_optimizer(self.options, phase, num_steps, averages=averages)
+                compile_model(model, self.options, self.num_classes, optimizer)
+        return TrainingRun(
+            model,
+            self.folder,
+            epochs=phase.epochs,
+            phase=phase.name,
+            history=history,
+            budget=self.budget,
+            **self.values,
+        )
+
+    def _decide(self, run: TrainingRun, is_trained: bool) -> None:
+        """Decides how many epochs follow those of the head, and says what is left out."""
+        budget, asked = self.budget, self.options.fine_tune_epochs
+        most = DEFAULT_EPOCHS if asked is None else asked
+        phases = plan_phases(self.options, most)[1:]
+        for phase in phases:
+            seconds = estimate_epoch(phase.name, budget.view_seconds, *self.num_images)
+            budget.epoch_seconds.setdefault(phase.name, seconds)
+        if budget.minutes is None:
+            has_gpu = bool(tf.config.list_physical_devices("GPU"))
+            budget.fine_tune_epochs = most if asked is not None or has_gpu else 0
+        elif budget.fine_tune_epochs is None:
+            done = sum(count_epochs(run.history, phase.name) for phase in phases)
+            budget.fine_tune_epochs = done + self._count_fitting(most - done)
+        if is_trained and budget.fine_tune_epochs < most:
+            self._suggest(most, estimate_phases(phases, budget.epoch_seconds))
+
+    def _count_fitting(self, most: int) -> int:
+        """Returns how many epochs of fine-tuning there is time for."""
+        for epochs in range(most, 0, -1):
+            phases = plan_phases(self.options, epochs)[1:]
+            if estimate_phases(phases, self.budget.epoch_seconds) <= self.budget.left:
+                return epochs
+        return 0
+
+    def _suggest(self, most: int, seconds: float) -> None:
+        """Says what fine-tuning would take that is left out."""
+        several = format_count(most, "epoch")
+        # Features that are all known say nothing about the speed of this machine.
+        takes = "may make the model better"
+        if self.budget.view_seconds:
+            takes = f"for {several} would take about {format_seconds(seconds)}"
+        way = f"--fine-tune-epochs {most}"
+        if self.budget.minutes is not None:
+            way = (
+                f"--fit-minutes {self.budget.minutes:g} has time for {self.budget.fine_tune_epochs}"
+            )
+        progress.note(f"Fine-tuning {takes}: {way}.")

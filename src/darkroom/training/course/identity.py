@@ -1,0 +1,79 @@
+"""What a checkpoint says of its training, and whether another training may go on from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from darkroom.errors import OutputError, UsageError
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a training is.
+
+    Attributes:
+        data: Identifies the training data.
+        eval_data: Identifies the evaluation data, whose loss decides which epoch is the best.
+        fixed: Values for JSON, by name, that must not change.
+        learned: The same, that may change; the run then says so.
+        order: The same, that must not change within an epoch.
+    """
+
+    data: str = ""
+    eval_data: str = ""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    learned: Mapping[str, Any] = field(default_factory=dict)
+    order: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the identity as values that JSON knows."""
+        return dataclasses.asdict(self)
+
+    def check(self, path: str, state: Mapping[str, Any], folder: str) -> None:
+        """Checks that a checkpoint is of the same training and order of batches.
+
+        Args:
+            path: The checkpoint.
+            state: Its state.
+            folder: The folder of the training.
+
+        Raises:
+            OutputError: It is of another training, or of one on other data.
+            UsageError: It is within an epoch with another order.
+        """
+        way_out = describe_way_out(folder)
+        if state["data"] != self.data:
+            raise OutputError(f"The checkpoint {path} is of a training on other data.", way_out)
+        # Checkpoints of an earlier version do not have it.
+        if state.get("eval_data", self.eval_data) != self.eval_data:
+            raise OutputError(
+                f"The checkpoint {path} was evaluated on other data, so its epochs cannot be "
+                "compared with further ones.",
+                way_out,
+            )
+        if changed := self.describe_changes(state, "fixed"):
+            raise OutputError(f"The checkpoint {path} is of another training: {changed}.", way_out)
+        if state["step"] and (changed := self.describe_changes(state, "order")):
+            raise UsageError(
+                f"The checkpoint {path} is within an epoch, after {state['step']} batches, "
+                f"and the order of the rest would change: {changed}.",
+                "Resume with the same options, or use another folder.",
+            )
+
+    def describe_changes(self, state: Mapping[str, Any], part: str) -> str:
+        """Returns which values of a group differ, as in "seed was 1, now 2"; or nothing."""
+        was, now = state[part], json.loads(json.dumps(getattr(self, part)))
+        return ", ".join(
+            f"{name} was {was.get(name)}, now {now[name]}"
+            for name in now
+            if was.get(name) != now[name]
+        )
+
+
+def describe_way_out(folder: str) -> str:
+    """Returns what to do with a folder whose training cannot go on."""
+    return f"Use another folder for this run, or delete {folder}."

@@ -1,0 +1,47 @@
+"""The phases of a training: the head of a frozen base, then the last blocks, then all."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from darkroom.options.training import TrainingOptions
+from darkroom.training.history import PHASE, History
+
+# A training of the whole model has one phase, which has no name.
+WHOLE, HEAD, TOP, ALL = "", "head", "top", "all"
+
+
+class Phase(NamedTuple):
+    """A part of a training, with an optimizer of its own.
+
+    Attributes:
+        name: Its name in the history.
+        epochs: Number of its epochs.
+    """
+
+    name: str
+    epochs: int
+
+
+def plan_phases(options: TrainingOptions, fine_tune_epochs: int = 0) -> list[Phase]:
+    """Returns the phases of a training in their order; one may have no epochs.
+
+    Args:
+        options: What is trained and how.
+        fine_tune_epochs: Epochs after those of a frozen base.
+    """
+    if not options.is_frozen:
+        return [Phase(WHOLE, options.epochs)]
+    # The last layers bring most of what there is to gain, and cost half as much as all.
+    every = fine_tune_epochs // 2
+    return [Phase(HEAD, options.epochs), Phase(TOP, fine_tune_epochs - every), Phase(ALL, every)]
+
+
+def count_epochs(history: History, phase: str) -> int:
+    """Returns how many epochs of a phase are done."""
+    return sum(entry.get(PHASE, WHOLE) == phase for entry in history)
+
+
+def is_head(phase: str) -> bool:
+    """Tells whether a phase trains the head alone, on features."""
+    return phase == HEAD

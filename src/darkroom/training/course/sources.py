@@ -1,0 +1,123 @@
+"""Finds the images of a training in what a user names: datasets, a list, or a folder of images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from darkroom.dataset.commit import read_output
+from darkroom.dataset.splits import EVAL, TEST, TRAIN
+from darkroom.errors import DataError
+from darkroom.input.data_paths import (
+    NamedSplit,
+    check_one_kind,
+    list_roots,
+    name_datasets,
+    name_images,
+)
+
+if TYPE_CHECKING:
+    from darkroom.input.source import ImageSource
+
+
+class TrainingData(NamedTuple):
+    """The data of a training, which is opened when the training starts.
+
+    Attributes:
+        identity: Values for JSON that change with the images and their labels.
+        open: Returns the images of the train split, those of the eval split, and the label map. Its
+            argument says whether to read all files first and check their SHA-256.
+        splits: The splits by name: train, eval, and test if there is one.
+    """
+
+    identity: Sequence[object]
+    open: Callable[[bool], tuple[ImageSource, ImageSource, Sequence[str]]]
+    splits: Mapping[str, NamedSplit]
+
+
+def find_data(data: Sequence[str], eval_data: Sequence[str]) -> TrainingData:
+    """Finds the images of a training. It reads what they are, and no image.
+
+    Args:
+        data: As in `train_datasets`.
+        eval_data: The same.
+
+    Raises:
+        DataError: No folder matches, one is not a dataset, or a split has no records.
+    """
+    if check_one_kind(data, eval_data):
+        return _find_images(data[0], eval_data[0] if eval_data else None)
+    return _find_datasets(data, eval_data or data)
+
+
+def check_labels(labels: Sequence[str]) -> None:
+    """Checks that there is something to tell apart.
+
+    Raises:
+        DataError: There are fewer than two labels.
+    """
+    if len(labels) < 2:
+        raise DataError(
+            f"The label map has {len(labels)} labels, expected at least 2.",
+            "Training needs images of two labels or more.",
+        )
+
+
+def _find_images(path: str, eval_path: str | None) -> TrainingData:
+    from darkroom.input.files import open_images
+    from darkroom.options.manifest import ManifestOptions
+
+    labels, splits = open_images(path)
+    check_labels(labels)
+    eval_splits = splits
+    if eval_path is not None:
+        eval_splits = open_images(eval_path, ManifestOptions(labels=labels)).splits
+    for name, found, place in (
+        ("train", splits, path),
+        ("eval", eval_splits, eval_path or path),
+    ):
+        if name not in found:
+            raise DataError(
+                f"There is no image of the {name} split in {place}.",
+                "Name the split in the source.",
+            )
+    training, evaluation = splits["train"], eval_splits["eval"]
+    named = {
+        TRAIN: name_images(path, training, labels, TRAIN),
+        EVAL: name_images(eval_path or path, evaluation, labels, EVAL),
+    }
+    if TEST in splits:
+        named[TEST] = name_images(path, splits[TEST], labels, TEST)
+    identity = [training.identify(), evaluation.identify()]
+    return TrainingData(identity, lambda _: (training, evaluation, labels), named)
+
+
+def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> TrainingData:
+    roots = {"train": list_roots(data), "eval": list_roots(eval_data)}
+    # A dataset of both splits is read once.
+    opened = {root: read_output(root) for root in dict.fromkeys(chain(*roots.values()))}
+    commits = dict(opened.values())
+    for labels in filter(None, (dataset.labels for dataset in commits.values())):
+        check_labels(labels)
+    parts = {split: dict(opened[root] for root in found) for split, found in roots.items()}
+    for split, part in parts.items():
+        if not any(split in each.splits and each.splits[split].records for each in part.values()):
+            raise DataError(
+                f"There is no record of the {split} split in {', '.join(part)}.",
+                "Name the split in the source, or use convert --split-ratios.",
+            )
+
+    def open_data(verify: bool) -> tuple[ImageSource, ImageSource, Sequence[str]]:
+        from darkroom.input.commits import read_shared_labels
+        from darkroom.input.records import open_splits
+
+        labels = read_shared_labels(commits)
+        opened = {split: open_splits(part, verify, (split,)) for split, part in parts.items()}
+        return opened["train"]["train"], opened["eval"]["eval"], labels
+
+    identity = [[dataset.fingerprint for dataset in part.values()] for part in parts.values()]
+    named = {split: name_datasets(part, split) for split, part in parts.items()}
+    if (test := name_datasets(parts[TRAIN], TEST)).data:
+        named[TEST] = test
+    return TrainingData(identity, open_data, named)

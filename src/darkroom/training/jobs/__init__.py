@@ -1,0 +1,1 @@
+"""Trainings as they are asked for: by a call, and by TFX's Trainer."""

@@ -1,0 +1,56 @@
+"""How a model was made, collected from the folder of its training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from darkroom import storage
+from darkroom.dataset.splits import SPLITS
+from darkroom.evaluation.facts import FACTS_FILE, Facts, describe_code, encode_facts
+from darkroom.input.commits import Commits
+from darkroom.input.data_paths import name_datasets
+from darkroom.options.training import TrainingOptions
+from darkroom.profiling.verdict import VERDICT_JSON
+from darkroom.training.history import HISTORY_FILE
+
+
+def collect_facts(
+    folder: str,
+    options: TrainingOptions,
+    best_epoch: int,
+    data: Mapping[str, Sequence[dict[str, str | int]]],
+) -> Facts:
+    """Returns how the model of a training was made, which has just been done.
+
+    Args:
+        folder: Its folder, with the history and what the input cost.
+        options: What was trained and how.
+        best_epoch: The epoch, from 1, whose weights the model has.
+        data: By split, the name, fingerprint and number of records of each part.
+    """
+    # There is none where the features of a frozen base were read from memory.
+    verdict = storage.join(folder, VERDICT_JSON)
+    return Facts(
+        recipe=options.to_dict(),
+        history=json.loads(storage.read_bytes(storage.join(folder, HISTORY_FILE))),
+        best_epoch=best_epoch,
+        input=json.loads(storage.read_bytes(verdict)) if storage.exists(verdict) else {},
+        data=data,
+        code=describe_code(options.model),
+    )
+
+
+def write_facts(folder: str, options: TrainingOptions, best_epoch: int, commits: Commits) -> None:
+    """Writes `facts.json`, for a training whose model is evaluated elsewhere.
+
+    Args:
+        folder: The folder of the training.
+        options: What was trained and how.
+        best_epoch: The epoch, from 1, whose weights the model has.
+        commits: The commits of the data by its root; None for records of another program.
+    """
+    known = {root: each for root, each in commits.items() if each}
+    data = {split: name_datasets(known, split).data for split in SPLITS}
+    facts = collect_facts(folder, options, best_epoch, {k: v for k, v in data.items() if v})
+    storage.write_bytes(storage.join(folder, FACTS_FILE), encode_facts(facts))

@@ -1,0 +1,185 @@
+"""The balance of labels: the weight of each image in the loss, or how often it is in an epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from darkroom.errors import UsageError
+from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
+from darkroom.options.input import InputOptions
+from darkroom.options.recipe.fields import NO_BALANCE, SAMPLING
+from darkroom.training.recipe.label_counts import Counts, count_labels
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What each label counts.
+
+    Attributes:
+        train_counts: Images of each label in the train split, int64 [C].
+        eval_counts: The same of the eval split.
+        by_sampling: Rare labels are shown more often; else their loss has a greater weight.
+    """
+
+    train_counts: Counts
+    eval_counts: Counts
+    by_sampling: bool
+
+    def weigh_training(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Returns the batches with a weight for each image, unless balance is by sampling."""
+        return batches if self.by_sampling else _weigh(batches, self.train_counts)
+
+    def weigh_evaluation(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Returns the batches with weights, by which each label counts the same in the loss."""
+        return _weigh(batches, self.eval_counts)
+
+    def sample(self, source: ImageSource) -> ImageSource:
+        """Returns the images of an epoch of training."""
+        return BalancedSource(source, self.train_counts) if self.by_sampling else source
+
+    def sample_rows(
+        self, labels: npt.NDArray[np.int64], generator: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        """Returns numbers of rows in random order: as many as there are labels.
+
+        Args:
+            labels: int64 [N], the label of each row.
+            generator: Draws the rows of each label, and the order.
+        """
+        if not self.by_sampling:
+            return generator.permutation(len(labels))
+        quotas = compute_quotas(np.bincount(labels))
+        parts = [
+            np.resize(generator.permutation(np.flatnonzero(labels == label)), quota)
+            for label, quota in enumerate(quotas)
+            if quota
+        ]
+        return generator.permutation(np.concatenate(parts))
+
+
+def make_balance(
+    how: str,
+    training: ImageSource,
+    evaluation: ImageSource,
+    options: InputOptions,
+    num_classes: int,
+) -> Balance | None:
+    """Counts the labels that a balance needs.
+
+    Args:
+        how: As in `TrainingOptions`.
+        training: The images of the train split.
+        evaluation: The images of the eval split.
+        options: How they are read.
+        num_classes: C, the number of labels.
+
+    Returns:
+        The balance; None if images count as they come.
+    """
+    if how == NO_BALANCE:
+        return None
+    return Balance(
+        count_labels(training, options, num_classes),
+        count_labels(evaluation, options, num_classes),
+        by_sampling=how == SAMPLING,
+    )
+
+
+def compute_weights(counts: Counts) -> npt.NDArray[np.float32]:
+    """Returns the weight of each label, float32 [C]. Over all images their mean is 1.
+
+    So the loss keeps its scale, and with it the learning rate its meaning.
+    """
+    present = max(1, np.count_nonzero(counts))
+    return np.where(counts, counts.sum() / (present * np.maximum(counts, 1)), 0).astype(np.float32)
+
+
+def compute_quotas(counts: Counts) -> Counts:
+    """Returns how many images of each label an epoch has. Their sum is that of the counts."""
+    present = np.flatnonzero(counts)
+    quotas = np.zeros_like(counts)
+    if len(present):
+        quotas[present], rest = divmod(int(counts.sum()), len(present))
+        quotas[present[:rest]] += 1
+    return quotas
+
+
+class BalancedSource:
+    """Images of which an epoch has as many of each label; see `ImageSource`.
+
+    An epoch has as many images as before. Of a frequent label it leaves some out, others in each
+    epoch. Those of a rare one are there several times, one after the other: shuffling parts them.
+
+    Args:
+        source: The images.
+        counts: How many of each label there are, int64 [C].
+    """
+
+    def __init__(self, source: ImageSource, counts: Counts) -> None:
+        self.images, self._counts = source, counts
+        self.element_bytes, self.is_counted = source.element_bytes, source.is_counted
+
+    def count_images(self, part: tuple[int, int] = (0, 1)) -> int:
+        """Returns the number of images in an epoch."""
+        return self.images.count_images(part)
+
+    def identify(self) -> str:
+        """Returns the hash of all images."""
+        return self.images.identify()
+
+    def select(self, part: tuple[int, int]) -> ImageSource:
+        """Returns the source of a part. A training reads parts by record, never by file."""
+        if part[1] > 1:
+            raise UsageError("Labels are balanced over all files, not in a part of them.")
+        return self
+
+    def make_elements(self, options: InputOptions, order: EpochOrder | None) -> tf.data.Dataset:
+        """Returns an element for each time that an image is in the epoch."""
+        elements = self.images.make_elements(options, order)
+        if order is None:
+            return elements
+        # No label that is read has a count of 0, by which could not be divided.
+        counts = np.maximum(self._counts, 1)
+        generator = np.random.default_rng((order.seed, order.epoch or 0))
+        # Where the rounding begins, so that each epoch leaves out other images.
+        starts = tf.constant(generator.integers(counts))
+        quotas, totals = tf.constant(compute_quotas(self._counts)), tf.constant(counts)
+
+        def count(seen: tf.Tensor, element: tf.Tensor) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
+            label = self.images.parse_label(element)
+            # Whole numbers: the last of n images has brought exactly the quota.
+            before = seen[label] * quotas[label] + starts[label]
+            after = before + quotas[label]
+            times = after // totals[label] - before // totals[label]
+            return tf.tensor_scatter_nd_add(seen, [[label]], one), (element, times)
+
+        seen, one = tf.zeros(len(counts), tf.int64), tf.ones(1, tf.int64)
+        plain = tf.autograph.experimental.do_not_convert
+        return elements.scan(seen, plain(count)).flat_map(
+            plain(lambda element, times: tf.data.Dataset.from_tensors(element).repeat(times))
+        )
+
+    def parse(self, element: tf.Tensor) -> LabeledImage:
+        """Returns the image of an element."""
+        return self.images.parse(element)
+
+    def parse_label(self, element: tf.Tensor) -> tf.Tensor:
+        """Returns the label of an element."""
+        return self.images.parse_label(element)
+
+
+def _weigh(batches: tf.data.Dataset, counts: Counts) -> tf.data.Dataset:
+    """Returns batches (images, labels, weights float32 [B])."""
+    table = tf.constant(compute_weights(counts))
+
+    def weigh(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        # Of mixed labels, each counts by its share.
+        is_number = labels.dtype.is_integer
+        weights = tf.gather(table, labels) if is_number else tf.linalg.matvec(labels, table)
+        return images, labels, weights
+
+    return batches.map(tf.autograph.experimental.do_not_convert(weigh))

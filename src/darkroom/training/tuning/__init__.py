@@ -1,0 +1,1 @@
+"""`--tune`: trainings with other options, to find the best ones."""

@@ -1,0 +1,118 @@
+"""`darkroom train --tune N`: a search for the options, then a training with the best ones."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from darkroom import storage
+from darkroom.errors import DataError, UsageError
+from darkroom.options.training import TrainingOptions
+from darkroom.runtime import progress
+from darkroom.storage.locks import FolderLock
+from darkroom.training.cluster import read_cluster
+from darkroom.training.course.sources import TrainingData, find_data
+from darkroom.training.folder import TUNING_FOLDER, claim_folder, delete_training
+from darkroom.training.history import HISTORY_FILE, find_best_epoch
+from darkroom.training.job import TrainingResult, train_datasets, train_model
+from darkroom.training.tuning.search import Trial, Trials, find_best, format_values
+
+# What the last training in the folder was made with.
+_CHOSEN_FILE = "chosen.json"
+
+
+def tune_datasets(
+    data: Sequence[str],
+    options: TrainingOptions,
+    checkpoint_dir: str,
+    eval_data: Sequence[str] = (),
+    *,
+    tune: int,
+) -> TrainingResult | None:
+    """Searches for the best options, and trains with them as `train_datasets` does.
+
+    Each trial is a training with some options, which is scored on the eval split. The test split is
+    not looked at before the end. A search that was stopped goes on where it stopped, and one that
+    was finished goes on when `tune` is greater.
+
+    Args:
+        data: As in `train_datasets`.
+        options: Of the first trial. The others differ in what `make_space` names.
+        checkpoint_dir: As in `train_datasets`; trials are in its folder `tuning`.
+        eval_data: As in `train_datasets`.
+        tune: Number of trials.
+
+    Raises:
+        DarkroomError: As `train_datasets`; or several processes train, or KerasTuner is missing.
+    """
+    if tune < 1:
+        raise UsageError(f"tune is {tune!r}, expected a number of trials, from 1.")
+    if read_cluster().num_workers > 1:
+        raise UsageError(
+            "--tune trains in one process, and TF_CONFIG names several.",
+            "Search on one machine; train with the options it finds on all.",
+        )
+    folder = storage.absolute(checkpoint_dir)
+    inside = storage.join(folder, TUNING_FOLDER)
+    found = find_data(data, eval_data)
+    plan = {"options": options.to_dict(), "data": found.identity}
+    storage.make_folder(folder)
+    with FolderLock(folder):
+        claim_folder(folder)
+        trials = Trials(inside, plan, options).search(
+            tune, lambda tried, place: _train_trial(found, tried, place)
+        )
+        best = find_best(trials)
+        _report(trials, best)
+        chosen = replace(options, **best.values)
+        if _read_chosen(inside) != (content := json.dumps(chosen.to_dict(), indent=1) + "\n"):
+            delete_training(folder)
+            storage.write_bytes(storage.join(inside, _CHOSEN_FILE), content.encode())
+    return train_datasets(data, chosen, folder, eval_data)
+
+
+def _train_trial(found: TrainingData, options: TrainingOptions, folder: str) -> tuple[float, int]:
+    import keras
+
+    storage.make_folder(folder)
+    # The last trial's model would stay in memory.
+    keras.backend.clear_session()
+    try:
+        trained, _ = train_model(found, options, folder)
+    except DataError as error:
+        if not _has_diverged(error, folder):
+            raise
+        return 0.0, 0
+    entry = trained.history[trained.best_epoch - 1]
+    if "val_accuracy" not in entry:
+        raise UsageError(
+            f"--tune compares val_accuracy, and {options.model} has no metric accuracy.",
+            "Compile it with metrics=['accuracy'].",
+        )
+    score = entry["val_accuracy"]
+    return (score if math.isfinite(score) else 0.0), trained.best_epoch
+
+
+def _has_diverged(error: DataError, folder: str) -> bool:
+    """Tells whether a training failed because its loss was not a finite number."""
+    from darkroom.training.loops import DivergedError
+
+    history = storage.join(folder, HISTORY_FILE)
+    if isinstance(error.__context__, DivergedError):
+        return True
+    return storage.exists(history) and not find_best_epoch(json.loads(storage.read_bytes(history)))
+
+
+def _report(trials: Sequence[Trial], best: Trial) -> None:
+    first = trials[0]
+    progress.note(
+        f"Best of {len(trials)} trials: {best.trial} with {format_values(best.values)}. Its "
+        f"val_accuracy is {best.score:.4f}; with your options it is {first.score:.4f}."
+    )
+
+
+def _read_chosen(folder: str) -> str:
+    path = storage.join(folder, _CHOSEN_FILE)
+    return storage.read_bytes(path).decode() if storage.exists(path) else ""

@@ -1,0 +1,193 @@
+"""Evaluator: which model passes, why another one does not, and what it is compared with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow_model_analysis as tfma
+from tfx.types import standard_artifacts
+from tfx.utils import proto_utils
+
+from darkroom.components import Evaluator
+from darkroom.components.evaluator import executor
+from darkroom.components.evaluator.executor import find_newest_model
+from darkroom.components.model_report.evaluation import read_evaluation, read_failures
+from darkroom.components.pusher import executor as pusher
+from darkroom.errors import DataError
+from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.evaluation import make_eval_config
+from darkroom.training.export import export_model
+
+from ..pictures import encode
+from .conftest import convert_source, write_csv
+
+pytestmark = pytest.mark.tfx
+
+LABELS = ["blue", "green", "red"]
+# In eval, what is called blue has a little more green.
+PICTURES = {"red": (250, 60, 40), "green": (70, 240, 50), "blue": (40, 150, 140)}
+COUNTS = {"red": 6, "green": 3, "blue": 2}
+
+
+@pytest.fixture
+def examples(tmp_path, new_artifact, beam_context):
+    """Records of three colors, with a further column."""
+    rows: list[tuple[Any, ...]] = [("split", "image_uri", "label", "camera")]
+    for split in ("TRAIN", "VALIDATION"):
+        for label, color in PICTURES.items():
+            for number in range(COUNTS[label]):
+                name = f"{split}-{label}-{number}.png"
+                pixels = np.full((12, 9, 3), color, np.uint8)
+                pixels[0, 0] = number
+                (tmp_path / name).write_bytes(encode(pixels))
+                rows.append((split, name, label, "old" if number == 0 else "new"))
+    write_csv(tmp_path / "colors.csv", rows)
+    return convert_source(str(tmp_path / "colors.csv"), new_artifact, beam_context)["examples"]
+
+
+def _export(folder: Path, blue: float = 1.0, labels: list[str] = LABELS) -> str:
+    """Writes a model that finds the brightest channel, with a factor for blue."""
+    inputs = keras.Input((6, 5, 3), dtype="uint8")
+    means = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))
+    scaled = keras.ops.flip(means, axis=1) * np.array([blue, 1, 1], np.float32)
+    model = keras.Model(inputs, keras.layers.Softmax()(scaled * 5))
+    export_model(model, labels, (6, 5), str(folder))
+    return str(folder)
+
+
+@pytest.fixture
+def model(new_artifact):
+    """The model that finds no blue."""
+    artifact = new_artifact(standard_artifacts.Model)
+    _export(Path(artifact.uri, "Format-Serving"))
+    return artifact
+
+
+@pytest.fixture
+def evaluate(examples, model, new_artifact, beam_context, tmp_path):
+    def run(baseline: str = "", artifacts: tuple[Any, ...] = (), **options: Any) -> tuple[Any, Any]:
+        config = PipelineConfig(data="colors.csv", root=str(tmp_path / "run"), **options)
+        evaluation = new_artifact(standard_artifacts.ModelEvaluation)
+        blessing = new_artifact(standard_artifacts.ModelBlessing)
+        executor.Executor(beam_context).Do(
+            {"examples": [examples], "model": [model], "baseline_model": list(artifacts)},
+            {"evaluation": [evaluation], "blessing": [blessing]},
+            {
+                "eval_config": proto_utils.proto_to_json(make_eval_config(config)),
+                "example_splits": json.dumps(["eval"]),
+                "baseline": baseline,
+            },
+        )
+        return evaluation, blessing
+
+    return run
+
+
+def test_a_class_that_is_not_found_stops_the_push_and_says_why(
+    evaluate, model, new_artifact, tmp_path
+):
+    evaluation, blessing = evaluate(min_accuracy=0.8, min_recall=0.5, slice_columns=("camera",))
+    said = "the recall of blue is 0.0000 (needed at least 0.5)"
+    assert read_failures(evaluation.uri) == (said,)
+    assert blessing.get_string_custom_property("reasons") == said
+    assert blessing.get_int_custom_property("blessed") == 0
+    assert "none is blessed yet" in evaluation.get_string_custom_property("baseline")
+
+    pushed = new_artifact(standard_artifacts.PushedModel)
+    destination = {"filesystem": {"base_directory": str(tmp_path / "pushed")}}
+    pusher.Executor().Do(
+        {"model": [model], "model_blessing": [blessing]},
+        {"pushed_model": [pushed]},
+        {"push_destination": json.dumps(destination)},
+    )
+    assert not (tmp_path / "pushed").exists()
+    assert pushed.get_int_custom_property("pushed") == 0
+
+    found = {
+        key: outputs[""][""]["sparse_categorical_accuracy"]["doubleValue"]
+        for key, outputs in tfma.load_eval_result(evaluation.uri).slicing_metrics
+    }
+    assert found == pytest.approx(
+        {
+            (): 9 / 11,
+            (("image/class/text", "blue"),): 0.0,
+            (("image/class/text", "green"),): 1.0,
+            (("image/class/text", "red"),): 1.0,
+            (("camera", "old"),): 2 / 3,
+            (("camera", "new"),): 7 / 8,
+        }
+    )
+
+    slices = {(each.value, each.records) for each in read_evaluation(evaluation.uri).slices}
+    assert slices == {("old", 3), ("new", 8)}
+
+
+def test_a_model_that_lost_too_much_against_the_newest_push_does_not_pass(evaluate, tmp_path):
+    # The one before finds all colors; the oldest is as good as the new one.
+    _export(tmp_path / "pushed" / "9")
+    _export(tmp_path / "pushed" / "10", blue=1.2)
+    evaluation, blessing = evaluate(
+        str(tmp_path / "pushed"), max_accuracy_drop=0.1, max_recall_drop=0.5
+    )
+    assert set(read_failures(evaluation.uri)) == {
+        "the accuracy differs by -0.1818 from the model before (needed at least -0.1)",
+        "the recall of blue differs by -1.0000 from the model before (needed at least -0.5)",
+    }
+    assert blessing.get_int_custom_property("blessed") == 0
+    assert evaluation.get_string_custom_property("baseline") == f"{tmp_path}/pushed/10"
+    assert not [path for path in Path(evaluation.uri).iterdir() if path.is_dir()]
+
+
+def test_a_model_is_as_good_as_itself(evaluate, model):
+    evaluation, blessing = evaluate(artifacts=(model,), max_accuracy_drop=0.0, max_recall_drop=0.0)
+    assert read_failures(evaluation.uri) == ()
+    assert blessing.get_int_custom_property("blessed") == 1
+    assert evaluation.get_string_custom_property("baseline") == model.uri
+
+
+def test_a_model_with_other_labels_is_not_compared(evaluate, tmp_path):
+    _export(tmp_path / "pushed" / "1", blue=1.2, labels=["blue", "green", "rot"])
+    evaluation, blessing = evaluate(str(tmp_path / "pushed"), max_accuracy_drop=0.0)
+    assert blessing.get_int_custom_property("blessed") == 1
+    said = evaluation.get_string_custom_property("baseline")
+    assert said.startswith("none: the model in ")
+    assert said.endswith(" has other labels, or another order of them")
+
+
+def test_a_column_that_the_records_lack_is_named(evaluate):
+    with pytest.raises(DataError, match="The records have no column 'lens' to slice by") as error:
+        evaluate(slice_columns=("camera", "lens"))
+    assert "camera, image/channels" in error.value.hint
+
+
+def test_the_newest_complete_version_counts(tmp_path):
+    assert find_newest_model(str(tmp_path / "none")) is None
+    for name in ("9", "10", "11", "notes"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(DataError, match=r"There is no model in .*, which has 10, 11, 9, notes"):
+        find_newest_model(str(tmp_path))
+    for name in ("9", "10"):
+        (tmp_path / name / "saved_model.pb").touch()
+    assert find_newest_model(str(tmp_path)) == f"{tmp_path}/10"
+    assert find_newest_model(f"{tmp_path}/9") == f"{tmp_path}/9"
+    shutil.rmtree(tmp_path / "10")
+    assert find_newest_model(str(tmp_path)) == f"{tmp_path}/9"
+
+
+def test_the_place_of_the_other_model_is_a_property():
+    from tfx.types import channel_utils
+
+    examples, model = (
+        channel_utils.as_channel([kind()])
+        for kind in (standard_artifacts.Examples, standard_artifacts.Model)
+    )
+    node = Evaluator(examples, model, eval_config=tfma.EvalConfig(), baseline="gs://models/pushed")
+    assert node.exec_properties["baseline"] == "gs://models/pushed"
+    assert node.exec_properties["example_splits"] == '["eval"]'
+    assert node.executor_spec.class_path == "darkroom.components.evaluator.executor.Executor"

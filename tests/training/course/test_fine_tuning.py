@@ -1,0 +1,324 @@
+"""A training in phases: the head on a frozen base, then the last blocks, then all."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from darkroom.errors import DataError, UsageError
+from darkroom.options.training import TrainingOptions
+from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.course.fine_tuning import choose_trained_layers, release_layers
+from darkroom.training.course.phases import Phase, plan_phases
+from darkroom.training.history import read_exported
+from darkroom.training.loops import FitLoop
+from darkroom.training.networks import efficientnet_lite
+
+from ..histories import assert_near
+from .conftest import SIZE
+
+pytestmark = pytest.mark.tensorflow
+
+SCRIPT = Path(__file__).parents[1] / "training_process.py"
+PHASES = ["head", "head", "top", "top", "all"]
+
+
+class _EndedError(Exception):
+    pass
+
+
+def _end_at(monkeypatch, epoch, step):
+    inner = TrainingRun._end_step
+
+    def end_step(run, done):
+        inner(run, done)
+        if (len(run.history), done) == (epoch, step):
+            raise _EndedError
+
+    monkeypatch.setattr(TrainingRun, "_end_step", end_step)
+
+
+def _assert_same(one, two):
+    assert_near(one.history, two.history)
+    for left, right in zip(one.model.get_weights(), two.model.get_weights(), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6)
+
+
+def _list_base(model):
+    return model.get_layer("efficientnet-lite0").layers
+
+
+def _find_changed(model, weights):
+    """Returns the layers of the base whose weights are not those of a file."""
+    network = efficientnet_lite.build_network(SIZE)
+    network.load_weights(weights)
+    return {
+        mine.name
+        for mine, given in zip(_list_base(model), network.layers, strict=True)
+        for one, two in zip(mine.get_weights(), given.get_weights(), strict=True)
+        if not np.array_equal(one, two)
+    }
+
+
+@pytest.mark.parametrize(
+    ("epochs", "expected"),
+    [(0, (0, 0)), (1, (1, 0)), (2, (1, 1)), (5, (3, 2))],
+)
+def test_the_phases_share_the_epochs(epochs, expected):
+    options = TrainingOptions(model="efficientnet-lite0", epochs=7)
+    top, every = expected
+    assert plan_phases(options, epochs) == [
+        Phase("head", 7),
+        Phase("top", top),
+        Phase("all", every),
+    ]
+    assert plan_phases(TrainingOptions(epochs=7)) == [Phase("", 7)]
+
+
+def test_the_history_goes_on_through_all_phases(tmp_path, train_in, values, weights):
+    values |= {"learning_rate": 1e-2, "export": "last"}
+    trained = train_in(tmp_path / "run", values)
+    assert [entry["epoch"] for entry in trained.history] == [1, 2, 3, 4, 5]
+    assert [entry["phase"] for entry in trained.history] == PHASES
+    assert json.loads((tmp_path / "run" / "history.json").read_text()) == trained.history
+    # All phases have trained, but for normalisation, whose statistics are those of the weights.
+    assert _find_changed(trained.model, weights) == {"conv_0", "conv_1", "conv_2"}
+    assert all(layer.trainable for layer in _list_base(trained.model))
+
+
+def test_the_first_phase_of_fine_tuning_trains_the_last_layers(tmp_path, train_in, values, weights):
+    values |= {"fine_tune_epochs": 2, "export": "last"}
+    with pytest.MonkeyPatch.context() as patch:
+        _end_at(patch, 3, 2)  # in the first epoch of the last phase
+        with pytest.raises(_EndedError):
+            train_in(tmp_path / "run", values)
+    network = tf.train.load_checkpoint(tf.train.latest_checkpoint(tmp_path / "run" / "checkpoints"))
+    state = json.loads(network.get_tensor("state/.ATTRIBUTES/VARIABLE_VALUE"))
+    assert [entry["phase"] for entry in state["history"]] == ["head", "head", "top"]
+    # Without the last phase, whose epochs are now none.
+    model = train_in(tmp_path / "other", {**values, "fine_tune_epochs": 0}).model
+    assert _find_changed(model, weights) == set()
+
+
+def test_normalisation_is_never_trained(small_network):
+    base = efficientnet_lite.build_network(SIZE)
+    for phase, expected in (("top", {"conv_2"}), ("all", {"conv_0", "conv_1", "conv_2"})):
+        choose_trained_layers(base, phase)
+        trained = {layer.name for layer in base.layers if layer.trainable_variables}
+        assert trained == expected
+    images = np.random.default_rng(0).uniform(0, 255, (2, *SIZE, 3))
+    before = base.get_layer("norm_0").get_weights()
+    np.testing.assert_allclose(base(images, training=True), base(images, training=False))
+    for one, two in zip(base.get_layer("norm_0").get_weights(), before, strict=True):
+        np.testing.assert_array_equal(one, two)
+    release_layers(base)
+    assert len(base.trainable_variables) == 12
+
+
+def test_a_loss_is_the_same_by_features_and_by_images(tmp_path, train_in, values):
+    # A rate of nearly nothing: the model that is evaluated stays the same.
+    values |= {"learning_rate": 1e-9, "export": "last"}
+    trained = train_in(tmp_path / "run", values)
+    losses = [entry["val_loss"] for entry in trained.history]
+    assert losses == pytest.approx([losses[0]] * 5, rel=1e-5)
+
+
+def test_a_training_that_stops_in_any_phase_ends_as_one_that_did_not(
+    tmp_path, train_in, values, notes
+):
+    straight = train_in(tmp_path / "straight", {**values, "feature_cache": "none"})
+    notes.clear()
+    # In each phase after a checkpoint and after none; at the ends of epochs, also of phases.
+    places = ((0, 3), (1, 11), (2, 1), (2, 6), (3, 4), (4, 5))
+    for epoch, step in places:
+        with pytest.MonkeyPatch.context() as patch:
+            _end_at(patch, epoch, step)
+            with pytest.raises(_EndedError):
+                train_in(tmp_path / "run", values)
+    trained = train_in(tmp_path / "run", values)
+    assert [note for note in notes if "Resumes" in note] == [
+        f"Resumes after batch {place}."
+        for place in (
+            "2 of epoch 1",
+            "10 of epoch 2",
+            "6 of epoch 3",
+            "4 of epoch 4",
+            "4 of epoch 5",
+        )
+    ]
+    _assert_same(trained, straight)
+
+
+@pytest.mark.slow
+def test_a_killed_process_ends_in_the_second_phase_as_one_that_was_not(
+    dataset, tmp_path, values, warm_python
+):
+    cases = {n: json.dumps({n: {**values, "network": "small"}}) for n in ("killed", "straight")}
+    arguments = [str(dataset), str(tmp_path)]
+    died = warm_python.run(SCRIPT, *arguments, cases["killed"], "1", "3", "5")
+    assert died.returncode == -signal.SIGKILL
+    for name in cases:
+        done = warm_python.run(SCRIPT, *arguments, cases[name])
+        assert done.returncode == 0, done.stderr
+    killed, straight = (np.load(tmp_path / f"{name}-0.npz") for name in cases)
+    for name in killed.files:
+        if name.startswith("arr"):
+            np.testing.assert_allclose(killed[name], straight[name], rtol=1e-4, atol=1e-6)
+    histories = [json.loads(str(each["history"])) for each in (killed, straight)]
+    assert_near(*histories)
+
+
+def test_a_finished_training_goes_on_with_fine_tuning(tmp_path, train_in, values, weights):
+    straight = train_in(tmp_path / "straight", values)
+    first = train_in(tmp_path / "run", {**values, "fine_tune_epochs": 0})
+    assert [entry["phase"] for entry in first.history] == ["head", "head"]
+    assert _find_changed(first.model, weights) == set()
+    _assert_same(train_in(tmp_path / "run", values), straight)
+    # And with more of it. Fewer change nothing.
+    more = train_in(tmp_path / "run", {**values, "fine_tune_epochs": 4})
+    assert [entry["phase"] for entry in more.history] == [
+        "head",
+        "head",
+        "top",
+        "top",
+        "all",
+        "all",
+    ]
+    fewer = train_in(tmp_path / "run", {**values, "fine_tune_epochs": 0})
+    _assert_same(fewer, more)
+
+
+def _evaluate_to(monkeypatch, losses):
+    """Makes the losses of the epochs on the eval split these."""
+    inner, left = FitLoop.evaluate, iter(losses)
+    monkeypatch.setattr(
+        FitLoop, "evaluate", lambda loop, data: {**inner(loop, data), "loss": next(left)}
+    )
+
+
+@pytest.mark.parametrize("best", [1, 3, 5])
+def test_the_best_epoch_of_all_phases_is_exported(tmp_path, train_in, values, monkeypatch, best):
+    ends = []
+    inner = TrainingRun.end_epoch
+
+    def end_epoch(run, *arguments):
+        inner(run, *arguments)
+        ends.append([each.numpy() for each in run.model.weights])
+
+    monkeypatch.setattr(TrainingRun, "end_epoch", end_epoch)
+    _evaluate_to(monkeypatch, [0.1 if n == best else 0.5 for n in range(1, 6)])
+    straight = train_in(tmp_path / "run", values)
+    assert straight.best_epoch == straight.exported.epoch == best
+    expected = ends[best - 1]
+    found = straight.model.get_weights()
+    for one, two in zip(found[-len(expected) :], expected, strict=True):
+        np.testing.assert_array_equal(one, two)
+    changed = _find_changed(straight.model, values["weights"])
+    assert changed == (set() if best == 1 else {"conv_2"} if best == 3 else changed)
+    # The same from another process, which trains nothing.
+    again = train_in(tmp_path / "run", values)
+    _assert_same(again, straight)
+    assert len(ends) == 5
+
+
+def test_the_last_epoch_is_exported_where_it_is_asked_for(tmp_path, train_in, values, monkeypatch):
+    _evaluate_to(monkeypatch, [0.1, 0.5, 0.5, 0.5, 0.4])
+    values |= {"export": "last"}
+    last = train_in(tmp_path / "run", values)
+    assert last.exported == (5, 5, 1)
+    assert read_exported(str(tmp_path / "run")) == (5, 5, 1)
+    _assert_same(train_in(tmp_path / "run", values), last)
+    best = train_in(tmp_path / "run", {**values, "export": "best"})
+    assert read_exported(str(tmp_path / "run")) == best.exported == (1, 5, 1)
+    assert _find_changed(best.model, values["weights"]) == set()
+
+
+def test_a_last_epoch_without_a_finite_loss_is_not_exported(
+    tmp_path, train_in, values, monkeypatch
+):
+    _evaluate_to(monkeypatch, [0.1, 0.5, 0.5, 0.5, math.nan])
+    with pytest.raises(DataError, match="val_loss of the last epoch, 5, is not a finite number"):
+        train_in(tmp_path / "run", {**values, "export": "last"})
+
+
+def test_fine_tuning_that_is_left_out_is_suggested(tmp_path, train_in, values, notes):
+    del values["fine_tune_epochs"]
+    train_in(tmp_path / "run", values)
+    assert notes[-1].startswith("Fine-tuning for 6 epochs would take about ")
+    assert notes[-1].endswith(" s: --fine-tune-epochs 6.")
+    notes.clear()
+    # Features are known now, so nothing was measured.
+    train_in(tmp_path / "other", values)
+    assert notes[-1] == "Fine-tuning may make the model better: --fine-tune-epochs 6."
+    notes.clear()
+    train_in(tmp_path / "other", values)
+    assert notes == ["Epoch 2 was the last one: nothing is left to train."]
+    train_in(tmp_path / "third", {**values, "fine_tune_epochs": 0})
+    assert not [note for note in notes if "Fine-tuning" in note]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"fine_tune_epochs": 3}, "fine_tune_epochs is 3, but no base is frozen before"),
+        ({"fine_tune_epochs": -1}, "fine_tune_epochs is -1"),
+        ({"fit_minutes": 0}, "fit_minutes is 0, expected a number above 0"),
+        ({"fit_minutes": math.nan}, "fit_minutes is"),
+        ({"export": "all"}, "export is 'all'"),
+    ],
+)
+def test_wrong_options_are_named(values, message):
+    with pytest.raises(UsageError, match=message):
+        TrainingOptions(**values)
+
+
+def test_fine_tuning_may_change_pixels_but_not_mix_labels():
+    lite = {"model": "efficientnet-lite0"}
+    with pytest.raises(UsageError, match="only flip and crop are possible"):
+        TrainingOptions(**lite, augment="flip,color")
+    assert TrainingOptions(**lite, augment="flip,color", fine_tune_epochs=1)
+    with pytest.raises(UsageError, match="does not go with mixup"):
+        TrainingOptions(**lite, augment="flip,mixup", fine_tune_epochs=1)
+
+
+def test_the_model_that_was_fine_tuned_is_opened_by_keras(tmp_path, train_in, values):
+    trained = train_in(tmp_path / "run", values)
+    trained.model.save(tmp_path / "model.keras")
+    opened = keras.models.load_model(tmp_path / "model.keras", compile=False)
+    images = np.random.default_rng(0).integers(0, 256, (2, *SIZE, 3), dtype=np.uint8)
+    np.testing.assert_allclose(opened(images), trained.model(images), rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_several_devices_and_mixed_precision_fine_tune(dataset, tmp_path, values, warm_python):
+    values |= {"network": "small", "checkpoint_steps": 0, "fine_tune_epochs": 2}
+    cases = {
+        "fit": {**values, "strategy": "mirrored"},
+        "custom": {**values, "strategy": "mirrored", "loop": "custom"},
+        "mixed": {**values, "precision": "mixed_float16"},
+    }
+    # Each in a process of its own: for each strategy, TensorFlow numbers the sums over devices from
+    # the start, and takes those of other sizes for the same.
+    for name, case in cases.items():
+        arguments = [str(dataset), str(tmp_path), json.dumps({name: case}), "2"]
+        done = warm_python.run(SCRIPT, *arguments)
+        assert done.returncode == 0, done.stderr
+    found = {name: np.load(tmp_path / f"{name}-0.npz") for name in cases}
+    histories = {name: json.loads(str(each["history"])) for name, each in found.items()}
+    for history in histories.values():
+        assert [entry["phase"] for entry in history] == ["head", "head", "top", "all"]
+        assert np.isfinite([entry["val_loss"] for entry in history]).all()
+    assert_near(histories["fit"], histories["custom"])
+
+
+@pytest.mark.slow
+def test_both_loops_average_the_weights_alike(tmp_path, train_in, values):
+    fit = train_in(tmp_path / "fit", values)
+    _assert_same(train_in(tmp_path / "custom", {**values, "loop": "custom"}), fit)

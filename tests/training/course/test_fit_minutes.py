@@ -1,0 +1,122 @@
+"""A training that may take a certain time."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from darkroom.errors import UsageError
+from darkroom.training import run
+from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.cluster import Cluster
+from darkroom.training.course.budget import Budget
+from darkroom.training.features.compute import Computer
+from darkroom.training.loops import FitLoop
+from darkroom.training.placement import Placement
+
+pytestmark = pytest.mark.tensorflow
+
+
+class _Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """A clock by which each epoch takes ten seconds, and nothing else takes time."""
+    found, inner = _Clock(), FitLoop.train_epoch
+
+    def train_epoch(*arguments):
+        inner(*arguments)
+        found.now += 10
+
+    monkeypatch.setattr(FitLoop, "train_epoch", train_epoch)
+    monkeypatch.setattr(run, "Budget", partial(Budget, clock=found))
+    # With it, an epoch of the last layers is thought to take 2.6 s, and one of all 4.3 s; and
+    # another 10 s are kept for the start of each phase.
+    monkeypatch.setattr(Computer, "measure_view", lambda computer, must_run: 0.05)
+    return found
+
+
+@pytest.fixture
+def limited(values):
+    del values["fine_tune_epochs"]
+    return values
+
+
+def _list_phases(trained):
+    return [entry["phase"] for entry in trained.history]
+
+
+def test_there_is_always_one_epoch(tmp_path, train_in, limited, notes):
+    trained = train_in(tmp_path / "run", {**limited, "fit_minutes": 0.01})
+    assert _list_phases(trained) == ["head"]
+    assert notes == [
+        "Ends after epoch 1: another one takes 10.0 s, more than what is left of "
+        "--fit-minutes 0.01.",
+        "Fine-tuning for 6 epochs would take about 40.5 s: --fit-minutes 0.01 has time for 0.",
+    ]
+
+
+def test_fine_tuning_takes_the_time_that_is_left(tmp_path, train_in, limited, notes):
+    # After the head there are 30 s: for three epochs, which are thought to take 29.5 s.
+    trained = train_in(tmp_path / "run", {**limited, "fit_minutes": 50 / 60})
+    assert _list_phases(trained) == ["head", "head", "top", "top", "all"]
+    assert notes[0].endswith("--fit-minutes 0.833333 has time for 3.")
+    again = train_in(tmp_path / "run", {**limited, "fit_minutes": 50 / 60})
+    assert again.history == trained.history
+    # More time: more epochs, of which those that are done count.
+    more = train_in(tmp_path / "run", {**limited, "fit_minutes": 2})
+    assert _list_phases(more) == ["head", "head", "top", "top", "all", "all", "all"]
+
+
+def test_a_phase_ends_where_the_time_does(tmp_path, train_in, limited, notes, clock):
+    inner = FitLoop.evaluate
+
+    def evaluate(loop, batches):
+        # The last layers take longer than anyone expects.
+        clock.now += 15 if loop._model.name == "efficientnet-lite0" else 0
+        return inner(loop, batches)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FitLoop, "evaluate", evaluate)
+        trained = train_in(tmp_path / "run", {**limited, "fit_minutes": 1})
+    assert _list_phases(trained) == ["head", "head", "top"]
+    assert notes[-1].startswith("Ends after epoch 3: another one takes 25.0 s")
+
+
+class _EndedError(Exception):
+    pass
+
+
+def test_time_before_a_kill_counts(tmp_path, train_in, limited, clock):
+    options = {**limited, "epochs": 9, "fit_minutes": 0.75}
+    inner = TrainingRun.end_epoch
+
+    def end_epoch(training, *arguments):
+        inner(training, *arguments)
+        if len(training.history) == 2:
+            raise _EndedError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainingRun, "end_epoch", end_epoch)
+        with pytest.raises(_EndedError):
+            train_in(tmp_path / "run", options)
+    clock.now = -1000.0  # that of another machine
+    trained = train_in(tmp_path / "run", options)
+    assert _list_phases(trained) == ["head"] * 4
+
+
+def test_several_processes_have_no_time_in_common(tmp_path, train_in, limited, monkeypatch):
+    def make_placement(strategy):
+        import tensorflow as tf
+
+        return Placement(tf.distribute.get_strategy(), Cluster(num_workers=2))
+
+    monkeypatch.setattr("tests.training.course.conftest.make_placement", make_placement)
+    with pytest.raises(UsageError, match="fit_minutes is set, but several processes train"):
+        train_in(tmp_path / "run", {**limited, "fit_minutes": 1})

@@ -1,0 +1,145 @@
+"""A loss that is not a number stops a training, which says where and what to try."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from darkroom.conversion.convert import convert
+from darkroom.dataset.commit import read_dataset
+from darkroom.errors import DataError
+from darkroom.input.files import open_images
+from darkroom.input.records import open_splits
+from darkroom.options.training import TrainingOptions
+from darkroom.training.features.compute import Computer
+from darkroom.training.networks import efficientnet_lite
+from darkroom.training.placement import make_placement
+from darkroom.training.run import train
+
+from ..pictures import encode
+
+pytestmark = pytest.mark.tensorflow
+
+SIZE = (32, 32)
+
+
+class _DivisionLayer(keras.layers.Layer):
+    """Makes images of one brightness a division by zero."""
+
+    def call(self, pixels):
+        mean = keras.ops.mean(pixels, axis=(1, 2), keepdims=True)
+        return pixels / keras.ops.where(keras.ops.abs(mean - 200.0) < 1.0, 0.0, 255.0)
+
+
+def _make(num_classes, image_size):
+    inputs = keras.Input((*image_size, 3), dtype="uint8")
+    x = _DivisionLayer()(keras.layers.Rescaling(1.0)(inputs))
+    x = keras.layers.GlobalAveragePooling2D()(x)
+    return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(x))
+
+
+@pytest.fixture(autouse=True)
+def own_models(monkeypatch):
+    module = types.ModuleType("own_models")
+    module.make = _make
+    monkeypatch.setitem(sys.modules, "own_models", module)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Images in a folder; one of them has the brightness 200."""
+    for split in ("train", "eval"):
+        for number in range(12):
+            value = 200 if (split, number) == ("train", 7) else 10 * number
+            place = tmp_path / "images" / split / "ab"[number % 2]
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"{number}.png").write_bytes(encode(np.full((8, 8, 3), value, np.uint8)))
+    return tmp_path / "images"
+
+
+def _train(splits, run_dir, **values):
+    base = {"model": "own_models:make", "image_size": SIZE, "batch_size": 3, "epochs": 3}
+    options = TrainingOptions(**{**base, "augment": "none", **values})
+    return train(
+        options,
+        make_placement(options.strategy),
+        training=splits["train"],
+        evaluation=splits["eval"],
+        num_classes=2,
+        run_dir=str(run_dir),
+    )
+
+
+def _open_files(folder, tmp_path):
+    return open_images(str(folder)).splits
+
+
+def _open_records(folder, tmp_path):
+    convert(str(folder), str(tmp_path / "records"))
+    root = str(tmp_path / "records")
+    return open_splits({root: read_dataset(root)})
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+@pytest.mark.parametrize("open_splits_of", [_open_files, _open_records])
+def test_the_images_of_the_batch_are_named(folder, tmp_path, loop, open_splits_of):
+    splits = open_splits_of(folder, tmp_path)
+    with pytest.raises(DataError) as caught:
+        _train(splits, tmp_path / "run", loop=loop, checkpoint_steps=0)
+    found = re.fullmatch(
+        r"The loss is nan in batch [1-4] of epoch 1, whose images are (\S+), (\S+), (\S+)\.",
+        caught.value.message,
+    )
+    assert any(name.endswith("train/b/7.png") for name in found.groups())
+    assert caught.value.hint.startswith("Use a lower --learning-rate than 0.003, or look at these")
+    assert not (tmp_path / "run" / "history.json").exists()
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+def test_several_batches_of_an_execution_are_named_together(folder, tmp_path, loop):
+    splits = open_images(str(folder)).splits
+    with pytest.raises(DataError) as caught:
+        _train(splits, tmp_path / "run", loop=loop, steps_per_execution=4)
+    message = caught.value.message
+    assert "nan in one of the batches 1 to 4 of epoch 1, whose images are" in message
+    assert message.endswith(" and 9 more.")
+
+
+def test_no_checkpoint_has_weights_that_are_not_numbers(folder, tmp_path):
+    splits = open_images(str(folder)).splits
+    with pytest.raises(DataError):
+        _train(splits, tmp_path / "run", checkpoint_steps=1)
+    latest = tf.train.latest_checkpoint(str(tmp_path / "run" / "checkpoints"))
+    if latest:  # the image may be in the first batch
+        reader = tf.train.load_checkpoint(latest)
+        for name in reader.get_variable_to_shape_map():
+            if name.startswith("model/"):
+                assert np.isfinite(reader.get_tensor(name)).all()
+
+
+def test_images_are_named_where_their_features_are_trained_on(
+    folder, tmp_path, monkeypatch, training_process
+):
+    build = training_process.build_small_network
+    monkeypatch.setattr(efficientnet_lite, "build_network", build)
+    build(SIZE).save_weights(tmp_path / "network.weights.h5")
+    splits = open_images(str(folder)).splits
+    [bad] = [n for n, uri in enumerate(splits["train"].uris) if uri.endswith("train/b/7.png")]
+    inner = Computer.compute
+
+    def compute(computer, source, split, views):
+        found = inner(computer, source, split, views)
+        if split == "train":
+            found.values[bad, 1] = np.inf
+        return found
+
+    monkeypatch.setattr(Computer, "compute", compute)
+    values = {"model": "efficientnet-lite0", "weights": str(tmp_path / "network.weights.h5")}
+    with pytest.raises(DataError, match=r"The loss is nan in batch \d of epoch 1, .*train/b/7.png"):
+        _train(splits, tmp_path / "run", augment="flip", feature_cache="none", **values)

@@ -1,0 +1,133 @@
+"""Trainings of TFX's Trainer: with more epochs, a later run goes on where an earlier one ended."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+
+import keras
+import numpy as np
+import pytest
+
+from darkroom.evaluation.facts import FACTS_FILE, read_facts
+from darkroom.options.training import TrainingOptions
+from darkroom.runtime import progress
+from darkroom.training.jobs import kept_runs
+from darkroom.training.run import run_fn
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(autouse=True)
+def own_models(training_process, monkeypatch):
+    monkeypatch.setitem(sys.modules, "own_models", None)
+    training_process.register_models()
+
+
+@pytest.fixture
+def notes(monkeypatch):
+    found: list[str] = []
+    monkeypatch.setattr(progress, "note", found.append)
+    return found
+
+
+@pytest.fixture
+def train(helpers, write_dataset, tmp_path):
+    """Trains as TFX's Trainer does; returns the folder of the run."""
+    rows = helpers.make_rows(40)
+    root = write_dataset({"train": rows[:28], "eval": rows[28:]})
+
+    def run(name: str, epochs: int, kept: str = "kept", **options: object):
+        folder = tmp_path / name
+        chosen = TrainingOptions(
+            image_size=(8, 8),
+            batch_size=8,
+            model="own_models:random",
+            learning_rate=0.01,
+            epochs=epochs,
+            # Another schedule depends on the number of epochs.
+            schedule="constant",
+            warmup_ratio=0.0,
+            **options,
+        )
+        config = {"darkroom": chosen.to_dict(), "checkpoint_dir": str(tmp_path / kept)}
+        run_fn(
+            types.SimpleNamespace(
+                custom_config=config,
+                train_files=[f"{root}/Split-train/*"],
+                eval_files=[f"{root}/Split-eval/*"],
+                model_run_dir=str(folder / "run"),
+                serving_model_dir=str(folder / "serving"),
+            )
+        )
+        return folder / "run"
+
+    return run
+
+
+def _read(folder):
+    weights = keras.models.load_model(folder / "model.keras", compile=False).get_weights()
+    return json.loads((folder / "history.json").read_text()), weights
+
+
+def test_more_epochs_go_on_and_end_with_the_same_weights(train, notes, tmp_path):
+    train("first", 2)
+    notes.clear()
+    resumed, whole = _read(train("second", 5)), _read(train("alone", 5, "elsewhere"))
+    assert notes[:2] == [
+        "Goes on from 2 epochs, which an earlier run trained.",
+        "Resumes after epoch 2.",
+    ]
+    for found, expected in zip(resumed[0], whole[0], strict=True):
+        assert found == pytest.approx(expected, rel=1e-5)
+    for found, expected in zip(resumed[1], whole[1], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    # One folder is kept of each training; what the first run made stays whole.
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+    assert len(_read(tmp_path / "first" / "run")[0]) == 2
+
+
+@pytest.mark.parametrize(("epochs", "options"), [(2, {}), (1, {}), (3, {"seed": 5})])
+def test_what_is_not_the_same_with_more_epochs_is_trained_from_the_start(
+    train, notes, epochs, options
+):
+    train("first", 2)
+    notes.clear()
+    history, _ = _read(train("second", epochs, **options))
+    assert [entry["epoch"] for entry in history] == list(range(1, epochs + 1))
+    assert not [note for note in notes if "Resumes" in note or "Goes on" in note]
+
+
+def test_a_training_that_was_stopped_goes_on_also_towards_more_epochs(
+    train, notes, monkeypatch, tmp_path
+):
+    def stop(*_):
+        raise OSError("stop")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kept_runs.copies, "copy_folder", stop)
+        with pytest.raises(OSError, match="stop"):
+            train("first", 2)
+    notes.clear()
+    history, _ = _read(train("second", 2))
+    assert notes[0] == "Epoch 2 was the last one: nothing is left to train."
+    assert len(history) == 2
+    assert len(_read(train("third", 3))[0]) == 3
+
+
+def test_a_file_of_the_users_is_not_deleted(train, tmp_path):
+    train("first", 1)
+    [folder] = (tmp_path / "kept").iterdir()
+    (folder / "notes.txt").write_text("mine")
+    train("second", 1)
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
+def test_the_run_says_how_its_model_was_made(train):
+    facts = read_facts(str(train("first", 1)), FACTS_FILE)
+    assert (facts.best_epoch, len(facts.history)) == (1, 1)
+    assert facts.recipe["model"] == "own_models:random"
+    assert [part["records"] for part in facts.data["train"]] == [28]
+    assert facts.input["waiting_share"] >= 0
+    assert "tensorflow" in facts.code

@@ -1,0 +1,119 @@
+"""`darkroom.train`: the command `darkroom train`, as a function."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+
+import pytest
+
+import darkroom
+from darkroom.cli.commands import main
+from darkroom.errors import DataError, UsageError
+from darkroom.options.fields import list_options
+from darkroom.options.training import TrainingFields
+
+pytestmark = pytest.mark.tensorflow
+
+OPTIONS = {"image_size": (8, 8), "batch_size": 8, "augment": "none", "model": "own_models:tiny"}
+
+
+@pytest.fixture(autouse=True)
+def own_models(training_process, monkeypatch):
+    monkeypatch.setitem(sys.modules, "own_models", None)
+    training_process.register_models()
+
+
+@pytest.fixture
+def records(helpers, write_dataset):
+    rows = helpers.make_rows(40)
+    return write_dataset({"train": rows[:20], "eval": rows[20:30], "test": rows[30:]})
+
+
+def test_the_options_are_those_of_the_command():
+    parameters = inspect.signature(darkroom.train).parameters
+    fields = list_options(TrainingFields)
+    first = ["records", "checkpoint_dir", "eval_records"]
+    assert list(parameters) == [*first, *(each.name for each in fields)]
+    for each in fields:
+        assert parameters[each.name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert (parameters[each.name].default, parameters[each.name].annotation) == (
+            each.default,
+            each.type,
+        )
+        assert f"        {each.name}: {each.option.help}" in darkroom.train.__doc__
+    assert "**options" not in darkroom.train.__doc__
+    assert "\n    Returns:\n" in darkroom.train.__doc__
+
+
+def test_the_function_and_the_command_leave_the_same(records, tmp_path, capsys):
+    found = darkroom.train(records, tmp_path / "python", epochs=2, **OPTIONS)
+    flags = ["--image-size=8", "--batch-size=8", "--augment=none", "--model=own_models:tiny"]
+    command = ["train", "--data", str(records), "--checkpoint-dir", str(tmp_path / "python")]
+    assert main([*command, "--epochs=2", *flags, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed.pop("already_complete")
+    told = json.loads(json.dumps(found.to_dict()))
+    assert (told.pop("already_complete"), told) == (False, printed)
+    assert found.evaluation.metrics.records == 10
+    assert found.evaluation.split == "test"
+
+
+def test_a_notebook_shows_the_epoch_and_how_good_the_model_is(records, tmp_path):
+    found = darkroom.train(str(records), str(tmp_path / "run"), epochs=1, **OPTIONS)
+    text = re.sub(r"<style>.*?</style>", "", found._repr_html_())
+    text = re.sub(r"<[^>]+>", "\n", text)
+    assert "Epoch 1 of 1 (lowest val_loss)" in text
+    assert f"{found.metrics['val_loss']:.4f}" in text
+    assert f"{found.evaluation.accuracy:.4f} on the test split of 10 records" in text
+    assert str(tmp_path / "run" / "model.html") in text
+    assert "Already complete" not in text
+    again = darkroom.train(str(records), str(tmp_path / "run"), epochs=1, **OPTIONS)
+    assert "Already complete: nothing was done." in again._repr_html_()
+    assert repr(again).startswith(f"TrainingResult(model_dir='{tmp_path}/run/model', best_epoch=1")
+
+
+def test_other_records_may_have_the_eval_split(helpers, write_dataset, tmp_path):
+    rows = helpers.make_rows(30)
+    first = write_dataset({"train": rows[:20]}).rename(tmp_path / "first")
+    with pytest.raises(DataError, match="no record of the eval split"):
+        darkroom.train(first, tmp_path / "run", **OPTIONS)
+    second = write_dataset({"eval": rows[20:]}).rename(tmp_path / "second")
+    found = darkroom.train([first], tmp_path / "run", eval_records=second, epochs=1, **OPTIONS)
+    assert (found.evaluation.split, found.evaluation.metrics.records) == ("eval", 10)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"epoch": 3}, "Training has no option 'epoch'. Did you mean epochs?"),
+        ({"epochs": 0}, "epochs is 0, expected"),
+        ({"weights": "nowhere.h5"}, "weights is 'nowhere.h5'"),
+        ({"model": "small-cnn"}, "Did you mean small_cnn?"),
+    ],
+)
+def test_a_wrong_option_is_told_before_anything_is_written(tmp_path, options, said):
+    with pytest.raises(UsageError) as error:
+        darkroom.train("records", tmp_path / "run", **options)
+    assert said in f"{error.value.message} {error.value.hint}"
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_curves_and_the_confusions_are_for_tensorboard(records, tmp_path):
+    from tensorflow.python.summary.summary_iterator import summary_iterator
+
+    darkroom.train(records, tmp_path / "run", epochs=2, **OPTIONS)
+    tags = {
+        value.tag: value
+        for path in (tmp_path / "run" / "tensorboard" / "evaluation").iterdir()
+        for event in summary_iterator(str(path))
+        for value in event.summary.value
+    }
+    assert {"test_accuracy", "test_macro_f1", "test_confusion_matrix", "test_least_certain"} <= {
+        *tags
+    }
+    width, height, image = tags["test_confusion_matrix"].tensor.string_val[:3]
+    assert (width, height) == (b"162", b"162")
+    assert image.startswith(b"\x89PNG")

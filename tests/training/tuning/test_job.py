@@ -1,0 +1,96 @@
+"""`darkroom train --tune N` as a command."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from darkroom.cli.commands import main
+
+pytestmark = pytest.mark.tensorflow
+pytest.importorskip("keras_tuner")
+
+QUICK = ["--image-size", "8x8", "--batch-size", "8", "--epochs", "2", "--model", "own_models:tiny"]
+
+
+@pytest.fixture(autouse=True)
+def own_models(training_process, monkeypatch):
+    monkeypatch.setitem(sys.modules, "own_models", None)
+    training_process.register_models()
+
+
+@pytest.fixture
+def records(helpers, write_dataset):
+    rows = helpers.make_rows(40)
+    return write_dataset({"train": rows[:16], "eval": rows[16:24], "test": rows[24:32]})
+
+
+def tune(records, folder, trials, capsys):
+    command = ["train", "--data", str(records), "--checkpoint-dir", str(folder), *QUICK]
+    code = main([*command, "--tune", str(trials), "--json"])
+    said = capsys.readouterr()
+    return code, json.loads(said.out), said.err
+
+
+def read_trials(folder):
+    return json.loads((folder / "tuning" / "trials.json").read_text())["trials"]
+
+
+def test_the_model_is_trained_with_the_best_options(records, tmp_path, capsys):
+    folder = tmp_path / "run"
+    code, result, said = tune(records, folder, 3, capsys)
+    assert code == 0
+    trials = read_trials(folder)
+    best = max(trials, key=lambda each: each["score"])
+    assert len(trials) == 3
+    # The same training again, with the same seed.
+    assert result["metrics"]["val_accuracy"] == pytest.approx(best["score"])
+    assert result["best_epoch"] == best["epoch"]
+    plan = json.loads((folder / "training.json").read_text())["plan"]
+    assert {name: plan["options"][name] for name in best["values"]} == best["values"]
+    assert f"Best of 3 trials: {best['trial']}" in said
+    assert sorted(path.name for path in (folder / "tuning").iterdir()) == [
+        "chosen.json",
+        "trials.json",
+    ]
+
+    # The same command again trains nothing.
+    code, again, _ = tune(records, folder, 3, capsys)
+    assert (code, again["already_complete"]) == (0, True)
+    assert again["metrics"] == result["metrics"]
+
+
+def test_more_trials_may_choose_other_options(records, tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert tune(records, folder, 1, capsys)[0] == 0
+    # As if the first options were the worst.
+    path = folder / "tuning" / "trials.json"
+    saved = json.loads(path.read_text())
+    saved["trials"][0]["score"] = -1.0
+    path.write_text(json.dumps(saved))
+    code, result, _ = tune(records, folder, 2, capsys)
+    assert code == 0
+    assert not result["already_complete"]
+    second = read_trials(folder)[1]
+    assert result["metrics"]["val_accuracy"] == pytest.approx(second["score"])
+    plan = json.loads((folder / "training.json").read_text())["plan"]
+    assert plan["options"]["learning_rate"] == second["values"]["learning_rate"]
+
+
+def test_a_wrong_number_of_trials_is_a_usage_error(records, tmp_path, capsys):
+    code, result, _ = tune(records, tmp_path / "run", -1, capsys)
+    assert code == 2
+    assert "tune is -1" in result["error"]["message"]
+    assert not (tmp_path / "run").exists()
+
+
+def test_several_processes_cannot_search(records, tmp_path, capsys, monkeypatch):
+    cluster = {"worker": ["a:1", "b:1"]}
+    monkeypatch.setenv(
+        "TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 0}})
+    )
+    code, result, _ = tune(records, tmp_path / "run", 2, capsys)
+    assert code == 2
+    assert "TF_CONFIG names several" in result["error"]["message"]

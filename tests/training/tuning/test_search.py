@@ -1,0 +1,124 @@
+"""The search of `darkroom train --tune`: what is tried, and what a stopped search keeps."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from darkroom.errors import DataError
+from darkroom.options.training import TrainingOptions
+from darkroom.training.tuning.search import Trials, find_best
+from darkroom.training.tuning.space import make_space
+
+pytestmark = pytest.mark.tensorflow
+pytest.importorskip("keras_tuner")
+
+OPTIONS = TrainingOptions(learning_rate=1e-3, augment="flip")
+PLAN = {"data": ["abc"]}
+
+
+class Trainer:
+    """Scores options by a formula, and counts the trainings."""
+
+    def __init__(self, stop_at: int = 0) -> None:
+        self.tried, self._stop_at = [], stop_at
+
+    def __call__(self, options, folder):
+        if len(self.tried) + 1 == self._stop_at:
+            raise KeyboardInterrupt
+        self.tried.append((options.learning_rate, options.augment))
+        score = 0.5 + (options.augment == "crop,flip") * 0.2 - abs(options.learning_rate - 5e-3)
+        return score, 2
+
+
+def search(folder, number, trainer=None, plan=PLAN, options=OPTIONS):
+    trainer = trainer or Trainer()
+    trials = Trials(str(folder), plan, options).search(number, trainer)
+    return [(each.values["learning_rate"], each.values["augment"]) for each in trials], trainer
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "tuning"
+    place.mkdir()
+    return place
+
+
+def test_the_first_trial_has_the_given_options_and_all_are_in_the_space(folder):
+    tried, trainer = search(folder, 10)
+    assert tried == trainer.tried
+    assert tried[0] == (1e-3, "flip")
+    assert len(set(tried)) == 10
+    space = make_space(OPTIONS)
+    for rate, augment in tried:
+        assert space["learning_rate"]["least"] <= rate <= space["learning_rate"]["greatest"]
+        assert augment in space["augment"]["choices"]
+    # On a linear scale, one of ten would be below the given rate.
+    assert sum(rate < 1e-3 for rate, _ in tried[1:7]) >= 2
+
+
+def test_a_stopped_search_goes_on_with_the_trial_where_it_stopped(folder, tmp_path):
+    whole, _ = search(folder, 9)
+    second = tmp_path / "second"
+    second.mkdir()
+    first = Trainer(stop_at=5)
+    with pytest.raises(KeyboardInterrupt):
+        search(second, 9, first)
+    rest, trainer = search(second, 9)
+    assert rest == whole
+    assert first.tried == whole[:4]
+    assert trainer.tried == whole[4:]
+    assert (second / "trials.json").read_text() == (folder / "trials.json").read_text()
+
+
+def test_more_trials_go_on_after_a_finished_search(folder):
+    few, _ = search(folder, 4)
+    more, trainer = search(folder, 8)
+    assert more[:4] == few
+    assert trainer.tried == more[4:]
+
+
+def test_other_data_or_options_start_again(folder):
+    search(folder, 3)
+    assert len(search(folder, 3, plan={"data": ["abd"]})[1].tried) == 3
+    options = TrainingOptions(learning_rate=1e-3, augment="flip", seed=1)
+    again, trainer = search(folder, 3, plan={"data": ["seed 1"]}, options=options)
+    assert len(trainer.tried) == 3
+    assert again[1:] != search(folder, 3)[0][1:]
+
+
+def test_the_file_says_what_was_tried_and_in_which_space(folder):
+    search(folder, 3)
+    saved = json.loads((folder / "trials.json").read_text())
+    assert saved["plan"]["space"] == make_space(OPTIONS)
+    assert [each["trial"] for each in saved["trials"]] == [1, 2, 3]
+    assert saved["trials"][0] == {
+        "trial": 1,
+        "values": {"learning_rate": 1e-3, "augment": "flip"},
+        "score": pytest.approx(0.496),
+        "epoch": 2,
+    }
+
+
+def test_a_damaged_file_is_reported(folder):
+    (folder / "trials.json").write_text('{"plan": ')
+    with pytest.raises(DataError, match=r"trials\.json is damaged"):
+        search(folder, 3)
+
+
+def test_the_best_trial_is_the_first_of_equals(folder):
+    trials = Trials(str(folder), PLAN, OPTIONS).search(4, lambda options, place: (0.5, 1))
+    assert find_best(trials).trial == 1
+
+
+def test_folders_of_trials_are_deleted(folder):
+    def train(options, place):
+        from pathlib import Path
+
+        (Path(place) / "checkpoints").mkdir(parents=True)
+        (Path(place) / "checkpoints" / "ckpt-1.index").write_bytes(b"x")
+        return 0.5, 1
+
+    Trials(str(folder), PLAN, OPTIONS).search(2, train)
+    assert [path.name for path in folder.iterdir()] == ["trials.json"]
