@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import tensorflow_model_analysis as tfma
+
+# Not every version has this message under its own name.
+from tensorflow_model_analysis.proto.config_pb2 import PerSliceMetricThreshold
 from tfx.dsl.components.common.resolver import Resolver
 from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
     LatestBlessedModelStrategy,
@@ -95,7 +98,7 @@ def _list_slices(columns: Sequence[str]) -> list[tfma.SlicingSpec]:
 
 def _make_threshold(
     spec: tfma.SlicingSpec, least: float, max_drop: float | None
-) -> tfma.PerSliceMetricThreshold:
+) -> PerSliceMetricThreshold:
     threshold = tfma.MetricThreshold(
         value_threshold=tfma.GenericValueThreshold(lower_bound={"value": least})
     )
@@ -104,4 +107,4 @@ def _make_threshold(
             direction=tfma.MetricDirection.HIGHER_IS_BETTER, absolute={"value": -max_drop}
         )
         threshold.change_threshold.CopyFrom(change)
-    return tfma.PerSliceMetricThreshold(slicing_specs=[spec], threshold=threshold)
+    return PerSliceMetricThreshold(slicing_specs=[spec], threshold=threshold)
