@@ -123,9 +123,9 @@ def check_shown(launcher: Launcher, runs: dict[str, TaskRun]) -> None:
     assert find_output(launcher, "ImageValidator", "markdown").read_text().startswith("# Valid")
     assert outputs["report"]["metadata"]["blessed"] == 1.0
     report = runs["ModelReport"].outputs
-    titles = {key: each["type"]["instanceSchema"] for key, each in report.items() if key != LOGS}
-    assert titles["metrics"].startswith("title: system.Metrics\n")
-    assert titles["classification_metrics"].startswith("title: system.ClassificationMetrics\n")
+    titles = {key: each["type"].get("schemaTitle") for key, each in report.items() if key != LOGS}
+    assert titles["metrics"] == "system.Metrics"
+    assert titles["classification_metrics"] == "system.ClassificationMetrics"
     metrics = report["metrics"]["metadata"]
     assert (metrics["eval_records"], metrics["example_count"]) == (12.0, 12.0)
     matrix = report["classification_metrics"]["metadata"]["confusionMatrix"]["struct"]

@@ -91,6 +91,10 @@ def compiled(values: dict[str, Any], tmp_path: Path) -> str:
     return _compile(make_config(values), tmp_path / "pipeline.yaml")
 
 
+# It cannot know what is in the folder where it pushes.
+NEVER_CACHED = {"Pusher"}
+
+
 def _compile(config: PipelineConfig, path: Path) -> str:
     """Writes the compiled file of a configuration; returns its path."""
     path.write_text(format_for_kubeflow(config))
@@ -133,7 +137,7 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(server, volume, 
     assert _work(cache, _submit(server, *submit)) == everything
     again = _submit(server, *submit)
     assert again["runtime_config"]["pipeline_root"] == ROOT
-    assert _work(cache, again) == set()
+    assert _work(cache, again) == NEVER_CACHED
     assert "Unchanged tasks are reused." in capsys.readouterr().out
     [fingerprint] = [again["runtime_config"]["parameters"]["source_fingerprint"]]
     assert fingerprint.startswith(f"{__version__}-")
@@ -142,7 +146,7 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(server, volume, 
     assert _work(cache, _submit(server, *submit)) == everything
     (volume / "images.csv").write_text("TRAIN,a.png,cat\nTEST,b.png,cow\n")
     assert _work(cache, _submit(server, *submit)) == everything
-    assert _work(cache, _submit(server, *submit)) == set()
+    assert _work(cache, _submit(server, *submit)) == NEVER_CACHED
 
 
 def test_a_changed_parameter_runs_only_the_tasks_that_use_it(server, compiled):
@@ -161,7 +165,7 @@ def test_changed_weights_are_trained_again(server, volume, compiled):
     cache = ServiceCache()
     submit = [f"--pipeline={compiled}", "--shared-paths", f"--weights={volume}/w.weights.h5"]
     _work(cache, _submit(server, *submit))
-    assert _work(cache, _submit(server, *submit)) == set()
+    assert _work(cache, _submit(server, *submit)) == NEVER_CACHED
     (volume / "w.weights.h5").write_bytes(b"22")
     worked = _work(cache, _submit(server, *submit))
     assert worked >= AFTER_TRAINING

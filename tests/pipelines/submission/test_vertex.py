@@ -55,6 +55,10 @@ def run(compiled: str) -> PreparedRun:
     return PreparedRun(read_documents(compiled), ROOT, {"epochs": 3, "learning_rate": 0.5})
 
 
+# It cannot know what is in the folder where it pushes.
+NEVER_CACHED = {"Pusher"}
+
+
 class Service:
     """Takes the place of Google's service behind Google's client.
 
@@ -213,10 +217,10 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(
 
     everything = submit_again()
     assert everything == set(read_documents(compiled)[0]["pipelineSpec"]["root"]["dag"]["tasks"])
-    assert submit_again() == set()
+    assert submit_again() == NEVER_CACHED
     state = "second"
     assert submit_again() == everything
-    assert submit_again() == set()
+    assert submit_again() == NEVER_CACHED
     assert "pipelines/runs/darkroom-1?project=1" in capsys.readouterr().out
     assert service.requests[0]["pipeline_job"]["labels"]["team"] == "cats"
 
