@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +16,7 @@ from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, find_missing_extra
 from darkroom.evaluation.metrics import Floats
 from darkroom.runtime import logs
+from darkroom.storage import copies
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -107,23 +105,6 @@ def find_model(path: str) -> str:
     raise DataError(f"There is no {_GRAPH_FILE} in {place}.", _HINT)
 
 
-@contextmanager
-def make_local(folder: str) -> Iterator[str]:
-    """Gives the folder of a model as TensorFlow can open it: a copy of one that is in a store.
-
-    The copy is deleted at the end of the block.
-    """
-    if not storage.is_remote(folder):
-        yield storage.local_path(folder)
-        return
-    with tempfile.TemporaryDirectory() as local:
-        for name in storage.list_everything(folder):
-            path = os.path.join(local, name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            storage.copy_file(storage.join(folder, name), path)
-        yield local
-
-
 def load_model(folder: str) -> ServedModel:
     """Loads a SavedModel.
 
@@ -137,7 +118,7 @@ def load_model(folder: str) -> ServedModel:
         raise DataError(f"The model in {folder} has no label map, {_LABELS}.", _HINT)
     try:
         labels = parse_labels(storage.read_bytes(labels_path, _MAX_LABEL_BYTES).decode())
-        with make_local(folder) as local:
+        with copies.use_local_copy(folder) as local:
             signatures = tf.saved_model.load(local).signatures
         known = {name: signatures[name].structured_outputs for name in signatures}
         widths = {

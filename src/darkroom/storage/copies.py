@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import posixpath
+import tempfile
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from darkroom import storage
@@ -76,6 +78,30 @@ def move_folder(source: str, destination: str) -> None:
     copy_folder(source, destination)
     storage.delete_files(storage.join(source, name) for name in there)
     storage.remove_empty_folders(source)
+
+
+@contextlib.contextmanager
+def use_local_copy(path: str) -> Iterator[str]:
+    """Gives a file or a folder to libraries that open no stores: a copy of one that is in a store.
+
+    Yields:
+        The path on this machine; a copy has the same name, and is deleted at the end of the block.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    if not storage.is_remote(path):
+        yield storage.local_path(path)
+        return
+    names = storage.list_everything(path) if storage.is_folder(path) else [""]
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
+        # The ending says what kind of file it is.
+        copy = storage.join(folder, posixpath.basename(path))
+        for name in names:
+            target = storage.join(copy, name) if name else copy
+            storage.make_folder(posixpath.dirname(target))
+            storage.copy_file(storage.join(path, name) if name else path, target)
+        yield copy
 
 
 def _copy_file(source: str, destination: str) -> _Content:

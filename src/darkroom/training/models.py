@@ -27,13 +27,13 @@ from darkroom.options.training import (
     SMALL_CNN,
     check_model_name,
 )
+from darkroom.storage import copies
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.networks.warm_start import load_training
 from darkroom.training.networks.weights import (
     SAVE_HINT,
     check_weights,
     read_training,
-    use_local_copy,
 )
 
 # Of files that torch wrote.
@@ -250,7 +250,7 @@ def _check_custom(model: object, spec: str, num_classes: int, image_size: tuple[
 
 
 def _load_weights(model: Any, weights: str) -> None:
-    with use_local_copy(storage.expand_home(weights)) as path:
+    with copies.use_local_copy(storage.expand_home(weights)) as path:
         try:
             model.load_weights(path)
         except ValueError as error:

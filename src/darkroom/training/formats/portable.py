@@ -18,14 +18,14 @@ import numpy.typing as npt
 from darkroom import storage
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
-from darkroom.evaluation.serving import find_model, load_tensorflow, make_local
+from darkroom.evaluation.serving import find_model, load_tensorflow
 from darkroom.input.data_paths import find_split
 from darkroom.options.input import InputOptions
 from darkroom.options.training import FORMATS
 from darkroom.runtime import cards, progress
 from darkroom.runtime.process import begin_at_call
 from darkroom.runtime.text import format_count, make_visible
-from darkroom.storage import ledger
+from darkroom.storage import copies, ledger
 from darkroom.training.formats import converter
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def export(
 
     training, _ = find_split(named, "train").open()
     evaluation, labels = find_split(named, "eval").open()
-    with make_local(folder) as local:
+    with copies.use_local_copy(folder) as local:
         _check_labels(local, labels, folder)
         served = tf.saved_model.load(local)
         if not hasattr(served, "classify"):

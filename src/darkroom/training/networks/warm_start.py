@@ -12,7 +12,8 @@ from darkroom import storage
 from darkroom.errors import DataError, UsageError
 from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.runtime import progress
-from darkroom.training.networks.weights import EarlierTraining, use_local_copy
+from darkroom.storage import copies
+from darkroom.training.networks.weights import EarlierTraining
 
 # Where `export_model` puts the variables of the model, in their order.
 _KEY = "model_variables/{}/.ATTRIBUTES/VARIABLE_VALUE"
@@ -33,7 +34,7 @@ def load_training(model: Any, earlier: EarlierTraining, labels: Sequence[str]) -
         UsageError: They do not fit.
     """
     variables = storage.join(earlier.folder, MODEL_FOLDER, "variables")
-    with use_local_copy(variables) as place:
+    with copies.use_local_copy(variables) as place:
         values = _read_variables(place, variables)
     if len(values) != len(model.variables):
         raise _build_misfit(earlier, model)

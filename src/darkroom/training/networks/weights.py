@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import posixpath
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from darkroom import storage
@@ -110,27 +106,6 @@ def find_state_file(weights: str) -> str:
     """Returns the file whose state says whether weights have changed."""
     place = storage.expand_home(weights)
     return storage.join(place, RESULT_FILE) if storage.is_folder(place) else weights
-
-
-@contextmanager
-def use_local_copy(path: str) -> Iterator[str]:
-    """Yields the path of a local copy of a file or folder in a store; a local path itself.
-
-    Raises:
-        OSError: A file cannot be read.
-    """
-    if not storage.is_remote(path):
-        yield path
-        return
-    names = storage.look_up_files(path) if storage.is_folder(path) else [""]
-    with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
-        # The ending says what kind of file it is.
-        copy = storage.join(folder, posixpath.basename(path))
-        for name in names:
-            target = storage.join(copy, name) if name else copy
-            storage.make_folder(posixpath.dirname(target))
-            storage.copy_file(storage.join(path, name) if name else path, target)
-        yield copy
 
 
 def _is_file(place: str) -> bool:
