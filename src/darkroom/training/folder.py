@@ -82,16 +82,9 @@ def delete_training(folder: str) -> None:
     The folder is claimed, so what has these names is darkroom's.
     """
     for name in (CHECKPOINTS_FOLDER, BEST_FOLDER, TENSORBOARD_FOLDER):
-        delete_folder(storage.join(folder, name))
+        storage.delete(storage.join(folder, name))
     for name in (RESULT_FILE, HISTORY_FILE):
         storage.delete_file(storage.join(folder, name))
-
-
-def delete_folder(folder: str) -> None:
-    """Deletes a folder of darkroom's with everything in it, if it exists."""
-    storage.delete_files(storage.join(folder, name) for name in storage.list_everything(folder))
-    if not storage.is_remote(folder):
-        storage.remove_empty_folders(folder)
 
 
 def read_checkpoint(folder: str) -> tuple[str, dict[str, Any]] | None:

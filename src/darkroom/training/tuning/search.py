@@ -16,7 +16,6 @@ from darkroom import storage
 from darkroom.errors import DataError
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
-from darkroom.training.folder import delete_folder
 from darkroom.training.tuning.space import Space, make_space
 
 TRIALS_FILE = "trials.json"
@@ -94,7 +93,7 @@ class Trials:
         content = {"plan": self._plan, "trials": [asdict(each) for each in self._found]}
         text = json.dumps(content, indent=1) + "\n"
         storage.write_bytes(storage.join(self._folder, TRIALS_FILE), text.encode())
-        delete_folder(folder)
+        storage.delete(folder)
         return found
 
     def _read(self) -> list[Trial]:
