@@ -27,12 +27,11 @@ from darkroom.training.checkpoints import TrainingRun, group_options
 from darkroom.training.course.budget import Budget
 from darkroom.training.course.course import Course
 from darkroom.training.course.divergence import explain_divergence
-from darkroom.training.course.phases import count_epochs, is_head
+from darkroom.training.course.phases import count_epochs, count_steps, is_head, plan_phases
 from darkroom.training.course.sources import check_labels
 from darkroom.training.data import ImageBatches, open_split, use_cache_folder
 from darkroom.training.export import export_model
 from darkroom.training.features.data import FeatureBatches, use_features
-from darkroom.training.features.views import list_views
 from darkroom.training.folder import KERAS_FILE
 from darkroom.training.formats.keras_file import write_keras_file
 from darkroom.training.history import Exported, History, format_epoch
@@ -153,8 +152,8 @@ def train(
     """
     check_labels(labels or ("",) * num_classes)
     input_options = dataclasses.replace(options.input_options, num_classes=num_classes)
-    num_views = len(list_views(input_options)) if options.is_frozen else 1
-    num_steps = placement.count_steps(training.count_images() * num_views, options.batch_size)
+    first = plan_phases(options)[0].name
+    num_steps = count_steps(options, placement, training.count_images(), first)
     budget = Budget(options.fit_minutes)
     with use_precision(options.precision):
         with placement.strategy.scope():
@@ -193,7 +192,8 @@ def train(
             # The caller gets a plain model, which does not depend on the devices.
             model = make_parts(options, num_classes, num_steps, labels).model
             model.set_weights(parts.model.get_weights())
-    counts = find_label_counts(training, num_classes)
+    # Without a balance, its hint needs them; with one, they were counted already.
+    counts = None if balance else find_label_counts(training, num_classes)
     hints = list_hints(options, course.history, training.count_images(), labels, counts)
     return TrainedModel(model, exported, course.history, verdict, hints)
 
@@ -219,13 +219,11 @@ def _train_phases(course: Course, data: ImageBatches) -> InputTiming | None:
     for run in course.begin_runs():
         is_trained = True
         base = course.parts.base if is_head(run.phase) else None
-        views = 1 if base is None else len(list_views(data.options))
-        num_steps = placement.count_steps(course.num_images[0] * views, options.batch_size)
         loop = make_loop(run.model, options.loop, placement, options.steps_per_execution)
         with use_features(data, base, options) as fed:
             if isinstance(fed, FeatureBatches):
                 course.budget.view_seconds = fed.view_seconds or course.budget.view_seconds
-            timing = _train_epochs(course, run, loop, fed, num_steps)
+            timing = _train_epochs(course, run, loop, fed)
         # Features are read from memory, which says nothing about the input.
         if base is None:
             total = timing + (total or InputTiming())
@@ -239,9 +237,9 @@ def _train_epochs(
     run: TrainingRun,
     loop: Loop,
     data: ImageBatches | FeatureBatches,
-    num_steps: int,
 ) -> InputTiming:
     evaluation, total = data.make_evaluation(), InputTiming()
+    num_steps = course.count_steps(run.phase)
     while not run.is_finished and course.has_time(run):
         with progress.step(f"epoch {len(run.history) + 1}/{course.count_epochs(run)}"):
             total += _train_epoch(course, run, loop, data, evaluation, num_steps)

@@ -29,6 +29,7 @@ from darkroom.training.course.phases import (
     TOP,
     Phase,
     count_epochs,
+    count_steps,
     is_head,
     plan_phases,
 )
@@ -137,6 +138,10 @@ class Course:
         before = len(run.history) - count_epochs(run.history, run.phase)
         return before + sum(phase.epochs for phase in phases[at:])
 
+    def count_steps(self, phase: str) -> int:
+        """Returns the number of batches in an epoch of a phase."""
+        return count_steps(self.options, self.placement, self.num_images[0], phase)
+
     def restore(self) -> Exported:
         """Gives the whole model the weights that are exported.
 
@@ -180,7 +185,7 @@ class Course:
             model = self.parts.model
             if self._initial is None:
                 self._initial = self.parts.base.get_weights()
-            num_steps = self.placement.count_steps(self.num_images[0], self.options.batch_size)
+            num_steps = self.count_steps(phase.name)
             with self.placement.strategy.scope():
                 choose_trained_layers(self.parts.base, phase.name)
                 # Keras cannot average weights that devices share.

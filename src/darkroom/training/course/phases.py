@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from darkroom.options.training import TrainingOptions
+from darkroom.training.features.views import list_views
 from darkroom.training.history import PHASE, History
+from darkroom.training.placement import Placement
 
 # A training of the whole model has one phase, which has no name.
 WHOLE, HEAD, TOP, ALL = "", "head", "top", "all"
@@ -40,6 +42,12 @@ def plan_phases(options: TrainingOptions, fine_tune_epochs: int = 0) -> list[Pha
 def count_epochs(history: History, phase: str) -> int:
     """Returns how many epochs of a phase are done."""
     return sum(entry.get(PHASE, WHOLE) == phase for entry in history)
+
+
+def count_steps(options: TrainingOptions, placement: Placement, num_images: int, phase: str) -> int:
+    """Returns the number of batches in an epoch of a phase; the head sees each view of an image."""
+    views = len(list_views(options.input_options)) if is_head(phase) else 1
+    return placement.count_steps(num_images * views, options.batch_size)
 
 
 def is_head(phase: str) -> bool:
