@@ -625,11 +625,19 @@ def test_finished_shards_of_another_conversion_are_deleted_with_a_word(
         f"{tmp_path}/out has {count} finished shard{'s' * (count > 1)} of another source, or of "
         "other options, which never became a dataset. They are deleted."
     )
-    # A conversion that goes on has nothing to say.
-    notes.clear()
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_conversion_that_goes_on_says_nothing_of_another_one(tmp_path, monkeypatch, bad):
+    """Also where it writes a shard again, because an image was rejected."""
+    notes: list[str] = []
+    monkeypatch.setattr("darkroom.runtime.progress.note", notes.append)
+    write_images(tmp_path, 8)
+    source = write_list(tmp_path, 8, bad)
+    options = {"num_shards": SHARDS, "max_rejects": 1}
     with monkeypatch.context() as patch:
         patch.setattr(commit.Commit, "__call__", _die)
         with pytest.raises(StorageError, match="killed"):
-            convert(source, tmp_path / "again", num_shards=SHARDS)
-    convert(source, tmp_path / "again", num_shards=SHARDS)
+            convert(source, tmp_path / "again", **options)
+    assert sum(convert(source, tmp_path / "again", **options).rejected.values()) == bad
     assert [each for each in notes if "shard" in each] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from darkroom import storage
@@ -90,7 +90,7 @@ def prepare_output(folders: Folders, tasks: Sequence[ShardTask]) -> None:
     storage.delete_file(storage.join(folders.examples, layout.DATASET_FILE))
     storage.sync_folder(folders.examples)
     kept = set(_find_kept(folders, tasks))
-    _note_given_up(folders, found.ours, kept)
+    _note_given_up(folders, found.ours, tasks[0].plan)
     ownership.delete_ours(found, kept=kept)
     splits = {layout.split_folder(task.range.split) for task in tasks}
     inside = [storage.join(folders.examples, name) for name in sorted(splits)]
@@ -98,11 +98,14 @@ def prepare_output(folders: Folders, tasks: Sequence[ShardTask]) -> None:
         storage.make_folder(folder)
 
 
-def _note_given_up(folders: Folders, ours: Iterable[str], kept: Set[str]) -> None:
-    """Says how many finished shards of another conversion are deleted: it may be hours of work."""
+def _note_given_up(folders: Folders, ours: Iterable[str], plan: str) -> None:
+    """Says how many finished shards of another conversion are deleted: it may be hours of work.
+
+    Those of the same plan are not meant: where images were rejected they are written again.
+    """
     work = f"{folders.attempts}/"
     reports = [path for path in ours if path.startswith(work) and path.endswith(REPORT_SUFFIX)]
-    if count := sum("/shard-" in path and path not in kept for path in reports):
+    if count := sum("/shard-" in path and f"/{plan}/" not in path for path in reports):
         progress.note(
             f"{folders.examples} has {format_count(count, 'finished shard')} of another source, or "
             "of other options, which never became a dataset. They are deleted."
