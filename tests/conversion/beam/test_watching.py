@@ -541,6 +541,19 @@ def test_nothing_is_shown_as_done_of_a_job_that_failed(write, lines):
     assert lines() == []
 
 
+def _interrupt(write: WriteDataset) -> None:
+    with progress.step("Converting"), watch_job(write):
+        _leave(write, "shard-00001.json")
+        raise KeyboardInterrupt
+
+
+def test_a_job_that_is_interrupted_shows_what_it_has_finished(write):
+    stream = io.StringIO()
+    with progress.use(PlainProgress(stream)), pytest.raises(KeyboardInterrupt):
+        _interrupt(write)
+    assert "20/60 rows" in stream.getvalue().splitlines()[-1]
+
+
 @pytest.mark.slow
 def test_workers_of_an_engine_leave_a_sign_and_local_ones_none(tmp_path, monkeypatch):
     write_label_folders(tmp_path / "src", 3)

@@ -1,22 +1,15 @@
-"""What the client shows of a job that runs elsewhere: finished shards, and what it waits for.
-
-Engines count in their own ways, and some only at the end. The output's work folder tells the same
-of all of them: each finished shard has its report there, and a worker that begins leaves a sign.
-"""
+"""What the client shows of a job that runs elsewhere: finished shards, and what it waits for."""
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from darkroom import storage
 from darkroom.conversion.beam.engine_log import EngineLog, StateHandler
 from darkroom.conversion.beam.failures import (
     NOT_SHARED,
@@ -24,14 +17,9 @@ from darkroom.conversion.beam.failures import (
     describe_failure,
     is_unshared,
 )
+from darkroom.conversion.beam.work_folder import WorkFolder
 from darkroom.conversion.engines.flink import FlinkFailure, FlinkStatus
 from darkroom.conversion.engines.waiting import RUNNING, describe_shortage, describe_wait
-from darkroom.conversion.shard import (
-    MAX_REPORT_BYTES,
-    REFUSAL_FILE,
-    REPORT_SUFFIX,
-    SIGN_SUFFIX,
-)
 from darkroom.errors import StorageError
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
@@ -82,14 +70,7 @@ class Watch:
         self._failures: list[FlinkFailure] = []
         self._last_failure = self._last_shortage = ""
         self._is_hurt = False  # since a failure, as long as nothing has gone on
-        self._folder = write.tasks[0].work
-        self._rows = {
-            task.work_file(REPORT_SUFFIX).rpartition("/")[2]: task.range.num_rows
-            for task in write.tasks
-        }
-        self._total = sum(self._rows.values())
-        self._done = self._before = self._list() & self._rows.keys()
-        self._begun: set[str] = set()
+        self._folder = WorkFolder(write)
         self._started = self._since = self._shown = self._logged = clock()
         self._next_word, self._pause = SAY_SECONDS, LOOK_SECONDS
 
@@ -101,24 +82,22 @@ class Watch:
     def look(self) -> None:
         """Looks once, and shows what has changed, or says what is waited for."""
         started = time.monotonic()
-        names = self._list()
+        num_done = self._folder.num_done
+        is_new = self._folder.read()
         self._pause = max(LOOK_SECONDS, (time.monotonic() - started) / _LISTING_SHARE)
-        if REFUSAL_FILE in names and not self.refusal:
-            self._read_refusal()
-        # The commit removes all of them, at the end.
-        done = self._done | names & self._rows.keys()
-        begun = self._begun | {name for name in names if name.endswith(SIGN_SUFFIX)}
-        is_new = (len(done), len(begun)) != (len(self._done), len(self._begun))
-        if not begun and done == self._before:
+        if self._folder.refuses and not self.refusal:
+            self.refusal = self._folder.read_refusal()
+            if self.refusal:
+                self._end_job()
+        if not self._folder.has_gone_on:
             self._started = self._clock()  # the rate does not count what an engine takes to begin
-        if len(done) > len(self._done):
+        if self._folder.num_done > num_done:
             self._last_failure = ""
         if is_new:
             self._is_hurt, self._last_shortage = False, ""
             self._wait_again()
-        self._done, self._begun = done, begun
         self._tell_failures()
-        if self._is_hurt or not (begun or done != self._before or self._write.has_reported):
+        if self._is_hurt or not (self._folder.has_gone_on or self._write.has_reported):
             self._say_waiting()
         elif is_new or self._clock() - self._shown >= SAY_SECONDS:
             self._show()
@@ -127,16 +106,15 @@ class Watch:
     def begin(self) -> None:
         """Says that the engine is waited for, and how many shards an earlier run has finished."""
         if not self._write.has_reported:
-            before = self._count(self._before)
-            progress.advance(before, self._total, "rows", before, "waits for the engine")
-        kept = self._before.union(*map(self._list, self._find_earlier())) & self._rows.keys()
-        if kept:
-            shards = format_count(len(self._rows), "shard")
-            progress.note(f"An earlier run has finished {len(kept):,} of {shards}: they are kept.")
+            before = self._folder.count_rows_before()
+            total = self._folder.total
+            progress.advance(before, total, "rows", before, "waits for the engine")
+        if kept := self._folder.describe_kept():
+            progress.note(kept)
 
     def finish(self) -> None:
         """Shows that all is done."""
-        self._done = set(self._rows)
+        self._folder.finish()
         if not self._write.has_reported:
             self._show()
 
@@ -144,31 +122,20 @@ class Watch:
         """Looks until it is told to stop."""
         while not stop.wait(self._pause):
             self.look()
-
-    def _list(self, folder: str = "") -> set[str]:
-        # Nothing that goes wrong here may stop the job: stores raise errors of many kinds.
-        with suppress(Exception):
-            return set(storage.list_folder(folder or self._folder))
-        return set()
-
-    def _find_earlier(self) -> Iterator[str]:
-        """Yields the work folders of earlier attempts, on a store."""
-        task = self._write.tasks[0]
-        return (replace(task, folders=folders).work for folders in task.earlier)
-
-    def _count(self, names: Iterable[str]) -> int:
-        return sum(self._rows[name] for name in names)
+        # A job that is interrupted says how much it finished.
+        if self._folder.read() and not self._write.has_reported:
+            self._show()
 
     def _show(self) -> None:
         now = self._shown = self._clock()
-        done, before = self._count(self._done), self._count(self._before)
-        shards = f"{len(self._done):,} of {format_count(len(self._rows), 'shard')}"
+        done, total, shards = self._folder.count_rows(), self._folder.total, self._folder.shards
+        before = self._folder.count_rows_before()
         if not self._write.has_reported:
-            progress.advance(done, self._total, "rows", before, shards)
+            progress.advance(done, total, "rows", before, shards)
         if now - self._logged >= SAY_SECONDS:
             self._logged = now
             rate = (done - before) / max(now - self._started, 1e-9)
-            rows = f"{done:,} of {format_count(self._total, 'row')}"
+            rows = f"{done:,} of {format_count(total, 'row')}"
             _LOGGER.info("Converting: %s, %s, %.1f/s", shards, rows, rate)
 
     def _tell_failures(self) -> None:
@@ -197,9 +164,8 @@ class Watch:
         self._wait_again()
         said = "the same again." if is_same else what
         self._tell(f"Failure {len(self._failures)} of the job: {said}", named=not is_same)
-        has_begun = self._begun or self._done != self._before
         # An engine that tries it again and again would only take longer to say the same.
-        if (failure.is_start and not has_begun) or (failure.returns and is_same):
+        if (failure.is_start and not self._folder.has_gone_on) or (failure.returns and is_same):
             self._end_job()
 
     def _wait_again(self) -> None:
@@ -223,8 +189,7 @@ class Watch:
         waited = self._clock() - self._since
         status = self._ask() if self._state == RUNNING else None
         shortage = describe_shortage(status)
-        has_run = bool(self._begun or self._done != self._before)
-        if has_run and not shortage and (status is None or status.running):
+        if self._folder.has_gone_on and not shortage and (status is None or status.running):
             self._is_hurt = False  # its tasks run again
             return
         if shortage != self._last_shortage:
@@ -253,14 +218,6 @@ class Watch:
         if self._log and named:
             text = f"{text} {self._log.tell()}"
         progress.warn(text)
-
-    def _read_refusal(self) -> None:
-        with suppress(OSError, ValueError, KeyError, TypeError, storage.FileTooLargeError):
-            path = storage.join(self._folder, REFUSAL_FILE)
-            said = json.loads(storage.read_bytes(path, MAX_REPORT_BYTES))
-            if said["run"] == self._write.run:
-                self.refusal = StorageError(str(said["message"]), str(said["hint"]))
-                self._end_job()
 
     def _end_job(self) -> None:
         # Where an engine cannot end it, what was said has to do.
