@@ -13,6 +13,7 @@ from pathlib import Path
 
 import apache_beam as beam
 import pytest
+from apache_beam.runners.portability.job_server import StopOnExitJobServer
 from tests.pictures import write_label_folders
 
 from darkroom.cli.commands import main
@@ -141,7 +142,8 @@ def test_a_second_signal_ends_the_wait_for_the_first(source, flink, fail, capfd)
     flink.when_cancelled = _send(signal.SIGTERM)
     fail(_send(signal.SIGINT))
     assert _run(source, flink) == 143
-    assert _said(capfd) == [ENDING, f"Ended by SIGTERM. The job {NAME} may go on."]
+    see = f"darkroom attempts {Path(source).parent / 'out'}"
+    assert _said(capfd) == [ENDING, f"Ended by SIGTERM. The job {NAME} may go on. See: {see}"]
 
 
 @pytest.mark.slow
@@ -265,6 +267,34 @@ def test_threads_that_follow_the_job_say_nothing_of_its_end(write, monkeypatch):
     for name in ("wait_until_finish_read", "run_worker_1", "mine"):
         _fail_in_a_thread(name)
     assert said == ["mine"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_threads_say_nothing_when_the_job_server_is_stopped_under_them(write, monkeypatch):
+    """As after a second signal, when nobody has waited for the end of the job."""
+
+    class Server:
+        def start(self) -> str:
+            return "localhost:1"
+
+        def stop(self) -> None:
+            _fail_in_a_thread("wait_until_finish_read")
+            stopped.append(True)
+
+    said: list[str] = []
+    stopped: list[bool] = []
+    monkeypatch.setattr(threading, "excepthook", lambda failure: said.append(failure.thread.name))
+    pipeline = beam.Pipeline(options=build_options("PrismRunner", {}))
+
+    def interrupt() -> None:
+        with guard_job(pipeline, write, NAME):
+            StopOnExitJobServer(Server()).start()
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    assert stopped == [True]
+    assert said == []
 
 
 def test_a_job_server_that_is_not_ours_is_told_to_cancel():

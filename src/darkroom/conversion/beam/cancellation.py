@@ -35,7 +35,7 @@ _FOLLOWERS = ("wait_until_finish", "run_worker", "read_grpc")
 
 
 @contextmanager
-def cancel_with_client(pipeline: beam.Pipeline, job_name: str) -> Iterator[None]:
+def cancel_with_client(pipeline: beam.Pipeline, job_name: str, output: str = "") -> Iterator[None]:
     """Cancels the job of a pipeline when the block that waits for it is interrupted or fails.
 
     The exception then says what became of the job: `find_explanation`.
@@ -43,6 +43,7 @@ def cancel_with_client(pipeline: beam.Pipeline, job_name: str) -> Iterator[None]
     Args:
         pipeline: A pipeline. What does not run on an engine ends with its client anyway.
         job_name: What only the name of this job contains.
+        output: The folder that it writes a dataset into, if it does.
     """
     options = pipeline.options.get_all_options(retain_unknown_options=True)
     try:
@@ -50,7 +51,8 @@ def cancel_with_client(pipeline: beam.Pipeline, job_name: str) -> Iterator[None]
     except (KeyboardInterrupt, SystemExit) as interrupt:
         progress.note(f"Ending the job {job_name}. This may take {_CANCEL_SECONDS} s.")
         # For a second one, which may end the wait below.
-        explain_end(interrupt, f"The job {job_name} may go on.")
+        see = f" See: darkroom attempts {output}" if output else ""
+        explain_end(interrupt, f"The job {job_name} may go on.{see}")
         explain_end(interrupt, _end(options, job_name, getattr(pipeline, "result", None)))
         raise
     except Exception as error:
@@ -74,17 +76,25 @@ def cancel_in_time(cancel: Callable[[], object]) -> bool:
     return done.is_set()
 
 
-def hide_threads() -> None:
-    """Keeps Beam's threads, from now on, from printing that the job they follow has gone."""
-    before = threading.excepthook
+@contextmanager
+def hide_threads() -> Iterator[None]:
+    """Keeps Beam's threads from printing that their job has gone, after a block is interrupted.
 
-    def report(failure: threading.ExceptHookArgs) -> None:
-        if failure.thread is None or not failure.thread.name.startswith(_FOLLOWERS):
-            before(failure)
+    Leave it before the job server is stopped, which they read from.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        before = threading.excepthook
 
-    threading.excepthook = report
-    # They log what the engine says on the root logger, and may do so after its file was closed.
-    logging.getLogger().addFilter(is_not_beams)
+        def report(failure: threading.ExceptHookArgs) -> None:
+            if failure.thread is None or not failure.thread.name.startswith(_FOLLOWERS):
+                before(failure)
+
+        threading.excepthook = report
+        # They log what the engine says on the root logger, and may do so after its file was closed.
+        logging.getLogger().addFilter(is_not_beams)
+        raise
 
 
 def end_job(pipeline: beam.Pipeline, job_name: str) -> None:

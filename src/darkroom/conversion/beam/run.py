@@ -58,7 +58,9 @@ def run_job(
 
 
 @contextmanager
-def guard_pipeline(pipeline: beam.Pipeline, job_name: str) -> Iterator[EngineLog | None]:
+def guard_pipeline(
+    pipeline: beam.Pipeline, job_name: str, output: str = ""
+) -> Iterator[EngineLog | None]:
     """Names the job of a pipeline; cancels it with its client, and explains its failure.
 
     That is for engines; what Beam runs in this process needs neither.
@@ -66,6 +68,7 @@ def guard_pipeline(pipeline: beam.Pipeline, job_name: str) -> Iterator[EngineLog
     Args:
         pipeline: A pipeline that does not yet run.
         job_name: As of `run_job`.
+        output: As of `cancel_with_client`.
 
     Yields:
         What the engine says; None where there is no engine.
@@ -91,15 +94,13 @@ def guard_pipeline(pipeline: beam.Pipeline, job_name: str) -> Iterator[EngineLog
     try:
         with (
             take_signals(),
+            hide_threads(),
             report_failures(runner, describe_workers(_list_options(pipeline))) as log,
-            cancel_with_client(pipeline, job_name),
+            cancel_with_client(pipeline, job_name, output),
         ):
             yield log
     except DarkroomError as error:
         error.hint = f"{error.hint} {find_explanation(error)}".strip()
-        raise
-    except (KeyboardInterrupt, SystemExit):
-        hide_threads()
         raise
 
 
@@ -112,7 +113,8 @@ def guard_job(pipeline: beam.Pipeline, write: WriteDataset, job_name: str) -> It
         write: What the job does.
         job_name: As of `run_job`.
     """
-    with _find_unshared(write), guard_pipeline(pipeline, job_name) as log:
+    output = write.tasks[0].output or write.tasks[0].folders.examples
+    with _find_unshared(write), guard_pipeline(pipeline, job_name, output) as log:
         if log is None:
             yield
             return
