@@ -163,6 +163,14 @@ SAID = {
         "The engine lost a worker: JobMasterException: ",
         3,
     ),
+    "a worker of Beam that ended while it worked": (
+        "java.util.concurrent.ExecutionException: org.apache.beam.vendor.grpc.v1p69p0.io.grpc."
+        "StatusRuntimeException: CANCELLED: client cancelled\n" + JAVA +
+        "Caused by: org.apache.beam.vendor.grpc.v1p69p0.io.grpc.StatusRuntimeException: CANCELLED: "
+        "client cancelled\n" + JAVA,
+        "A worker process ended while it worked: StatusRuntimeException: CANCELLED: client cancel",
+        3,
+    ),
     "a lost executor of Spark": (
         "org.apache.spark.SparkException: Job aborted due to stage failure: ExecutorLostFailure "
         "(executor 1 exited caused by one of the running tasks)",

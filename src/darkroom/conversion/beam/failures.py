@@ -164,6 +164,12 @@ _KNOWN = (
         f"Check on the engine's machines that the program is there and may be run: {_WORKERS}.",
         is_start=True,
     ),
+    _Known(
+        "StatusRuntimeException: CANCELLED",
+        "A worker process ended while it worked",
+        "Perhaps something ended it, or its machine had too little memory. With a restart strategy "
+        "the job goes on by itself. Else run this again: finished shards are kept.",
+    ),
     # Also where a task of Spark has failed, and went on.
     _Known(
         r"InvalidClassException|StreamCorruptedException|NoSuchMethodError|NoClassDefFoundError"
@@ -216,8 +222,7 @@ def find_cause(
         name, message = ours[-1]
         kind = getattr(errors, name, StorageError)
         is_store = issubclass(kind, TransientStorageError | AccessError)
-        hint = f"{_CREDENTIALS} {where}" if is_store else where
-        return kind(_shorten_ours(message), hint)
+        return kind(_shorten_ours(message), f"{_CREDENTIALS} {where}" if is_store else where)
     if known := _find_known(text):
         cause = _find_last(text, known) or cause
         given = f" It was {workers}." if workers and known.is_start else ""
@@ -237,10 +242,8 @@ def describe_failure(text: str) -> Failure:
         name, message = ours[-1]
         # The store may have recovered when an engine tries again.
         is_transient = name == TransientStorageError.__name__
-        is_store = is_transient or name == AccessError.__name__
-        hint = f" {_CREDENTIALS}" if is_store else ""
-        said = _shorten_ours(message)
-        return Failure(f"{said}{hint}", returns=not is_transient)
+        hint = f" {_CREDENTIALS}" if is_transient or name == AccessError.__name__ else ""
+        return Failure(f"{_shorten_ours(message)}{hint}", returns=not is_transient)
     if known := _find_known(text):
         cause = f": {last}" if (last := _find_last(text, known)) else ""
         return Failure(f"{known.what}{cause}. {known.hint}", is_start=known.is_start)
