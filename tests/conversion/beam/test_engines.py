@@ -142,12 +142,19 @@ def test_a_jar_that_is_not_a_job_server_is_named_before_anything_starts(tmp_path
         assert f"Give the path of {JAR.format(FLINK)}, or leave" in stop.value.hint
     empty = _write_jar(tmp_path / "empty.jar", "Manifest-Version: 1.0\r\n")
     other = _write_jar(tmp_path / "other.jar", "Manifest-Version: 1.0\r\nMain-Class: a.Shell\r\n")
-    for jar, says in ((empty, "it has no program"), (other, r"its program is a\.Shell")):
-        with pytest.raises(UsageError, match=f"'{jar}', which is not a job server: {says}") as stop:
+    folded = "Main-Class: org.apache.beam.runners.spark.Spark\r\n JobServerDriver\r\n"
+    spark = _write_jar(tmp_path / "good.jar", folded)
+    of_spark = r"its program is org\.apache\.beam\.runners\.spark\.SparkJobServerDriver"
+    for jar, says in (
+        (empty, "it has no program"),
+        (other, r"its program is a\.Shell"),
+        (spark, of_spark),
+    ):
+        match = f"'{jar}', which is not a job server of Flink: {says}"
+        with pytest.raises(UsageError, match=match) as stop:
             _check("FlinkRunner", flink_job_server_jar=jar)
         assert JAR.format(FLINK) in stop.value.hint
-    folded = "Main-Class: org.apache.beam.runners.spark.Spark\r\n JobServerDriver\r\n"
-    _check("SparkRunner", spark_job_server_jar=_write_jar(tmp_path / "good.jar", folded))
+    _check("SparkRunner", spark_job_server_jar=spark)
 
 
 def test_an_engine_that_does_not_answer_stops_before_the_source_is_read(closed, tmp_path):

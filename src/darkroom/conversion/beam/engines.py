@@ -79,7 +79,7 @@ def describe_workers(options: Mapping[str, Any]) -> str:
 
 
 def _check_jar(path: str, option: str, kind: str, flink: str) -> None:
-    """Checks that a file is a program of Java, and by its name a job server of Beam.
+    """Checks that a file is a program of Java, and by its name Beam's job server of an engine.
 
     Raises:
         UsageError: It is not.
@@ -99,9 +99,10 @@ def _check_jar(path: str, option: str, kind: str, flink: str) -> None:
         # Lines end as on Windows, and those of more than 72 bytes go on in the next one.
         text = jar.read("META-INF/MANIFEST.MF").decode().replace("\r\n ", "")
         program = "".join(re.findall(r"^Main-Class:\s*(\S+)", text, re.MULTILINE))
-    if not program.endswith("Driver"):
+    if not program.endswith(f"{kind}JobServerDriver"):
         says = f"its program is {program}" if program else "it has no program"
-        raise UsageError(f"{option} is {path!r}, which is not a job server: {says}.", hint)
+        what = f"{option} is {path!r}, which is not a job server of {kind}"
+        raise UsageError(f"{what}: {says}.", hint)
 
 
 def check_java(kind: str) -> None:
