@@ -6,7 +6,9 @@ import logging
 import re
 import signal
 import socket
+from email.message import Message
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 from apache_beam.runners.portability.job_server import JavaJarJobServer
@@ -48,7 +50,11 @@ def jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DARKROOM_JARS", str(folder))
 
     def load(url: str, *_: object) -> str:
-        raise RuntimeError(f"Unable to fetch remote job server jar at {url}: no way out")
+        try:
+            raise HTTPError(url, 404, "Not Found", Message(), None)
+        except HTTPError as error:
+            text = f"Unable to fetch remote job server jar at {url}: {error}. If no Internet access"
+            raise RuntimeError(f"{text} at runtime, stage the jar at /cache/x.jar")  # noqa: B904
 
     monkeypatch.setattr(JavaJarJobServer, "local_jar", load)
     return folder
@@ -158,8 +164,8 @@ def test_the_job_server_is_looked_for_in_three_places(flink, jars, tmp_path, mon
     with pytest.raises(StorageError) as stop:
         _find(flink)
     assert f"job server {FLINK_JAR}, version {beam_version}, is not here" in stop.value.message
-    assert stop.value.message.endswith("no way out.")
-    assert f"/{own.name}: " in stop.value.message
+    assert stop.value.message.endswith(f"/{own.name}: HTTP Error 404: Not Found.")
+    assert "stage the jar" not in str(stop.value)
     for named in (own.name, str(home.parent), "DARKROOM_JARS", "flink_job_server_jar"):
         assert named in stop.value.hint
     monkeypatch.setattr(JavaJarJobServer, "local_jar", lambda url, *_: f"/cache/{Path(url).name}")

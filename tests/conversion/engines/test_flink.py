@@ -146,7 +146,8 @@ def test_a_flink_that_does_not_answer_is_named(monkeypatch):
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         url = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(StorageError, match=f"cannot be reached at http://{url}: ") as stop:
+        said = f"cannot be reached at http://{url}: Connection refused"
+        with pytest.raises(StorageError, match=said) as stop:
             read_cluster(url)
     assert stop.value.exit_code == 3
 

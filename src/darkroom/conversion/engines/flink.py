@@ -263,7 +263,8 @@ def _ask(url: str, path: str, method: str = "GET") -> dict[str, Any]:
         raise _not_flink(base) from error
     except OSError as error:
         cause = getattr(error, "reason", error)
-        reason = "no answer" if isinstance(cause, TimeoutError) else str(cause)
+        what = getattr(cause, "strerror", None) or cause
+        reason = "no answer" if isinstance(cause, TimeoutError) else what
         raise StorageError(
             f"Flink cannot be reached at {base}: {reason}.",
             "Check that its job manager runs, and the address of its REST interface.",
@@ -274,10 +275,8 @@ def _ask(url: str, path: str, method: str = "GET") -> dict[str, Any]:
 
 
 def _not_flink(url: str) -> StorageError:
-    return StorageError(
-        f"What answers at {format_url(url)} is not the REST interface of Flink.",
-        _EXAMPLE,
-    )
+    what = f"What answers at {format_url(url)} is not the REST interface of Flink."
+    return StorageError(what, _EXAMPLE)
 
 
 def _read_job(url: str, said: dict[str, Any]) -> FlinkJob:

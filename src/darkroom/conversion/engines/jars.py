@@ -42,8 +42,16 @@ def find_jar(artifact: str, option: str) -> str:
             return str(JavaJarJobServer.local_jar(url))
     except Exception as error:  # Beam raises what its library for files does
         raise StorageError(
-            f"Beam's job server {artifact}, version {version}, is not here and cannot be loaded: "
-            f"{make_visible(str(error), max_characters=400).rstrip('.')}.",
+            f"Beam's job server {artifact}, version {version}, is not here and cannot be loaded "
+            f"from {url}: {_describe(error)}.",
             f"Put {name} into {repository} or the folder that {FOLDER_VARIABLE} names, or give its "
             f"path by the Beam option {option}.",
         ) from error
+
+
+def _describe(error: BaseException) -> str:
+    """Returns what went wrong first: Beam's own text has addresses and advice of several lines."""
+    while error.__context__:
+        error = error.__context__
+    said = getattr(error, "strerror", None) or error
+    return make_visible(str(said), max_characters=200).rstrip(".")
