@@ -10,11 +10,13 @@ from email.message import Message
 from pathlib import Path
 from urllib.error import HTTPError
 
+import pandas as pd
 import pytest
 from apache_beam.runners.portability.job_server import JavaJarJobServer
 from apache_beam.version import __version__ as beam_version
 from tests.pictures import write_label_folders
 
+import darkroom
 from darkroom.cli.commands import main
 from darkroom.conversion.beam.runners import build_options, list_choices
 from darkroom.conversion.convert import convert
@@ -295,3 +297,17 @@ def test_a_command_converts_on_what_it_finds(flink, tmp_path, capfd):
             assert (tmp_path / "out" / path.relative_to(tmp_path / "here")).read_bytes() == (
                 path.read_bytes()
             )
+
+
+@pytest.mark.slow
+def test_a_data_frame_converts_on_what_it_finds(flink, tmp_path):
+    write_label_folders(tmp_path / "src", 3)
+    paths = sorted(path for path in (tmp_path / "src").rglob("*") if path.is_file())
+    frame = pd.DataFrame({"split": "TRAIN", "image_uri": [*map(str, paths)]})
+    frame["label"] = [path.parent.name for path in paths]
+    found = {"engine": "flink", "engine_url": flink.url, "beam_options": {"job_endpoint": "embed"}}
+    result = frame.tensorflow.to_tfrecord(output_dir=str(tmp_path / "out"), **found)
+    assert result.written == len(paths)
+    assert "GET /overview" in flink.asked
+    here = frame.tensorflow.to_tfrecord(output_dir=str(tmp_path / "here"))
+    assert darkroom.verify(tmp_path / "out").fingerprint == here.fingerprint
