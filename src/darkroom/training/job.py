@@ -115,8 +115,17 @@ def train_datasets(
         UsageError: An option is wrong, or does not fit the training in `checkpoint_dir`.
         StorageError: Something cannot be read or written, or another worker is gone.
     """
-    folder = storage.absolute(checkpoint_dir)
-    found = find_data(data, eval_data)
+    return train_found(find_data(data, eval_data), options, storage.absolute(checkpoint_dir))
+
+
+def train_found(
+    found: TrainingData, options: TrainingOptions, folder: str
+) -> TrainingResult | None:
+    """Trains on data that was found, as `train_datasets` does, in a folder with an absolute path.
+
+    Raises:
+        DarkroomError: As `train_datasets`.
+    """
     # Everything that decides what the model is.
     plan = {"options": options.to_dict(), "data": found.identity}
     if done := _read_result(folder, plan):
