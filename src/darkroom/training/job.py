@@ -19,7 +19,13 @@ from darkroom.runtime import cards, progress
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
 from darkroom.training.course.sources import TrainingData, find_data
-from darkroom.training.folder import KERAS_FILE, RESULT_FILE, claim_folder, delete_model
+from darkroom.training.folder import (
+    KERAS_FILE,
+    RESULT_FILE,
+    check_place,
+    claim_folder,
+    delete_model,
+)
 from darkroom.training.history import PHASE, Exported, format_exported
 from darkroom.training.jobs.facts import collect_facts
 from darkroom.training.recipe.hints import format_hints
@@ -115,7 +121,9 @@ def train_datasets(
         UsageError: An option is wrong, or does not fit the training in `checkpoint_dir`.
         StorageError: Something cannot be read or written, or another worker is gone.
     """
-    return train_found(find_data(data, eval_data), options, storage.absolute(checkpoint_dir))
+    folder = storage.absolute(checkpoint_dir)
+    check_place(folder)
+    return train_found(find_data(data, eval_data), options, folder)
 
 
 def train_found(

@@ -60,6 +60,43 @@ def test_another_network_is_named_where_images_are_few():
     assert _list(FLAT, (30_000, 30_000), model="small_cnn") == []
     assert _list([0.99, 0.99, 0.99], (300, 300), model="small_cnn") == []
     assert _list(FLAT, (300, 300), model="small_cnn", weights="runs/old") == []
+    # A network of Keras starts from nothing, too, if it gets no weights.
+    assert _list(FLAT, (300, 300), model="keras.applications:MobileNetV2") == [hint]
+    weights = {"model": "keras.applications:MobileNetV2", "weights": "imagenet"}
+    assert _list(FLAT, (300, 300), **weights) == []
+
+
+def _list_tuned(accuracies, tuned, best=None, **values):
+    """Of a history whose last epochs are of fine-tuning, and whose best one is the last."""
+    history = _history([0.1, 0.3, 0.5, 0.6, 0.7, 0.75, *accuracies])
+    for number, entry in enumerate(history):
+        entry["phase"] = "head" if number < 6 else "top" if number < 6 + tuned // 2 else "all"
+        entry["val_loss"] = 0.0 if number + 1 == best else 9.0 - number / 10
+    options = TrainingOptions(model=LITE, epochs=6, **values)
+    return list_hints(options, history, 160, ["cat", "dog"], None)
+
+
+def test_fine_tuning_that_was_left_out_comes_before_epochs():
+    options = TrainingOptions(model=LITE, epochs=9)
+    history = [{**entry, "phase": "head"} for entry in _history(RISING)]
+    assert list_hints(options, history, 160, ["cat", "dog"], None, "fine-tuning takes long") == [
+        "fine-tuning takes long",
+        "accuracy on the eval split still rises: --epochs 18",
+    ]
+
+
+def test_after_fine_tuning_its_epochs_are_named_and_not_those_of_the_head():
+    rising = [0.76, 0.78, 0.8, 0.83, 0.86, 0.9]
+    assert _list_tuned(rising, 6) == [
+        "accuracy on the eval split still rises: --fine-tune-epochs 12"
+    ]
+    # It may have stopped early.
+    assert _list_tuned(rising, 6, early_stopping_patience=2) == []
+    # From the head to now accuracy rose, but no longer.
+    assert _list_tuned([0.9, 0.9, 0.9, 0.9, 0.9, 0.9], 6) == []
+    assert _list_tuned(rising, 6, best=6) == [
+        "fine-tuning made nothing better, so the head is as good: --fine-tune-epochs 0"
+    ]
 
 
 def test_a_model_without_accuracy_gets_no_hint_of_it():

@@ -15,7 +15,7 @@ from darkroom.runtime.text import format_count
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
 from darkroom.training.course.sources import TrainingData, find_data
-from darkroom.training.folder import TUNING_FOLDER, claim_folder, delete_training
+from darkroom.training.folder import TUNING_FOLDER, check_place, claim_folder, delete_training
 from darkroom.training.history import HISTORY_FILE, find_best_epoch
 from darkroom.training.job import TrainingResult, train_found, train_model
 from darkroom.training.tuning.search import Trial, Trials, find_best, format_values
@@ -56,6 +56,7 @@ def tune_datasets(
             "Search on one machine; train with the options it finds on all.",
         )
     folder = storage.absolute(checkpoint_dir)
+    check_place(folder)
     inside = storage.join(folder, TUNING_FOLDER)
     found = find_data(data, eval_data)
     plan = {"options": options.to_dict(), "data": found.identity}
