@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import darkroom
-from darkroom import storage
 from darkroom.cli.commands import main
 from darkroom.training.formats import portable
 
@@ -72,15 +71,16 @@ def test_records_in_a_store_are_trained_on(records, tmp_path, monkeypatch):
     assert darkroom.export(tmp_path / "remote", there, tmp_path / "out", ["tflite"]).images == 4
     # One copy of the dataset, for all of it.
     assert len([name for name in os.listdir(tmp_path / "cache") if len(name) > 16]) == 1
-    assert os.listdir(tmp_path / "temporary") == []
+    # But for what TensorFlow's AutoGraph generates.
+    assert [each for each in os.listdir(tmp_path / "temporary") if each[:2] != "__"] == []
 
 
 def test_one_label_only_is_found_in_the_index_in_a_store(store, tmp_path, capsys):
     for split, label in (("train", "a"), ("eval", "a"), ("eval", "b")):
-        storage.write_bytes(
-            str(tmp_path / "images" / split / label / f"{split}.png"),
-            encode(np.full((8, 8, 3), ord(label) + len(split), np.uint8)),
-        )
+        folder = tmp_path / "images" / split / label
+        folder.mkdir(parents=True)
+        pixels = np.full((8, 8, 3), ord(label) + len(split), np.uint8)
+        (folder / "1.png").write_bytes(encode(pixels))
     darkroom.convert(tmp_path / "images", f"{store[1]}/records")
     command = ["train", "--data", f"{store[1]}/records", "--checkpoint-dir"]
     assert main([*command, str(tmp_path / "run")]) == 1
@@ -92,6 +92,6 @@ def test_a_training_in_a_store_that_tensorflow_cannot_write_to_is_refused(s3, tm
     command = ["train", "--data", str(tmp_path), "--checkpoint-dir", "s3://photos/run"]
     assert main(command) == 2
     said = capsys.readouterr().err
-    assert "checkpoint_dir is 's3://photos/run', but this TensorFlow cannot write to s3://" in said
+    assert "--checkpoint-dir is 's3://photos/run', but this TensorFlow cannot write to s3" in said
     assert "Train in a local folder" in said
     assert s3.requests == []

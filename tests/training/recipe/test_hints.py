@@ -99,6 +99,14 @@ def test_after_fine_tuning_its_epochs_are_named_and_not_those_of_the_head():
     ]
 
 
+def test_a_model_that_is_always_right_gets_no_hint():
+    history = _history([0.5, 0.6, 0.7, 0.8, 0.9, 1.0], known=1.0)
+    options = TrainingOptions(model=LITE, epochs=6)
+    args = (412, ["cat", "dog"], np.array((400, 12)), "fine-tuning takes long")
+    assert list_hints(options, history, *args) == []
+    assert len(list_hints(options, history[:-1], *args)) == 2
+
+
 def test_a_model_without_accuracy_gets_no_hint_of_it():
     options = TrainingOptions(model=LITE, epochs=2)
     assert list_hints(options, [{"epoch": 1, "val_loss": 1.0}], 9, [], None) == []

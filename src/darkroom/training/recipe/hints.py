@@ -28,6 +28,8 @@ _RISE, _KNOWN = 0.02, 0.97
 _FEW_OF_LABEL, _TIMES = 50, 5
 # Fewer images are few for a model that has learned nothing before; better than that is good enough.
 _FEW, _GOOD = 10_000, 0.95
+# A model with this accuracy on the eval split has nothing to gain there.
+_SOLVED = 0.995
 
 
 def list_hints(
@@ -38,7 +40,7 @@ def list_hints(
     counts: Counts | None,
     fine_tuning: str = "",
 ) -> list[str]:
-    """Returns what to try next, a sentence each, the most helpful first.
+    """Returns what to try next, a sentence each, the most helpful first; nothing to a perfect model.
 
     Args:
         options: What was trained, and how.
@@ -48,6 +50,8 @@ def list_hints(
         counts: Number of training images of each label, int64 [C]; None where it is not known.
         fine_tuning: What fine-tuning would take, where it was left out.
     """
+    if max(_list_accuracies(history), default=0.0) >= _SOLVED:
+        return []
     found = [
         _suggest_network(options, _list_accuracies(history), num_images),
         fine_tuning,
