@@ -28,7 +28,7 @@ from darkroom.training.folder import (
 )
 from darkroom.training.history import PHASE, Exported, format_exported
 from darkroom.training.jobs.facts import collect_facts
-from darkroom.training.recipe.hints import format_hints
+from darkroom.training.recipe.hints import format_for_python, format_hints
 
 if TYPE_CHECKING:
     from darkroom.training.run import TrainedModel
@@ -87,7 +87,7 @@ class TrainingResult:
             f"Epoch {format_exported(self.exported)}",
             cards.make_note("Already complete: nothing was done.") if self.already_complete else "",
             cards.make_facts(facts | ({"input": self.verdict} if self.verdict else {})),
-            *(cards.make_note(f"Next: {hint}.") for hint in self.hints),
+            *(cards.make_note(f"Next: {format_for_python(hint)}.") for hint in self.hints),
             cards.make_path("History", self.checkpoint_dir),
         )
         return card + (self.evaluation._repr_html_() if self.evaluation else "")

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import html
+
 import numpy as np
 import pytest
 
 from darkroom.options.training import TrainingOptions
-from darkroom.training.recipe.hints import format_hints, list_hints
+from darkroom.training.job import TrainingResult
+from darkroom.training.recipe.hints import format_for_python, format_hints, list_hints
 
 LITE = "efficientnet-lite0"
 RISING = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75]
@@ -110,6 +113,21 @@ def test_a_model_that_is_always_right_gets_no_hint():
 def test_a_model_without_accuracy_gets_no_hint_of_it():
     options = TrainingOptions(model=LITE, epochs=2)
     assert list_hints(options, [{"epoch": 1, "val_loss": 1.0}], 9, [], None) == []
+
+
+@pytest.mark.parametrize(
+    ("hint", "text"),
+    [
+        ("it rises: --epochs 60", "it rises: epochs=60"),
+        ("it tunes: --fine-tune-epochs 6", "it tunes: fine_tune_epochs=6"),
+        ("600 images are few: --model efficientnet-lite0",
+         "600 images are few: model='efficientnet-lite0'"),
+    ],
+)  # fmt: skip
+def test_a_notebook_names_arguments(hint, text):
+    assert format_for_python(hint) == text
+    result = TrainingResult(1, 1, {}, "/runs/a", "/runs/a/model", hints=[hint])
+    assert html.escape(f"Next: {text}.") in result._repr_html_()
 
 
 @pytest.mark.parametrize(

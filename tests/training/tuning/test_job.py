@@ -110,6 +110,16 @@ def test_a_wrong_number_of_trials_is_a_usage_error(records, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("missing", ["keras_tuner", "sklearn"])
+def test_without_the_extra_nothing_is_trained(records, tmp_path, capsys, monkeypatch, missing):
+    inner = job.importlib.util.find_spec
+    monkeypatch.setattr(job.importlib.util, "find_spec", lambda n: n != missing and inner(n))
+    code, result, _ = tune(records, tmp_path / "run", 3, capsys)
+    assert code == 3
+    assert "--tune needs the extra 'tune', which is not installed" in result["error"]["message"]
+    assert not (tmp_path / "run").exists()
+
+
 def test_several_processes_cannot_search(records, tmp_path, capsys, monkeypatch):
     cluster = {"worker": ["a:1", "b:1"]}
     monkeypatch.setenv(

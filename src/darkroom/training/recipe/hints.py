@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from darkroom.training.recipe.label_counts import Counts
 
 _ACCURACY = "val_accuracy"
+_OPTION = re.compile(r"--([a-z-]+) (\S+)")
 _RISES = "accuracy on the eval split still rises"
 _EPOCHS_FLAG = "--fine-tune-epochs"
 # More epochs help where a third of them is so much better than the third before it, and where the
@@ -40,7 +42,7 @@ def list_hints(
     counts: Counts | None,
     fine_tuning: str = "",
 ) -> list[str]:
-    """Returns what to try next, a sentence each, the most helpful first; nothing to a perfect model.
+    """Returns what to try next, the most helpful first; nothing for a perfect model.
 
     Args:
         options: What was trained, and how.
@@ -64,6 +66,16 @@ def list_hints(
 def format_hints(hints: Sequence[str]) -> str:
     """Returns hints as lines to put below the result of a training."""
     return "".join(f"\n{'' if n else 'Next':<11}{hint}" for n, hint in enumerate(hints))
+
+
+def format_for_python(hint: str) -> str:
+    """Returns a hint with its option as an argument: `epochs=60` for "--epochs 60"."""
+    return _OPTION.sub(_format_argument, hint)
+
+
+def _format_argument(option: re.Match[str]) -> str:
+    name, value = option.groups()
+    return f"{name.replace('-', '_')}={value if value.isdecimal() else repr(value)}"
 
 
 def _suggest_network(options: TrainingOptions, accuracies: Sequence[float], num_images: int) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from darkroom import storage
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, UsageError, build_missing_extra_error
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
@@ -55,6 +56,9 @@ def tune_datasets(
             "--tune trains in one process, and TF_CONFIG names several.",
             "Search on one machine; train with the options it finds on all.",
         )
+    # Before the first trial, which takes as long as a training. Its oracle needs scikit-learn.
+    if not all(map(importlib.util.find_spec, ("keras_tuner", "sklearn"))):
+        raise build_missing_extra_error("--tune", "tune")
     folder = storage.absolute(checkpoint_dir)
     check_place(folder)
     inside = storage.join(folder, TUNING_FOLDER)
