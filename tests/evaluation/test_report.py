@@ -189,6 +189,18 @@ def test_a_curve_leaves_out_what_is_not_finite():
     assert len(str(make_curve(long, "loss", 3))) < 30_000
 
 
+def test_a_curve_has_all_its_epochs():
+    history = [{"epoch": n, "loss": 1.234567 / n, "val_loss": 2.345678 / n} for n in range(1, 121)]
+    curve = str(make_curve(history, "loss", 60))
+    lines = re.findall(r'<polyline points="([^"]*)"', curve)
+    points = [[tuple(map(float, each.split(","))) for each in line.split()] for line in lines]
+    assert [len(line) for line in points] == [120, 120]
+    for line in points:
+        # From left to right, and down.
+        assert line == sorted(line)
+        assert [y for _, y in line] == sorted(y for _, y in line)
+
+
 def test_the_calibration_chart_says_its_numbers():
     chart = str(make_calibration([Bin(3, 0.4, 0.5), Bin(1, 0.9, 1.0)]))
     assert 'aria-label="accuracy by score: 0.40: 0.50 of 3, 0.90: 1.00 of 1"' in chart

@@ -116,6 +116,17 @@ def test_a_training_that_was_stopped_goes_on_also_towards_more_epochs(
     assert len(_read(train("third", 3))[0]) == 3
 
 
+def test_what_a_later_run_goes_on_from_is_on_the_disk_once(train, tmp_path):
+    made = train("first", 1)
+    [kept] = (tmp_path / "kept").iterdir()
+    inside = {str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file()}
+    copied = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
+    only_kept = {name.partition("-")[0].partition(".")[0] for name in inside - copied}
+    assert only_kept == {"checkpoints/checkpoint", "checkpoints/ckpt", "best/weights", "done"}
+    assert {"history.json", "model.keras", "best/epoch.json"} <= copied
+    assert any(name.startswith("tensorboard/") for name in copied)
+
+
 def test_a_file_of_the_users_is_not_deleted(train, tmp_path):
     train("first", 1)
     [folder] = (tmp_path / "kept").iterdir()

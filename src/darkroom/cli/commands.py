@@ -190,8 +190,8 @@ def _train(arguments: argparse.Namespace) -> int:
 
     from darkroom.runtime import progress
     from darkroom.training.cluster import read_cluster
-    from darkroom.training.job import format_training, train_datasets
-    from darkroom.training.jobs.train import make_options
+    from darkroom.training.job import format_training
+    from darkroom.training.jobs.train import make_options, start_training
 
     values = {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
     data, folder = values.pop("data"), values.pop("checkpoint_dir")
@@ -199,12 +199,7 @@ def _train(arguments: argparse.Namespace) -> int:
     is_chief, options = read_cluster().is_chief, make_options(values)  # before TensorFlow is loaded
     start_tensorflow()
     with progress.use(progress.make_sink(sys.stderr)) if is_chief else nullcontext():
-        if tune:
-            from darkroom.training.tuning.job import tune_datasets
-
-            result = tune_datasets(data, options, folder, eval_data, tune=tune)
-        else:
-            result = train_datasets(data, options, folder, eval_data)
+        result = start_training(data, options, folder, eval_data, tune=tune)
     if result is not None:
         print(json.dumps(result.to_dict()) if arguments.json else format_training(result))
     return 0

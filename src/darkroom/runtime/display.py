@@ -13,6 +13,8 @@ from darkroom.runtime.text import make_visible
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from darkroom.runtime.progress import Sink
+
 PLAIN_INTERVAL_SECONDS = 2.0
 RICH_INTERVAL_SECONDS = 0.1
 # A lower rate would be shown as 0.0.
@@ -234,6 +236,54 @@ class RichProgress(StepSink):
     def _print(self, line: str) -> None:
         if self._progress is not None:
             self._progress.console.print(line, soft_wrap=True, markup=False, emoji=False)
+
+
+class FoldedSteps:
+    """Receives the progress of a part of the work, and passes on where it is.
+
+    Args:
+        outer: Where the running step is shown, in which that part is. Lines in a log could not be
+            taken back, so a display that is not live is told nothing.
+    """
+
+    def __init__(self, outer: Sink) -> None:
+        self.is_live = outer.is_live
+        self._outer = outer
+        self._labels: list[str] = []
+
+    def open(self) -> None:
+        """The display is open already."""
+
+    def close(self) -> None:
+        """Others close the display."""
+
+    def start_step(self, label: str) -> None:
+        """Shows the label."""
+        self._labels.append(label)
+        self._show("")
+
+    def advance(
+        self, done: int, total: int | None, unit: str, before: int, detail: str = ""
+    ) -> None:
+        """Shows how far the innermost step is."""
+        amount = f"{done:,}" if total is None else f"{done:,}/{total:,}"
+        self._show(", ".join(part for part in (f"{amount} {unit}".rstrip(), detail) if part))
+
+    def remark(self, text: str) -> None:
+        """Nobody sees the end of a step."""
+
+    def finish_step(self, *, failed: bool) -> None:
+        """Forgets the step."""
+        if self._labels:
+            self._labels.pop()
+
+    def note(self, text: str) -> None:
+        """Nobody sees a note."""
+
+    def _show(self, amount: str) -> None:
+        if self.is_live:
+            parts = filter(None, (*self._labels[-1:], amount))
+            self._outer.advance(0, None, "", 0, " ".join(parts))
 
 
 def format_seconds(seconds: float) -> str:

@@ -54,6 +54,8 @@ def element(name: str, /, *children: str | None, **attributes: str) -> Html:
 
 
 def _escape_attribute(value: str) -> str:
+    if isinstance(value, Html):
+        return value
     # A data URI is longer than any text that is shown to a person, so it is not cut.
     return html.escape(value if value.startswith(_PICTURES) else make_visible(value))
 

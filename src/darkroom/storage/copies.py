@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import posixpath
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from darkroom import storage
@@ -21,7 +21,12 @@ class _Content(NamedTuple):
     sha256: str
 
 
-def copy_folder(source: str, destination: str, last: str = "") -> None:
+def copy_folder(
+    source: str,
+    destination: str,
+    last: str = "",
+    leave_out: Callable[[str], bool] = lambda name: False,
+) -> None:
     """Copies every file of a folder between any two stores, and reads each copy back.
 
     When this fails, it deletes the copies that it made, and nothing else.
@@ -31,6 +36,7 @@ def copy_folder(source: str, destination: str, last: str = "") -> None:
         destination: Gets the files; may exist, but has none of them.
         last: Path below the folder of the file to copy after all others have been read back; for
             readers that take it as a sign that the folder is complete.
+        leave_out: Tells by its path below the folder whether a file is not copied.
 
     Raises:
         OutputError: The destination has one of the files already.
@@ -38,7 +44,7 @@ def copy_folder(source: str, destination: str, last: str = "") -> None:
             what was written.
         OSError: A file cannot be read or written.
     """
-    files = storage.look_up_files(source)
+    files = _look_up(source, leave_out)
     if not files:
         raise StorageError(f"{source} has no files to copy.", "Check that it is complete.")
     if taken := sorted(files.keys() & storage.list_everything(destination).keys()):
@@ -57,7 +63,7 @@ def copy_folder(source: str, destination: str, last: str = "") -> None:
                 contents[target] = _copy_file(storage.join(source, name), target)
             for target, content in contents.items():
                 _check_copy(target, content)
-            if storage.look_up_files(source) != files:
+            if _look_up(source, leave_out) != files:
                 raise StorageError(f"{source} changed while it was copied.", "Run again.")
     except BaseException:
         for path in written:
@@ -102,6 +108,11 @@ def use_local_copy(path: str) -> Iterator[str]:
             storage.make_folder(posixpath.dirname(target))
             storage.copy_file(storage.join(path, name) if name else path, target)
         yield copy
+
+
+def _look_up(folder: str, leave_out: Callable[[str], bool]) -> dict[str, object]:
+    found = storage.look_up_files(folder)
+    return {name: state for name, state in found.items() if not leave_out(name)}
 
 
 def _copy_file(source: str, destination: str) -> _Content:

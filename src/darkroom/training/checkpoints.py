@@ -16,13 +16,14 @@ from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.training.course.budget import Budget
 from darkroom.training.course.identity import Identity, describe_way_out
-from darkroom.training.course.phases import WHOLE, count_epochs, is_head
+from darkroom.training.course.phases import count_epochs, is_head
 from darkroom.training.course.scalars import EpochScalars
 from darkroom.training.folder import CHECKPOINTS_FOLDER, read_checkpoint
 from darkroom.training.history import (
     BEST_FOLDER,
     MONITOR,
     PHASE,
+    WHOLE,
     History,
     find_best_epoch,
     write_best_epoch,

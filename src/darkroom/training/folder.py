@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from darkroom import storage
-from darkroom.errors import OutputError
+from darkroom.errors import OutputError, UsageError
 from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.evaluation.report.write import REPORT_FILES
 from darkroom.evaluation.serving import MODEL_FOLDER
@@ -42,6 +42,22 @@ _MODEL_FILE = re.compile(
 )
 _STATE_KEY = "state/.ATTRIBUTES/VARIABLE_VALUE"
 _HINT = "Choose another --checkpoint-dir, which may be new."
+
+
+def check_place(folder: str) -> None:
+    """Checks that TensorFlow can write a training's checkpoints to a place.
+
+    Raises:
+        UsageError: They would be in a store that it cannot write to.
+    """
+    import tensorflow as tf
+
+    scheme = folder.partition("://")[0]
+    if storage.is_remote(folder) and scheme not in tf.io.gfile.get_registered_schemes():
+        raise UsageError(
+            f"checkpoint_dir is {folder!r}, but this TensorFlow cannot write to {scheme}://.",
+            "Train in a local folder, and copy it when the training is done.",
+        )
 
 
 def claim_folder(folder: str) -> None:

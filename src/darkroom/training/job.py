@@ -19,10 +19,16 @@ from darkroom.runtime import cards, progress
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
 from darkroom.training.course.sources import TrainingData, find_data
-from darkroom.training.folder import KERAS_FILE, RESULT_FILE, claim_folder, delete_model
+from darkroom.training.folder import (
+    KERAS_FILE,
+    RESULT_FILE,
+    check_place,
+    claim_folder,
+    delete_model,
+)
 from darkroom.training.history import PHASE, Exported, format_exported
 from darkroom.training.jobs.facts import collect_facts
-from darkroom.training.recipe.hints import format_hints
+from darkroom.training.recipe.hints import format_for_python, format_hints
 
 if TYPE_CHECKING:
     from darkroom.training.run import TrainedModel
@@ -81,7 +87,7 @@ class TrainingResult:
             f"Epoch {format_exported(self.exported)}",
             cards.make_note("Already complete: nothing was done.") if self.already_complete else "",
             cards.make_facts(facts | ({"input": self.verdict} if self.verdict else {})),
-            *(cards.make_note(f"Next: {hint}.") for hint in self.hints),
+            *(cards.make_note(f"Next: {format_for_python(hint)}.") for hint in self.hints),
             cards.make_path("History", self.checkpoint_dir),
         )
         return card + (self.evaluation._repr_html_() if self.evaluation else "")
@@ -116,7 +122,18 @@ def train_datasets(
         StorageError: Something cannot be read or written, or another worker is gone.
     """
     folder = storage.absolute(checkpoint_dir)
-    found = find_data(data, eval_data)
+    check_place(folder)
+    return train_found(find_data(data, eval_data), options, folder)
+
+
+def train_found(
+    found: TrainingData, options: TrainingOptions, folder: str
+) -> TrainingResult | None:
+    """Trains on data that was found, as `train_datasets` does, in a folder with an absolute path.
+
+    Raises:
+        DarkroomError: As `train_datasets`.
+    """
     # Everything that decides what the model is.
     plan = {"options": options.to_dict(), "data": found.identity}
     if done := _read_result(folder, plan):

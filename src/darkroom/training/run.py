@@ -194,7 +194,8 @@ def train(
             model.set_weights(parts.model.get_weights())
     # Without a balance, its hint needs them; with one, they were counted already.
     counts = None if balance else find_label_counts(training, num_classes)
-    hints = list_hints(options, course.history, training.count_images(), labels, counts)
+    images = training.count_images()
+    hints = list_hints(options, course.history, images, labels, counts, course.fine_tuning)
     return TrainedModel(model, exported, course.history, verdict, hints)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import signal
 from pathlib import Path
 
@@ -248,20 +249,38 @@ def test_a_last_epoch_without_a_finite_loss_is_not_exported(
         train_in(tmp_path / "run", {**values, "export": "last"})
 
 
-def test_fine_tuning_that_is_left_out_is_suggested(tmp_path, train_in, values, notes):
+def test_fine_tuning_that_is_left_out_is_suggested(tmp_path, train_in, values):
     del values["fine_tune_epochs"]
-    train_in(tmp_path / "run", values)
-    assert notes[-1].startswith("Fine-tuning for 6 epochs would take about ")
-    assert notes[-1].endswith(" s: --fine-tune-epochs 6.")
-    notes.clear()
+    [hint] = train_in(tmp_path / "run", values).hints
+    assert re.fullmatch(
+        r"fine-tuning for 6 epochs would take about \d+\.\d s: --fine-tune-epochs 6", hint
+    )
     # Features are known now, so nothing was measured.
-    train_in(tmp_path / "other", values)
-    assert notes[-1] == "Fine-tuning may make the model better: --fine-tune-epochs 6."
-    notes.clear()
-    train_in(tmp_path / "other", values)
-    assert notes == ["Epoch 2 was the last one: nothing is left to train."]
-    train_in(tmp_path / "third", {**values, "fine_tune_epochs": 0})
-    assert not [note for note in notes if "Fine-tuning" in note]
+    expected = ["fine-tuning may make the model better: --fine-tune-epochs 6"]
+    assert train_in(tmp_path / "other", values).hints == expected
+    # Nothing is left to train, which changes nothing.
+    assert train_in(tmp_path / "other", values).hints == expected
+    assert train_in(tmp_path / "other", {**values, "fine_tune_epochs": 0}).hints == []
+
+
+def test_with_a_gpu_a_model_is_fine_tuned(tmp_path, train_in, values, monkeypatch):
+    del values["fine_tune_epochs"]
+    asked = []
+
+    def list_devices(kind=None):
+        asked.append(kind)
+        return ["a GPU"] if kind == "GPU" else inner(kind)
+
+    inner = tf.config.list_physical_devices
+    monkeypatch.setattr(tf.config, "list_physical_devices", list_devices)
+    trained = train_in(tmp_path / "run", values)
+    assert "GPU" in asked
+    phases = [entry["phase"] for entry in trained.history]
+    assert phases == ["head"] * 2 + ["top"] * 3 + ["all"] * 3
+    assert not [hint for hint in trained.hints if "--fine-tune-epochs 6" in hint]
+    # What the user says counts more.
+    trained = train_in(tmp_path / "other", {**values, "fine_tune_epochs": 0})
+    assert [entry["phase"] for entry in trained.history] == ["head"] * 2
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,10 @@ def test_there_is_always_one_epoch(tmp_path, train_in, limited, notes):
     assert notes == [
         "Ends after epoch 1: another one takes 10.0 s, more than what is left of "
         "--fit-minutes 0.01.",
-        "Fine-tuning for 6 epochs would take about 40.5 s: --fit-minutes 0.01 has time for 0.",
+    ]
+    assert trained.hints == [
+        "fine-tuning for 6 epochs would take about 40.5 s, and 0.01 minutes have time for 0: "
+        "--fit-minutes 1"
     ]
 
 
@@ -66,7 +69,8 @@ def test_fine_tuning_takes_the_time_that_is_left(tmp_path, train_in, limited, no
     # After the head there are 30 s: for three epochs, which are thought to take 29.5 s.
     trained = train_in(tmp_path / "run", {**limited, "fit_minutes": 50 / 60})
     assert _list_phases(trained) == ["head", "head", "top", "top", "all"]
-    assert notes[0].endswith("--fit-minutes 0.833333 has time for 3.")
+    [hint] = [each for each in trained.hints if "--fit-minutes" in each]
+    assert hint.endswith("40.5 s, and 0.833333 minutes have time for 3: --fit-minutes 2")
     again = train_in(tmp_path / "run", {**limited, "fit_minutes": 50 / 60})
     assert again.history == trained.history
     # More time: more epochs, of which those that are done count.

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import html
+
 import numpy as np
 import pytest
 
 from darkroom.options.training import TrainingOptions
-from darkroom.training.recipe.hints import format_hints, list_hints
+from darkroom.training.job import TrainingResult
+from darkroom.training.recipe.hints import format_for_python, format_hints, list_hints
 
 LITE = "efficientnet-lite0"
 RISING = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75]
@@ -60,11 +63,71 @@ def test_another_network_is_named_where_images_are_few():
     assert _list(FLAT, (30_000, 30_000), model="small_cnn") == []
     assert _list([0.99, 0.99, 0.99], (300, 300), model="small_cnn") == []
     assert _list(FLAT, (300, 300), model="small_cnn", weights="runs/old") == []
+    # A network of Keras starts from nothing, too, if it gets no weights.
+    assert _list(FLAT, (300, 300), model="keras.applications:MobileNetV2") == [hint]
+    weights = {"model": "keras.applications:MobileNetV2", "weights": "imagenet"}
+    assert _list(FLAT, (300, 300), **weights) == []
+
+
+def _list_tuned(accuracies, tuned, best=None, **values):
+    """Of a history whose last epochs are of fine-tuning, and whose best one is the last."""
+    history = _history([0.1, 0.3, 0.5, 0.6, 0.7, 0.75, *accuracies])
+    for number, entry in enumerate(history):
+        entry["phase"] = "head" if number < 6 else "top" if number < 6 + tuned // 2 else "all"
+        entry["val_loss"] = 0.0 if number + 1 == best else 9.0 - number / 10
+    options = TrainingOptions(model=LITE, epochs=6, **values)
+    return list_hints(options, history, 160, ["cat", "dog"], None)
+
+
+def test_fine_tuning_that_was_left_out_comes_before_epochs():
+    options = TrainingOptions(model=LITE, epochs=9)
+    history = [{**entry, "phase": "head"} for entry in _history(RISING)]
+    assert list_hints(options, history, 160, ["cat", "dog"], None, "fine-tuning takes long") == [
+        "fine-tuning takes long",
+        "accuracy on the eval split still rises: --epochs 18",
+    ]
+
+
+def test_after_fine_tuning_its_epochs_are_named_and_not_those_of_the_head():
+    rising = [0.76, 0.78, 0.8, 0.83, 0.86, 0.9]
+    assert _list_tuned(rising, 6) == [
+        "accuracy on the eval split still rises: --fine-tune-epochs 12"
+    ]
+    # It may have stopped early.
+    assert _list_tuned(rising, 6, early_stopping_patience=2) == []
+    # From the head to now accuracy rose, but no longer.
+    assert _list_tuned([0.9, 0.9, 0.9, 0.9, 0.9, 0.9], 6) == []
+    assert _list_tuned(rising, 6, best=6) == [
+        "fine-tuning made nothing better, so the head is as good: --fine-tune-epochs 0"
+    ]
+
+
+def test_a_model_that_is_always_right_gets_no_hint():
+    history = _history([0.5, 0.6, 0.7, 0.8, 0.9, 1.0], known=1.0)
+    options = TrainingOptions(model=LITE, epochs=6)
+    args = (412, ["cat", "dog"], np.array((400, 12)), "fine-tuning takes long")
+    assert list_hints(options, history, *args) == []
+    assert len(list_hints(options, history[:-1], *args)) == 2
 
 
 def test_a_model_without_accuracy_gets_no_hint_of_it():
     options = TrainingOptions(model=LITE, epochs=2)
     assert list_hints(options, [{"epoch": 1, "val_loss": 1.0}], 9, [], None) == []
+
+
+@pytest.mark.parametrize(
+    ("hint", "text"),
+    [
+        ("it rises: --epochs 60", "it rises: epochs=60"),
+        ("it tunes: --fine-tune-epochs 6", "it tunes: fine_tune_epochs=6"),
+        ("600 images are few: --model efficientnet-lite0",
+         "600 images are few: model='efficientnet-lite0'"),
+    ],
+)  # fmt: skip
+def test_a_notebook_names_arguments(hint, text):
+    assert format_for_python(hint) == text
+    result = TrainingResult(1, 1, {}, "/runs/a", "/runs/a/model", hints=[hint])
+    assert html.escape(f"Next: {text}.") in result._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
+import darkroom
 from darkroom.cli.commands import main
+from darkroom.training.course.sources import find_data
+from darkroom.training.tuning import job
 
 pytestmark = pytest.mark.tensorflow
 pytest.importorskip("keras_tuner")
@@ -56,6 +59,11 @@ def test_the_model_is_trained_with_the_best_options(records, tmp_path, capsys):
         "trials.json",
     ]
 
+    trained, _, last = said.partition("Best of 3 trials")
+    lines = [line for line in trained.splitlines() if "epoch" in line]
+    assert [line.partition(" done")[0] for line in lines] == ["Trial 1/3", "Trial 2/3", "Trial 3/3"]
+    assert "Training: epoch 1/2 done" in last
+
     # The same command again trains nothing.
     code, again, _ = tune(records, folder, 3, capsys)
     assert (code, again["already_complete"]) == (0, True)
@@ -79,10 +87,36 @@ def test_more_trials_may_choose_other_options(records, tmp_path, capsys):
     assert plan["options"]["learning_rate"] == second["values"]["learning_rate"]
 
 
+def test_it_is_an_argument_in_python_too(records, tmp_path, monkeypatch):
+    reads = []
+    monkeypatch.setattr(job, "find_data", lambda *given: reads.append(given) or find_data(*given))
+    options = {"image_size": (8, 8), "batch_size": 8, "epochs": 2, "model": "own_models:tiny"}
+    result = darkroom.train(records, tmp_path / "run", tune=2, **options)
+    trials = read_trials(tmp_path / "run")
+    assert len(trials) == 2
+    best = max(trials, key=lambda each: each["score"])
+    assert result.metrics["val_accuracy"] == pytest.approx(best["score"])
+    # The data is looked for once, for the trials and the training together.
+    assert reads == [([str(records)], [])]
+    # The search is known, so the command goes on with it.
+    again = darkroom.train(records, tmp_path / "run", tune=2, **options)
+    assert again.already_complete
+
+
 def test_a_wrong_number_of_trials_is_a_usage_error(records, tmp_path, capsys):
     code, result, _ = tune(records, tmp_path / "run", -1, capsys)
     assert code == 2
     assert "tune is -1" in result["error"]["message"]
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("missing", ["keras_tuner", "sklearn"])
+def test_without_the_extra_nothing_is_trained(records, tmp_path, capsys, monkeypatch, missing):
+    inner = job.importlib.util.find_spec
+    monkeypatch.setattr(job.importlib.util, "find_spec", lambda n: n != missing and inner(n))
+    code, result, _ = tune(records, tmp_path / "run", 3, capsys)
+    assert code == 3
+    assert "--tune needs the extra 'tune', which is not installed" in result["error"]["message"]
     assert not (tmp_path / "run").exists()
 
 

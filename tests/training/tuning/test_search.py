@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 
 import pytest
 
 from darkroom.errors import DataError
 from darkroom.options.training import TrainingOptions
+from darkroom.runtime import progress
+from darkroom.runtime.cell import CellProgress
+from darkroom.runtime.display import PlainProgress
 from darkroom.training.tuning.search import Trials, find_best
 from darkroom.training.tuning.space import make_space
 
@@ -22,12 +27,13 @@ class Trainer:
     """Scores options by a formula, and counts the trainings."""
 
     def __init__(self, stop_at: int = 0) -> None:
-        self.tried, self._stop_at = [], stop_at
+        self.tried, self.options, self._stop_at = [], [], stop_at
 
     def __call__(self, options, folder):
         if len(self.tried) + 1 == self._stop_at:
             raise KeyboardInterrupt
         self.tried.append((options.learning_rate, options.augment))
+        self.options.append(options)
         score = 0.5 + (options.augment == "crop,flip") * 0.2 - abs(options.learning_rate - 5e-3)
         return score, 2
 
@@ -54,8 +60,65 @@ def test_the_first_trial_has_the_given_options_and_all_are_in_the_space(folder):
     for rate, augment in tried:
         assert space["learning_rate"]["least"] <= rate <= space["learning_rate"]["greatest"]
         assert augment in space["augment"]["choices"]
+    for name in ("label_smoothing", "weight_decay", "batch_size"):
+        found = {getattr(each, name) for each in trainer.options}
+        assert len(found) > 1
+        assert found <= set(space[name]["choices"])
     # On a linear scale, one of ten would be below the given rate.
     assert sum(rate < 1e-3 for rate, _ in tried[1:7]) >= 2
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "choices"),
+    [
+        ({"weight_decay": 0.3}, "weight_decay", [0.0, 0.001, 0.01, 0.1, 0.3]),
+        ({"label_smoothing": 0.2}, "label_smoothing", [0.0, 0.05, 0.1, 0.2]),
+        ({"batch_size": 1}, "batch_size", [1, 2]),
+        ({"augment": "crop"}, "augment", ["crop", "crop,flip", "flip", "flip,color=0.2"]),
+        ({"model": "efficientnet-lite0"}, "augment", ["crop,flip", "flip", "none"]),
+        # It may come compiled with a loss that takes no vectors.
+        ({"model": "own:make"}, "augment", ["crop,flip", "flip", "flip,color=0.2"]),
+    ],
+)
+def test_the_space_has_what_the_user_has_set_and_what_is_possible(values, name, choices):
+    found = make_space(TrainingOptions(**values))[name]["choices"]
+    assert found[: len(choices)] == choices
+    has_mixup = any("mixup" in str(each) for each in found)
+    assert has_mixup == (name == "augment" and "model" not in values)
+
+
+def _train_two_epochs(options, place):
+    with progress.step("Training"), progress.step("epoch 1/2"):
+        progress.advance(3, 8, "batches", detail="loss 0.5")
+        progress.remark("loss 0.4")
+        progress.note("Fine-tuning would take a minute.")
+    return (0.75, 2) if options.learning_rate == 1e-3 else (0.0, 0)
+
+
+def _check_lines(said):
+    first, second = said.splitlines()
+    values = "augment flip, label_smoothing 0, weight_decay 0.01, batch_size 16"
+    found = f"val_accuracy 0.7500 in epoch 2: learning_rate 0.001, {values}, the best so far"
+    assert re.fullmatch(rf"Trial 1/2 done in \S+ s, {found}", first)
+    assert re.match(r"Trial 2/2 done in \S+ s, the loss was not a finite number: learn", second)
+
+
+def test_a_trial_is_one_line_of_a_log(folder):
+    stream = io.StringIO()
+    with progress.use(PlainProgress(stream, 0)):
+        Trials(str(folder), PLAN, OPTIONS).search(2, _train_two_epochs)
+    _check_lines(stream.getvalue())
+
+
+def test_a_notebook_shows_where_the_trial_is(folder):
+    shown = []
+    with progress.use(CellProgress(lambda data, _: shown.append(data["text/plain"]), 0)):
+        Trials(str(folder), PLAN, OPTIONS).search(2, _train_two_epochs)
+    assert "Trial 1/2 Training" in shown
+    assert "Trial 1/2 epoch 1/2" in shown
+    assert "Trial 1/2 epoch 1/2 3/8 batches, loss 0.5" in shown
+    second, first = shown[-1].splitlines()
+    _check_lines(f"{first}\n{second}")
 
 
 def test_a_stopped_search_goes_on_with_the_trial_where_it_stopped(folder, tmp_path):
@@ -95,7 +158,13 @@ def test_the_file_says_what_was_tried_and_in_which_space(folder):
     assert [each["trial"] for each in saved["trials"]] == [1, 2, 3]
     assert saved["trials"][0] == {
         "trial": 1,
-        "values": {"learning_rate": 1e-3, "augment": "flip"},
+        "values": {
+            "learning_rate": 1e-3,
+            "augment": "flip",
+            "label_smoothing": 0.0,
+            "weight_decay": 0.01,
+            "batch_size": 16,
+        },
         "score": pytest.approx(0.496),
         "epoch": 2,
     }

@@ -122,7 +122,8 @@ def _draw_line(points: Sequence[tuple[float, float]], kind: str) -> Html:
         element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.4")
         for x, y in (points if len(points) <= 30 else ())
     )
-    return element("g", element("polyline", points=places), *dots, class_=kind)
+    # Numbers, which are not cut as a text of the user would be.
+    return element("g", element("polyline", points=Html(places)), *dots, class_=kind)
 
 
 def _make_axes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -25,8 +26,6 @@ from darkroom.training.course.fine_tuning import (
 )
 from darkroom.training.course.identity import Identity
 from darkroom.training.course.phases import (
-    ALL,
-    TOP,
     Phase,
     count_epochs,
     count_steps,
@@ -34,7 +33,7 @@ from darkroom.training.course.phases import (
     plan_phases,
 )
 from darkroom.training.folder import read_checkpoint
-from darkroom.training.history import MONITOR, PHASE, Exported, History
+from darkroom.training.history import ALL, MONITOR, PHASE, TOP, Exported, History
 from darkroom.training.model import Parts, compile_model
 from darkroom.training.placement import Placement
 
@@ -53,6 +52,7 @@ class Course:
         values: Other arguments of `TrainingRun`, the same for all phases.
         budget: Counts the time.
         runs: The run of each phase that has begun, by its name.
+        fine_tuning: What fine-tuning would take, where it was left out; else empty.
     """
 
     options: TrainingOptions
@@ -64,6 +64,7 @@ class Course:
     values: Mapping[str, Any]
     budget: Budget
     runs: dict[str, TrainingRun] = field(default_factory=dict)
+    fine_tuning: str = ""
     _state: Mapping[str, Any] = field(default_factory=dict)
     _initial: list[Any] | None = None
     _is_over: bool = False
@@ -104,7 +105,7 @@ class Course:
             if is_trained:
                 yield run
             if is_head(name):
-                self._decide(run, is_trained)
+                self._decide(run)
                 if self._fine_tune_epochs and number >= reached:
                     run.restore_best()
 
@@ -202,8 +203,8 @@ class Course:
             **self.values,
         )
 
-    def _decide(self, run: TrainingRun, is_trained: bool) -> None:
-        """Decides how many epochs follow those of the head, and says what is left out."""
+    def _decide(self, run: TrainingRun) -> None:
+        """Decides how many epochs follow those of the head, and what to say of those left out."""
         budget, asked = self.budget, self.options.fine_tune_epochs
         most = DEFAULT_EPOCHS if asked is None else asked
         phases = plan_phases(self.options, most)[1:]
@@ -216,8 +217,8 @@ class Course:
         elif budget.fine_tune_epochs is None:
             done = sum(count_epochs(run.history, phase.name) for phase in phases)
             budget.fine_tune_epochs = done + self._count_fitting(most - done)
-        if is_trained and budget.fine_tune_epochs < most:
-            self._suggest(most, estimate_phases(phases, budget.epoch_seconds))
+        if budget.fine_tune_epochs < most:
+            self.fine_tuning = self._suggest(most, estimate_phases(phases, budget.epoch_seconds))
 
     def _count_fitting(self, most: int) -> int:
         """Returns how many epochs of fine-tuning there is time for."""
@@ -227,16 +228,15 @@ class Course:
                 return epochs
         return 0
 
-    def _suggest(self, most: int, seconds: float) -> None:
+    def _suggest(self, most: int, seconds: float) -> str:
         """Says what fine-tuning would take that is left out."""
-        several = format_count(most, "epoch")
         # Features that are all known say nothing about the speed of this machine.
-        takes = "may make the model better"
+        takes = "fine-tuning may make the model better"
         if self.budget.view_seconds:
-            takes = f"for {several} would take about {format_seconds(seconds)}"
-        way = f"--fine-tune-epochs {most}"
-        if self.budget.minutes is not None:
-            way = (
-                f"--fit-minutes {self.budget.minutes:g} has time for {self.budget.fine_tune_epochs}"
-            )
-        progress.note(f"Fine-tuning {takes}: {way}.")
+            several, time = format_count(most, "epoch"), format_seconds(seconds)
+            takes = f"fine-tuning for {several} would take about {time}"
+        minutes, fitting = self.budget.minutes, self.budget.fine_tune_epochs
+        if minutes is None:
+            return f"{takes}: --fine-tune-epochs {most}"
+        more = math.ceil(minutes + seconds / 60)
+        return f"{takes}, and {minutes:g} minutes have time for {fitting}: --fit-minutes {more}"

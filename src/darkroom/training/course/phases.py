@@ -6,11 +6,8 @@ from typing import NamedTuple
 
 from darkroom.options.training import TrainingOptions
 from darkroom.training.features.views import list_views
-from darkroom.training.history import PHASE, History
+from darkroom.training.history import ALL, HEAD, PHASE, TOP, WHOLE, History
 from darkroom.training.placement import Placement
-
-# A training of the whole model has one phase, which has no name.
-WHOLE, HEAD, TOP, ALL = "", "head", "top", "all"
 
 
 class Phase(NamedTuple):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from darkroom.dataset.commit import read_output
+from darkroom import storage
+from darkroom.dataset.commit import Dataset, read_output
+from darkroom.dataset.index_queries import count_classes
+from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.splits import EVAL, TEST, TRAIN
 from darkroom.errors import DataError
 from darkroom.input.data_paths import (
@@ -16,6 +20,7 @@ from darkroom.input.data_paths import (
     name_datasets,
     name_images,
 )
+from darkroom.runtime.text import make_visible
 
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
@@ -64,6 +69,24 @@ def check_labels(labels: Sequence[str]) -> None:
         )
 
 
+def check_training_labels(counts: Mapping[str, int]) -> None:
+    """Checks that training images have at least two labels: a model of one would always be right.
+
+    Args:
+        counts: Number of training images by label.
+
+    Raises:
+        DataError: They have one.
+    """
+    present = [label for label, number in counts.items() if number]
+    if len(present) == 1:
+        raise DataError(
+            f"All {sum(counts.values()):,} images of the train split have the label "
+            f"{make_visible(present[0])}, expected at least 2 labels.",
+            "Name the split of each image in the source, or use convert --split-ratios.",
+        )
+
+
 def _find_images(path: str, eval_path: str | None) -> TrainingData:
     from darkroom.input.files import open_images
     from darkroom.options.manifest import ManifestOptions
@@ -83,6 +106,7 @@ def _find_images(path: str, eval_path: str | None) -> TrainingData:
                 "Name the split in the source.",
             )
     training, evaluation = splits["train"], eval_splits["eval"]
+    check_training_labels(Counter(labels[number] for number in training.labels))
     named = {
         TRAIN: name_images(path, training, labels, TRAIN),
         EVAL: name_images(eval_path or path, evaluation, labels, EVAL),
@@ -108,12 +132,18 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> TrainingDat
                 "Name the split in the source, or use convert --split-ratios.",
             )
 
+    check_training_labels(_count_labels(parts[TRAIN]))
+
     def open_data(verify: bool) -> tuple[ImageSource, ImageSource, Sequence[str]]:
+        from darkroom.input.cache import stage_datasets
         from darkroom.input.commits import read_shared_labels
         from darkroom.input.records import open_splits
 
         labels = read_shared_labels(commits)
-        opened = {split: open_splits(part, verify, (split,)) for split, part in parts.items()}
+        opened = {
+            split: open_splits(stage_datasets(part), verify, (split,))
+            for split, part in parts.items()
+        }
         return opened["train"]["train"], opened["eval"]["eval"], labels
 
     identity = [[dataset.fingerprint for dataset in part.values()] for part in parts.values()]
@@ -121,3 +151,17 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> TrainingDat
     if (test := name_datasets(parts[TRAIN], TEST)).data:
         named[TEST] = test
     return TrainingData(identity, open_data, named)
+
+
+def _count_labels(datasets: Mapping[str, Dataset]) -> Counter[str]:
+    """Counts training images by label; nothing where an index is not beside its records."""
+    counts: Counter[str] = Counter()
+    total = sum(each.splits[TRAIN].records for each in datasets.values() if TRAIN in each.splits)
+    for root, dataset in datasets.items():
+        index = storage.join(root, INDEX_FOLDER)
+        try:
+            counts.update(count_classes(index, dataset.labels).get(TRAIN, {}))
+        except (*storage.UNUSABLE, ValueError):
+            # Training does not need it.
+            return Counter()
+    return counts if counts.total() == total else Counter()

@@ -19,7 +19,8 @@ from darkroom.options.training import CONFIG_KEY
 from darkroom.runtime import progress
 from darkroom.storage import copies
 from darkroom.training.cluster import read_cluster
-from darkroom.training.folder import TRAINING_NAMES
+from darkroom.training.folder import CHECKPOINTS_FOLDER, TRAINING_NAMES
+from darkroom.training.history import BEST_FOLDER
 
 # Written last: the training was done, and what it wrote is copied.
 DONE_FILE = "done.json"
@@ -54,8 +55,11 @@ def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commi
 
 
 def finish_folder(folder: str, destination: str) -> None:
-    """Copies what a training wrote, and marks it as done."""
-    copies.copy_folder(folder, destination)
+    """Copies what a training tells, and marks it as done.
+
+    What it would go on from stays in `folder` alone: checkpoints are twice as large as the model.
+    """
+    copies.copy_folder(folder, destination, leave_out=_is_kept)
     storage.write_bytes(storage.join(folder, DONE_FILE), b"{}\n")
 
 
@@ -76,6 +80,12 @@ def _find_earlier(checkpoint_dir: str, name: str, epochs: int) -> int:
         if (match := found.fullmatch(each))
     ]
     return max((each for each in numbers if each < epochs), default=0)
+
+
+def _is_kept(name: str) -> bool:
+    """Tells whether a file is of a checkpoint, or of the weights of the best epoch."""
+    folder, _, file = name.partition("/")
+    return folder == CHECKPOINTS_FOLDER or (folder == BEST_FOLDER and not file.endswith(".json"))
 
 
 def _clear_folder(folder: str) -> None:

@@ -50,6 +50,7 @@ def train(
     checkpoint_dir: Paths,
     *,
     eval_records: Paths | Sequence[Paths] = (),
+    tune: int = 0,
     **options: Any,
 ) -> TrainingResult | None:
     """Trains a model, exports it, and says how good it is; a training that was stopped goes on.
@@ -61,6 +62,8 @@ def train(
             exist.
         eval_records: The same as `records`, to use its eval split instead; () for that of
             `records`.
+        tune: Number of trainings in which better options are searched for first, with KerasTuner; 0
+            for none. Each shows one line, and then the model is trained with the best options.
         **options: The options of `darkroom train`.
 
     Returns:
@@ -77,9 +80,28 @@ def train(
     """
     made = make_options(options)
     load_tensorflow()
-    return train_datasets(
-        _list_paths(records), made, os.fspath(checkpoint_dir), _list_paths(eval_records)
-    )
+    data, eval_data = _list_paths(records), _list_paths(eval_records)
+    return start_training(data, made, os.fspath(checkpoint_dir), eval_data, tune=tune)
+
+
+def start_training(
+    data: Sequence[str],
+    options: TrainingOptions,
+    checkpoint_dir: str,
+    eval_data: Sequence[str],
+    *,
+    tune: int,
+) -> TrainingResult | None:
+    """Trains as `train_datasets` does, after a search for better options if `tune` is not 0.
+
+    Raises:
+        DarkroomError: As `train_datasets` and `tune_datasets`.
+    """
+    if not tune:
+        return train_datasets(data, options, checkpoint_dir, eval_data)
+    from darkroom.training.tuning.job import tune_datasets
+
+    return tune_datasets(data, options, checkpoint_dir, eval_data, tune=tune)
 
 
 def make_options(values: Mapping[str, Any]) -> TrainingOptions:

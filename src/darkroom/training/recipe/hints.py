@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from darkroom.options.recipe.fields import NO_BALANCE, WEIGHTS
-from darkroom.options.training import EFFICIENTNET_LITE, SMALL_CNN, TrainingOptions
-from darkroom.training.history import History
+from darkroom.options.training import (
+    APPLICATIONS_PREFIX,
+    EFFICIENTNET_LITE,
+    SMALL_CNN,
+    TrainingOptions,
+)
+from darkroom.training.history import ALL, PHASE, TOP, History, find_best_epoch
 
 if TYPE_CHECKING:
     from darkroom.training.recipe.label_counts import Counts
 
 _ACCURACY = "val_accuracy"
+_OPTION = re.compile(r"--([a-z-]+) (\S+)")
+_RISES = "accuracy on the eval split still rises"
+_EPOCHS_FLAG = "--fine-tune-epochs"
 # More epochs help where a third of them is so much better than the third before it, and where the
 # model does not know the training images by heart yet.
 _RISE, _KNOWN = 0.02, 0.97
@@ -21,6 +30,8 @@ _RISE, _KNOWN = 0.02, 0.97
 _FEW_OF_LABEL, _TIMES = 50, 5
 # Fewer images are few for a model that has learned nothing before; better than that is good enough.
 _FEW, _GOOD = 10_000, 0.95
+# A model with this accuracy on the eval split has nothing to gain there.
+_SOLVED = 0.995
 
 
 def list_hints(
@@ -29,8 +40,9 @@ def list_hints(
     num_images: int,
     labels: Sequence[str],
     counts: Counts | None,
+    fine_tuning: str = "",
 ) -> list[str]:
-    """Returns what to try next, a sentence each, the most helpful first.
+    """Returns what to try next, the most helpful first; nothing for a perfect model.
 
     Args:
         options: What was trained, and how.
@@ -38,11 +50,14 @@ def list_hints(
         num_images: Number of training images.
         labels: The labels in the order of their numbers; empty where they are not known.
         counts: Number of training images of each label, int64 [C]; None where it is not known.
+        fine_tuning: What fine-tuning would take, where it was left out.
     """
-    accuracies = [entry[_ACCURACY] for entry in history if _ACCURACY in entry]
+    if max(_list_accuracies(history), default=0.0) >= _SOLVED:
+        return []
     found = [
-        _suggest_network(options, accuracies, num_images),
-        _suggest_epochs(options, accuracies, history),
+        _suggest_network(options, _list_accuracies(history), num_images),
+        fine_tuning,
+        _suggest_epochs(options, history),
         _suggest_balance(options, labels, counts),
     ]
     return [hint for hint in found if hint]
@@ -53,9 +68,20 @@ def format_hints(hints: Sequence[str]) -> str:
     return "".join(f"\n{'' if n else 'Next':<11}{hint}" for n, hint in enumerate(hints))
 
 
+def format_for_python(hint: str) -> str:
+    """Returns a hint with its option as an argument: `epochs=60` for "--epochs 60"."""
+    return _OPTION.sub(_format_argument, hint)
+
+
+def _format_argument(option: re.Match[str]) -> str:
+    name, value = option.groups()
+    return f"{name.replace('-', '_')}={value if value.isdecimal() else repr(value)}"
+
+
 def _suggest_network(options: TrainingOptions, accuracies: Sequence[float], num_images: int) -> str:
     is_good = max(accuracies, default=1.0) >= _GOOD
-    if options.model != SMALL_CNN or options.weights or num_images >= _FEW or is_good:
+    starts_anew = options.model == SMALL_CNN or options.model.startswith(APPLICATIONS_PREFIX)
+    if not starts_anew or options.weights or num_images >= _FEW or is_good:
         return ""
     return (
         f"{num_images:,} images are few for a model that starts from nothing: "
@@ -63,14 +89,29 @@ def _suggest_network(options: TrainingOptions, accuracies: Sequence[float], num_
     )
 
 
-def _suggest_epochs(options: TrainingOptions, accuracies: Sequence[float], history: History) -> str:
-    third = len(accuracies) // 3
+def _suggest_epochs(options: TrainingOptions, history: History) -> str:
+    """Names more epochs of what was trained last: after fine-tuning, those of the head are over."""
+    tuned = [entry for entry in history if entry.get(PHASE) in (TOP, ALL)]
+    if not tuned:
+        rises = len(history) >= options.epochs and _is_rising(history)
+        return f"{_RISES}: --epochs {2 * options.epochs}" if rises else ""
+    if (find_best_epoch(history) or len(history)) <= len(history) - len(tuned):
+        return f"fine-tuning made nothing better, so the head is as good: {_EPOCHS_FLAG} 0"
     # One that stopped early would not go on.
-    if not third or len(accuracies) < options.epochs or history[-1].get("accuracy", 1) >= _KNOWN:
-        return ""
-    if fmean(accuracies[-third:]) - fmean(accuracies[-2 * third : -third]) < _RISE:
-        return ""
-    return f"accuracy on the eval split still rises: --epochs {2 * options.epochs}"
+    is_done = options.early_stopping_patience == 0
+    return f"{_RISES}: {_EPOCHS_FLAG} {2 * len(tuned)}" if is_done and _is_rising(tuned) else ""
+
+
+def _is_rising(entries: History) -> bool:
+    """Tells whether the last third of some epochs is better than the third before it."""
+    accuracies, third = _list_accuracies(entries), len(entries) // 3
+    if not third or len(accuracies) < len(entries) or entries[-1].get("accuracy", 1) >= _KNOWN:
+        return False
+    return fmean(accuracies[-third:]) - fmean(accuracies[-2 * third : -third]) >= _RISE
+
+
+def _list_accuracies(entries: History) -> list[float]:
+    return [entry[_ACCURACY] for entry in entries if _ACCURACY in entry]
 
 
 def _suggest_balance(options: TrainingOptions, labels: Sequence[str], counts: Counts | None) -> str:

@@ -68,7 +68,11 @@ def _sum_indexes(source: RecordSource, num_classes: int) -> Counts | None:
         dataset, index = source.commits.get(root), storage.join(root, INDEX_FOLDER)
         if dataset is None or name not in names or not storage.is_folder(index):
             return None
-        found = count_classes(index, dataset.labels).get(names[name], {})
+        try:
+            found = count_classes(index, dataset.labels).get(names[name], {})
+        except ValueError:
+            # It is damaged, and no record depends on it.
+            return None
         for number, label in enumerate(dataset.labels):
             counts[number] += found.get(label, 0)
     # An index may be of more files than those that are read.

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from darkroom import storage
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, UsageError, build_missing_extra_error
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
 from darkroom.training.course.sources import TrainingData, find_data
-from darkroom.training.folder import TUNING_FOLDER, claim_folder, delete_training
+from darkroom.training.folder import TUNING_FOLDER, check_place, claim_folder, delete_training
 from darkroom.training.history import HISTORY_FILE, find_best_epoch
-from darkroom.training.job import TrainingResult, train_datasets, train_model
+from darkroom.training.job import TrainingResult, train_found, train_model
 from darkroom.training.tuning.search import Trial, Trials, find_best, format_values
 
 # What the last training in the folder was made with.
@@ -54,7 +56,11 @@ def tune_datasets(
             "--tune trains in one process, and TF_CONFIG names several.",
             "Search on one machine; train with the options it finds on all.",
         )
+    # Before the first trial, which takes as long as a training. Its oracle needs scikit-learn.
+    if not all(map(importlib.util.find_spec, ("keras_tuner", "sklearn"))):
+        raise build_missing_extra_error("--tune", "tune")
     folder = storage.absolute(checkpoint_dir)
+    check_place(folder)
     inside = storage.join(folder, TUNING_FOLDER)
     found = find_data(data, eval_data)
     plan = {"options": options.to_dict(), "data": found.identity}
@@ -70,7 +76,7 @@ def tune_datasets(
         if _read_chosen(inside) != (content := json.dumps(chosen.to_dict(), indent=1) + "\n"):
             delete_training(folder)
             storage.write_bytes(storage.join(inside, _CHOSEN_FILE), content.encode())
-    return train_datasets(data, chosen, folder, eval_data)
+    return train_found(found, chosen, folder)
 
 
 def _train_trial(found: TrainingData, options: TrainingOptions, folder: str) -> tuple[float, int]:
@@ -107,9 +113,12 @@ def _has_diverged(error: DataError, folder: str) -> bool:
 
 def _report(trials: Sequence[Trial], best: Trial) -> None:
     first = trials[0]
+    several = format_count(len(trials), "trial")
+    same = best.trial == first.trial
+    compared = "that is yours" if same else f"with your options it is {first.score:.4f}"
     progress.note(
-        f"Best of {len(trials)} trials: {best.trial} with {format_values(best.values)}. Its "
-        f"val_accuracy is {best.score:.4f}; with your options it is {first.score:.4f}."
+        f"Best of {several}: {best.trial} with {format_values(best.values)}. Its val_accuracy is "
+        f"{best.score:.4f}; {compared}."
     )
 
 

@@ -85,10 +85,12 @@ class Trials:
             if (found.trial, found.values) == (trial, values):
                 return found
         folder = storage.join(self._folder, f"trial-{trial:03}")
-        with progress.step(f"trial {trial}/{number}: {format_values(values)}"):
-            score, epoch = train(replace(self._options, **values), folder)
-            progress.remark(f"val_accuracy {score:.4f}")
-        found = Trial(trial, values, score, epoch)
+        best = max((each.score for each in self._found), default=0.0)
+        with progress.step(f"Trial {trial}/{number}"):
+            with progress.fold():
+                score, epoch = train(replace(self._options, **values), folder)
+            found = Trial(trial, values, score, epoch)
+            progress.remark(format_trial(found) + (", the best so far" if score > best else ""))
         self._found.append(found)
         content = {"plan": self._plan, "trials": [asdict(each) for each in self._found]}
         text = json.dumps(content, indent=1) + "\n"
@@ -139,6 +141,14 @@ def _make_oracle(space: Space, seed: int, number: int, scratch: str) -> Any:
     # It writes files at each step, which nobody reads.
     oracle._set_project_dir(scratch, "tuning")
     return oracle
+
+
+def format_trial(trial: Trial) -> str:
+    """Returns the result of a trial, and with which options."""
+    result = f"val_accuracy {trial.score:.4f} in epoch {trial.epoch}"
+    if not trial.epoch:
+        result = "the loss was not a finite number"
+    return f"{result}: {format_values(trial.values)}"
 
 
 def format_values(values: Mapping[str, Any]) -> str:

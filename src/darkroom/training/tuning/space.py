@@ -5,27 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from darkroom.options.training import TrainingOptions
+from darkroom.options.input import MOST_IN_BATCH
+from darkroom.options.training import APPLICATIONS_PREFIX, OWN_MODELS, TrainingOptions
 
 # Of an option: its choices, or the least and greatest number, which are tried on a scale.
 Space = Mapping[str, Mapping[str, Any]]
 
 _FROZEN_AUGMENTATIONS = ("none", "flip", "crop,flip")
-_AUGMENTATIONS = ("none", "flip", "crop,flip", "flip,color=0.2", "flip,rotate=10", "flip,mixup=0.2")
+_AUGMENTATIONS = ("none", "flip", "crop,flip", "flip,color=0.2", "flip,rotate=10")
+# A function of the user's may come compiled with a loss that does not take vectors.
+_MIXUP = "flip,mixup=0.2"
+_SMOOTHINGS = (0.0, 0.05, 0.1)
+_DECAYS = (0.0, 0.001, 0.01, 0.1)
 
 
 def make_space(options: TrainingOptions) -> Space:
     """Returns the search space of a training: by option, its choices or its range.
 
-    The features of a frozen base are computed once, so fewer changes of the images are possible
-    there. What the user has set is in the space, too.
+    What the user has set is in the space, too. `balance` is not: it gives up accuracy for rare
+    labels, and the score is the accuracy.
     """
-    choices = _FROZEN_AUGMENTATIONS if options.is_frozen else _AUGMENTATIONS
+    batches = {options.batch_size * factor // 2 for factor in (1, 2, 4)}
     return {
         "learning_rate": {
             "least": options.learning_rate / 10,
             "greatest": min(options.learning_rate * 10, 99.0),
             "scale": "log",
         },
-        "augment": {"choices": sorted({*choices, options.augment})},
+        "augment": {"choices": sorted({*_list_augmentations(options), options.augment})},
+        "label_smoothing": {"choices": sorted({*_SMOOTHINGS, options.label_smoothing})},
+        "weight_decay": {"choices": sorted({*_DECAYS, options.weight_decay})},
+        "batch_size": {"choices": sorted(n for n in batches if 1 <= n <= MOST_IN_BATCH)},
     }
+
+
+def _list_augmentations(options: TrainingOptions) -> tuple[str, ...]:
+    # The features of a frozen base are computed once, so fewer changes are possible there.
+    if options.is_frozen:
+        return _FROZEN_AUGMENTATIONS
+    is_ours = options.model in OWN_MODELS or options.model.startswith(APPLICATIONS_PREFIX)
+    return (*_AUGMENTATIONS, *([_MIXUP] if is_ours else []))

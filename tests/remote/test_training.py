@@ -1,0 +1,97 @@
+"""Records in a store are trained on, and evaluate and export a model, like those on a disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import types
+
+import keras
+import numpy as np
+import pytest
+
+import darkroom
+from darkroom.cli.commands import main
+from darkroom.training.formats import portable
+
+from ..pictures import encode
+
+pytestmark = [pytest.mark.heavy, pytest.mark.tensorflow]
+
+OPTIONS = {"model": "own_models:make", "image_size": (8, 8), "batch_size": 4, "epochs": 2}
+
+
+def _make(num_classes, image_size):
+    inputs = keras.Input((*image_size, 3), dtype="uint8")
+    means = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))
+    return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(means))
+
+
+@pytest.fixture
+def records(store, tmp_path, monkeypatch):
+    """The same records on the disk and in a store, and a model to train."""
+    own = types.SimpleNamespace(make=_make)
+    monkeypatch.setitem(sys.modules, "own_models", own)
+    monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "cache"))
+    for split, number in (("train", 8), ("eval", 4), ("test", 4)):
+        for n in range(number):
+            path = tmp_path / "images" / split / "ab"[n % 2] / f"{n}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(encode(np.full((8, 8, 3), 100 * (n % 2) + n, np.uint8)))
+    darkroom.convert(tmp_path / "images", tmp_path / "records")
+    darkroom.convert(tmp_path / "images", f"{store[1]}/records")
+    return str(tmp_path / "records"), f"{store[1]}/records"
+
+
+def test_records_in_a_store_are_trained_on(records, tmp_path, monkeypatch):
+    here, there = records
+    local = darkroom.train(here, tmp_path / "local", **OPTIONS)
+    remote = darkroom.train(there, tmp_path / "remote", **OPTIONS)
+    assert remote.metrics == pytest.approx(local.metrics, rel=1e-5)
+    # The same data: a training goes on with a copy of it in another place.
+    again = darkroom.train(here, tmp_path / "remote", **OPTIONS)
+    assert again.already_complete
+    saved = json.loads((tmp_path / "remote" / "training.json").read_text())
+    assert saved["result"]["evaluation"]["records"] == 4
+
+    # The model's numbers on records of a store, and its exports compared on them.
+    found = darkroom.evaluate(tmp_path / "remote", there, report_dir=tmp_path / "report")
+    assert found.accuracy == remote.evaluation.accuracy
+    for split in ("all", "eval"):
+        pair = [darkroom.evaluate(tmp_path / "remote", each, split=split) for each in records]
+        assert pair[0] == dataclasses.replace(pair[1], report_path=pair[0].report_path)
+
+    def convert(folder, *_):
+        path = str(tmp_path / "out" / "model.tflite")
+        return portable.Export("tflite", path, 1, 0.0, 1.0), b"x"
+
+    monkeypatch.setattr(portable, "_make", convert)  # the converter takes half a minute
+    assert darkroom.export(tmp_path / "remote", there, tmp_path / "out", ["tflite"]).images == 4
+    # One copy of the dataset, for all of it.
+    assert len([name for name in os.listdir(tmp_path / "cache") if len(name) > 16]) == 1
+    # But for what TensorFlow's AutoGraph generates.
+    assert [each for each in os.listdir(tmp_path / "temporary") if each[:2] != "__"] == []
+
+
+def test_one_label_only_is_found_in_the_index_in_a_store(store, tmp_path, capsys):
+    for split, label in (("train", "a"), ("eval", "a"), ("eval", "b")):
+        folder = tmp_path / "images" / split / label
+        folder.mkdir(parents=True)
+        pixels = np.full((8, 8, 3), ord(label) + len(split), np.uint8)
+        (folder / "1.png").write_bytes(encode(pixels))
+    darkroom.convert(tmp_path / "images", f"{store[1]}/records")
+    command = ["train", "--data", f"{store[1]}/records", "--checkpoint-dir"]
+    assert main([*command, str(tmp_path / "run")]) == 1
+    assert "All 1 images of the train split have the label a" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_training_in_a_store_that_tensorflow_cannot_write_to_is_refused(s3, tmp_path, capsys):
+    command = ["train", "--data", str(tmp_path), "--checkpoint-dir", "s3://photos/run"]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert "--checkpoint-dir is 's3://photos/run', but this TensorFlow cannot write to s3" in said
+    assert "Train in a local folder" in said
+    assert s3.requests == []

@@ -1,0 +1,189 @@
+"""What a training cannot use, on the command line: one sentence, its exit code, no model."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+import darkroom
+from darkroom.cli.commands import main
+from darkroom.training.models import build_model
+from darkroom.training.networks import efficientnet_lite
+
+from ..pictures import encode
+from .networks.torch_pickles import write_tensors
+
+pytestmark = pytest.mark.tensorflow
+
+SIZE = (32, 32)
+LITE = ["--model", "efficientnet-lite0", "--image-size", "32", "--feature-cache", "none"]
+TINY = ["--model", "own_models:tiny", "--image-size", "8", "--batch-size", "4"]
+ARRAYS = {"conv.weight": np.ones((4, 3, 3, 3), np.float32)}
+
+
+@pytest.fixture(autouse=True)
+def networks(monkeypatch, training_process):
+    monkeypatch.setattr(efficientnet_lite, "build_network", training_process.build_small_network)
+    monkeypatch.setitem(sys.modules, "own_models", None)
+    training_process.register_models()
+
+
+def _write_images(folder, labels):
+    """Writes images of labels by split: eight of train, four of eval."""
+    for split, number in (("train", 8), ("eval", 4)):
+        for n in range(number):
+            label = labels[split][n % len(labels[split])]
+            path = folder / split / label / f"{n}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(encode(np.full((8, 8, 3), 10 * n + len(split), np.uint8)))
+    return folder
+
+
+@pytest.fixture
+def images(tmp_path):
+    return _write_images(tmp_path / "images", {"train": ["cat", "dog"], "eval": ["cat", "dog"]})
+
+
+@pytest.fixture
+def refuse(tmp_path, capsys):
+    """Trains, and returns what is said when that fails."""
+
+    def train(code, data, *arguments):
+        run = tmp_path / "run"
+        command = ["train", "--data", str(data), "--checkpoint-dir", str(run), "--epochs", "2"]
+        assert main([*command, *arguments]) == code
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert "Traceback" not in said.err
+        # What remains says that the folder is darkroom's, so that another training may use it.
+        left = {path.name for path in run.iterdir()} if run.exists() else set()
+        assert left - {"checkpoints"} <= {".darkroom-files.json"}
+        [message] = [line for line in said.err.splitlines() if line.startswith("darkroom: ")]
+        return message, said.err.partition(message)[2].strip()
+
+    return train
+
+
+def test_weights_of_another_network(images, tmp_path, refuse):
+    path = write_tensors(tmp_path / "other.pth", ARRAYS)
+    message, hint = refuse(2, images, *LITE, "--weights", str(path))
+    assert message.startswith(f"darkroom: The weights {path} are not of efficientnet-lite0: ")
+    assert hint == "Leave out --weights for those of ImageNet."
+
+
+def test_weights_of_another_network_in_a_file_of_keras(images, tmp_path, refuse):
+    path = tmp_path / "other.weights.h5"
+    build_model("small_cnn", 2, SIZE).save_weights(path)
+    message, _ = refuse(2, images, *LITE, "--weights", str(path))
+    assert str(path) in message
+    assert "efficientnet-lite0" in message
+
+
+def test_a_truncated_file_of_weights(images, tmp_path, refuse):
+    path = write_tensors(tmp_path / "cut.pth", ARRAYS)
+    path.write_bytes(path.read_bytes()[:90])
+    message, hint = refuse(1, images, *LITE, "--weights", str(path))
+    assert message.startswith(f"darkroom: {path} is not a file of weights that can be read: ")
+    assert hint
+
+
+class _Call:
+    def __init__(self, command):
+        self.command = command
+
+    def __reduce__(self):
+        return os.system, (self.command,)
+
+
+def test_a_hostile_file_of_weights(images, tmp_path, refuse):
+    path = write_tensors(tmp_path / "bad.pth", ARRAYS, _Call(f"touch {tmp_path}/called"))
+    message, _ = refuse(1, images, *LITE, "--weights", str(path))
+    assert "it calls posix.system" in message
+    assert not (tmp_path / "called").exists()
+
+
+def test_an_earlier_training_of_another_version(images, tmp_path, refuse):
+    earlier = tmp_path / "earlier"
+    (earlier / "model" / "assets").mkdir(parents=True)
+    (earlier / "model" / "assets" / "labels.txt").write_text("cat\ndog\n")
+    (earlier / "training.json").write_text(json.dumps({"plan": {"settings": {}}}))
+    message, hint = refuse(1, images, *LITE, "--weights", str(earlier))
+    assert f"{earlier}/training.json is damaged, or of another version of darkroom" in message
+    assert hint == "Train again."
+
+
+def test_labels_of_the_eval_data_that_do_not_match(images, tmp_path, refuse):
+    labels = {"train": ["cat", "dog"], "eval": ["cat", "fox"]}
+    other = _write_images(tmp_path / "other", labels)
+    message, rest = refuse(1, images, *TINY, "--eval-data", str(other))
+    assert message.startswith("darkroom: 2 of 12 rows were rejected, more than the 1.00% allowed")
+    assert "fox" in rest
+
+
+@pytest.mark.parametrize("are_records", [False, True])
+def test_a_split_without_images(tmp_path, refuse, are_records):
+    data = _write_images(tmp_path / "images", {"train": ["cat", "dog"], "eval": ["cat", "dog"]})
+    (data / "eval").rename(data / "test")
+    if are_records:
+        darkroom.convert(data, tmp_path / "records")
+        data = tmp_path / "records"
+    message, hint = refuse(1, data, *TINY)
+    noun = "record" if are_records else "image"
+    assert message == f"darkroom: There is no {noun} of the eval split in {data}."
+    assert hint.startswith("Name the split in the source")
+
+
+@pytest.mark.parametrize("are_records", [False, True])
+def test_one_label_only_in_the_train_split(tmp_path, refuse, are_records):
+    data = _write_images(tmp_path / "images", {"train": ["cat"], "eval": ["cat", "dog"]})
+    if are_records:
+        darkroom.convert(data, tmp_path / "records")
+        data = tmp_path / "records"
+    message, hint = refuse(1, data, *TINY)
+    assert message == (
+        "darkroom: All 8 images of the train split have the label cat, expected at least 2 labels."
+    )
+    assert hint.startswith("Name the split of each image in the source")
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_label_only_in_all_splits(tmp_path, refuse):
+    data = _write_images(tmp_path / "images", {"train": ["cat"], "eval": ["cat"]})
+    message, _ = refuse(1, data, *TINY)
+    assert message == "darkroom: The label map has 1 labels, expected at least 2."
+
+
+def test_a_damaged_index_does_not_stop_a_training(images, tmp_path, capsys):
+    darkroom.convert(images, tmp_path / "records")
+    for path in (tmp_path / "records" / "index").iterdir():
+        path.write_bytes(b"no Parquet")
+    command = ["train", "--data", str(tmp_path / "records"), "--checkpoint-dir"]
+    assert main([*command, str(tmp_path / "run"), "--epochs", "1", *TINY, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["epochs"] == 1
+
+
+class _Division(keras.layers.Layer):
+    """Divides by zero, in images of one brightness."""
+
+    def call(self, pixels):
+        return pixels / keras.ops.where(pixels == 45.0, 0.0, 255.0)
+
+
+def _make_diverging(num_classes, image_size):
+    inputs = keras.Input((*image_size, 3), dtype="uint8")
+    x = keras.layers.GlobalAveragePooling2D()(_Division()(keras.layers.Rescaling(1.0)(inputs)))
+    return keras.Model(inputs, keras.layers.Dense(num_classes, activation="softmax")(x))
+
+
+def test_a_loss_that_is_not_a_number(images, refuse):
+    sys.modules["own_models"].diverging = _make_diverging
+    message, hint = refuse(1, images, *TINY, "--model", "own_models:diverging")
+    assert re.match(r"darkroom: The loss is (nan|inf) in batch [12] of epoch 1, whose im", message)
+    assert f"{images}/train/cat/4.png" in message
+    assert hint.startswith("Use a lower --learning-rate than 0.003, or look at these images.")
