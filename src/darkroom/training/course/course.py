@@ -182,7 +182,6 @@ class Course:
     def _make_run(self, phase: Phase, history: History | None) -> TrainingRun:
         model = self.parts.trained
         if phase.name in (TOP, ALL) and self.parts.base is not None:
-            model = self.parts.model
             if self._initial is None:
                 self._initial = self.parts.base.get_weights()
             num_steps = self.count_steps(phase.name)
@@ -191,7 +190,7 @@ class Course:
                 # Keras cannot average weights that devices share.
                 averages = not self.placement.is_distributed
                 optimizer = build_optimizer(self.options, phase, num_steps, averages=averages)
-                compile_model(model, self.options, self.num_classes, optimizer)
+                model = compile_model(self.parts, self.options, self.num_classes, optimizer)
         return TrainingRun(
             model,
             self.folder,
