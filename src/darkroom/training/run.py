@@ -168,7 +168,6 @@ def train(
             (training.count_images(), evaluation.count_images()),
             run_dir,
             {
-                "early_stopping_patience": options.early_stopping_patience,
                 "checkpoint_steps": options.checkpoint_steps,
                 "data": training.identify(),
                 "eval_data": evaluation.identify(),

@@ -28,6 +28,7 @@ from darkroom.training.course.phases import (
     ALL,
     TOP,
     Phase,
+    choose_patience,
     count_epochs,
     count_steps,
     is_head,
@@ -198,6 +199,7 @@ class Course:
             phase=phase.name,
             history=history,
             budget=self.budget,
+            early_stopping_patience=choose_patience(self.options, phase.name),
             **self.values,
         )
 
