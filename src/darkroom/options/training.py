@@ -150,7 +150,8 @@ class TrainingFields(RecipeFields, ReadingFields):
         group="training",
         least=0,
         runtime=True,
-        more="In each phase of a training with a frozen base.",
+        more="In each phase of a training with a frozen base. With 0, the head of one still ends "
+        "after 10 such epochs, unless `export` is `last`.",
     )
     verify: bool = option(
         False, "Check the SHA-256 of all records before training.", group="training"

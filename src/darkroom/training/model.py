@@ -13,8 +13,10 @@ import numpy as np
 from darkroom.errors import UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.training.models import build_model
+from darkroom.training.recipe.label_counts import Counts
 from darkroom.training.recipe.loss import make_loss
 from darkroom.training.recipe.optimizer import make_optimizer
+from darkroom.training.recipe.prior import add_prior
 
 
 class Parts(NamedTuple):
@@ -24,15 +26,21 @@ class Parts(NamedTuple):
         model: uint8 [B, height, width, 3] to probabilities [B, C]. It has the layers of the others.
         trained: The compiled model that is trained: the whole, or its head, which takes features.
         base: The model from images to features, where only the head is trained; else None.
+        counts: Training images of each label, int64 [C], for their prior; None for no prior.
     """
 
     model: Any
     trained: Any
     base: Any | None = None
+    counts: Counts | None = None
 
 
 def make_parts(
-    options: TrainingOptions, num_classes: int, num_steps: int, labels: Sequence[str] = ()
+    options: TrainingOptions,
+    num_classes: int,
+    num_steps: int,
+    labels: Sequence[str] = (),
+    counts: Counts | None = None,
 ) -> Parts:
     """Builds the model, and compiles what is trained of it.
 
@@ -41,14 +49,15 @@ def make_parts(
         num_classes: C, the number of labels.
         num_steps: Number of batches in an epoch.
         labels: The labels in the order of their numbers, where they are known.
+        counts: Training images of each label, int64 [C], for their prior; None for no prior.
 
     Returns:
         The parts. What is trained has all variables that a checkpoint restores. Its loss takes
         labels int64 [B]; with mixup float32 [B, C].
 
     Raises:
-        UsageError: The model cannot be built; or mixup makes labels vectors, and the model was
-            compiled for numbers.
+        UsageError: The model cannot be built; mixup makes labels vectors, and the model was
+            compiled for numbers; or it was compiled, and there is a prior.
     """
     keras.utils.set_random_seed(options.seed)
     model = build_model(options.model, num_classes, options.image_size, options.weights, labels)
@@ -58,6 +67,7 @@ def make_parts(
     else:
         parts = split_head(model)
         example = np.zeros((1, *parts.trained.input_shape[1:]))
+    parts = parts._replace(trained=add_prior(parts.trained, counts), counts=counts)
     if not parts.trained.compiled:
         optimizer = make_optimizer(options, options.epochs * num_steps)
         _compile(parts.trained, options, num_classes, optimizer)
@@ -75,17 +85,22 @@ def split_head(model: Any) -> Parts:
     return Parts(model, head, base)
 
 
-def compile_model(model: Any, options: TrainingOptions, num_classes: int, optimizer: Any) -> None:
-    """Compiles a model of images again, and makes all variables of its training.
+def compile_model(parts: Parts, options: TrainingOptions, num_classes: int, optimizer: Any) -> Any:
+    """Compiles the whole model, of which the head is trained, with all variables of its training.
 
     Args:
-        model: uint8 [B, height, width, 3] to probabilities [B, C].
+        parts: The model, its head and its base.
         options: What is trained and how.
         num_classes: C, the number of labels.
         optimizer: Its optimizer.
+
+    Returns:
+        The model to train: uint8 [B, height, width, 3] to probabilities [B, C].
     """
+    model = add_prior(parts.model, parts.counts)
     _compile(model, options, num_classes, optimizer)
     _build(model, np.zeros((1, *options.image_size, 3), np.uint8), options, num_classes)
+    return model
 
 
 def _compile(model: Any, options: TrainingOptions, num_classes: int, optimizer: Any) -> None:

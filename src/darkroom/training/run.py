@@ -155,9 +155,11 @@ def train(
     first = plan_phases(options)[0].name
     num_steps = count_steps(options, placement, training.count_images(), first)
     budget = Budget(options.fit_minutes)
+    balance = make_balance(options.balance, training, evaluation, input_options, num_classes)
+    prior = balance.prior_counts if balance else None
     with use_precision(options.precision):
         with placement.strategy.scope():
-            parts = make_parts(options, num_classes, num_steps, labels)
+            parts = make_parts(options, num_classes, num_steps, labels, prior)
         course = Course(
             options,
             placement,
@@ -166,7 +168,6 @@ def train(
             (training.count_images(), evaluation.count_images()),
             run_dir,
             {
-                "early_stopping_patience": options.early_stopping_patience,
                 "checkpoint_steps": options.checkpoint_steps,
                 "data": training.identify(),
                 "eval_data": evaluation.identify(),
@@ -177,7 +178,6 @@ def train(
         )
         shared = placement.share_input(input_options)
         with use_cache_folder(shared) as shared, explain_lost_workers(placement):
-            balance = make_balance(options.balance, training, evaluation, shared, num_classes)
             data = ImageBatches(placement, shared, training, evaluation, InputMeter(), balance)
             with explain_damage(training, evaluation):
                 timing = _train_phases(course, data)

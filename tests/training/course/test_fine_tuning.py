@@ -16,6 +16,7 @@ import tensorflow as tf
 from darkroom.errors import DataError, UsageError
 from darkroom.options.training import TrainingOptions
 from darkroom.training.checkpoints import TrainingRun
+from darkroom.training.course import phases
 from darkroom.training.course.fine_tuning import choose_trained_layers, release_layers
 from darkroom.training.course.phases import Phase, plan_phases
 from darkroom.training.history import read_exported
@@ -81,6 +82,17 @@ def test_the_phases_share_the_epochs(epochs, expected):
         Phase("all", every),
     ]
     assert plan_phases(TrainingOptions(epochs=7)) == [Phase("", 7)]
+
+
+def test_a_head_ends_where_its_loss_stays(tmp_path, train_in, values, monkeypatch):
+    monkeypatch.setattr(phases, "_HEAD_PATIENCE", 2)
+    # Too small a rate to change a weight.
+    values |= {"epochs": 5, "fine_tune_epochs": 1, "learning_rate": 1e-30}
+    trained = train_in(tmp_path / "run", values)
+    assert [entry["phase"] for entry in trained.history] == ["head", "head", "head", "top"]
+    assert trained.exported.epoch == 1
+    values |= {"fine_tune_epochs": 0, "export": "last"}
+    assert len(train_in(tmp_path / "last", values).history) == 5
 
 
 def test_the_history_goes_on_through_all_phases(tmp_path, train_in, values, weights):

@@ -75,7 +75,7 @@ def test_quotas_are_equal_and_make_up_an_epoch():
 
 
 def test_an_epoch_has_as_many_images_of_each_label(source):
-    sampled = Balance(np.array(COUNTS), np.array(COUNTS), by_sampling=True).sample(source)
+    sampled = Balance(np.array(COUNTS), np.array(COUNTS), "sampling").sample(source)
     assert sampled.count_images() == 19
     epochs = [_read(make_train_dataset(sampled, OPTIONS, epoch=n)) for n in range(6)]
     for images in epochs:
@@ -90,7 +90,7 @@ def test_an_epoch_has_as_many_images_of_each_label(source):
 
 
 def test_an_epoch_can_be_made_again_from_any_batch(source):
-    sampled = Balance(np.array(COUNTS), np.array(COUNTS), by_sampling=True).sample(source)
+    sampled = Balance(np.array(COUNTS), np.array(COUNTS), "sampling").sample(source)
     whole = _read(make_train_dataset(sampled, OPTIONS, epoch=1))
     rest = _read(make_train_dataset(sampled, OPTIONS, epoch=1, skip_batches=2))
     assert rest == whole[8:]
@@ -105,7 +105,7 @@ def test_files_are_sampled_as_records_are(folder):
 
 
 def test_processes_share_a_sampled_epoch(source):
-    sampled = Balance(np.array(COUNTS), np.array(COUNTS), by_sampling=True).sample(source)
+    sampled = Balance(np.array(COUNTS), np.array(COUNTS), "sampling").sample(source)
     parts = [
         _read(
             make_train_dataset(
@@ -123,11 +123,11 @@ def test_processes_share_a_sampled_epoch(source):
 
 def test_rows_of_features_are_sampled_alike():
     labels = np.array([0] * 15 + [1] * 4)
-    balance = Balance(np.array(COUNTS), np.array(COUNTS), by_sampling=True)
+    balance = Balance(np.array(COUNTS), np.array(COUNTS), "sampling")
     rows = balance.sample_rows(labels, np.random.default_rng(0))
     assert Counter(labels[rows].tolist()) == {0: 10, 1: 9}
     assert {2, 3} >= {n for row, n in Counter(rows.tolist()).items() if row >= 15}
-    plain = Balance(np.array(COUNTS), np.array(COUNTS), by_sampling=False)
+    plain = Balance(np.array(COUNTS), np.array(COUNTS), "weights")
     assert sorted(plain.sample_rows(labels, np.random.default_rng(0))) == list(range(19))
 
 
@@ -141,7 +141,7 @@ def test_weights_come_with_the_batches(source):
 
 
 def test_mixed_labels_weigh_by_their_shares():
-    balance = Balance(np.array(COUNTS), np.array([1, 3]), by_sampling=True)
+    balance = Balance(np.array(COUNTS), np.array([1, 3]), "sampling")
     batch = (tf.zeros((2, 8, 8, 3)), tf.constant([[0.25, 0.75], [1.0, 0.0]]))
     batches = tf.data.Dataset.from_tensors(batch)
     assert len(next(iter(balance.weigh_training(batches)))) == 2

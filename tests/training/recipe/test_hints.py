@@ -39,7 +39,7 @@ def test_more_epochs_are_named_where_accuracy_rises():
 
 def test_balance_is_named_where_a_label_is_rare():
     assert _list(FLAT, (400, 12)) == [
-        "a label has fewer than 50 images, dog has 12: --balance weights"
+        "a label has fewer than 50 images, dog has 12: --balance prior"
     ]
     assert _list(FLAT, (400, 51)) == []
     # All are rare alike.
@@ -51,7 +51,7 @@ def test_balance_is_named_where_a_label_is_rare():
 
 def test_several_rare_labels_are_counted():
     assert _list(FLAT, (9, 300, 30), ("a", "b", "c")) == [
-        "2 of 3 labels have fewer than 50 images, a has 9: --balance weights"
+        "2 of 3 labels have fewer than 50 images, a has 9: --balance prior"
     ]
     assert _list(FLAT, (9, 300, 30), ()) == []
 

@@ -89,7 +89,7 @@ def _assert_same(one, two):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("balance", ["weights", "sampling"])
+@pytest.mark.parametrize("balance", ["weights", "sampling", "prior"])
 def test_a_resumed_training_and_the_other_loop_give_the_same(dataset, tmp_path, balance):
     straight = _train(dataset, tmp_path / "straight", balance=balance)
     for epoch, step in ((0, 3), (1, 2)):
@@ -107,23 +107,27 @@ def test_several_devices_give_what_one_gives(dataset, tmp_path, warm_python):
         "custom": {**values, "strategy": "mirrored", "loop": "custom"},
         "sampled": {**values, "strategy": "one", "balance": "sampling"},
         "shared": {**values, "strategy": "mirrored", "balance": "sampling"},
+        "prior": {**values, "strategy": "one", "balance": "prior"},
+        "priors": {**values, "strategy": "mirrored", "balance": "prior"},
     }
     arguments = [str(dataset), str(tmp_path), json.dumps(cases), "2"]
     assert warm_python.start(SCRIPT, *arguments).wait() == 0
     found = {name: np.load(tmp_path / f"{name}-0.npz") for name in cases}
-    for name, other in (("fit", "single"), ("custom", "single"), ("shared", "sampled")):
+    pairs = (("fit", "single"), ("custom", "single"), ("shared", "sampled"), ("priors", "prior"))
+    for name, other in pairs:
         one, two = found[name], found[other]
-        pairs = zip(*(json.loads(str(each["history"])) for each in (one, two)), strict=True)
-        for left, right in pairs:
+        histories = zip(*(json.loads(str(each["history"])) for each in (one, two)), strict=True)
+        for left, right in histories:
             assert left == pytest.approx(right, rel=1e-4)
         for array in one.files:
             if array.startswith("arr_"):
                 np.testing.assert_allclose(one[array], two[array], rtol=1e-3, atol=1e-5)
 
 
-def test_with_a_balance_every_label_counts_the_same_in_the_eval_loss(dataset, tmp_path):
+@pytest.mark.parametrize("balance", ["sampling", "prior"])
+def test_with_a_balance_every_label_counts_the_same_in_the_eval_loss(dataset, tmp_path, balance):
     values = {"epochs": 1, "label_smoothing": 0.0}
-    trained = _train(dataset, tmp_path / "run", balance="sampling", **values)
+    trained = _train(dataset, tmp_path / "run", balance=balance, **values)
     opened = open_splits({str(dataset): read_dataset(str(dataset))})["eval"]
     from darkroom.input.pipeline import make_eval_dataset
 

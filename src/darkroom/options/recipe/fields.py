@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from darkroom.options.fields import option
 
 COSINE, CONSTANT = SCHEDULES = ("cosine", "constant")
-NO_BALANCE, WEIGHTS, SAMPLING = BALANCES = ("none", "weights", "sampling")
+NO_BALANCE, WEIGHTS, SAMPLING, PRIOR = BALANCES = ("none", "weights", "sampling", "prior")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +66,13 @@ class RecipeFields:
     balance: str = option(
         NO_BALANCE,
         "What rare labels count: as they come (none), or as much as others, by weights of the "
-        "loss or by sampling.",
+        "loss, by sampling, or by the prior of each label.",
         group="training",
         choices=BALANCES,
         runtime=True,
-        more="With both, every label counts the same in the eval loss, too, which chooses the best "
-        "epoch. Accuracies count images.",
+        more="With `prior`, training multiplies each probability by the share of its label, and "
+        "the model does not. With all three, every label counts the same in the eval loss, too, "
+        "which chooses the best epoch. Accuracies count images.",
     )
 
     @property

@@ -27,6 +27,7 @@ from darkroom.training.course.fine_tuning import (
 from darkroom.training.course.identity import Identity
 from darkroom.training.course.phases import (
     Phase,
+    choose_patience,
     count_epochs,
     count_steps,
     is_head,
@@ -183,7 +184,6 @@ class Course:
     def _make_run(self, phase: Phase, history: History | None) -> TrainingRun:
         model = self.parts.trained
         if phase.name in (TOP, ALL) and self.parts.base is not None:
-            model = self.parts.model
             if self._initial is None:
                 self._initial = self.parts.base.get_weights()
             num_steps = self.count_steps(phase.name)
@@ -192,7 +192,7 @@ class Course:
                 # Keras cannot average weights that devices share.
                 averages = not self.placement.is_distributed
                 optimizer = build_optimizer(self.options, phase, num_steps, averages=averages)
-                compile_model(model, self.options, self.num_classes, optimizer)
+                model = compile_model(self.parts, self.options, self.num_classes, optimizer)
         return TrainingRun(
             model,
             self.folder,
@@ -200,6 +200,7 @@ class Course:
             phase=phase.name,
             history=history,
             budget=self.budget,
+            early_stopping_patience=choose_patience(self.options, phase.name),
             **self.values,
         )
 

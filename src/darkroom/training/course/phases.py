@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from darkroom.options.training import TrainingOptions
+from darkroom.options.training import LAST, TrainingOptions
 from darkroom.training.features.views import list_views
 from darkroom.training.history import ALL, HEAD, PHASE, TOP, WHOLE, History
 from darkroom.training.placement import Placement
+
+# A head has its lowest eval loss after few epochs, and all that follow are for nothing.
+_HEAD_PATIENCE = 10
 
 
 class Phase(NamedTuple):
@@ -45,6 +48,14 @@ def count_steps(options: TrainingOptions, placement: Placement, num_images: int,
     """Returns the number of batches in an epoch of a phase; the head sees each view of an image."""
     views = len(list_views(options.input_options)) if is_head(phase) else 1
     return placement.count_steps(num_images * views, options.batch_size)
+
+
+def choose_patience(options: TrainingOptions, phase: str) -> int:
+    """Returns after how many epochs without a lower eval loss a phase ends; 0 for never."""
+    is_default = not options.early_stopping_patience and options.export != LAST
+    if is_head(phase) and is_default:
+        return _HEAD_PATIENCE
+    return options.early_stopping_patience
 
 
 def is_head(phase: str) -> bool:

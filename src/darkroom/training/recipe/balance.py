@@ -1,4 +1,4 @@
-"""The balance of labels: the weight of each image in the loss, or how often it is in an epoch."""
+"""The balance of labels: their weights in the loss, how often each is in an epoch, its prior."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tensorflow as tf
 from darkroom.errors import UsageError
 from darkroom.input.source import EpochOrder, ImageSource, LabeledImage
 from darkroom.options.input import InputOptions
-from darkroom.options.recipe.fields import NO_BALANCE, SAMPLING
+from darkroom.options.recipe.fields import NO_BALANCE, PRIOR, SAMPLING, WEIGHTS
 from darkroom.training.recipe.label_counts import Counts, count_labels
 
 
@@ -22,16 +22,21 @@ class Balance:
     Attributes:
         train_counts: Images of each label in the train split, int64 [C].
         eval_counts: The same of the eval split.
-        by_sampling: Rare labels are shown more often; else their loss has a greater weight.
+        how: As in `TrainingOptions`; not `none`.
     """
 
     train_counts: Counts
     eval_counts: Counts
-    by_sampling: bool
+    how: str
+
+    @property
+    def prior_counts(self) -> Counts | None:
+        """Images of each label for the prior, int64 [C]; None where there is none."""
+        return self.train_counts if self.how == PRIOR else None
 
     def weigh_training(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Returns the batches with a weight for each image, unless balance is by sampling."""
-        return batches if self.by_sampling else _weigh(batches, self.train_counts)
+        """Returns the batches, with a weight for each image if balance is by weights."""
+        return _weigh(batches, self.train_counts) if self.how == WEIGHTS else batches
 
     def weigh_evaluation(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Returns the batches with weights, by which each label counts the same in the loss."""
@@ -39,7 +44,8 @@ class Balance:
 
     def sample(self, source: ImageSource) -> ImageSource:
         """Returns the images of an epoch of training."""
-        return BalancedSource(source, self.train_counts) if self.by_sampling else source
+        is_sampled = self.how == SAMPLING
+        return BalancedSource(source, self.train_counts) if is_sampled else source
 
     def sample_rows(
         self, labels: npt.NDArray[np.int64], generator: np.random.Generator
@@ -50,7 +56,7 @@ class Balance:
             labels: int64 [N], the label of each row.
             generator: Draws the rows of each label, and the order.
         """
-        if not self.by_sampling:
+        if self.how != SAMPLING:
             return generator.permutation(len(labels))
         quotas = compute_quotas(np.bincount(labels))
         parts = [
@@ -85,7 +91,7 @@ def make_balance(
     return Balance(
         count_labels(training, options, num_classes),
         count_labels(evaluation, options, num_classes),
-        by_sampling=how == SAMPLING,
+        how,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from darkroom.options.recipe.fields import NO_BALANCE, WEIGHTS
+from darkroom.options.recipe.fields import NO_BALANCE, PRIOR
 from darkroom.options.training import (
     APPLICATIONS_PREFIX,
     EFFICIENTNET_LITE,
@@ -123,4 +123,4 @@ def _suggest_balance(options: TrainingOptions, labels: Sequence[str], counts: Co
         return ""
     number, label = rare[0]
     which = f"{len(rare)} of {len(labels)} labels have" if len(rare) > 1 else "a label has"
-    return f"{which} fewer than {_FEW_OF_LABEL} images, {label} has {number}: --balance {WEIGHTS}"
+    return f"{which} fewer than {_FEW_OF_LABEL} images, {label} has {number}: --balance {PRIOR}"

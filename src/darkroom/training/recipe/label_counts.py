@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from darkroom.dataset.splits import SPLITS
 from darkroom.input.files import FileSource
 from darkroom.input.records import RecordSource
 from darkroom.input.source import ImageSource
-from darkroom.options.input import InputOptions
+from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.runtime import progress
 
 Counts = npt.NDArray[np.int64]
@@ -52,6 +53,8 @@ def count_labels(source: ImageSource, options: InputOptions, num_classes: int) -
     if found is not None:
         return found
     counts = np.zeros(num_classes, np.int64)
+    # A cache is filled by the training.
+    options = replace(options, record_cache=NO_CACHE, service=None)
     with progress.step("Counting labels"):
         labels = source.make_elements(options, None).map(source.parse_label)
         for batch in labels.batch(_BATCH_RECORDS).as_numpy_iterator():
