@@ -45,7 +45,7 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     values = dict(values)
     target, output = values.pop("target"), storage.expand_home(values.pop("output"))
     # Unlike `darkroom run` this leaves paths alone: they must mean the same in a container.
-    config = make_config(merge_checked_options(values))
+    config = make_config(merge_checked_options(values), target)
     _check_output(output, target)
     check_for_target(config, target)
     with progress.use(progress.make_sink(sys.stderr)):
@@ -56,7 +56,7 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     check_replaceable(output, text)
     storage.write_bytes(output, text.encode())
     if as_json:
-        print(json.dumps({"output": output, "target": target, "root": config.root}))
+        print(json.dumps({"output": output, "target": target, "root": config.root or None}))
     else:
         print(f"Compiled for {target}: {output}")
     return 0

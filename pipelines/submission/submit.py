@@ -61,7 +61,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     if path:
         run = _read_run(expand_home(path), merged, target)
     else:
-        config = make_config(merged)
+        config = make_config(merged, target)
         check_for_target(config, target)
     submit = _find_service(target, of_service)
     with progress.use(progress.make_sink(sys.stderr)):

@@ -33,7 +33,7 @@ def _list_files(folder: Path) -> set[Path]:
 
 def test_every_file_belongs_to_an_overlay_and_every_name_is_a_file():
     overlays = [path.parent for path in FOLDER.glob("overlays/*/kustomization.yaml")]
-    assert [path.name for path in sorted(overlays)] == ["gke", "kfp-minio", "s3"]
+    assert [path.name for path in sorted(overlays)] == ["gke", "kfp-store", "s3"]
     named = set().union(*map(_list_files, overlays))
     assert named == {path for path in FOLDER.rglob("*") if path.is_file()}
 

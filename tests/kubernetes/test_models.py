@@ -58,7 +58,7 @@ def test_published_models_accept_every_overlay(python, rendered):
         kinds[overlay] = sorted(done.stdout.split())
     serving = ["InferenceService", "ServingRuntime"]
     training = ["TrainJob", "TrainingRuntime"]
-    assert kinds == {"gke": serving, "kfp-minio": serving + training, "s3": serving}
+    assert kinds == {"gke": serving, "kfp-store": serving + training, "s3": serving}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_published_models_accept_every_overlay(python, rendered):
     ],
 )
 def test_the_check_is_strict(python, rendered, right, wrong, message):
-    text = rendered["kfp-minio"]
+    text = rendered["kfp-store"]
     assert right in text
     done = _check(python, text.replace(right, wrong))
     assert done.returncode == 1

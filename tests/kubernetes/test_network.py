@@ -184,7 +184,7 @@ def test_access_to_a_public_store_excludes_private_networks(overlay):
     ],
 )
 def test_access_to_the_store_of_kubeflow_pipelines(app, port, passes):
-    policies = list(yaml.safe_load_all((FOLDER / "overlays/kfp-minio/store.yaml").read_text()))
+    policies = list(yaml.safe_load_all((FOLDER / "overlays/kfp-store/store.yaml").read_text()))
     store = Peer("store", "kubeflow", {"app": app})
     for labels in ({"uses-store": "true"}, TASK):
         user = Peer("user", "darkroom", labels)

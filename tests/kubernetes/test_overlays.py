@@ -23,7 +23,7 @@ else:
 kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="needs the extra [dev]")
 
 FOLDER = Path(__file__).parents[2] / "kubernetes"
-OVERLAYS = ("gke", "kfp-minio", "s3")
+OVERLAYS = ("gke", "kfp-store", "s3")
 RELEASES = ("1.33", "1.35", "1.37")
 # Checked in tests/kubernetes/test_models.py.
 OF_OPERATORS = {"InferenceService", "ServingRuntime", "TrainJob", "TrainingRuntime"}
@@ -131,7 +131,7 @@ def test_pods_that_use_the_store_have_an_identity_and_no_key(rendered, overlay, 
     [
         ("gke", {}),
         (
-            "kfp-minio",
+            "kfp-store",
             {
                 "AWS_ACCESS_KEY_ID": "mlpipeline-minio-artifact/accesskey",
                 "AWS_SECRET_ACCESS_KEY": "mlpipeline-minio-artifact/secretkey",
@@ -149,7 +149,16 @@ def test_pipeline_tasks_use_the_same_store_as_the_other_pods(rendered, overlay, 
     aws = {key: value for key, value in settings.items() if key.startswith("AWS_")}
     assert values.pop("env", {}) == aws
     places = {"data": settings["DATA"], "root": settings["ROOT"], "push_to": settings["PUSH_TO"]}
-    assert make_config({**values, **places}).name == "darkroom"
+    assert make_config({**values, **places}, "kubeflow").name == "darkroom"
+
+
+def test_users_of_a_shared_kubeflow_may_read_and_write_where_the_overlay_does(rendered):
+    settings = _find(rendered["kfp-store"], "ConfigMap", "darkroom")["data"]
+    # What the policy of a profile's keys names: pipelines-profile-controller/sync.py of 2.15 on.
+    allowed = "s3://mlpipeline/shared/"
+    assert settings["DATA"].startswith(allowed)
+    assert settings["PUSH_TO"].startswith(allowed)
+    assert settings["ROOT"] == ""
 
 
 def test_overlays_have_no_secrets(rendered):
@@ -161,7 +170,7 @@ def test_overlays_have_no_secrets(rendered):
 
 def test_the_train_job_is_only_in_the_overlay_with_kubeflow(rendered):
     kinds = {name: {each["kind"] for each in objects} for name, objects in rendered.items()}
-    assert {name for name, found in kinds.items() if "TrainJob" in found} == {"kfp-minio"}
+    assert {name for name, found in kinds.items() if "TrainJob" in found} == {"kfp-store"}
     for name in ("gke", "s3"):
         training = _find(rendered[name], "Job", "darkroom-training")
         assert training["spec"]["completionMode"] == "Indexed"

@@ -19,10 +19,12 @@ class PipelineFields:
     """What a pipeline is told besides the options of its stages."""
 
     data: str = field(metadata=describe(DATA_HELP, group="data", metavar="PATH", runtime=True))
-    root: str = field(
-        metadata=describe(
-            "Folder for metadata, artifacts, log and models.", group="run", metavar="DIR"
-        )
+    root: str = option(
+        "",
+        "Folder for metadata, artifacts, log and models.",
+        group="run",
+        metavar="DIR",
+        shown="on Kubeflow the administrator's; elsewhere it must be given",
     )
     name: str = option(
         "darkroom",

@@ -457,6 +457,24 @@ def test_options_that_work_on_the_target_are_accepted(target: str, options: dict
     compile_pipeline(_config(**options), target)
 
 
+def test_without_a_root_the_administrators_holds_on_kubeflow():
+    spec = compile_pipeline(_config(root=""), "kubeflow")
+    assert "defaultPipelineRoot" not in spec
+    assert "root" not in spec["root"]["inputDefinitions"]["parameters"]
+    assert find_violations(spec) == []
+    with pytest.raises(UsageError, match="vertex cannot keep artifacts in"):
+        compile_pipeline(_config(root=""), "vertex")
+
+
+def test_the_command_needs_a_root_only_where_there_is_no_administrators(tmp_path: Path, capsys):
+    values = {"data": "s3://b/i.csv", "image": IMAGE, "output": str(tmp_path / "pipeline.yaml")}
+    assert run_compile({"target": "kubeflow", **values}, as_json=True) == 0
+    assert json.loads(capsys.readouterr().out)["root"] is None
+    values["output"] = str(tmp_path / "pipeline.json")
+    with pytest.raises(UsageError, match="needs root"):
+        run_compile({"target": "vertex", **values}, as_json=True)
+
+
 def test_flink_is_reached_by_a_job_server_with_workers_beside_it():
     config = _config(beam_args=("--runner=PortableRunner", "--job_endpoint=flink:8099"))
     args = _containers(compile_pipeline(config, "kubeflow"))["ImageToTFRecord"]["args"]
@@ -467,22 +485,6 @@ def test_flink_is_reached_by_a_job_server_with_workers_beside_it():
         "--environment_type=EXTERNAL",
         "--environment_config=localhost:50000",
     ]
-
-
-def test_a_label_map_is_compiled_in(tmp_path: Path):
-    path = tmp_path / "labels.txt"
-    path.write_text("owl\ncat\n")
-    spec = compile_pipeline(_config(label_map=str(path)), "kubeflow")
-    inputs = spec["root"]["dag"]["tasks"]["ManifestGen"]["inputs"]["parameters"]
-    options = json.loads(inputs["options"]["runtimeValue"]["constant"])
-    assert options["labels"] == ["owl", "cat"]
-
-
-def test_a_label_map_too_long_for_a_command_line_is_an_error(tmp_path: Path):
-    path = tmp_path / "labels.txt"
-    path.write_text("".join(f"label number {number}\n" for number in range(7000)))
-    with pytest.raises(UsageError, match="The options of ManifestGen have"):
-        compile_pipeline(_config(label_map=str(path)), "kubeflow")
 
 
 @pytest.mark.parametrize(

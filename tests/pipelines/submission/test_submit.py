@@ -218,6 +218,13 @@ def test_a_pipeline_is_compiled_from_options_when_no_file_is_given(
     assert set(told["parameters"]) == {"source_fingerprint", "model_fingerprint"}
 
 
+def test_a_run_without_a_root_leaves_it_to_the_server(server, values, tmp_path):
+    path = _compile(make_config({**values, "root": ""}, "kubeflow"), tmp_path / "rootless.yaml")
+    assert "pipeline_root" not in _submit(server, f"--pipeline={path}")["runtime_config"]
+    given = _submit(server, f"--pipeline={path}", "--root=minio://mlpipeline/mine")
+    assert given["runtime_config"]["pipeline_root"] == "minio://mlpipeline/mine"
+
+
 def test_a_run_that_fails_ends_with_1_and_names_its_tasks(server, compiled, capsys):
     server.states, server.errors = ["FAILED"], {"ValidationGate": "leakage: 3 images"}
     arguments = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
