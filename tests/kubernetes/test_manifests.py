@@ -13,6 +13,8 @@ import yaml
 from darkroom.cli.parser import build_parser
 from darkroom.training.cluster import Cluster, read_cluster
 
+from .conftest import list_choices
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "kubernetes"
 NUM_PODS = 10
@@ -23,6 +25,7 @@ def _list_files(folder: Path) -> set[Path]:
     kustomization = folder / "kustomization.yaml"
     content = yaml.safe_load(kustomization.read_text())
     names = [*content.get("resources", []), *content.get("components", [])]
+    names += [f"../../components/{name}" for name in list_choices(kustomization.read_text())]
     names += [each["path"] for each in content.get("patches", []) if "path" in each]
     for each in content.get("configMapGenerator", []):
         names += each.get("files", [])

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from .conftest import CHOSEN, render_with_choices
+
 PACKAGES = ("kserve==0.21.0", "kubeflow-trainer-api==2.3.0")
 CHECK = Path(__file__).with_name("models.py")
 
@@ -34,13 +35,11 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def rendered() -> dict[str, str]:
-    overlays = sorted((ROOT / "kubernetes" / "overlays").iterdir())
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("chosen")
     return {
-        overlay.name: subprocess.run(
-            ["kubectl", "kustomize", str(overlay)], capture_output=True, text=True, check=True
-        ).stdout
-        for overlay in overlays
+        overlay: render_with_choices(overlay, chosen, folder / overlay)
+        for overlay, chosen in CHOSEN.items()
     }
 
 
