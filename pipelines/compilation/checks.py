@@ -15,6 +15,7 @@ from typing import Any
 
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, TARGETS, VERTEX
+from darkroom.pipelines.compilation.backends import check_backend
 from darkroom.pipelines.compilation.places import check_places, do_tasks_read_labels
 from darkroom.pipelines.config import PipelineConfig, merge_options
 from darkroom.pipelines.credentials import (
@@ -116,6 +117,7 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
         _check_replaced(values)
     _check_volumes(config.volumes)
     check_places(config, target)
+    check_backend(config, target)
 
 
 def name_baseline(config: PipelineConfig, target: str) -> PipelineConfig:

@@ -42,6 +42,7 @@ _MAX_MESSAGE = 500
 _TIMEOUT_SECONDS = (20.0, 60.0)
 # The start of urllib3's messages.
 _OBJECT = re.compile(r"<\S+ object at 0x[0-9a-f]+>: ")
+_EXPERIMENT = "Default"
 # kfp's client treats Kubeflow's own namespace as none given.
 _NO_NAMESPACE = "kubeflow"
 
@@ -97,7 +98,9 @@ def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun | Schedule
     with connection.talk() as client, tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "pipeline.yaml")
         run.write(path)
-        experiment = client.create_experiment(options.experiment, namespace=options.namespace)
+        experiment = client.create_experiment(
+            options.experiment or _EXPERIMENT, namespace=options.namespace
+        )
         if not experiment.experiment_id:
             raise AccessError(
                 f"{connection.host} does not answer like Kubeflow Pipelines.",
@@ -258,7 +261,10 @@ class _Connection:
 _MEANINGS: Mapping[int, tuple[type[DarkroomError], str]] = {
     401: (AccessError, f"Put a valid token into {TOKEN_VARIABLE}."),
     403: (AccessError, "Ask for permission to run pipelines in this namespace; see --namespace."),
-    404: (UsageError, "Check --host: is this the whole URL of Kubeflow Pipelines?"),
+    404: (
+        UsageError,
+        "Check --host: the whole URL of Kubeflow Pipelines 2.5 or newer.",
+    ),
     429: (TransientStorageError, "Try again later."),
 }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from darkroom.errors import DataError, UsageError, build_missing_extra_error
 from darkroom.options.fields import list_options
 from darkroom.options.targets import VERTEX, KubeflowFields, VertexOptions
+from darkroom.pipelines.compilation.backends import list_warnings
 from darkroom.pipelines.compilation.checks import check_for_target, merge_checked_options
 from darkroom.pipelines.compilation.places import check_paths
 from darkroom.pipelines.config import make_config
@@ -70,6 +71,8 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     submit = _find_service(target, of_service)
     with progress.use(progress.make_sink(sys.stderr)):
         if not path:
+            for warning in list_warnings(config, target):
+                progress.note(f"Warning: {warning}")
             with progress.step("Compiling"):
                 from darkroom.pipelines.compilation.spec import make_documents
 

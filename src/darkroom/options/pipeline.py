@@ -146,6 +146,14 @@ class PipelineFields:
         group="cluster",
         metavar="NAME",
     )
+    kfp: str | None = option(
+        None,
+        "Version of Kubeflow Pipelines for which a file is compiled, as in 2.17.",
+        group="cluster",
+        metavar="VERSION",
+        shown="any from 2.5 on",
+        more="What that version cannot do is an error or a warning.",
+    )
     env: Mapping[str, str] = option(
         {}, "Environment variables of the containers.", group="cluster", flag=None
     )

@@ -61,8 +61,8 @@ class KubeflowFields(SubmissionFields):
         metavar="NAME",
         shown="kfp's own setting",
     )
-    experiment: str = option(
-        "Default",
+    experiment: str | None = option(
+        None,
         _EXPERIMENT_HELP,
         group="cluster",
         metavar="NAME",
