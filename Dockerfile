@@ -2,6 +2,7 @@
 #
 #   make image                                            stage `runtime`, which is also the default
 #   make image STAGE=beam-worker IMAGE=darkroom-beam:dev  the same, started by Beam's boot program
+#   make image STAGE=cuda IMAGE=darkroom:dev-cuda         the same, with NVIDIA's libraries for GPUs
 #
 # To pin the base, give it by digest: --build-arg BASE=python:3.11-slim-trixie@sha256:...
 
@@ -80,6 +81,21 @@ COPY --from=beam-sdk /opt/apache/beam /opt/apache/beam
 ENV RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
 ENTRYPOINT ["/opt/apache/beam/boot"]
 CMD []
+
+# What TensorFlow's extra `and-cuda` adds, and nothing else of its lock. TensorFlow looks for it beside
+# itself. The driver comes from the node.
+FROM project AS cuda-libraries
+COPY constraints/cuda.txt ./
+RUN sed -n '/^nvidia-/,/[^\\]$/p' cuda.txt > nvidia.txt && \
+    /opt/darkroom/bin/python -m pip install -q --no-cache-dir --no-compile --no-deps --ignore-installed \
+      --require-hashes --prefix /cuda -r nvidia.txt && \
+    PYTHONPATH=/project/lib/python3.11/site-packages:/cuda/lib/python3.11/site-packages \
+      /opt/darkroom/bin/python make_sbom.py --packages base-packages --output /cuda/sbom.cdx.json
+
+FROM runtime AS cuda
+COPY --from=cuda-libraries /cuda /opt/darkroom
+# What Kubernetes' device plugin and Docker's --gpus give to a container.
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 
 # The last stage is the default.
 FROM runtime

@@ -19,7 +19,7 @@ from darkroom.options.input import MEMORY_CACHE, NO_CACHE
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
-from darkroom.options.targets import EngineFields, EngineOptions
+from darkroom.options.targets import KUBEFLOW, EngineFields, EngineOptions
 from darkroom.options.training import IMAGENET, TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.pipelines.compilation.resources import Resources, parse_resources
@@ -33,6 +33,8 @@ else:
 METADATA_FILE = "metadata.sqlite"
 _PATHS = ("data", "root", "label_map", "exclude", "schema", "weights", "push_to", "baseline_model")
 _CACHES_WITHOUT_FILES = (NO_CACHE, MEMORY_CACHE)
+# Vertex mounts every bucket that the service account may read.
+VERTEX_BUCKETS = "/gcs"
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
 
@@ -69,7 +71,8 @@ class PipelineConfig(
                 "Use lower case letters, digits and dashes, a letter first.",
             )
         object.__setattr__(self, "resources", parse_resources(self.resources))
-        self.manifest.resolve_labels()
+        if not self._is_label_map_elsewhere:
+            self.manifest.resolve_labels()
         for options in ("conversion", "engine_options", "validation", "training"):
             getattr(self, options)
         # The model has decided it, where it was not given.
@@ -101,6 +104,13 @@ class PipelineConfig(
         return TrainingOptions(**pick_fields(self, TrainingOptions))
 
     @property
+    def _is_label_map_elsewhere(self) -> bool:
+        """Whether tasks in a cluster may see the file of labels where this machine does not."""
+        path = self.label_map or ""
+        mounted = (*self.volumes, VERTEX_BUCKETS)
+        return uris.is_remote(path) or any(uris.is_below(path, folder) for folder in mounted)
+
+    @property
     def compares_models(self) -> bool:
         """Whether a model is compared with an earlier one before it is pushed."""
         return self.max_accuracy_drop is not None or self.max_recall_drop is not None
@@ -116,8 +126,12 @@ class PipelineConfig(
         return storage.join(self.root, "pushed") if self.push_to is None else self.push_to
 
 
-def make_config(values: Mapping[str, Any]) -> PipelineConfig:
+def make_config(values: Mapping[str, Any], target: str | None = None) -> PipelineConfig:
     """Returns the configuration of values by name.
+
+    Args:
+        values: Options of the pipeline.
+        target: `kubeflow` or `vertex`; None for a run on this machine.
 
     Raises:
         UsageError: A name is unknown, a required one is missing, or a value is wrong.
@@ -128,8 +142,11 @@ def make_config(values: Mapping[str, Any]) -> PipelineConfig:
             near = difflib.get_close_matches(name, names, n=1)
             hint = f"Did you mean {near[0]!r}?" if near else f"Options: {', '.join(names)}."
             raise UsageError(f"There is no option {name!r}.", hint)
-    if missing := [name for name in ("data", "root") if not values.get(name)]:
-        raise UsageError(f"The run needs {' and '.join(missing)}.", "Give --data and --root.")
+    # Kubeflow Pipelines has a root of its own.
+    needed = ("data",) if target == KUBEFLOW else ("data", "root")
+    if missing := [name for name in needed if not values.get(name)]:
+        hint = f"Give {' and '.join(f'--{name}' for name in needed)}."
+        raise UsageError(f"The run needs {' and '.join(missing)}.", hint)
     if isinstance(columns := values.get("columns"), str):
         values = {**values, "columns": dict(Schema.parse(columns).columns)}
     try:

@@ -34,8 +34,9 @@ def run_locally(config: PipelineConfig) -> None:
         GateError: The data did not pass; its report is kept.
         DarkroomError: Another component of ours failed.
     """
+    pipeline = create_pipeline(config)
     storage.make_folder(config.root)
-    launch(create_pipeline(config))
+    launch(pipeline)
 
 
 def launch(pipeline: Pipeline) -> None:

@@ -21,6 +21,7 @@ from darkroom.components import (
 )
 from darkroom.components.parameters import MODEL_FINGERPRINT_KEY
 from darkroom.dataset.splits import EVAL, TEST
+from darkroom.errors import UsageError
 from darkroom.options.checks import pick_fields
 from darkroom.options.conversion import ConversionFields
 from darkroom.options.source import SourceFields
@@ -50,7 +51,12 @@ def create_pipeline(
             its engine for the component that writes the dataset.
         push_dir: Folder of the pushed models, "" for the artifact alone; `config.push_dir` when
             None.
+
+    Raises:
+        UsageError: A run on this machine has no root.
     """
+    if beam_args is None and not config.root:
+        raise UsageError("A run on this machine needs a root.", "Give root, or --root.")
     source = pick_fields(config, SourceFields)
     manifest_gen = ManifestGen(
         config.data,

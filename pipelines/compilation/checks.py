@@ -15,7 +15,8 @@ from typing import Any
 
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, TARGETS, VERTEX
-from darkroom.pipelines.compilation.places import check_places
+from darkroom.pipelines.compilation.backends import check_backend
+from darkroom.pipelines.compilation.places import check_places, do_tasks_read_labels
 from darkroom.pipelines.config import PipelineConfig, merge_options
 from darkroom.pipelines.credentials import (
     check_credentials,
@@ -82,9 +83,9 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
     Raises:
         UsageError: A value cannot work on the target, or the label map contains a credential.
     """
-    labels = config.manifest.resolve_labels().labels or ()
-    lines = {f"label_map, line {n}": label for n, label in enumerate(labels, start=1)}
-    check_credentials(lines)
+    if not do_tasks_read_labels(config, target):
+        labels = config.manifest.resolve_labels().labels or ()
+        check_credentials({f"label_map, line {n}": each for n, each in enumerate(labels, start=1)})
     check_environment("env", config.env)
     if target not in TARGETS:
         raise UsageError(f"There is no target {target!r}.", f"Targets: {', '.join(TARGETS)}.")
@@ -113,9 +114,10 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
         raise UsageError(f"{twice[0]} is in env and in secret_env.", "Leave one of them out.")
     if target == KUBEFLOW:
         values = {each.name: getattr(config, each.name) for each in dataclasses.fields(config)}
-        _check_replaced({**values, **lines})
+        _check_replaced(values)
     _check_volumes(config.volumes)
     check_places(config, target)
+    check_backend(config, target)
 
 
 def name_baseline(config: PipelineConfig, target: str) -> PipelineConfig:

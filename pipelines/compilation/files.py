@@ -12,6 +12,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
+from darkroom.pipelines.compilation.backends import list_warnings
 from darkroom.pipelines.compilation.checks import check_for_target, merge_checked_options
 from darkroom.pipelines.compilation.seals import check_replaceable, seal_text
 from darkroom.pipelines.config import make_config
@@ -45,10 +46,13 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     values = dict(values)
     target, output = values.pop("target"), storage.expand_home(values.pop("output"))
     # Unlike `darkroom run` this leaves paths alone: they must mean the same in a container.
-    config = make_config(merge_checked_options(values))
+    config = make_config(merge_checked_options(values), target)
     _check_output(output, target)
     check_for_target(config, target)
+    warnings = list_warnings(config, target)
     with progress.use(progress.make_sink(sys.stderr)):
+        for warning in warnings:
+            progress.note(f"Warning: {warning}")
         with progress.step("Loading TFX"):
             from darkroom.pipelines.compilation.spec import make_documents
         with progress.step("Compiling"):
@@ -56,7 +60,8 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     check_replaceable(output, text)
     storage.write_bytes(output, text.encode())
     if as_json:
-        print(json.dumps({"output": output, "target": target, "root": config.root}))
+        told = {"output": output, "target": target, "root": config.root or None}
+        print(json.dumps({**told, "warnings": warnings}))
     else:
         print(f"Compiled for {target}: {output}")
     return 0

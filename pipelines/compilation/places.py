@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,7 +9,8 @@ from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
 from darkroom.options.training import IMAGENET
-from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.config import VERTEX_BUCKETS, PipelineConfig
+from darkroom.storage import uris
 
 _ROOTS = {KUBEFLOW: ("gs", "s3", "minio"), VERTEX: ("gs",)}
 _SCHEMES: Mapping[str, tuple[str, ...]] = {
@@ -19,14 +19,13 @@ _SCHEMES: Mapping[str, tuple[str, ...]] = {
     # TensorFlow reads these, and it cannot open s3://.
     **dict.fromkeys(("schema", "weights", "checkpoint_dir"), ("gs",)),
 }
-# Vertex mounts every bucket that the service account may read.
-_VERTEX_BUCKETS = "/gcs"
+_LABEL_SCHEMES = ("gs", "s3")
 
 
 def check_places(config: PipelineConfig, target: str) -> None:
     """Checks that every path of a configuration means the same in a container of the target.
 
-    The label map is not among them: it is read when the pipeline is compiled.
+    A label map may also be a file of this machine, which is read when the pipeline is compiled.
 
     Raises:
         UsageError: A path is relative, a `file://` URI, or in a folder that is not mounted.
@@ -36,22 +35,34 @@ def check_places(config: PipelineConfig, target: str) -> None:
         check_paths({"allowed_roots": root}, target, config.volumes)
 
 
+def do_tasks_read_labels(config: PipelineConfig, target: str) -> bool:
+    """Tells whether the label map is where the tasks see it, so that its path is compiled in.
+
+    Raises:
+        UsageError: It is in a store that they cannot open.
+    """
+    path = config.label_map or ""
+    is_seen = _is_seen(path, _LABEL_SCHEMES, target, config.volumes)
+    if uris.is_remote(path) and not is_seen:
+        raise UsageError(
+            f"label_map is {path!r}, which no container can see.", _advise(path, _LABEL_SCHEMES)
+        )
+    return is_seen
+
+
 def check_paths(paths: Mapping[str, Any], target: str, volumes: Iterable[str]) -> None:
     """Checks paths by the name of their option; other options and None are left out.
 
     Raises:
         UsageError: See `check_places`.
     """
-    if "root" in paths:
+    # Without one, the administrator's holds for Kubeflow.
+    if "root" in paths and (paths["root"] or target == VERTEX):
         _check_root(paths["root"], target)
-    mounted = (_VERTEX_BUCKETS,) if target == VERTEX else tuple(volumes)
     for name, schemes in _SCHEMES.items():
         if (path := paths.get(name)) is None or (name, path) == ("weights", IMAGENET):
             continue
-        scheme, found, rest = path.partition("://")
-        is_in_store = found and scheme in schemes and rest.partition("/")[0]
-        is_mounted = not found and any(_is_below(path, folder) for folder in mounted)
-        if not is_in_store and not is_mounted:
+        if not _is_seen(path, schemes, target, volumes):
             raise UsageError(
                 f"{name} is {path!r}, which no container can see.", _advise(path, schemes)
             )
@@ -65,13 +76,18 @@ def _check_root(root: str, target: str) -> None:
         schemes = " or ".join(f"{each}://BUCKET/FOLDER" for each in _ROOTS[target])
         raise UsageError(
             f"root is {root!r}, which {target} cannot keep artifacts in.",
-            f"Give {schemes}: the tasks share no folder with the machine that compiles.",
+            f"Give {schemes}: the tasks share no folder with the machine that compiles."
+            + (" Without a root, that of Kubeflow's administrator holds." * (target == KUBEFLOW)),
         )
 
 
-def _is_below(path: str, folder: str) -> bool:
-    clean = posixpath.normpath(path)
-    return clean == folder.rstrip("/") or clean.startswith(folder.rstrip("/") + "/")
+def _is_seen(path: str, schemes: tuple[str, ...], target: str, volumes: Iterable[str]) -> bool:
+    """Tells whether a path is in a store of one of the schemes, or mounted in the containers."""
+    scheme, found, rest = path.partition("://")
+    if found:
+        return scheme in schemes and bool(rest.partition("/")[0])
+    mounted = (VERTEX_BUCKETS,) if target == VERTEX else tuple(volumes)
+    return any(uris.is_below(path, folder) for folder in mounted)
 
 
 def _advise(path: str, schemes: tuple[str, ...]) -> str:

@@ -22,6 +22,7 @@ from darkroom.options.targets import KUBEFLOW, VERTEX
 from darkroom.options.training import APPLICATIONS_PREFIX
 from darkroom.pipelines.compilation.beam_arguments import make_beam_args
 from darkroom.pipelines.compilation.checks import check_config, make_secrets, name_baseline
+from darkroom.pipelines.compilation.places import do_tasks_read_labels
 from darkroom.pipelines.compilation.resources import (
     Resources,
     check_components,
@@ -36,7 +37,11 @@ ENTRYPOINT = ("python", "-m", "darkroom.components.entrypoint")
 _TYPES = {str: "STRING", int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE"}
 _INPUTS_SPEC = "--json_serialized_inputs_spec_args"
 _BACKOFF = {"backoffDuration": "30s", "backoffFactor": 2.0}
-_LONGEST_INPUTS = 120_000  # bytes
+# Linux takes 128 KiB as one argument or variable. Argo 3.5, with Kubeflow Pipelines 2.5, gives a
+# container its template in a variable, in which the task's input is twice; other things need some.
+_LONGEST_TEMPLATE = 131_072 - 11_000  # bytes
+# From 2.14 on, the driver of the whole run gets all tasks in one argument.
+_LONGEST_ROOT = 131_072 - 3_000  # bytes
 # Kubeflow counts from the start of the first attempt, and stops an attempt that still runs then: a
 # task that takes longer is never retried. Vertex accepts an hour at most.
 _LONGEST_RETRYING = {KUBEFLOW: "2592000s", VERTEX: "3600s"}
@@ -80,9 +85,10 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     # A model of one's own may be in the image alone.
     if config.model.startswith(APPLICATIONS_PREFIX):
         check_model(config.model)
+    compiled_in = not do_tasks_read_labels(config, target)
     pipeline = create_pipeline(
         config,
-        config.manifest.resolve_labels().labels,
+        config.manifest.resolve_labels().labels if compiled_in else None,
         beam_args=beam_args,
         push_dir=config.push_to or "",
     )
@@ -95,7 +101,9 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     runner = kubeflow_v2_dag_runner.KubeflowV2DagRunner(config=runner_config)
     job: dict[str, Any] = runner.run(pipeline, write_out=False)
     spec = job["pipelineSpec"]
-    spec["defaultPipelineRoot"] = config.root
+    spec.pop("defaultPipelineRoot", None)
+    if config.root:
+        spec["defaultPipelineRoot"] = config.root
     for node in pipeline.components:
         if isinstance(node, Resolver):
             continue  # Vertex runs it itself, without a container
@@ -107,6 +115,7 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
         _complete_task(spec, node.id, config, target)
         _check_length(spec, node.id)
     _add_parameters(spec, config)
+    _check_root_length(spec)
     _name_system_types(spec)
     if target == KUBEFLOW:
         platform = make_platform_spec(config, spec)
@@ -164,19 +173,33 @@ def _complete_task(spec: dict[str, Any], node: str, config: PipelineConfig, targ
 
 
 def _check_length(spec: dict[str, Any], node: str) -> None:
-    """Checks that a task's properties fit into one argument: a container gets them all as one.
+    """Checks that a task's properties fit into what each version of Kubeflow passes them by.
 
     Raises:
-        UsageError: They do not fit: Linux takes 128 KiB, and the task's artifacts need some of it.
+        UsageError: They do not fit.
     """
     inputs = spec["root"]["dag"]["tasks"][node].get("inputs", {}).get("parameters", {})
-    length = len(json.dumps(inputs, ensure_ascii=False).encode())
-    if length > _LONGEST_INPUTS:
-        raise UsageError(
-            f"The options of {node} have {length} bytes, expected at most {_LONGEST_INPUTS}: "
-            "a container gets them as one argument.",
-            "Leave label_map out (labels are then sorted as text), or shorten it.",
-        )
+    texts = [each["runtimeValue"]["constant"] for each in inputs.values() if "runtimeValue" in each]
+    texts.append(spec["deploymentSpec"]["executors"][f"{node}_executor"]["container"].get("env"))
+    # The template is JSON, with the pod's patch as a text of JSON, with the input as another one.
+    length = 2 * len(json.dumps(json.dumps(json.dumps(texts))))
+    if length > _LONGEST_TEMPLATE:
+        raise _make_length_error(f"The options of {node}", length, _LONGEST_TEMPLATE)
+
+
+def _check_root_length(spec: Mapping[str, Any]) -> None:
+    length = len(json.dumps(spec["root"], ensure_ascii=False).encode())
+    if length > _LONGEST_ROOT:
+        raise _make_length_error("The options of all tasks", length, _LONGEST_ROOT)
+
+
+def _make_length_error(what: str, length: int, longest: int) -> UsageError:
+    return UsageError(
+        f"{what} need {length:,} bytes where Kubeflow Pipelines passes them, expected at most "
+        f"{longest:,}.",
+        "Put a long label map into a store or a volume, and give its path: the tasks then read "
+        "the file.",
+    )
 
 
 def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:

@@ -28,9 +28,9 @@ from darkroom.errors import (
     UsageError,
 )
 from darkroom.options.fields import document
-from darkroom.options.targets import KubeflowFields
+from darkroom.options.targets import KubeflowFields, parse_cron
 from darkroom.pipelines.submission.prepared_run import PreparedRun
-from darkroom.pipelines.submission.submitted_run import RunStatus
+from darkroom.pipelines.submission.submitted_run import RunStatus, Schedule
 from darkroom.runtime.text import make_visible
 
 # Environment variables: the token itself, and kfp's own for a token file that Kubernetes renews.
@@ -42,6 +42,7 @@ _MAX_MESSAGE = 500
 _TIMEOUT_SECONDS = (20.0, 60.0)
 # The start of urllib3's messages.
 _OBJECT = re.compile(r"<\S+ object at 0x[0-9a-f]+>: ")
+_EXPERIMENT = "Default"
 # kfp's client treats Kubeflow's own namespace as none given.
 _NO_NAMESPACE = "kubeflow"
 
@@ -73,12 +74,17 @@ class KubeflowOptions(KubeflowFields):
                 f"--host is {self.host!r}, expected a URL.",
                 "Give the URL of Kubeflow Pipelines, as in https://kubeflow.example.com/pipeline.",
             )
+        if parse_cron(self.cron)[0]:
+            raise UsageError(
+                "cron names a time zone, and Kubeflow knows that of its server alone.",
+                "Leave CRON_TZ out, and give the times of the server, mostly UTC.",
+            )
         if self.ca_file is not None and not os.path.isfile(self.ca_file):
             raise UsageError(f"--ca-file {self.ca_file} is not a file.", "Give a PEM file.")
 
 
-def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun:
-    """Submits a run, with its pipeline spec, to the experiment.
+def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun | Schedule:
+    """Submits a run or a schedule of runs, with its pipeline spec, to the experiment.
 
     The token comes from the environment; see `TOKEN_VARIABLE` and `TOKEN_FILE_VARIABLE`.
 
@@ -92,21 +98,32 @@ def submit(run: PreparedRun, options: KubeflowOptions) -> KubeflowRun:
     with connection.talk() as client, tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "pipeline.yaml")
         run.write(path)
-        experiment = client.create_experiment(options.experiment, namespace=options.namespace)
+        experiment = client.create_experiment(
+            options.experiment or _EXPERIMENT, namespace=options.namespace
+        )
         if not experiment.experiment_id:
             raise AccessError(
                 f"{connection.host} does not answer like Kubeflow Pipelines.",
                 f"It may be a login page: put a token into {TOKEN_VARIABLE}.",
             )
-        created = client.run_pipeline(
-            experiment.experiment_id,
-            name,
-            path,
-            params=dict(run.parameters),
+        arguments: dict[str, Any] = {
+            "experiment_id": experiment.experiment_id,
+            "job_name": name,
+            "pipeline_package_path": path,
+            "params": dict(run.parameters),
             # Only Kubeflow's pages read the root in the file; its API server and driver do not.
-            pipeline_root=run.root or run.spec.get("defaultPipelineRoot"),
-            service_account=options.service_account,
-        )
+            "pipeline_root": run.root or run.spec.get("defaultPipelineRoot"),
+            "service_account": options.service_account,
+        }
+        if options.cron is not None:
+            # Kubeflow's cron has seconds. What was missed in a pause is not made up for.
+            cron = f"0 {parse_cron(options.cron)[1]}"
+            planned = client.create_recurring_run(
+                cron_expression=cron, no_catchup=True, **arguments
+            )
+            url = f"{connection.host}/#/recurringrun/details/{planned.recurring_run_id}"
+            return Schedule(planned.recurring_run_id, url)
+        created = client.run_pipeline(**arguments)
     return KubeflowRun(connection, created.run_id)
 
 
@@ -244,7 +261,10 @@ class _Connection:
 _MEANINGS: Mapping[int, tuple[type[DarkroomError], str]] = {
     401: (AccessError, f"Put a valid token into {TOKEN_VARIABLE}."),
     403: (AccessError, "Ask for permission to run pipelines in this namespace; see --namespace."),
-    404: (UsageError, "Check --host: is this the whole URL of Kubeflow Pipelines?"),
+    404: (
+        UsageError,
+        "Check --host: the whole URL of Kubeflow Pipelines 2.5 or newer.",
+    ),
     429: (TransientStorageError, "Try again later."),
 }
 

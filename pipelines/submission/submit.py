@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from darkroom.errors import DataError, UsageError, build_missing_extra_error
 from darkroom.options.fields import list_options
 from darkroom.options.targets import VERTEX, KubeflowFields, VertexOptions
+from darkroom.pipelines.compilation.backends import list_warnings
 from darkroom.pipelines.compilation.checks import check_for_target, merge_checked_options
 from darkroom.pipelines.compilation.places import check_paths
 from darkroom.pipelines.config import make_config
@@ -20,6 +21,7 @@ from darkroom.pipelines.submission.prepared_run import PreparedRun, Scalar, read
 from darkroom.pipelines.submission.submitted_run import (
     SUCCEEDED,
     RunStatus,
+    Schedule,
     SubmittedRun,
     wait_for_end,
 )
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 _Options = TypeVar("_Options", bound="DataclassInstance")
 
-_SUBMITTED = "SUBMITTED"
+_SUBMITTED, _PLANNED = "SUBMITTED", "PLANNED"
 # Options of the services' clients; the rest are fields of `PipelineConfig`.
 _SERVICE_OPTIONS = tuple(each.name for each in list_options(KubeflowFields, VertexOptions))
 
@@ -54,6 +56,9 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     check_credentials(values)  # before a message shows a value
     values = dict(values)
     target, wait = values.pop("target"), values.pop("wait")
+    is_planned = values.get("cron") is not None
+    if wait and is_planned:
+        raise UsageError("--wait and --cron exclude each other.", "Leave --wait out.")
     of_service = {name: values.pop(name) for name in _SERVICE_OPTIONS if name in values}
     path, shared_paths = values.pop("pipeline", None), values.pop("shared_paths", False)
     merged = merge_checked_options(values)
@@ -61,20 +66,23 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     if path:
         run = _read_run(expand_home(path), merged, target)
     else:
-        config = make_config(merged)
+        config = make_config(merged, target)
         check_for_target(config, target)
     submit = _find_service(target, of_service)
     with progress.use(progress.make_sink(sys.stderr)):
         if not path:
+            for warning in list_warnings(config, target):
+                progress.note(f"Warning: {warning}")
             with progress.step("Compiling"):
                 from darkroom.pipelines.compilation.spec import make_documents
 
                 run = PreparedRun(make_documents(config, target), config.root)
-        run = _set_cache(run, is_wanted=merged.get("cache", True), shared_paths=shared_paths)
+        wanted = merged.get("cache", True)
+        run = _set_cache(run, is_wanted=wanted, is_planned=is_planned, shared_paths=shared_paths)
         with progress.step("Submitting"):
             submitted = submit(run)
-        status = RunStatus(_SUBMITTED)
-        if wait:
+        status = RunStatus(_PLANNED if is_planned else _SUBMITTED)
+        if wait and not isinstance(submitted, Schedule):
             progress.note(submitted.url)
             with progress.step("Waiting for its end"):
                 status = wait_for_end(submitted)
@@ -83,7 +91,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
 
 
 def _has_succeeded(status: RunStatus) -> bool:
-    return status.state in (SUCCEEDED, _SUBMITTED)
+    return status.state in (SUCCEEDED, _SUBMITTED, _PLANNED)
 
 
 def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
@@ -126,7 +134,9 @@ def _encode_parameters(values: Mapping[str, Any]) -> dict[str, Scalar]:
     return encoded
 
 
-def _find_service(target: str, given: Mapping[str, Any]) -> Callable[[PreparedRun], SubmittedRun]:
+def _find_service(
+    target: str, given: Mapping[str, Any]
+) -> Callable[[PreparedRun], SubmittedRun | Schedule]:
     """Loads the client of a service, and returns the function that submits a run to it.
 
     Raises:
@@ -166,12 +176,16 @@ def _make_options(kind: type[_Options], target: str, given: Mapping[str, Any]) -
     return kind(**given)
 
 
-def _set_cache(run: PreparedRun, *, is_wanted: bool, shared_paths: bool) -> PreparedRun:
+def _set_cache(
+    run: PreparedRun, *, is_wanted: bool, is_planned: bool, shared_paths: bool
+) -> PreparedRun:
     """Returns the run with its cache off, or with the state of the files that it will read."""
     from darkroom.pipelines.submission.cache_states import pin_states, switch_cache_off
 
     if not is_wanted or not run.is_cached:
         return switch_cache_off(run)
+    if is_planned:  # the state of today would hide what changes until the next run
+        return run
     return pin_states(run, shared_paths=shared_paths)
 
 
@@ -179,7 +193,9 @@ def _spell(name: str) -> str:
     return "--label" if name == "labels" else f"--{name.replace('_', '-')}"
 
 
-def _format(run: PreparedRun, submitted: SubmittedRun, status: RunStatus) -> str:
+def _format(run: PreparedRun, submitted: SubmittedRun | Schedule, status: RunStatus) -> str:
+    if isinstance(submitted, Schedule):
+        return f"Schedule   {submitted.url}\nCache      Each run reads the source again."
     lines = [f"Run        {submitted.url}"]
     lines += [f"Cache      {note}" for note in run.notes or ("Unchanged tasks are reused.",)]
     lines.append(f"State      {status.state.lower()}")
@@ -187,7 +203,7 @@ def _format(run: PreparedRun, submitted: SubmittedRun, status: RunStatus) -> str
     return "\n".join(lines)
 
 
-def _format_json(run: PreparedRun, submitted: SubmittedRun, status: RunStatus) -> str:
+def _format_json(run: PreparedRun, submitted: SubmittedRun | Schedule, status: RunStatus) -> str:
     told = {
         "id": submitted.id,
         "url": submitted.url,

@@ -13,18 +13,19 @@ import google.auth
 import google.auth.exceptions
 import google.cloud.aiplatform as aiplatform
 from google.api_core import exceptions
+from google.cloud import aiplatform_v1beta1
 
 from darkroom.errors import AccessError, TransientStorageError, UsageError
-from darkroom.options.targets import VertexOptions
+from darkroom.options.targets import VertexOptions, parse_cron
 from darkroom.pipelines.submission.prepared_run import PreparedRun
-from darkroom.pipelines.submission.submitted_run import RunStatus
+from darkroom.pipelines.submission.submitted_run import RunStatus, Schedule
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _LOGIN_HINT = "Run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS."
 
 
-def submit(run: PreparedRun, options: VertexOptions) -> VertexRun:
-    """Submits a run, with Google's application default credentials.
+def submit(run: PreparedRun, options: VertexOptions) -> VertexRun | Schedule:
+    """Submits a run or a schedule of runs, with Google's application default credentials.
 
     Raises:
         UsageError: Vertex rejects the run.
@@ -35,7 +36,9 @@ def submit(run: PreparedRun, options: VertexOptions) -> VertexRun:
         credentials, _ = google.auth.default(scopes=[_SCOPE])
         job = build_job(run, options, credentials)
         with _silence():
-            job.submit(service_account=options.service_account, network=options.network)
+            if options.cron is not None:
+                return _create_schedule(job, options)
+            _submit_job(job, options, credentials)
     return VertexRun(job)
 
 
@@ -44,16 +47,94 @@ def build_job(run: PreparedRun, options: VertexOptions, credentials: Any) -> Any
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "pipeline.yaml")
         run.write(path)
-        return aiplatform.PipelineJob(
+        job = aiplatform.PipelineJob(
             display_name=options.run_name or run.name,
             template_path=path,
             pipeline_root=run.root,
             parameter_values=dict(run.parameters),
             labels=dict(options.labels) or None,
+            encryption_spec_key_name=options.encryption_key,
+            failure_policy=options.failure_policy,
             credentials=credentials,
             project=options.project,
             location=options.region,
         )
+    if options.network_attachment is not None:
+        # Google's client has no argument for it.
+        job._gca_resource.psc_interface_config.network_attachment = _complete(
+            options.network_attachment, options, "regions", "networkAttachments"
+        )
+    return job
+
+
+def _complete(name: str, options: VertexOptions, level: str, kind: str) -> str:
+    """Returns the full name of a resource, which a user may give by its last part."""
+    if "/" in name:
+        return name
+    return f"projects/{options.project}/{level}/{options.region}/{kind}/{name}"
+
+
+def _submit_job(job: Any, options: VertexOptions, credentials: Any) -> None:
+    arguments: dict[str, Any] = {
+        "service_account": options.service_account,
+        "network": options.network,
+        "reserved_ip_ranges": list(options.reserved_ip_ranges) or None,
+    }
+    if options.experiment is not None:
+        arguments["experiment"] = aiplatform.Experiment.get_or_create(
+            experiment_name=options.experiment,
+            project=options.project,
+            location=options.region,
+            credentials=credentials,
+        )
+    if options.persistent_resource is not None:
+        job.api_client = _BetaClient(job.api_client, options)
+    job.submit(**arguments)
+
+
+class _BetaClient:
+    """Makes jobs by the beta API of Vertex, which alone knows persistent resources."""
+
+    def __init__(self, client: Any, options: VertexOptions) -> None:
+        self._client = client
+        self._resource = _complete(
+            options.persistent_resource or "", options, "locations", "persistentResources"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def create_pipeline_job(self, *, pipeline_job: Any, **arguments: Any) -> Any:
+        """Makes a job that runs on the persistent resource; returns it as the v1 API has it."""
+        beta = aiplatform_v1beta1.PipelineJob.deserialize(
+            type(pipeline_job).serialize(pipeline_job)
+        )
+        runtime = beta.runtime_config.default_runtime.persistent_resource_runtime_detail
+        runtime.persistent_resource_name = self._resource
+        client = self._client.select_version("v1beta1")
+        made = client.create_pipeline_job(pipeline_job=beta, **arguments)
+        return self._client.get_pipeline_job(name=made.name)
+
+
+def _create_schedule(job: Any, options: VertexOptions) -> Schedule:
+    name = job._gca_resource.display_name
+    schedule = aiplatform.PipelineJobSchedule(job, display_name=name)
+    # Google's client copies neither.
+    made = schedule._gca_resource.create_pipeline_job_request.pipeline_job
+    made.display_name = name
+    made.psc_interface_config = job._gca_resource.psc_interface_config
+    made.reserved_ip_ranges = list(options.reserved_ip_ranges)
+    zone, times = parse_cron(options.cron)
+    schedule.create(
+        cron=f"CRON_TZ={zone} {times}" if zone else times,
+        service_account=options.service_account,
+        network=options.network,
+    )
+    _, project, _, region, _, number = schedule.resource_name.split("/")
+    where = f"vertex-ai/pipelines/locations/{region}/schedules/{number}"
+    return Schedule(
+        schedule.resource_name, f"https://console.cloud.google.com/{where}?project={project}"
+    )
 
 
 class VertexRun:

@@ -18,6 +18,7 @@ else:
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 LOCK = ROOT / "constraints" / "image.txt"
+CUDA_LOCK = ROOT / "constraints" / "cuda.txt"
 FULL_LOCK = ROOT / "constraints" / "tfx-1.21-py311.txt"
 
 Instruction = tuple[str, str]
@@ -51,7 +52,7 @@ def read_pins(lock: Path) -> dict[str, str]:
 
 STAGES = split_stages(TEXT)
 # The stages that are shipped: other stages are only copied from.
-SHIPPED = ["runtime", "beam-worker", ""]
+SHIPPED = ["runtime", "beam-worker", "cuda", ""]
 
 
 def list_arguments(name: str, stage: str) -> list[str]:
@@ -63,10 +64,11 @@ def list_arguments(name: str, stage: str) -> list[str]:
 
 def test_the_default_is_the_runtime_and_the_worker_is_built_on_it() -> None:
     assert [*STAGES] == [
-        "base", "dependencies", "project", "runtime", "beam-sdk", "beam-worker", ""
+        "base", "dependencies", "project", "runtime", "beam-sdk", "beam-worker", "cuda-libraries",
+        "cuda", ""
     ]  # fmt: skip
     assert STAGES["runtime"][0] == "base"
-    assert STAGES["beam-worker"][0] == "runtime"
+    assert STAGES["beam-worker"][0] == STAGES["cuda"][0] == "runtime"
     assert STAGES[""] == ("runtime", [])
 
 
@@ -92,7 +94,7 @@ def test_programs_start_without_a_shell(stage: str) -> None:
 
 def test_the_user_is_a_number_and_never_root() -> None:
     assert list_arguments("USER", "runtime") == ["65532:65532"]
-    assert list_arguments("USER", "beam-worker") == []
+    assert list_arguments("USER", "beam-worker") == list_arguments("USER", "cuda") == []
 
 
 # Sources
@@ -136,7 +138,29 @@ def test_packages_are_installed_with_the_hashes_of_the_lock_only() -> None:
     assert not re.search(r"install.* (-e|--editable)\b", TEXT)
 
 
+def test_the_stage_with_cuda_adds_the_libraries_of_a_lock_and_starts_the_same_program() -> None:
+    assert [keyword for keyword, _ in STAGES["cuda"][1]] == ["COPY", "ENV"]
+    assert list_arguments("COPY", "cuda") == ["--from=cuda-libraries /cuda /opt/darkroom"]
+    [install] = list_arguments("RUN", "cuda-libraries")
+    assert {"--require-hashes", "--no-deps", "--ignore-installed"} <= set(install.split())
+    # As in the base, where TensorFlow is: it looks for the libraries beside itself.
+    assert "--prefix /cuda" in install
+    assert "COPY --from=dependencies /opt/darkroom /opt/darkroom" in TEXT
+    assert "make_sbom.py" in install
+
+
 # The lock
+
+
+def test_the_lock_of_cuda_is_that_of_the_same_tensorflow() -> None:
+    ours, more = read_pins(LOCK), read_pins(CUDA_LOCK)
+    assert {name for name in more if more[name].partition(" ")[0] not in str(ours.values())} == {
+        name for name in more if name.startswith("nvidia-")
+    }
+    libraries = {name for name in more if name.startswith("nvidia-")}
+    assert {"nvidia-cudnn-cu12", "nvidia-cublas-cu12", "nvidia-nccl-cu12"} <= libraries
+    assert all("--hash=sha256:" in more[name] for name in libraries)
+    assert not any(name.startswith("nvidia-") for name in ours)
 
 
 def test_the_lock_is_part_of_the_tested_lock() -> None:
@@ -193,7 +217,8 @@ def test_the_build_context_has_everything_that_is_copied() -> None:
         if keyword == "COPY" and "--from" not in rest
         for word in rest.split()[:-1]
     ]
-    assert {"src", "components", "pipelines", "constraints/image.txt"} <= set(copied)
+    locks = {"constraints/image.txt", "constraints/cuda.txt"}
+    assert {"src", "components", "pipelines"} | locks <= set(copied)
     assert [path for path in copied if not (ROOT / path).exists() or is_ignored(path)] == []
     assert not is_ignored("src/darkroom/cli/parser.py")
 

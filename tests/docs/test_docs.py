@@ -146,7 +146,17 @@ def test_every_module_that_the_architecture_names_exists():
 
 # Of other programs, or the beginning of a flag that a shell completes.
 _OTHERS = {
-    *("--build-arg", "--entrypoint", "--format", "--im", "--s3", "--shell", "--tmpfs", "--type"),
+    *(
+        "--build-arg",
+        "--entrypoint",
+        "--format",
+        "--gpus",
+        "--im",
+        "--s3",
+        "--shell",
+        "--tmpfs",
+        "--type",
+    ),
     *("--environment", "--job", "--sdk", "--temp"),  # of Beam: --job_endpoint and the like
     "--add-exports",  # of Java
     "--logdir",  # of TensorBoard

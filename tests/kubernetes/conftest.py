@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,46 @@ def make_pods(objects: list[dict[str, Any]]) -> Iterator[Pod]:
         else:
             continue
         yield Pod(kind, name, template["metadata"]["labels"], template["spec"])
+
+
+# What each overlay is tried with besides what it has.
+CHOSEN = {
+    "gke": ("flink", "serving"),
+    "kfp-store": ("flink", "serving", "trainer"),
+    "s3": ("flink", "serving"),
+}
+
+
+def list_choices(kustomization: str) -> dict[str, str]:
+    """Returns the lines of an overlay that offer a component, by its name."""
+    found = re.finditer(r"^  # - (\.\./\.\./components/([a-z-]+)).*\n", kustomization, re.M)
+    return {each[2]: each[0] for each in found}
+
+
+def render(overlay: str, folder: Path | None = None) -> str:
+    """Returns what kubectl makes of an overlay of `folder`, or of kubernetes/."""
+    done = subprocess.run(
+        ["kubectl", "kustomize", str((folder or FOLDER) / "overlays" / overlay)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def render_with_choices(overlay: str, components: Iterable[str], folder: Path) -> str:
+    """Returns what kubectl makes of an overlay in whose copy somebody chose components."""
+    shutil.copytree(FOLDER, folder)
+    path = folder / "overlays" / overlay / "kustomization.yaml"
+    text = path.read_text()
+    for name, line in list_choices(text).items():
+        if name in components:
+            text = text.replace(line, line.replace("# -", "-"))
+    if "trainer" in components:
+        text = text.replace("  - ../../components/training\n", "")
+    path.write_text(text)
+    return render(overlay, folder)
 
 
 @pytest.fixture(scope="session")

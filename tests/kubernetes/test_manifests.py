@@ -13,6 +13,8 @@ import yaml
 from darkroom.cli.parser import build_parser
 from darkroom.training.cluster import Cluster, read_cluster
 
+from .conftest import list_choices
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "kubernetes"
 NUM_PODS = 10
@@ -23,6 +25,7 @@ def _list_files(folder: Path) -> set[Path]:
     kustomization = folder / "kustomization.yaml"
     content = yaml.safe_load(kustomization.read_text())
     names = [*content.get("resources", []), *content.get("components", [])]
+    names += [f"../../components/{name}" for name in list_choices(kustomization.read_text())]
     names += [each["path"] for each in content.get("patches", []) if "path" in each]
     for each in content.get("configMapGenerator", []):
         names += each.get("files", [])
@@ -33,7 +36,7 @@ def _list_files(folder: Path) -> set[Path]:
 
 def test_every_file_belongs_to_an_overlay_and_every_name_is_a_file():
     overlays = [path.parent for path in FOLDER.glob("overlays/*/kustomization.yaml")]
-    assert [path.name for path in sorted(overlays)] == ["gke", "kfp-minio", "s3"]
+    assert [path.name for path in sorted(overlays)] == ["gke", "kfp-store", "s3"]
     named = set().union(*map(_list_files, overlays))
     assert named == {path for path in FOLDER.rglob("*") if path.is_file()}
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from .conftest import CHOSEN, render_with_choices
+
 PACKAGES = ("kserve==0.21.0", "kubeflow-trainer-api==2.3.0")
 CHECK = Path(__file__).with_name("models.py")
 
@@ -34,13 +35,11 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def rendered() -> dict[str, str]:
-    overlays = sorted((ROOT / "kubernetes" / "overlays").iterdir())
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("chosen")
     return {
-        overlay.name: subprocess.run(
-            ["kubectl", "kustomize", str(overlay)], capture_output=True, text=True, check=True
-        ).stdout
-        for overlay in overlays
+        overlay: render_with_choices(overlay, chosen, folder / overlay)
+        for overlay, chosen in CHOSEN.items()
     }
 
 
@@ -58,7 +57,7 @@ def test_published_models_accept_every_overlay(python, rendered):
         kinds[overlay] = sorted(done.stdout.split())
     serving = ["InferenceService", "ServingRuntime"]
     training = ["TrainJob", "TrainingRuntime"]
-    assert kinds == {"gke": serving, "kfp-minio": serving + training, "s3": serving}
+    assert kinds == {"gke": serving, "kfp-store": serving + training, "s3": serving}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,7 @@ def test_published_models_accept_every_overlay(python, rendered):
     ],
 )
 def test_the_check_is_strict(python, rendered, right, wrong, message):
-    text = rendered["kfp-minio"]
+    text = rendered["kfp-store"]
     assert right in text
     done = _check(python, text.replace(right, wrong))
     assert done.returncode == 1

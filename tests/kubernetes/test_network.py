@@ -40,17 +40,23 @@ def _is_peer(rule: dict[str, Any], peer: Peer) -> bool:
     return _matches(rule.get("podSelector", {}), peer.labels)
 
 
+def _list_specs(policies: list, side: str, pod: Peer) -> list[dict[str, Any]]:
+    """The policies that select a pod for one side."""
+    return [
+        policy["spec"]
+        for policy in policies
+        if side.capitalize() in policy["spec"]["policyTypes"]
+        and _matches(policy["spec"]["podSelector"], pod.labels)
+    ]
+
+
 def _passes(policies: list, side: str, pod: Peer, other: Peer, port: int) -> bool:
     """Whether a pod may send (egress) to, or receive (ingress) from, another one."""
-    if pod.namespace != "darkroom":
-        return True
     where = {"egress": "to", "ingress": "from"}[side]
-    for policy in policies:
-        spec = policy["spec"]
-        if side.capitalize() not in spec["policyTypes"] or not _matches(
-            spec["podSelector"], pod.labels
-        ):
-            continue
+    specs = _list_specs(policies, side, pod) if pod.namespace == "darkroom" else []
+    if not specs:
+        return True  # what no policy selects is open
+    for spec in specs:
         for rule in spec.get(side, []):
             ports = [each["port"] for each in rule.get("ports", [])]
             peers = rule.get(where)
@@ -62,13 +68,31 @@ def _passes(policies: list, side: str, pod: Peer, other: Peer, port: int) -> boo
 
 
 @pytest.fixture(scope="session")
-def policies(objects) -> list[dict[str, Any]]:
+def every_policy(objects) -> list[dict[str, Any]]:
     return [each for each in objects if each["kind"] == "NetworkPolicy"]
 
 
-def test_by_default_nothing_is_allowed(policies):
+@pytest.fixture(scope="session")
+def policies(every_policy) -> list[dict[str, Any]]:
+    """All but the one for tasks, which is only for namespaces that something else closes."""
+    return [each for each in every_policy if each["metadata"]["name"] != "darkroom-tasks"]
+
+
+def test_our_own_pods_are_closed_and_no_other_one(policies, pods):
     (deny,) = [each for each in policies if each["metadata"]["name"] == "darkroom-default-deny"]
-    assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    assert deny["spec"] == {
+        "podSelector": {"matchLabels": {"app.kubernetes.io/instance": "darkroom"}},
+        "policyTypes": ["Ingress", "Egress"],
+    }
+    ours = [Peer(str(pod), "darkroom", pod.labels) for pod in pods]
+    others = [
+        Peer("task of a pipeline", "darkroom", TASK),
+        Peer("notebook", "darkroom", {"notebook-name": "mine"}),
+        Peer("no labels", "darkroom", {}),
+    ]
+    for side in ("ingress", "egress"):
+        assert all(_list_specs(policies, side, pod) for pod in ours)
+        assert not any(_list_specs(policies, side, pod) for pod in others)
 
 
 def test_which_pods_may_talk_to_each_other(policies, pods):
@@ -124,7 +148,7 @@ def test_which_pods_may_talk_to_each_other(policies, pods):
     }
 
 
-def test_which_pods_may_reach_kubeflow_and_dns(policies, pods):
+def test_which_pods_may_reach_kubeflow_and_dns(every_policy, pods):
     outside = {
         "api": (Peer("api", "kubeflow", {"app": "ml-pipeline"}), (8887, 8888)),
         "metadata": (
@@ -141,7 +165,7 @@ def test_which_pods_may_reach_kubeflow_and_dns(policies, pods):
         for source in peers
         for name, (target, ports) in outside.items()
         for port in ports
-        if _passes(policies, "egress", source, target, port)
+        if _passes(every_policy, "egress", source, target, port)
     }
     assert flows - {f"{peer.name} -> dns:53" for peer in peers} == {
         "darkroom-submit -> api:8888",
@@ -166,12 +190,21 @@ def test_only_pods_that_use_the_store_reach_it(pods):
 def test_access_to_a_public_store_excludes_private_networks(overlay):
     policies = yaml.safe_load_all((FOLDER / "overlays" / overlay / "store.yaml").read_text())
     (store,) = [each for each in policies if each["metadata"]["name"] == "darkroom-store"]
-    assert store["spec"]["podSelector"] == {"matchLabels": {"uses-store": "true"}}
+    assert store["spec"]["podSelector"]["matchLabels"]["uses-store"] == "true"
     rule = store["spec"]["egress"][0]
     assert [each["port"] for each in rule["ports"]] == [443]
     (peer,) = rule["to"]
     private = {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"}
     assert (peer["ipBlock"]["cidr"], set(peer["ipBlock"]["except"])) == ("0.0.0.0/0", private)
+
+
+def test_pods_on_eks_get_credentials_from_the_agent_of_pod_identity(every_policy):
+    [store] = yaml.safe_load_all((FOLDER / "overlays/s3/store.yaml").read_text())
+    [tasks] = [each for each in every_policy if each["metadata"]["name"] == "darkroom-tasks"]
+    agent = {"ipBlock": {"cidr": "169.254.170.23/32"}}
+    for policy in (store, tasks):
+        [rule] = [each for each in policy["spec"]["egress"] if agent in each.get("to", [])]
+        assert rule["ports"] == [{"protocol": "TCP", "port": 80}]
 
 
 @pytest.mark.parametrize(
@@ -183,10 +216,14 @@ def test_access_to_a_public_store_excludes_private_networks(overlay):
         ("mysql", 9000, False),
     ],
 )
-def test_access_to_the_store_of_kubeflow_pipelines(app, port, passes):
-    policies = list(yaml.safe_load_all((FOLDER / "overlays/kfp-minio/store.yaml").read_text()))
-    store = Peer("store", "kubeflow", {"app": app})
-    for labels in ({"uses-store": "true"}, TASK):
+def test_access_to_the_store_of_kubeflow_pipelines(every_policy, app, port, passes):
+    policies = [*every_policy]
+    policies += yaml.safe_load_all((FOLDER / "overlays/kfp-store/store.yaml").read_text())
+    store, ours = (
+        Peer("store", "kubeflow", {"app": app}),
+        {"app.kubernetes.io/instance": "darkroom"},
+    )
+    for labels in ({**ours, "uses-store": "true"}, TASK):
         user = Peer("user", "darkroom", labels)
         assert _passes(policies, "egress", user, store, port) is passes
-    assert not _passes(policies, "egress", Peer("other", "darkroom", {}), store, port)
+    assert not _passes(policies, "egress", Peer("other", "darkroom", ours), store, port)

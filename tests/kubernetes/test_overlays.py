@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from darkroom.pipelines.config import make_config
+
+from .conftest import CHOSEN, render, render_with_choices
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,8 +22,7 @@ else:
 
 kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="needs the extra [dev]")
 
-FOLDER = Path(__file__).parents[2] / "kubernetes"
-OVERLAYS = ("gke", "kfp-minio", "s3")
+OVERLAYS = ("gke", "kfp-store", "s3")
 RELEASES = ("1.33", "1.35", "1.37")
 # Checked in tests/kubernetes/test_models.py.
 OF_OPERATORS = {"InferenceService", "ServingRuntime", "TrainJob", "TrainingRuntime"}
@@ -34,20 +33,21 @@ pytestmark = [
 ]
 
 
-def _render(overlay: str) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        ["kubectl", "kustomize", str(FOLDER / "overlays" / overlay)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return list(yaml.safe_load_all(done.stdout))
+@pytest.fixture(scope="module")
+def plain() -> dict[str, list[dict[str, Any]]]:
+    """What each overlay has when nobody has chosen more."""
+    return {overlay: list(yaml.safe_load_all(render(overlay))) for overlay in OVERLAYS}
 
 
 @pytest.fixture(scope="module")
-def rendered() -> dict[str, list[dict[str, Any]]]:
-    return {overlay: _render(overlay) for overlay in OVERLAYS}
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """What each overlay has with the components that need more than Kubernetes."""
+    folder = tmp_path_factory.mktemp("chosen")
+    texts = {
+        overlay: render_with_choices(overlay, chosen, folder / overlay)
+        for overlay, chosen in CHOSEN.items()
+    }
+    return {overlay: list(yaml.safe_load_all(text)) for overlay, text in texts.items()}
 
 
 def _find(objects, kind: str, name: str) -> dict[str, Any]:
@@ -66,6 +66,47 @@ def test_kubernetes_accepts_every_object(rendered, release):
     for each in checked:
         kubernetes_validate.validate(each, release, strict=True)
     assert len(checked) > 50
+
+
+def test_a_cluster_without_operators_takes_every_overlay_as_it_is(plain):
+    for objects in plain.values():
+        groups = {each["apiVersion"].rpartition("/")[0] for each in objects}
+        assert groups == {
+            "",
+            "apps",
+            "batch",
+            "networking.k8s.io",
+            "rbac.authorization.k8s.io",
+        }
+        assert not OF_OPERATORS & {each["kind"] for each in objects}
+        jobs = {each["metadata"]["name"] for each in objects if each["kind"] == "Job"}
+        assert jobs == {"darkroom-submit", "darkroom-convert", "darkroom-training"}
+
+
+def _list_labels(value: Any) -> list[dict[str, str]]:
+    """Returns the labels of all pods that an object describes, at any depth."""
+    if isinstance(value, list):
+        return [found for each in value for found in _list_labels(each)]
+    if not isinstance(value, dict):
+        return []
+    inner = [found for each in value.values() for found in _list_labels(each)]
+    template, predictor = value.get("template"), value.get("predictor")
+    if isinstance(template, dict) and "containers" in template.get("spec", {}):
+        inner.append(template["metadata"]["labels"])
+    return [*inner, predictor["labels"]] if isinstance(predictor, dict) else inner
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_policies_select_our_own_pods_and_no_other_one_of_the_namespace(rendered, overlay):
+    ours = "app.kubernetes.io/instance"
+    labels = [found for each in rendered[overlay] for found in _list_labels(each)]
+    assert len(labels) == 9
+    assert {each[ours] for each in labels} == {"darkroom"}
+    policies = [each for each in rendered[overlay] if each["kind"] == "NetworkPolicy"]
+    for policy in policies:
+        selected = policy["spec"]["podSelector"].get("matchLabels", {})
+        name = selected.get("app.kubernetes.io/name", "")
+        assert selected.get(ours) == "darkroom" or name.startswith("darkroom-"), policy
 
 
 def test_the_check_is_strict(rendered):
@@ -131,7 +172,7 @@ def test_pods_that_use_the_store_have_an_identity_and_no_key(rendered, overlay, 
     [
         ("gke", {}),
         (
-            "kfp-minio",
+            "kfp-store",
             {
                 "AWS_ACCESS_KEY_ID": "mlpipeline-minio-artifact/accesskey",
                 "AWS_SECRET_ACCESS_KEY": "mlpipeline-minio-artifact/secretkey",
@@ -149,7 +190,16 @@ def test_pipeline_tasks_use_the_same_store_as_the_other_pods(rendered, overlay, 
     aws = {key: value for key, value in settings.items() if key.startswith("AWS_")}
     assert values.pop("env", {}) == aws
     places = {"data": settings["DATA"], "root": settings["ROOT"], "push_to": settings["PUSH_TO"]}
-    assert make_config({**values, **places}).name == "darkroom"
+    assert make_config({**values, **places}, "kubeflow").name == "darkroom"
+
+
+def test_users_of_a_shared_kubeflow_may_read_and_write_where_the_overlay_does(rendered):
+    settings = _find(rendered["kfp-store"], "ConfigMap", "darkroom")["data"]
+    # What the policy of a profile's keys names: pipelines-profile-controller/sync.py of 2.15 on.
+    allowed = "s3://mlpipeline/shared/"
+    assert settings["DATA"].startswith(allowed)
+    assert settings["PUSH_TO"].startswith(allowed)
+    assert settings["ROOT"] == ""
 
 
 def test_overlays_have_no_secrets(rendered):
@@ -161,7 +211,7 @@ def test_overlays_have_no_secrets(rendered):
 
 def test_the_train_job_is_only_in_the_overlay_with_kubeflow(rendered):
     kinds = {name: {each["kind"] for each in objects} for name, objects in rendered.items()}
-    assert {name for name, found in kinds.items() if "TrainJob" in found} == {"kfp-minio"}
+    assert {name for name, found in kinds.items() if "TrainJob" in found} == {"kfp-store"}
     for name in ("gke", "s3"):
         training = _find(rendered[name], "Job", "darkroom-training")
         assert training["spec"]["completionMode"] == "Indexed"

@@ -120,7 +120,7 @@ def test_the_signature_of_the_configuration_is_known_to_type_checkers():
     assert parameters["epochs"].annotation == "int"
     assert all(each.kind is each.KEYWORD_ONLY for each in parameters.values())
     required = [name for name, each in parameters.items() if each.default is each.empty]
-    assert required == ["data", "root"]
+    assert required == ["data"]
 
 
 @document

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from darkroom.errors import UsageError
 from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.evaluation import make_eval_config
 from darkroom.pipelines.pipeline import create_pipeline
@@ -68,6 +69,11 @@ def test_policies_are_properties_of_image_validator_only(tmp_path):
 
     strict, mild = properties(), properties(policies={"leakage": "warn"}, max_rejects=0.5)
     assert [name for name in strict if strict[name] != mild[name]] == ["ImageValidator"]
+
+
+def test_a_run_on_this_machine_needs_a_root():
+    with pytest.raises(UsageError, match="A run on this machine needs a root"):
+        create_pipeline(PipelineConfig(data="images.csv"))
 
 
 def _make_config(**options) -> PipelineConfig:

@@ -142,7 +142,9 @@ class ManifestOptions:
         # Only where there is one: files that were compiled before keep their place in caches.
         if self.label_map is not None:
             values["label_map"] = self.label_map
-        return json.dumps(values)
+        # Kubernetes, Argo and Kubeflow replace `$$`, `$(NAME)` and `{{NAME}}` in what a container
+        # gets, and a label may be such a text. Outside of texts JSON has neither `$` nor `{{`.
+        return json.dumps(values).replace("$", "\\u0024").replace("{{", "\\u007b\\u007b")
 
     @classmethod
     def from_json(cls, text: str) -> ManifestOptions:

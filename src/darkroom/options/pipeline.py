@@ -19,10 +19,12 @@ class PipelineFields:
     """What a pipeline is told besides the options of its stages."""
 
     data: str = field(metadata=describe(DATA_HELP, group="data", metavar="PATH", runtime=True))
-    root: str = field(
-        metadata=describe(
-            "Folder for metadata, artifacts, log and models.", group="run", metavar="DIR"
-        )
+    root: str = option(
+        "",
+        "Folder for metadata, artifacts, log and models.",
+        group="run",
+        metavar="DIR",
+        shown="on Kubeflow the administrator's; elsewhere it must be given",
     )
     name: str = option(
         "darkroom",
@@ -143,6 +145,14 @@ class PipelineFields:
         "Container image of the tasks, best given by its digest.",
         group="cluster",
         metavar="NAME",
+    )
+    kfp: str | None = option(
+        None,
+        "Version of Kubeflow Pipelines for which a file is compiled, as in 2.17.",
+        group="cluster",
+        metavar="VERSION",
+        shown="any from 2.5 on",
+        more="What that version cannot do is an error or a warning.",
     )
     env: Mapping[str, str] = option(
         {}, "Environment variables of the containers.", group="cluster", flag=None

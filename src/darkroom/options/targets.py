@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,12 @@ from darkroom.options.fields import check_fields, describe, document, option
 KUBEFLOW, VERTEX = TARGETS = ("kubeflow", "vertex")
 FLINK, SPARK, PRISM, DATAFLOW = ENGINE_NAMES = ("flink", "spark", "prism", "dataflow")
 IMAGE, POOL, COMMAND = WORKERS = ("image", "pool", "command")
+
+
+_EXPERIMENT_HELP = "Experiment of the run; made if there is none of that name."
+# A field of cron: numbers and names, ranges, lists and steps.
+_CRON_FIELD = re.compile(r"[0-9A-Za-z*?,/#-]+")
+_KEY = re.compile(r"projects/[^/]+/locations/([^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
 
 
 @document
@@ -27,6 +34,15 @@ class SubmissionFields:
         group="cluster",
         metavar="NAME",
         shown="the service's own",
+    )
+    cron: str | None = option(
+        None,
+        "Run at these times from now on: minute, hour, day, month and weekday, as cron has them.",
+        group="cluster",
+        metavar="CRON",
+        shown="once, now",
+        more="On Kubeflow the times are those of its server; on Vertex UTC, or those of "
+        "CRON_TZ=ZONE before the times.",
     )
 
 
@@ -45,11 +61,12 @@ class KubeflowFields(SubmissionFields):
         metavar="NAME",
         shown="kfp's own setting",
     )
-    experiment: str = option(
-        "Default",
-        "Experiment of Kubeflow; created if there is none of that name.",
+    experiment: str | None = option(
+        None,
+        _EXPERIMENT_HELP,
         group="cluster",
         metavar="NAME",
+        shown="on Kubeflow Default, on Vertex none",
     )
     ca_file: str | None = option(
         None,
@@ -83,6 +100,94 @@ class VertexOptions(SubmissionFields):
         flag="--label",
         more="They are for bills and filters.",
     )
+    experiment: str | None = option(
+        None,
+        _EXPERIMENT_HELP,
+        group="cluster",
+        metavar="NAME",
+        shown="on Kubeflow Default, on Vertex none",
+    )
+    encryption_key: str | None = option(
+        None,
+        "Full name of a key of Cloud KMS that encrypts what Vertex keeps of the run.",
+        group="cluster",
+        metavar="NAME",
+        shown="Google's keys",
+        more="It must be in the region of the run. The bucket has a key of its own.",
+    )
+    failure_policy: str | None = option(
+        None,
+        "What other tasks do when one has failed: finish (slow), or start none (fast), for Vertex.",
+        group="cluster",
+        choices=("slow", "fast"),
+        shown="slow",
+    )
+    reserved_ip_ranges: tuple[str, ...] = option(
+        (),
+        "Reserved range of addresses of the network that the tasks may use, for Vertex.",
+        group="cluster",
+        metavar="NAME",
+        flag="--reserved-ip-range",
+        shown="any of the network",
+    )
+    network_attachment: str | None = option(
+        None,
+        "Network attachment by which the tasks reach a private network, for Vertex.",
+        group="cluster",
+        metavar="NAME",
+        more="It is an interface of Private Service Connect, and excludes network.",
+    )
+    persistent_resource: str | None = option(
+        None,
+        "Persistent resource of Vertex that runs the tasks, instead of machines made for each.",
+        group="cluster",
+        metavar="NAME",
+        shown="machines for each task",
+    )
+
+    def __post_init__(self) -> None:
+        """Checks what does not go together.
+
+        Raises:
+            UsageError: A value is wrong, or excludes another one.
+        """
+        check_fields(self)
+        parse_cron(self.cron)
+        if self.network and self.network_attachment:
+            raise UsageError("network and network_attachment exclude each other.")
+        if self.reserved_ip_ranges and not self.network:
+            raise UsageError("reserved_ip_ranges are of a network.", "Give network, too.")
+        for name in ("experiment", "persistent_resource"):
+            if self.cron and getattr(self, name):
+                raise UsageError(
+                    f"{name} and cron exclude each other.", "Vertex's schedules have none."
+                )
+        if self.encryption_key is not None:
+            found = _KEY.fullmatch(self.encryption_key)
+            if not found or found[1] != self.region:
+                raise UsageError(
+                    f"encryption_key is {self.encryption_key!r}, expected a key in {self.region}.",
+                    "Give projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY.",
+                )
+
+
+def parse_cron(text: str | None) -> tuple[str, str]:
+    """Returns the time zone of a schedule, "" for none, and its times as five fields of cron.
+
+    Args:
+        text: As in `30 4 * * 1` or `CRON_TZ=Europe/Berlin 30 4 * * 1`; None for no schedule.
+
+    Raises:
+        UsageError: The text is not a schedule.
+    """
+    words = (text or "").split()
+    zone = words.pop(0).partition("=")[2] if words and "TZ=" in words[0] else ""
+    if text is not None and (len(words) != 5 or not all(map(_CRON_FIELD.fullmatch, words))):
+        raise UsageError(
+            f"cron is {text!r}, expected five fields of cron.",
+            "Give minute, hour, day, month and weekday, as in '30 4 * * 1' for Mondays at 4:30.",
+        )
+    return zone, " ".join(words)
 
 
 @document

@@ -59,6 +59,12 @@ def join(base: str, *parts: str) -> str:
     return posixpath.join(base, *parts)
 
 
+def is_below(path: str, folder: str) -> bool:
+    """Tells whether a local path is a folder, or in it, by its text alone."""
+    clean, folder = posixpath.normpath(path), folder.rstrip("/")
+    return clean == folder or clean.startswith(f"{folder}/")
+
+
 def is_pattern(path: str) -> bool:
     """Tells whether `path` has a wildcard (`*`, `?` or `[`)."""
     return not _WILDCARDS.isdisjoint(path)

@@ -94,7 +94,7 @@ def test_the_spec_matches_the_published_schema(target: str, specs: dict[str, dic
     executors = json_format.ParseDict(
         spec["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig()
     ).executors
-    assert executors["Trainer_executor"].container.resources.accelerator.count == 1
+    assert executors["Trainer_executor"].container.resources.memory_limit == 32
     assert find_violations(spec) == []
 
 
@@ -209,10 +209,35 @@ def test_weights_that_only_a_run_names_are_read_again_in_each_run():
     assert cache.run(spec, weights, run_id="4") == {"Pusher"}  # it is never cached
 
 
+def test_an_accelerator_and_its_nodes_have_the_form_of_the_target():
+    taint = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    nodes = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
+    asked = {"accelerator": "T4", "node_selector": nodes, "tolerations": [taint]}
+    config = _config(resources={"Trainer": asked})
+    kubeflow = compile_pipeline(config, "kubeflow")
+    found = _containers(kubeflow)["Trainer"]["resources"]
+    assert found == {"accelerator": {"type": "nvidia.com/gpu", "count": "1"}}
+    deployment = json_format.ParseDict(
+        kubeflow["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig()
+    )
+    assert deployment.executors["Trainer_executor"].container.resources.accelerator.count == 1
+    platform = make_platform_spec(config, kubeflow)["platforms"]["kubernetes"]
+    trainer = platform["deploymentSpec"]["executors"]["Trainer_executor"]
+    assert trainer["nodeSelector"] == {"labels": nodes}
+    assert trainer["tolerations"] == [taint]
+    vertex = compile_pipeline(config, "vertex")["pipelineSpec"]
+    found = _containers(vertex)["Trainer"]["resources"]
+    assert found == {"accelerator": {"type": "NVIDIA_TESLA_T4", "count": "1"}}
+
+
+@pytest.mark.parametrize("target", FILES)
+def test_the_examples_ask_for_no_accelerator_because_the_image_has_no_cuda(target, texts):
+    assert "accelerator" not in texts[target]
+
+
 def test_resources_and_retries_have_the_form_of_the_target(specs):
     kubeflow, vertex = (_containers(specs[target])["Trainer"]["resources"] for target in FILES)
-    assert kubeflow["accelerator"] == {"type": "nvidia.com/gpu", "count": "1"}
-    assert vertex["accelerator"] == {"type": "NVIDIA_TESLA_T4", "count": "1"}
+    assert (vertex["cpuLimit"], vertex["memoryLimit"]) == (8.0, 32.0)
     assert (kubeflow["cpuLimit"], kubeflow["memoryLimit"]) == (8.0, 32.0)
     tasks = specs["kubeflow"]["root"]["dag"]["tasks"]
     assert tasks["Trainer"]["retryPolicy"]["maxRetryCount"] == 1
@@ -224,6 +249,8 @@ def test_resources_and_retries_have_the_form_of_the_target(specs):
     assert _containers(specs["kubeflow"])["Evaluator"]["resources"] == {
         "cpuLimit": 2.0,
         "memoryLimit": 8.0,
+        "cpuRequest": 0.5,
+        "memoryRequest": 2.0,
     }
 
 
@@ -249,13 +276,6 @@ def test_options_of_kubernetes_are_the_second_document(texts: dict[str, str]):
             }
         ],
     }
-    trainer = executors["Trainer_executor"]
-    assert trainer["nodeSelector"] == {
-        "labels": {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
-    }
-    assert trainer["tolerations"] == [
-        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-    ]
 
 
 def test_a_pod_gets_what_is_asked_for():
@@ -457,6 +477,24 @@ def test_options_that_work_on_the_target_are_accepted(target: str, options: dict
     compile_pipeline(_config(**options), target)
 
 
+def test_without_a_root_the_administrators_holds_on_kubeflow():
+    spec = compile_pipeline(_config(root=""), "kubeflow")
+    assert "defaultPipelineRoot" not in spec
+    assert "root" not in spec["root"]["inputDefinitions"]["parameters"]
+    assert find_violations(spec) == []
+    with pytest.raises(UsageError, match="vertex cannot keep artifacts in"):
+        compile_pipeline(_config(root=""), "vertex")
+
+
+def test_the_command_needs_a_root_only_where_there_is_no_administrators(tmp_path: Path, capsys):
+    values = {"data": "s3://b/i.csv", "image": IMAGE, "output": str(tmp_path / "pipeline.yaml")}
+    assert run_compile({"target": "kubeflow", **values}, as_json=True) == 0
+    assert json.loads(capsys.readouterr().out)["root"] is None
+    values["output"] = str(tmp_path / "pipeline.json")
+    with pytest.raises(UsageError, match="needs root"):
+        run_compile({"target": "vertex", **values}, as_json=True)
+
+
 def test_flink_is_reached_by_a_job_server_with_workers_beside_it():
     config = _config(beam_args=("--runner=PortableRunner", "--job_endpoint=flink:8099"))
     args = _containers(compile_pipeline(config, "kubeflow"))["ImageToTFRecord"]["args"]
@@ -467,22 +505,6 @@ def test_flink_is_reached_by_a_job_server_with_workers_beside_it():
         "--environment_type=EXTERNAL",
         "--environment_config=localhost:50000",
     ]
-
-
-def test_a_label_map_is_compiled_in(tmp_path: Path):
-    path = tmp_path / "labels.txt"
-    path.write_text("owl\ncat\n")
-    spec = compile_pipeline(_config(label_map=str(path)), "kubeflow")
-    inputs = spec["root"]["dag"]["tasks"]["ManifestGen"]["inputs"]["parameters"]
-    options = json.loads(inputs["options"]["runtimeValue"]["constant"])
-    assert options["labels"] == ["owl", "cat"]
-
-
-def test_a_label_map_too_long_for_a_command_line_is_an_error(tmp_path: Path):
-    path = tmp_path / "labels.txt"
-    path.write_text("".join(f"label number {number}\n" for number in range(7000)))
-    with pytest.raises(UsageError, match="The options of ManifestGen have"):
-        compile_pipeline(_config(label_map=str(path)), "kubeflow")
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,50 @@ def test_the_server_gets_the_run_with_all_options(server):
     ]
 
 
+def test_the_server_gets_a_schedule_with_all_options(server):
+    options = KubeflowOptions(
+        host=server.url, run_name="nightly", service_account="trainer", cron="30 4 * * 1-5"
+    )
+    planned = submit(_run(documents=[SPEC, PLATFORM]), options)
+    assert (planned.id, planned.url) == (
+        "schedule-1",
+        f"{server.url}/#/recurringrun/details/schedule-1",
+    )
+    assert server.runs == {}
+    [sent] = server.schedules
+    assert sent == {
+        "display_name": "nightly",
+        "experiment_id": "experiment-1",
+        # Seconds first: github.com/robfig/cron, which Kubeflow reads it with.
+        "trigger": {"cron_schedule": {"cron": "0 30 4 * * 1-5"}},
+        "mode": "ENABLE",
+        "max_concurrency": "1",
+        "no_catchup": True,
+        "pipeline_spec": {"pipeline_spec": SPEC, "platform_spec": PLATFORM},
+        "runtime_config": {
+            "parameters": {"epochs": 3},
+            "pipeline_root": "minio://mlpipeline/darkroom",
+        },
+        "service_account": "trainer",
+    }
+
+
+@pytest.mark.parametrize(
+    ("cron", "message"),
+    [
+        ("30 4 * *", "expected five fields of cron"),
+        ("0 30 4 * * 1", "expected five fields of cron"),
+        ("@daily", "expected five fields of cron"),
+        ("30 4 * * $(id)", "expected five fields of cron"),
+        ("", "expected five fields of cron"),
+        ("CRON_TZ=Europe/Berlin 30 4 * * 1", "names a time zone"),
+    ],
+)
+def test_a_schedule_that_kubeflow_would_not_take_is_an_error(server, cron, message):
+    with pytest.raises(UsageError, match=message):
+        KubeflowOptions(host=server.url, cron=cron)
+
+
 def test_an_experiment_is_created_once_and_without_a_namespace(server):
     for _ in range(2):
         submit(_run(), KubeflowOptions(host=f"{server.url}/"))

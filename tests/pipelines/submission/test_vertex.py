@@ -12,8 +12,13 @@ import google.auth.exceptions
 import pytest
 from google.api_core import exceptions
 from google.auth.credentials import AnonymousCredentials
-from google.cloud.aiplatform.utils import PipelineJobClientWithOverride, gcs_utils
-from google.cloud.aiplatform_v1 import PipelineJob, PipelineTaskDetail
+from google.cloud import aiplatform, aiplatform_v1beta1
+from google.cloud.aiplatform.utils import (
+    PipelineJobClientWithOverride,
+    ScheduleClientWithOverride,
+    gcs_utils,
+)
+from google.cloud.aiplatform_v1 import PipelineJob, PipelineTaskDetail, Schedule
 from google.protobuf import json_format
 
 from darkroom.cli import commands
@@ -40,6 +45,7 @@ OPTIONS = VertexOptions(
     labels={"team": "cats"},
 )
 NAME = "projects/1/locations/europe-west4/pipelineJobs/darkroom-1"
+SCHEDULE = "projects/1/locations/europe-west4/schedules/7"
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +70,8 @@ class Service:
 
     Attributes:
         requests: Arguments of each request to make a job, the job as the dict of its JSON.
+        kinds: The class of the job in each of them.
+        schedules: Schedules that were made, as dicts of their JSON.
         states: States of the job, one at each look.
         errors: Messages of failed tasks by name.
         failure: Raised by every request, when set.
@@ -71,6 +79,8 @@ class Service:
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.schedules: list[dict[str, Any]] = []
+        self.kinds: list[type] = []
         self.states = ["RUNNING", "SUCCEEDED"]
         self.errors: dict[str, str] = {}
         self.failure: Exception | None = None
@@ -79,9 +89,14 @@ class Service:
         if self.failure is not None:
             raise self.failure
         sent = request["pipeline_job"]
+        self.kinds.append(type(sent))
         request["pipeline_job"] = json_format.MessageToDict(sent._pb)
         self.requests.append(request)
-        return PipelineJob(sent, name=NAME)
+        return PipelineJob(name=NAME)
+
+    def plan(self, **request: Any) -> Schedule:
+        self.schedules.append(json_format.MessageToDict(request["schedule"]._pb))
+        return Schedule(name=SCHEDULE)
 
     def get(self, name: str, **_: Any) -> PipelineJob:
         assert name == NAME
@@ -107,6 +122,9 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     client = PipelineJobClientWithOverride
     monkeypatch.setattr(client, "create_pipeline_job", fake.create, raising=False)
     monkeypatch.setattr(client, "get_pipeline_job", fake.get, raising=False)
+    # Other versions of the API have a client of their own.
+    monkeypatch.setattr(client, "select_version", lambda self, _: self)
+    monkeypatch.setattr(ScheduleClientWithOverride, "create_schedule", fake.plan, raising=False)
     monkeypatch.setattr(submitted_run.time, "sleep", lambda _: None)
     return fake
 
@@ -143,6 +161,107 @@ def test_the_service_gets_the_job_with_all_options(run, service):
         "darkroom-1?project=1"
     )
     assert wait_for_end(submitted).state == "SUCCEEDED"
+
+
+KEY = "projects/shop/locations/europe-west4/keyRings/ring/cryptoKeys/key"
+
+
+def test_the_service_gets_what_a_closed_network_and_keys_of_ones_own_need(run, service):
+    options = dataclasses.replace(
+        OPTIONS, encryption_key=KEY, failure_policy="fast", reserved_ip_ranges=["tasks"]
+    )
+    submit(run, options)
+    attached = dataclasses.replace(OPTIONS, network=None, network_attachment="inside")
+    submit(run, attached)
+    first, second = [request["pipeline_job"] for request in service.requests]
+    assert first["encryptionSpec"] == {"kmsKeyName": KEY}
+    assert first["runtimeConfig"]["failurePolicy"] == "PIPELINE_FAILURE_POLICY_FAIL_FAST"
+    assert first["reservedIpRanges"] == ["tasks"]
+    assert "pscInterfaceConfig" not in first
+    assert second["pscInterfaceConfig"] == {
+        "networkAttachment": "projects/shop/regions/europe-west4/networkAttachments/inside"
+    }
+    assert "network" not in second
+
+
+def test_a_job_on_a_persistent_resource_is_made_by_the_beta_api(run, service):
+    submitted = submit(run, dataclasses.replace(OPTIONS, persistent_resource="pool"))
+    [request] = service.requests
+    assert service.kinds == [aiplatform_v1beta1.PipelineJob]
+    job = request["pipeline_job"]
+    name = "projects/shop/locations/europe-west4/persistentResources/pool"
+    assert job["runtimeConfig"]["defaultRuntime"] == {
+        "persistentResourceRuntimeDetail": {"persistentResourceName": name}
+    }
+    assert job["pipelineSpec"] == json.loads(json.dumps(run.spec))
+    assert job["serviceAccount"] == OPTIONS.service_account
+    assert submitted.id == NAME
+    service.states = ["RUNNING", "SUCCEEDED"]
+    assert wait_for_end(submitted).state == "SUCCEEDED"
+
+
+def test_a_run_is_put_into_its_experiment(run, service, monkeypatch):
+    made, joined = [], []
+
+    def make(**arguments: Any) -> Any:
+        made.append({name: arguments[name] for name in ("experiment_name", "project", "location")})
+        return arguments["experiment_name"]
+
+    monkeypatch.setattr("google.cloud.aiplatform.Experiment.get_or_create", make)
+    monkeypatch.setattr(aiplatform.PipelineJob, "_validate_experiment", lambda *_: None)
+    monkeypatch.setattr(
+        aiplatform.PipelineJob, "_associate_to_experiment", lambda _, name: joined.append(name)
+    )
+    submit(run, dataclasses.replace(OPTIONS, experiment="cats"))
+    assert made == [{"experiment_name": "cats", "project": "shop", "location": "europe-west4"}]
+    assert joined == ["cats"]
+
+
+def test_the_service_gets_a_schedule_with_all_options(run, service):
+    options = dataclasses.replace(
+        OPTIONS,
+        network=None,
+        network_attachment="inside",
+        encryption_key=KEY,
+        failure_policy="fast",
+        cron="CRON_TZ=Europe/Berlin 30 4 * * 1",
+    )
+    planned = submit(run, options)
+    assert service.requests == []
+    [sent] = service.schedules
+    assert sent["cron"] == "CRON_TZ=Europe/Berlin 30 4 * * 1"
+    assert sent["displayName"] == "first"
+    job = sent["createPipelineJobRequest"]["pipelineJob"]
+    assert job["displayName"] == "first"
+    assert job["serviceAccount"] == OPTIONS.service_account
+    assert job["encryptionSpec"] == {"kmsKeyName": KEY}
+    assert job["runtimeConfig"]["failurePolicy"] == "PIPELINE_FAILURE_POLICY_FAIL_FAST"
+    assert job["runtimeConfig"]["parameterValues"] == {"epochs": 3.0, "learning_rate": 0.5}
+    assert job["pscInterfaceConfig"]["networkAttachment"].endswith("/networkAttachments/inside")
+    assert job["pipelineSpec"]["pipelineInfo"] == run.spec["pipelineInfo"]
+    assert planned.id == SCHEDULE
+    assert planned.url == (
+        "https://console.cloud.google.com/vertex-ai/pipelines/locations/europe-west4/schedules/7"
+        "?project=1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"network_attachment": "inside"}, "network and network_attachment exclude each other"),
+        ({"network": None, "reserved_ip_ranges": ["a"]}, "reserved_ip_ranges are of a network"),
+        ({"encryption_key": "key"}, "expected a key in europe-west4"),
+        ({"encryption_key": KEY.replace("west4", "west1")}, "expected a key in europe-west4"),
+        ({"failure_policy": "now"}, "failure_policy is 'now'"),
+        ({"cron": "0 4 * * *", "experiment": "cats"}, "experiment and cron exclude"),
+        ({"cron": "0 4 * * *", "persistent_resource": "pool"}, "persistent_resource and"),
+        ({"cron": "daily"}, "expected five fields of cron"),
+    ],
+)
+def test_options_that_vertex_would_not_take_together_are_an_error(options, message):
+    with pytest.raises(UsageError, match=message):
+        dataclasses.replace(OPTIONS, **options)
 
 
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])

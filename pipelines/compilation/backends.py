@@ -1,0 +1,130 @@
+"""What versions of Kubeflow Pipelines cannot do with a compiled file.
+
+docs/reference/kubeflow-versions.md has the same table for people.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Iterator
+
+from darkroom.errors import UsageError
+from darkroom.options.targets import KUBEFLOW
+from darkroom.pipelines.compilation.resources import find_resources, spell_accelerator
+from darkroom.pipelines.config import PipelineConfig
+
+# All releases since the oldest that runs what darkroom compiles.
+VERSIONS = ((2, 5), (2, 14), (2, 15), (2, 16), (2, 17))
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(\.\d+)?")
+_ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+# The first version with each name of the store that comes with Kubeflow, and the first without it.
+_STORES = {
+    ("minio-service", 9000): ((2, 5), (2, 16)),
+    ("seaweedfs", 8333): ((2, 15), None),
+    ("seaweedfs", 9000): ((2, 16), None),
+}
+# From 2.15 on, the keys of a user's namespace open these in the bucket of Kubeflow's own store.
+_OWN_BUCKET = "mlpipeline"
+_SHARED_KEYS, _OPEN = (2, 15), ("artifacts", "private-artifacts", "private", "shared")
+_NO_RETRIES = (2, 17)
+_NVIDIA = ("nvidia.com/", "NVIDIA_")
+_HAS_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
+
+
+def parse_version(text: str) -> tuple[int, int]:
+    """Returns major and minor number of a version of Kubeflow Pipelines.
+
+    Raises:
+        UsageError: It is not a version, or one that cannot run what darkroom compiles.
+    """
+    known = ", ".join(f"{major}.{minor}" for major, minor in VERSIONS)
+    found = _VERSION.fullmatch(text)
+    if not found:
+        raise UsageError(f"kfp is {text!r}, expected a version as in 2.17.", f"Known: {known}.")
+    version = int(found[1]), int(found[2])
+    if version < VERSIONS[0]:
+        raise UsageError(
+            f"Kubeflow Pipelines {text} is older than the compiled file needs.",
+            f"Ask the administrator for one of {known}.",
+        )
+    if version < VERSIONS[-1] and version not in VERSIONS:
+        raise UsageError(f"There is no Kubeflow Pipelines {text}.", f"Known: {known}.")
+    return version
+
+
+def check_backend(config: PipelineConfig, target: str) -> None:
+    """Checks that the version of the backend, where it is known, can run the file.
+
+    Raises:
+        UsageError: It cannot, or the version is for another target.
+    """
+    if config.kfp is None:
+        return
+    if target != KUBEFLOW:
+        raise UsageError("kfp is a version of Kubeflow Pipelines.", "Leave it out for Vertex.")
+    version = parse_version(config.kfp)
+    for name in _ENDPOINTS:
+        if (url := config.env.get(name)) and not _has_store(url, version):
+            right = "http://minio-service.kubeflow:9000"
+            if version >= (2, 16):
+                right = "http://seaweedfs.kubeflow:9000"
+            raise UsageError(
+                f"env.{name} is {url!r}, which Kubeflow Pipelines {config.kfp} does not have.",
+                f"Its own store is {right}.",
+            )
+
+
+def _has_store(url: str, version: tuple[int, int]) -> bool:
+    """Tells whether a version has a store at an address; those of others it may always have."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host, port = (parts.hostname or "").partition(".")[0], parts.port
+    except ValueError:
+        return True
+    if not any(host == name for name, _ in _STORES):
+        return True
+    first, without = _STORES.get((host, port or 80), (VERSIONS[-1], VERSIONS[0]))
+    return first <= version and (without is None or version < without)
+
+
+def list_warnings(config: PipelineConfig, target: str) -> list[str]:
+    """Returns what will not work as it seems, in whole sentences."""
+    found = [*_find_idle_accelerators(config, target)]
+    if target == KUBEFLOW and config.kfp is not None:
+        found += _find_limits(config, parse_version(config.kfp))
+    return found
+
+
+def _find_limits(config: PipelineConfig, version: tuple[int, int]) -> Iterator[str]:
+    if version > VERSIONS[-1]:
+        newest = ".".join(map(str, VERSIONS[-1]))
+        yield f"Kubeflow Pipelines {config.kfp} is newer than {newest}, the newest that was tried."
+    if version >= _NO_RETRIES and any(each.retries for each in config.resources.values()):
+        yield (
+            f"Kubeflow Pipelines {config.kfp} does not retry a task that failed, as its own "
+            "manifests set Argo up; an administrator can change that."
+        )
+    if version >= _SHARED_KEYS:
+        for name in ("root", "data", "push_to", "exclude", "label_map", "baseline_model"):
+            _, _, path = (getattr(config, name) or "").partition("://")
+            bucket, _, rest = path.partition("/")
+            if bucket == _OWN_BUCKET and rest.partition("/")[0] not in _OPEN:
+                yield (
+                    f"{name} is {getattr(config, name)!r}: with several users, their keys open "
+                    f"only {', '.join(_OPEN)} in that bucket."
+                )
+
+
+def _find_idle_accelerators(config: PipelineConfig, target: str) -> Iterator[str]:
+    """Yields a warning where a GPU is asked for, and nothing says that the image can use it."""
+    if _HAS_CUDA.search(config.image):
+        return
+    for component in config.resources:
+        name = find_resources(config.resources, component).accelerator
+        if name and spell_accelerator(name, target).startswith(_NVIDIA):
+            yield (
+                f"resources.{component} asks for {name}, and the name of the image says nothing "
+                f"of CUDA: {config.image}. Without CUDA the accelerator is idle. `make image "
+                "STAGE=cuda` builds an image with it; put cuda into its name or its tag."
+            )

@@ -1,0 +1,152 @@
+"""What is refused, or warned about, for a version of Kubeflow Pipelines."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from darkroom.errors import UsageError
+from darkroom.pipelines.compilation import backends
+from darkroom.pipelines.compilation.backends import list_warnings, parse_version
+from darkroom.pipelines.compilation.checks import check_for_target
+from darkroom.pipelines.compilation.files import run_compile
+from darkroom.pipelines.config import PipelineConfig
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs/reference/kubeflow-versions.md"
+
+
+def _config(**options: Any) -> PipelineConfig:
+    values = {"data": "s3://photos/images.csv", "image": "darkroom:1", **options}
+    return PipelineConfig(**values)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [("2.5", (2, 5)), ("2.16.1", (2, 16)), ("v2.17.0", (2, 17))]
+)
+def test_a_version_has_many_spellings(text: str, version: tuple[int, int]):
+    assert parse_version(text) == version
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2.4.1", "Kubeflow Pipelines 2.4.1 is older than the compiled file needs"),
+        ("1.8", "is older than the compiled file needs"),
+        ("2.9", "There is no Kubeflow Pipelines 2.9"),
+        ("newest", "expected a version as in 2.17"),
+        ("2", "expected a version as in 2.17"),
+    ],
+)
+def test_a_version_that_cannot_run_the_file_is_an_error(text: str, message: str):
+    with pytest.raises(UsageError, match=re.escape(message)) as error:
+        check_for_target(_config(kfp=text), "kubeflow")
+    assert "2.5, 2.14, 2.15, 2.16, 2.17" in error.value.hint
+
+
+def test_a_version_of_kubeflow_is_not_one_of_vertex():
+    config = _config(kfp="2.17", root="gs://bucket/run")
+    with pytest.raises(UsageError, match="Leave it out for Vertex"):
+        check_for_target(config, "vertex")
+
+
+MINIO = "http://minio-service.kubeflow:9000"
+SEAWEED = "http://seaweedfs.kubeflow:9000"
+
+
+@pytest.mark.parametrize(
+    ("version", "url", "right"),
+    [
+        ("2.16", MINIO, SEAWEED),
+        ("2.17.0", "http://minio-service.kubeflow.svc.cluster.local:9000", SEAWEED),
+        ("2.5", SEAWEED, MINIO),
+        ("2.15", SEAWEED, MINIO),
+        ("2.14", "http://seaweedfs.kubeflow:8333", MINIO),
+    ],
+)
+def test_the_address_of_another_versions_store_is_an_error(version: str, url: str, right: str):
+    config = _config(kfp=version, env={"AWS_ENDPOINT_URL": url})
+    with pytest.raises(UsageError, match=r"env\.AWS_ENDPOINT_URL is .* does not have") as error:
+        check_for_target(config, "kubeflow")
+    assert right in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("version", "url"),
+    [
+        ("2.5", MINIO),
+        ("2.15", MINIO),
+        ("2.15", "http://seaweedfs.kubeflow:8333"),
+        ("2.16", SEAWEED),
+        ("2.17", SEAWEED),
+        ("2.99", SEAWEED),
+        ("2.17", "https://minio.example.com"),
+        (None, MINIO),
+    ],
+)
+def test_the_address_of_the_versions_own_store_or_of_another_one_is_right(version, url):
+    check_for_target(_config(kfp=version, env={"AWS_ENDPOINT_URL": url}), "kubeflow")
+
+
+def test_what_a_version_cannot_do_is_a_warning():
+    retried = {"resources": {"default": {"retries": 2}}}
+    assert list_warnings(_config(kfp="2.16", **retried), "kubeflow") == []
+    assert list_warnings(_config(**retried), "kubeflow") == []
+    [warning] = list_warnings(_config(kfp="2.17", **retried), "kubeflow")
+    assert "Kubeflow Pipelines 2.17 does not retry a task that failed" in warning
+    [warning] = list_warnings(_config(kfp="2.18"), "kubeflow")
+    assert warning == "Kubeflow Pipelines 2.18 is newer than 2.17, the newest that was tried."
+
+
+def test_places_that_the_keys_of_one_user_do_not_open_are_a_warning():
+    closed = _config(kfp="2.15", root="minio://mlpipeline/darkroom", push_to="s3://mlpipeline/m")
+    found = list_warnings(closed, "kubeflow")
+    assert [each.partition(" is ")[0] for each in found] == ["root", "push_to"]
+    assert "open only artifacts, private-artifacts, private, shared in that bucket" in found[0]
+    open_ = _config(kfp="2.17", root="minio://mlpipeline/shared/r", push_to="s3://mine/darkroom")
+    assert list_warnings(open_, "kubeflow") == []
+
+
+@pytest.mark.parametrize(
+    ("target", "accelerator", "image", "number"),
+    [
+        ("kubeflow", "T4", "registry/darkroom:1", 1),
+        ("vertex", "NVIDIA_L4", "registry/darkroom:1", 1),
+        ("kubeflow", "T4", "registry/darkroom:1-cuda", 0),
+        ("vertex", "T4", "registry/darkroom-gpu@sha256:0", 0),
+        ("kubeflow", "amd.com/gpu", "registry/darkroom:1", 0),
+    ],
+)
+def test_an_accelerator_for_an_image_without_cuda_is_a_warning(target, accelerator, image, number):
+    resources = {"Trainer": {"accelerator": accelerator}, "Evaluator": {"cpu": 2}}
+    found = list_warnings(_config(image=image, resources=resources), target)
+    assert len(found) == number
+    assert all(f"resources.Trainer asks for {accelerator}" in each for each in found)
+    assert all("make image STAGE=cuda" in each for each in found)
+
+
+@pytest.mark.tfx
+def test_the_command_prints_warnings_and_has_them_in_its_json(tmp_path: Path, capsys):
+    values = {"data": "s3://b/i.csv", "image": "darkroom:1", "kfp": "2.17", "target": "kubeflow"}
+    values["resources"] = {"default": {"retries": 2}}
+    assert run_compile({**values, "output": str(tmp_path / "p.yaml")}, as_json=True) == 0
+    printed = capsys.readouterr()
+    [warning] = json.loads(printed.out)["warnings"]
+    assert "does not retry a task that failed" in warning
+    assert f"Warning: {warning}" in printed.err.replace("\n", " ")
+
+
+def test_the_page_has_every_version_and_the_addresses_of_its_store():
+    rows = {
+        cells[1].strip(): line
+        for line in PAGE.read_text().splitlines()
+        if len(cells := line.split("|")) > 2
+    }
+    for version in backends.VERSIONS:
+        row = rows[".".join(map(str, version))]
+        right = "minio-service.kubeflow:9000" if version < (2, 16) else "seaweedfs.kubeflow:9000"
+        assert right in row
