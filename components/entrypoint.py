@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -25,7 +23,8 @@ from typing import NoReturn
 from unittest import mock
 
 from darkroom import storage
-from darkroom.errors import UsageError, convert_error
+from darkroom.errors import UsageError
+from darkroom.kfp.ending import handle_signals, report_error
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.options.targets import TARGETS
 from darkroom.runtime.process import collect_less_garbage, end_process
@@ -68,18 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             run_task(arguments, beam_args)
     except Exception as error:  # noqa: BLE001  the backend gets its line of JSON for any error
         traceback.print_exc()
-        if isinstance(error, OSError):
-            error = storage.convert_os_error(error)  # with the name that may be meant
-        found = convert_error(error)
-        described = {
-            "code": found.code,
-            "message": executor_io.name_uris(found.message),
-            "hint": executor_io.name_uris(found.hint.strip()),
-            "exit_code": found.exit_code,
-            "executor": executor,
-        }
-        print(json.dumps({"error": described}), file=sys.stderr, flush=True)
-        return found.exit_code
+        return report_error(error, executor=executor)
     return 0
 
 
@@ -129,14 +117,6 @@ def _find_executor(path: str) -> type[BaseExecutor]:
     return found
 
 
-def _end_by_signal(number: int, _: object) -> NoReturn:
-    # Not with sys.stderr: the signal may interrupt one of its writes, and a second one would raise.
-    os.write(2, f"Ended by {signal.Signals(number).name}.\n".encode())
-    os._exit(128 + number)
-
-
 if __name__ == "__main__":
-    # A signal does not end the first process of a container unless the process handles it.
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, _end_by_signal)
+    handle_signals()
     end_process(main())

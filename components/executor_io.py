@@ -8,8 +8,6 @@ input by places that TFX's executors can open, and restores the URIs in the outp
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypedDict
 
@@ -23,9 +21,7 @@ from darkroom.components.parameters import parse_properties
 from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, parse_runner
 from darkroom.errors import UsageError
-
-MOUNTS_VARIABLE = "DARKROOM_MOUNTS"
-_MOUNTS = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}
+from darkroom.kfp.places import MOUNTS, find_mount, find_remote, name_uris
 
 Locate = Callable[[str], str]
 
@@ -64,36 +60,6 @@ class Task(TypedDict):
 
     inputs: TaskInputs
     outputs: TaskOutputs
-
-
-def find_mount(uri: str) -> str:
-    """Returns the path where KFP's launcher puts an artifact, or looks for it.
-
-    The launcher's folders are `/minio`, `/s3` and `/gcs`; for tests without a container,
-    `DARKROOM_MOUNTS` names another folder for the three.
-    """
-    for scheme, folder in _MOUNTS.items():
-        if uri.startswith(scheme):
-            return storage.join(
-                os.environ.get(MOUNTS_VARIABLE, "/"), folder, uri.removeprefix(scheme)
-            )
-    return uri
-
-
-def name_uris(text: str) -> str:
-    """Returns a text with the URIs of artifacts in the place of the launcher's folders.
-
-    The folders are gone when somebody reads a message or the metadata of an artifact.
-    """
-    root = re.escape(os.environ.get(MOUNTS_VARIABLE, "/").rstrip("/"))
-    for scheme, folder in _MOUNTS.items():
-        text = re.sub(rf"(?<![\w./-]){root}/{folder}/(?=\w)", scheme, text)
-    return text
-
-
-def find_remote(uri: str) -> str:
-    """Returns the URI by which Beam's workers and our own clients know an artifact."""
-    return f"s3://{uri.removeprefix('minio://')}" if uri.startswith("minio://") else uri
 
 
 def choose_places(target: str, runner: str, *, uses_beam: bool) -> Locate:
@@ -170,7 +136,7 @@ def _check_outputs(task: Task) -> None:
         overlaps = any(_is_below(uri, other) or _is_below(other, uri) for other in others)
         # Backends put folders of run and task between the root's bucket and the output.
         is_deep = has_bucket and len(names) >= 3 and {".", ".."}.isdisjoint(names)
-        is_in_store = number == len(artifacts) or uri.startswith(tuple(_MOUNTS))
+        is_in_store = number == len(artifacts) or uri.startswith(tuple(MOUNTS))
         if overlaps or not is_deep or not (is_in_store or not storage.list_everything(uri)):
             raise UsageError(
                 f"The output {uri!r} cannot be emptied before the task starts: it is too high up, "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +15,6 @@ from darkroom.errors import DataError
 from darkroom.evaluation.result import Slice
 from darkroom.runtime.text import make_visible
 
-MAX_CLASSES = 50
-OTHER_CLASSES = "(all others)"
 # What TFMA calls the accuracy; of a slice by label it is the recall.
 ACCURACY_KEY = "sparse_categorical_accuracy"
 _COUNT_KEY = "example_count"
@@ -166,54 +163,3 @@ def _parse_matrix(value: Mapping[str, Any]) -> dict[tuple[int, int], float]:
         )
         for entry in matrix["entries"]
     }
-
-
-def encode_confusion_matrix(
-    confusions: Mapping[tuple[int, int], float], labels: Sequence[str]
-) -> dict[str, Any]:
-    """Returns a confusion matrix in the form of KFP's `ClassificationMetrics`.
-
-    A page cannot show more than fifty classes. Beyond that, the classes with the most mistakes keep
-    their own rows and columns, and all others share the last.
-
-    Args:
-        confusions: Number of examples by (true class, predicted class).
-        labels: The label of each class.
-
-    Returns:
-        `annotationSpecs` with the labels, `rows` with a row for each true class.
-
-    Raises:
-        DataError: A class has no label.
-    """
-    if unknown := sorted(
-        {number for pair in confusions for number in pair} - {*range(len(labels))}
-    ):
-        raise DataError(
-            f"The evaluation has classes {unknown[:5]}, the data only {len(labels)} labels.",
-            "Give ModelReport the report on the data that the model was trained on.",
-        )
-    shown = _choose_classes(confusions, len(labels))
-    names = [labels[number] for number in shown]
-    if len(shown) < len(labels):
-        names.append(OTHER_CLASSES)
-    places = {number: place for place, number in enumerate(shown)}
-    rows = [[0.0] * len(names) for _ in names]
-    for (actual, predicted), count in confusions.items():
-        rows[places.get(actual, len(shown))][places.get(predicted, len(shown))] += count
-    return {
-        "annotationSpecs": [{"displayName": name} for name in names],
-        "rows": [{"row": row} for row in rows],
-    }
-
-
-def _choose_classes(confusions: Mapping[tuple[int, int], float], num_classes: int) -> list[int]:
-    if num_classes <= MAX_CLASSES:
-        return list(range(num_classes))
-    mistakes: Counter[int] = Counter()
-    for (actual, predicted), count in confusions.items():
-        if actual != predicted:
-            mistakes[actual] += int(count)
-            mistakes[predicted] += int(count)
-    ranked = sorted(range(num_classes), key=lambda number: (-mistakes[number], number))
-    return sorted(ranked[: MAX_CLASSES - 1])

@@ -12,11 +12,8 @@ from tfx.types import artifact_utils
 from tfx.utils import path_utils
 
 from darkroom import storage
-from darkroom.components.model_report.evaluation import (
-    encode_confusion_matrix,
-    read_evaluation,
-    read_failures,
-)
+from darkroom.components.model_report.evaluation import read_evaluation, read_failures
+from darkroom.evaluation.confusion import MATRIX_PROPERTY, make_matrix
 from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
 from darkroom.evaluation.facts import FACTS_FILE, Facts, read_facts
 from darkroom.evaluation.report.write import CARD_FILE, PAGE_FILE
@@ -36,8 +33,6 @@ HTML_KEY = "html"
 MARKDOWN_KEY = "markdown"
 METRICS_FILE = "metrics.json"
 MATRIX_FILE = "confusion_matrix.json"
-# The name that KFP's UI looks for.
-MATRIX_PROPERTY = "confusionMatrix"
 
 
 class Executor(base_executor.BaseExecutor):
@@ -83,7 +78,7 @@ class Executor(base_executor.BaseExecutor):
             metrics.set_float_custom_property(name, value)
         _write_json(numbers, metrics.uri, METRICS_FILE)
         if evaluation.confusions:
-            matrix = encode_confusion_matrix(evaluation.confusions, report.labels)
+            matrix = make_matrix(evaluation.confusions, report.labels).encode()
             classification = artifact_utils.get_single_instance(output_dict[CLASSIFICATION_KEY])
             classification.set_json_value_custom_property(MATRIX_PROPERTY, matrix)
             _write_json(matrix, classification.uri, MATRIX_FILE)

@@ -152,6 +152,7 @@ _EXTRAS = {
     "tensorflow": "tf",
     "keras": "tf",
     "keras_tuner": "tune",
+    "kfp": "kfp",
     "tfx": "tfx",
     "ml_metadata": "tfx",
     "tensorflow_data_validation": "tfx",

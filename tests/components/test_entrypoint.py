@@ -14,6 +14,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 
 from darkroom.components import entrypoint, executor_io, parameters
 from darkroom.errors import DataError, UsageError
+from darkroom.kfp.places import find_mount
 
 pytestmark = pytest.mark.tfx
 
@@ -521,7 +522,7 @@ def test_the_runner_of_beam_decides_about_the_places(mounts: Path, monkeypatch):
     monkeypatch.setattr(
         executor_io,
         "choose_places",
-        lambda *given, uses_beam: places.append((*given, uses_beam)) or executor_io.find_mount,
+        lambda *given, uses_beam: places.append((*given, uses_beam)) or find_mount,
     )
     # With an image named, TFX builds no source package of itself.
     flink = ("--runner=FlinkRunner", "--sdk_container_image=local")

@@ -14,14 +14,13 @@ from tfx.types import standard_artifacts
 from darkroom.components.artifacts import ModelPage, ValidationReport
 from darkroom.components.model_report import executor
 from darkroom.components.model_report.evaluation import (
-    OTHER_CLASSES,
     Evaluation,
-    encode_confusion_matrix,
     read_evaluation,
     read_failures,
 )
 from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Markdown, Metrics
 from darkroom.errors import DataError
+from darkroom.evaluation.confusion import OTHER_CLASSES, make_matrix
 from darkroom.evaluation.facts import Facts, encode_facts
 from darkroom.evaluation.result import Slice
 from darkroom.training.export import export_model
@@ -33,7 +32,7 @@ CONFUSIONS = {(0, 0): 5.0, (0, 1): 1.0, (1, 1): 4.0, (2, 0): 2.0}
 
 
 def test_rows_are_the_true_classes_in_the_order_of_the_labels():
-    assert encode_confusion_matrix(CONFUSIONS, ["cat", "dog", "owl"]) == {
+    assert make_matrix(CONFUSIONS, ["cat", "dog", "owl"]).encode() == {
         "annotationSpecs": [{"displayName": "cat"}, {"displayName": "dog"}, {"displayName": "owl"}],
         "rows": [{"row": [5.0, 1.0, 0.0]}, {"row": [0.0, 4.0, 0.0]}, {"row": [2.0, 0.0, 0.0]}],
     }
@@ -41,7 +40,7 @@ def test_rows_are_the_true_classes_in_the_order_of_the_labels():
 
 def test_many_classes_are_cut_to_those_with_mistakes_without_losing_examples():
     confusions = {(number, number): 3.0 for number in range(80)} | {(70, 75): 2.0, (79, 70): 1.0}
-    matrix = encode_confusion_matrix(confusions, [str(number) for number in range(80)])
+    matrix = make_matrix(confusions, [str(number) for number in range(80)]).encode()
     names = [each["displayName"] for each in matrix["annotationSpecs"]]
     rows = [row["row"] for row in matrix["rows"]]
     assert len(names) == len(rows) == 50
@@ -56,7 +55,7 @@ def test_many_classes_are_cut_to_those_with_mistakes_without_losing_examples():
 
 def test_a_class_without_a_label_is_an_error():
     with pytest.raises(DataError, match=r"has classes \[2\], the data only 2 labels"):
-        encode_confusion_matrix(CONFUSIONS, ["cat", "dog"])
+        make_matrix(CONFUSIONS, ["cat", "dog"])
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"outputConfig": 3}'])
@@ -141,7 +140,7 @@ def test_numbers_and_matrix_are_in_properties_and_files(new_artifact, monkeypatc
     assert json.loads(Path(metrics.uri, "metrics.json").read_text()) == expected
     assert not metrics.has_custom_property("loss")
     shown = matrix.get_json_value_custom_property("confusionMatrix")
-    assert shown == encode_confusion_matrix(CONFUSIONS, ["cat", "dog", "owl"])
+    assert shown == make_matrix(CONFUSIONS, ["cat", "dog", "owl"]).encode()
     assert json.loads(Path(matrix.uri, "confusion_matrix.json").read_text()) == shown
 
 

@@ -11,11 +11,12 @@ import pytest
 
 import darkroom
 from darkroom.cli.commands import main
-from darkroom.evaluation.facts import Facts
+from darkroom.evaluation.confusion import ConfusionMatrix
+from darkroom.evaluation.facts import Facts, encode_evaluation
 from darkroom.evaluation.metrics import ClassScore, measure
 from darkroom.evaluation.result import Confusion, Evaluation, format_evaluation, list_notes
 from darkroom.evaluation.serving import identify_model
-from darkroom.input.data_paths import NamedSplit
+from darkroom.input.data_paths import NamedSplit, find_split
 
 from .conftest import COLORS, LABELS, write_pictures
 
@@ -38,6 +39,9 @@ def test_the_numbers_of_a_split(model, records):
         ClassScore("red", 5, 4, 1.0, 0.8, 8 / 9),
     )
     assert found.confusions == (Confusion("blue", "green", 2), Confusion("red", "green", 1))
+    assert found.matrix == ConfusionMatrix(
+        ("blue", "green", "red"), ((0.0, 2.0, 0.0), (0.0, 3.0, 0.0), (0.0, 1.0, 4.0))
+    )
     assert found.notes == (
         "The recall is 0 for blue: not one of their images is found.",
         "The accuracy is not surely better than that of always predicting red.",
@@ -46,6 +50,23 @@ def test_the_numbers_of_a_split(model, records):
     assert found.model_sha256 == identify_model(str(model))
     assert Evaluation.from_dict(json.loads(json.dumps(found.to_dict()))) == found
     assert found.metrics.top5_accuracy is None
+
+
+def test_how_a_model_was_made_is_also_found_in_its_own_folder(model, records, tmp_path):
+    alone = tmp_path / "artifact" / "model"
+    shutil.copytree(model, alone)
+    facts = Facts(best_epoch=3, data={"train": [read_test_part(records)]})
+    (alone / "evaluation.json").write_bytes(
+        encode_evaluation(darkroom.evaluate(model, records), facts)
+    )
+    found = darkroom.evaluate(alone, records)
+    assert found.notes[0].startswith("The model was trained on these records")
+    assert found.model_sha256 == identify_model(str(model))
+
+
+def read_test_part(records):
+    [part] = find_split([str(records)], "test").data
+    return part
 
 
 def test_records_images_and_raw_pixels_give_the_same(model, colors, records, tmp_path):

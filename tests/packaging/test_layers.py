@@ -98,9 +98,15 @@ LAYERS = [
         "`run_fn`, checkpoints, export",
     ),
     Layer(
+        "kfp",
+        "errors, version, runtime, storage, dataset, options, conversion, validation, audit, "
+        "input, evaluation, training",
+        "components of Kubeflow Pipelines without TFX, and what they share with those of TFX",
+    ),
+    Layer(
         "components",
         "errors, runtime, storage, dataset, options, images, manifest, conversion, validation, "
-        "evaluation",
+        "evaluation, kfp",
         "the TFX components",
     ),
     Layer(
@@ -125,6 +131,7 @@ LAYERS = [
 # The packages that may load TensorFlow; the others take TFDV only where statistics are computed.
 NEED_TENSORFLOW = ("input", "profiling", "evaluation", "training")
 NEED_TFX = ("components", "pipelines")
+NEED_KFP = ("darkroom.kfp.components", "darkroom.kfp.pipelines", "darkroom.kfp.yaml_files")
 TENSORFLOW = ("keras", "tensorflow", "tensorflow_data_validation", "tensorflow_metadata", "tfx_bsl")
 STATISTICS = ("darkroom.validation.anomalies", "darkroom.validation.statistics")
 
@@ -270,6 +277,18 @@ def test_tfx_is_loaded_by_components_and_pipelines_alone():
         for module in list_modules()
         for each in find_imports(module)
         if find_top(each.module) in ("tfx", "ml_metadata") and find_layer(module) not in NEED_TFX
+    ]
+    assert wrong == []
+
+
+def test_kfp_is_loaded_by_what_makes_components_and_not_by_what_runs_in_a_container():
+    wrong = [
+        f"{module}:{each.line} imports {each.module}"
+        for module in list_modules()
+        for each in find_imports(module)
+        if find_top(each.module) in ("kfp", "kfp_server_api")
+        and module not in NEED_KFP
+        and find_layer(module) not in NEED_TFX
     ]
     assert wrong == []
 

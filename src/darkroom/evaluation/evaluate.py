@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from darkroom import storage
 from darkroom.dataset.commit import read_output
 from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
 from darkroom.errors import UsageError
+from darkroom.evaluation.confusion import make_matrix
 from darkroom.evaluation.facts import Facts, read_facts
 from darkroom.evaluation.metrics import count_confusions, measure
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files, write_report
@@ -70,6 +71,8 @@ def evaluate(
     load_tensorflow()
     named = find_split([os.fspath(each) for each in given], name)
     facts = read_facts(os.path.dirname(folder))
+    if facts == Facts():
+        facts = read_facts(folder)  # an artifact of Kubeflow has nothing beside it
     found, scored = _evaluate_split(load_model(folder), named, facts)
     if target is not None:
         found = replace(found, report_path=storage.join(target, PAGE_FILE))
@@ -136,23 +139,27 @@ def _evaluate_split(
     source, labels = named.open()
     scored = score_split(model, source, labels)
     metrics = measure(scored.scores, scored.truth, model.labels)
+    counts = count_confusions(scored.truth, scored.scores.argmax(axis=1), len(model.labels))
+    pairs = [(row, column) for row, column in zip(*map(list, counts.nonzero()), strict=True)]
+    confusions = {(int(row), int(column)): int(counts[row, column]) for row, column in pairs}
     found = Evaluation(
         model_dir=model.folder,
         model_sha256=identify_model(model.folder),
         split=named.name,
         metrics=metrics,
-        confusions=_list_confusions(scored, model.labels),
+        confusions=_list_confusions(confusions, model.labels),
         notes=list_notes(metrics, named.name, facts.find_use(named)),
+        matrix=make_matrix(confusions, model.labels),
     )
     return found, scored
 
 
-def _list_confusions(scored: Scored, labels: Sequence[str]) -> tuple[Confusion, ...]:
-    counts = count_confusions(scored.truth, scored.scores.argmax(axis=1), len(labels))
-    rows, columns = counts.nonzero()
+def _list_confusions(
+    counts: Mapping[tuple[int, int], int], labels: Sequence[str]
+) -> tuple[Confusion, ...]:
     pairs = [
-        Confusion(labels[row], labels[column], int(counts[row, column]))
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
+        Confusion(labels[row], labels[column], count)
+        for (row, column), count in counts.items()
         if row != column
     ]
     return tuple(sorted(pairs, key=lambda each: -each.records)[:MAX_CONFUSIONS])

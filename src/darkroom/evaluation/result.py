@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from darkroom.dataset.splits import EVAL, TRAIN
+from darkroom.evaluation.confusion import ConfusionMatrix
 from darkroom.evaluation.metrics import Bin, ClassScore, Metrics
 from darkroom.input.data_paths import ALL
 from darkroom.runtime import cards
@@ -70,6 +71,8 @@ class Evaluation:
         notes: What else one must know to read the numbers, as sentences.
         report_path: The page, `model.html`; None if none was written.
         slices: How good it is for each value of the columns that a pipeline names.
+        matrix: The whole confusion matrix, of fifty rows at most; None if an earlier version made
+            the result.
     """
 
     model_dir: str
@@ -80,6 +83,7 @@ class Evaluation:
     notes: tuple[str, ...] = ()
     report_path: str | None = None
     slices: tuple[Slice, ...] = ()
+    matrix: ConfusionMatrix | None = None
 
     @property
     def accuracy(self) -> float:
@@ -103,12 +107,15 @@ class Evaluation:
         numbers["interval"] = tuple(numbers["interval"])
         numbers["classes"] = tuple(ClassScore(**each) for each in numbers["classes"])
         numbers["bins"] = tuple(Bin(**each) for each in numbers["bins"])
-        # An earlier version wrote no slices.
-        known = {"slices": (), **values}
+        # An earlier version wrote no slices, and no matrix.
+        known = {"slices": (), "matrix": None, **values}
         own = {name: known[name] for name in cls.__dataclass_fields__ if name != "metrics"}
         own["slices"] = tuple(Slice(**each) for each in own["slices"])
         own["confusions"] = tuple(Confusion(**each) for each in own["confusions"])
         own["notes"] = tuple(own["notes"])
+        if matrix := own["matrix"]:
+            rows = tuple(map(tuple, matrix["rows"]))
+            own["matrix"] = ConfusionMatrix(tuple(matrix["labels"]), rows)
         return cls(metrics=Metrics(**numbers), **own)
 
     def __repr__(self) -> str:

@@ -10,9 +10,8 @@ from typing import Any
 from darkroom import storage
 from darkroom.dataset.index import find_index_files
 from darkroom.errors import UsageError, find_missing_extra
-from darkroom.runtime.plain_beam import apply_transform, beam
 from darkroom.validation.findings import Anomaly
-from darkroom.validation.statistics import WriteStatistics, list_splits
+from darkroom.validation.statistics import list_splits, write_statistics
 
 
 def find_anomalies(index_dir: str, schema_path: str) -> list[Anomaly]:
@@ -44,10 +43,7 @@ def find_anomalies(index_dir: str, schema_path: str) -> list[Anomaly]:
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         for split in list_splits(files):
             path = os.path.join(scratch, split)
-            options = beam.options.pipeline_options.PipelineOptions(["--runner=FnApiRunner"])
-            with beam.Pipeline(options=options) as pipeline:
-                write = WriteStatistics(files, split, path)
-                apply_transform(pipeline, f"WriteStatistics[{split}]", write)
+            write_statistics(files, split, path)
             statistics = tfdv.load_stats_binary(path)
             found += list_anomalies(split, tfdv.validate_statistics(statistics, schema))
     return found

@@ -17,7 +17,7 @@ from darkroom.dataset import example
 from darkroom.dataset.index import read_index_batches
 from darkroom.dataset.splits import SPLITS
 from darkroom.errors import DataError
-from darkroom.runtime.plain_beam import beam
+from darkroom.runtime.plain_beam import apply_transform, beam
 
 # `image/size_bytes` and `image/luminance` are not features of the record; they show drift.
 FEATURES = {
@@ -100,6 +100,14 @@ class WriteStatistics(beam.PTransform):
             | "GenerateStatistics" >> tfdv.GenerateStatistics(tfdv.StatsOptions())
             | "WriteStatistics" >> tfdv.WriteStatisticsToBinaryFile(self._path)
         )
+
+
+def write_statistics(index_files: Sequence[str], split: str, path: str) -> None:
+    """Writes TFDV's statistics of one split, in this process."""
+    options = beam.options.pipeline_options.PipelineOptions(["--runner=FnApiRunner"])
+    with beam.Pipeline(options=options) as pipeline:
+        write = WriteStatistics(index_files, split, path)
+        apply_transform(pipeline, f"WriteStatistics[{split}]", write)
 
 
 def list_splits(index_files: Sequence[str]) -> list[str]:

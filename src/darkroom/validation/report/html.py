@@ -47,9 +47,31 @@ def encode_html(report: DatasetReport, thumbnails: Mapping[str, str]) -> str:
     return make_page(f"Validation: {report.verdict}", STYLE, *sections)
 
 
+def encode_statistics(report: DatasetReport) -> str:
+    """Returns a page with counts and histograms alone, for a dataset that is not judged."""
+    sections = (
+        element("h1", "What is in the dataset"),
+        _make_tiles(report),
+        _make_classes(report),
+        _make_rejects(report),
+        _make_histograms(report.histograms),
+    )
+    return make_page("Statistics", STYLE, *sections)
+
+
 def _make_header(report: DatasetReport) -> Html:
     tone = {"passed": "good", "stopped": "bad"}.get(report.verdict, "fair")
     header_only = format_header_only(report)
+    return element(
+        "header",
+        element("p", "darkroom · validation report", class_="kicker"),
+        element("h1", format_verdict(report), class_=f"verdict {tone}"),
+        _make_tiles(report),
+        element("p", header_only, class_="note") if header_only else None,
+    )
+
+
+def _make_tiles(report: DatasetReport) -> Html:
     numbers = (
         ("rows in the source", report.rows),
         ("written", report.written),
@@ -60,13 +82,7 @@ def _make_header(report: DatasetReport) -> Html:
         element("div", element("b", f"{number:,}"), element("span", name), class_="tile")
         for name, number in numbers
     )
-    return element(
-        "header",
-        element("p", "darkroom · validation report", class_="kicker"),
-        element("h1", format_verdict(report), class_=f"verdict {tone}"),
-        element("div", *tiles, class_="tiles"),
-        element("p", header_only, class_="note") if header_only else None,
-    )
+    return element("div", *tiles, class_="tiles")
 
 
 def _make_findings(report: DatasetReport, thumbnails: Mapping[str, str]) -> Html | None:

@@ -1,0 +1,60 @@
+"""Components for Kubeflow Pipelines and Vertex, without TFX.
+
+    from darkroom.kfp import convert_images, validate_dataset
+
+They need the extra `kfp` where pipelines are compiled, and in the containers neither kfp nor TFX.
+Importing the package loads none of them: each name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from darkroom.kfp.interfaces import INTERFACES as _INTERFACES
+from darkroom.runtime import lazy_names as _lazy_names
+
+if TYPE_CHECKING:
+    from darkroom.kfp.components import make_component
+    from darkroom.kfp.pipelines import make_pipeline
+
+    convert_images: Any
+    dataset_statistics: Any
+    evaluate_classifier: Any
+    find_duplicates: Any
+    inspect_dataset: Any
+    train_classifier: Any
+    validate_dataset: Any
+    verify_dataset: Any
+
+# Only names that this installation can load: `import *`, `dir` and `help` load each of them.
+__all__: list[str] = []
+if TYPE_CHECKING or _lazy_names.is_installed("kfp"):
+    __all__ += [
+        "convert_images",
+        "dataset_statistics",
+        "evaluate_classifier",
+        "find_duplicates",
+        "inspect_dataset",
+        "make_component",
+        "make_pipeline",
+        "train_classifier",
+        "validate_dataset",
+        "verify_dataset",
+    ]
+
+_HOMES = {
+    "make_component": "darkroom.kfp.components",
+    "make_pipeline": "darkroom.kfp.pipelines",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _INTERFACES:
+        return _lazy_names.load_name("darkroom.kfp", name, _HOMES)
+    made = _lazy_names.load_name("darkroom.kfp", "make_component", _HOMES)(name)
+    globals()[name] = made
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,203 @@
+"""What the components of datasets do: they call darkroom's functions, and write what KFP shows.
+
+Each task writes its outputs before it fails: on Vertex they stay, and on Kubeflow the log has what
+explains the failure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Any
+
+from darkroom import storage
+from darkroom.audit.contact_sheet import inspect
+from darkroom.audit.duplicates import find_duplicates as list_duplicates
+from darkroom.audit.findings import HINTS, UNREADABLE, format_findings
+from darkroom.audit.verify import verify
+from darkroom.conversion.convert import convert
+from darkroom.conversion.result import ConversionResult
+from darkroom.dataset import layout
+from darkroom.dataset.commit import read_output
+from darkroom.dataset.index import find_index_files
+from darkroom.errors import DataError, StorageError, UsageError
+from darkroom.kfp import pages
+from darkroom.kfp.execution import LOCATION, ArtifactPlace, Execution
+from darkroom.kfp.interfaces import DIRECT, TRANSFERS
+from darkroom.options.validation import CHECKS, FAIL, OFF
+from darkroom.runtime.lazy_names import is_installed
+from darkroom.validation.dataset_report import DatasetReport, format_table
+from darkroom.validation.gate import GateError
+from darkroom.validation.report.html import encode_statistics
+from darkroom.validation.report.write import REPORT_HTML, REPORT_MARKDOWN
+from darkroom.validation.validate import validate
+
+STATISTICS_FILE = "statistics.json"
+# The name that TFX's components look for.
+TFDV_FILE = "FeatureStats.pb"
+_KEEP_HINT = (
+    "\nTo keep the report as an artifact: fail=False, and dsl.If(validate.outputs['passed'])."
+)
+
+
+def convert_images(execution: Execution) -> None:
+    """Converts a source, into the artifact or into a folder that the user names."""
+    options = dict(execution.parameters)
+    data, output_dir = options.pop("data"), options.pop("output_dir")
+    transfer = options.pop("transfer")
+    del options["source_fingerprint"]  # for the cache
+    if transfer not in TRANSFERS:
+        raise UsageError(f"transfer is {transfer!r}, expected {' or '.join(TRANSFERS)}.")
+    dataset = execution.outputs["dataset"]
+    place = output_dir or (dataset.remote if transfer == DIRECT else dataset.path)
+    result = convert(data, place, **options)
+    if output_dir:
+        # Whoever gets the artifact finds the dataset by its metadata.
+        storage.make_folder(dataset.path)
+        commit = storage.join(result.data_dir, layout.DATASET_FILE)
+        storage.copy_file(commit, storage.join(dataset.path, layout.DATASET_FILE))
+        dataset.describe({LOCATION: result.output_dir})
+    dataset.describe(_count_records(result))
+    _copy_rejects(result, execution.outputs["rejects"])
+    execution.outputs["summary"].write(pages.encode_summary(result).encode())
+    execution.results = {
+        "dataset_uri": result.output_dir if output_dir else dataset.remote,
+        "rows": result.rows,
+        "written": result.written,
+        "rejected": result.num_rejected,
+        "fingerprint": result.fingerprint,
+    }
+    execution.write_output()
+
+
+def _count_records(result: ConversionResult) -> dict[str, Any]:
+    _, commit = read_output(result.output_dir)
+    return {
+        "fingerprint": result.fingerprint,
+        "rows": result.rows,
+        "records": result.written,
+        "rejected": result.num_rejected,
+        "deduplicated": result.deduplicated,
+        "labels": len(result.labels),
+        "shards": result.shards,
+        "bytes": sum(shard.bytes for shard in commit.shards),
+        **{f"{split}_records": count for split, count in result.splits.items()},
+    }
+
+
+def _copy_rejects(result: ConversionResult, rejects: ArtifactPlace) -> None:
+    storage.make_folder(rejects.path)
+    for name in (layout.REJECTS_FILE, layout.REJECTS_LIST_FILE):
+        storage.copy_file(storage.join(result.data_dir, name), storage.join(rejects.path, name))
+    rejects.describe({"rejected": result.num_rejected, **result.rejected})
+
+
+def validate_dataset(execution: Execution) -> None:
+    """Judges a dataset, and fails if it does not pass and was told to fail."""
+    place, outputs = execution.find_dataset(), execution.outputs
+    options = dict(execution.parameters)
+    fail = options.pop("fail")
+    report = outputs["report"]
+    result = validate(place, report_dir=report.path, **options)
+    for name, file in (("page", REPORT_HTML), ("text", REPORT_MARKDOWN)):
+        outputs[name].write(storage.read_bytes(storage.join(report.path, file)))
+    report.describe({"passed": int(result.blessed), "verdict": result.verdict})
+    stopping = sum(each.policy == FAIL for each in result.findings)
+    found = {"findings": len(result.findings), "stopping_findings": stopping}
+    outputs["metrics"].write_facts(_count_rows(result.report) | found)
+    execution.results = {"passed": result.blessed}
+    execution.write_output()
+    if fail and not result.blessed:
+        raise GateError(format_table(result.report), _KEEP_HINT)
+
+
+def _count_rows(report: DatasetReport) -> dict[str, float]:
+    return {
+        "rows": report.rows,
+        "records": report.written,
+        "rejected": report.num_rejected,
+        "deduplicated": report.deduplicated,
+        **{f"{split}_records": count for split, count in report.splits.items()},
+    }
+
+
+def dataset_statistics(execution: Execution) -> None:
+    """Counts what is in a dataset; where TFDV is installed, its statistics are beside that."""
+    place, outputs = execution.find_dataset(), execution.outputs
+    result = validate(place, policies=dict.fromkeys(CHECKS, OFF))
+    report, folder = result.report, outputs["statistics"].path
+    counts = {
+        **_count_rows(report),
+        "splits": dict(report.splits),
+        "classes": {split: dict(each) for split, each in report.classes.items()},
+        "histograms": {name: vars(each) for name, each in report.histograms.items()},
+    }
+    storage.make_folder(folder)
+    text = json.dumps(counts, indent=2) + "\n"
+    storage.write_bytes(storage.join(folder, STATISTICS_FILE), text.encode())
+    if is_installed("tensorflow_data_validation"):
+        _write_tfdv(storage.join(result.directory, layout.INDEX_FOLDER), folder)
+    outputs["page"].write(encode_statistics(report).encode())
+    numbers = {"labels": len(report.list_classes())}
+    for name, histogram in report.histograms.items():
+        numbers |= {f"{name}_least": histogram.low, f"{name}_most": histogram.high}
+    outputs["metrics"].write_facts(_count_rows(report) | numbers)
+    execution.write_output()
+
+
+def _write_tfdv(index_dir: str, folder: str) -> None:
+    """Writes TFDV's statistics of each split, in the layout of TFX's ExampleStatistics."""
+    from darkroom.validation.statistics import list_splits, write_statistics
+
+    files = find_index_files(index_dir)
+    for split in list_splits(files):
+        path = storage.join(folder, layout.split_folder(split), TFDV_FILE)
+        storage.make_folder(os.path.dirname(path))
+        write_statistics(files, split, path)
+
+
+def verify_dataset(execution: Execution) -> None:
+    """Reads a whole dataset, and fails if it is damaged and was told to fail."""
+    result = verify(execution.find_dataset())
+    if result.findings and not result.is_damaged:
+        lines = format_findings(result.findings)
+        raise StorageError(f"Not all could be verified:{lines}", HINTS[UNREADABLE])
+    execution.outputs["page"].write(pages.encode_card("Verification", result).encode())
+    numbers = {"records": result.records, "shards": result.files, "bytes": result.bytes}
+    execution.outputs["metrics"].write_facts(numbers | {"findings": len(result.findings)})
+    execution.results = {"passed": result.is_sound, "fingerprint": result.fingerprint}
+    execution.write_output()
+    if execution.parameters["fail"] and not result.is_sound:
+        lines = format_findings(result.findings)
+        raise DataError(f"The dataset is damaged:{lines}", result.findings[0].hint)
+
+
+def find_duplicates(execution: Execution) -> None:
+    """Lists the images that are in a dataset more than once."""
+    place, duplicates = execution.find_dataset(), execution.outputs["duplicates"]
+    storage.make_folder(duplicates.path)
+    found = list_duplicates(place, storage.join(duplicates.path, layout.DUPLICATES_FILE))
+    numbers = {name: value for name, value in found.to_dict().items() if type(value) is int}
+    duplicates.describe(numbers)
+    execution.outputs["page"].write(pages.encode_card("Duplicates", found).encode())
+    execution.outputs["metrics"].write_facts(numbers)
+    execution.results = {
+        "duplicates_uri": storage.join(duplicates.remote, layout.DUPLICATES_FILE),
+        "surplus": found.surplus,
+    }
+    execution.write_output()
+
+
+def inspect_dataset(execution: Execution) -> None:
+    """Shows the first records of a split on a page."""
+    place, asked = execution.find_dataset(), execution.parameters
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+        found = inspect(
+            place, asked["split"], asked["num_records"], os.path.join(scratch, "inspection")
+        )
+        sheet = storage.read_bytes(found.sheet) if found.sheet else None
+        table = storage.read_bytes(found.csv).decode()
+    page = pages.encode_inspection(asked["split"], sheet, table)
+    execution.outputs["page"].write(page.encode())
+    execution.write_output()

@@ -1,0 +1,239 @@
+"""One run of a component: KFP's ExecutorInput as values, and what becomes its ExecutorOutput."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from darkroom import storage
+from darkroom.errors import StorageError, UsageError
+from darkroom.kfp.interface import Interface, Parameter
+from darkroom.kfp.places import find_place, find_remote
+
+# Of a dataset that is elsewhere than its artifact.
+LOCATION = "location"
+_KIND_NAMES = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
+}
+
+
+@dataclass
+class ArtifactPlace:
+    """An artifact of a run.
+
+    Attributes:
+        uri: Its URI as KFP knows it.
+        metadata: Numbers and texts by name, and the matrix of a classifier.
+    """
+
+    uri: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Where its files are: a folder of KFP's launcher, or on Vertex the URI."""
+        return find_place(self.uri)
+
+    @property
+    def remote(self) -> str:
+        """Its URI for our own clients."""
+        return find_remote(self.uri)
+
+    def write(self, data: bytes) -> None:
+        """Makes the artifact a file with this content."""
+        storage.make_folder(os.path.dirname(self.path))
+        storage.write_bytes(self.path, data)
+
+    def describe(self, values: Mapping[str, Any]) -> None:
+        """Adds metadata. What KFP cannot store is left out: values that are None or not finite."""
+        self.metadata |= {
+            name: value
+            for name, value in values.items()
+            if value is not None and not (isinstance(value, float) and not math.isfinite(value))
+        }
+
+    def write_facts(self, values: Mapping[str, Any]) -> None:
+        """Adds metadata, which a UI shows, and writes it into the file of the artifact."""
+        self.describe(values)
+        self.write((json.dumps(self.metadata, indent=2) + "\n").encode())
+
+
+@dataclass
+class Execution:
+    """One run of a component.
+
+    Attributes:
+        parameters: All its parameters by name.
+        inputs: The artifacts that it was given.
+        outputs: The artifacts that it makes.
+        results: Its output parameters; a task sets all of them.
+        result_files: The file of each output parameter.
+        output_file: The file for its ExecutorOutput.
+    """
+
+    parameters: dict[str, Any]
+    inputs: dict[str, ArtifactPlace]
+    outputs: dict[str, ArtifactPlace]
+    result_files: dict[str, str]
+    output_file: str
+    results: dict[str, Any] = field(default_factory=dict)
+
+    def find_dataset(self) -> str:
+        """Returns the place of the dataset that a task reads, and removes the parameter for it.
+
+        Raises:
+            UsageError: The task was given neither the artifact nor its place, or both.
+            StorageError: The artifact has no files.
+        """
+        given, uri = self.inputs.get("dataset"), self.parameters.pop("dataset_uri")
+        if bool(given) == bool(uri):
+            both = "both dataset and" if uri else "neither dataset nor"
+            raise UsageError(f"The task was given {both} dataset_uri.", "Give one of them.")
+        if given is None:
+            return find_remote(uri)
+        return str(given.metadata.get(LOCATION) or given.path)
+
+    def write_output(self) -> None:
+        """Writes the output parameters, and URI and metadata of each output."""
+        for name, value in self.results.items():
+            text = value if isinstance(value, str) else json.dumps(value)
+            _write_file(self.result_files[name], text)
+        artifacts = {
+            name: {"artifacts": [{"name": name, "uri": each.uri, "metadata": each.metadata}]}
+            for name, each in self.outputs.items()
+        }
+        _write_file(self.output_file, json.dumps({"artifacts": artifacts}))
+
+
+def _write_file(path: str, text: str) -> None:
+    storage.make_folder(os.path.dirname(path))
+    storage.write_bytes(path, text.encode())
+
+
+def parse_execution(text: str, interface: Interface) -> Execution:
+    """Reads an ExecutorInput.
+
+    Args:
+        text: It as JSON.
+        interface: The component.
+
+    Raises:
+        UsageError: It is not one, or not one of this component.
+        StorageError: An input has no files.
+    """
+    try:
+        given = json.loads(text)
+        inputs, outputs = given.get("inputs", {}), given["outputs"]
+        values = dict(inputs.get("parameterValues", {}))
+        files = {name: each["outputFile"] for name, each in outputs.get("parameters", {}).items()}
+        execution = Execution(
+            parse_parameters(values, interface),
+            _read_artifacts(inputs),
+            _read_artifacts(outputs),
+            files,
+            outputs["outputFile"],
+        )
+    except UsageError:
+        raise
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+        raise UsageError(
+            f"This is not an ExecutorInput of Kubeflow Pipelines: {error!r}.",
+            "Let the component pass it: its argument is {{$}}.",
+        ) from error
+    _check_names(execution, interface)
+    _check_files(execution)
+    return execution
+
+
+def _read_artifacts(part: Mapping[str, Any]) -> dict[str, ArtifactPlace]:
+    found = {name: each["artifacts"] for name, each in part.get("artifacts", {}).items()}
+    return {
+        name: ArtifactPlace(first["uri"], dict(first.get("metadata", {})))
+        for name, [first, *_] in found.items()
+    }
+
+
+def parse_parameters(values: Mapping[str, Any], interface: Interface) -> dict[str, Any]:
+    """Returns all parameters of a component, with the defaults of those that are not given.
+
+    Raises:
+        UsageError: One is unknown, missing, or of another kind.
+    """
+    known = {each.name: each for each in interface.parameters}
+    if unknown := sorted(set(values) - set(known)):
+        raise UsageError(
+            f"{interface.name} of this version has no parameter {unknown[0]!r}.",
+            "Use the image of the version of darkroom that the component is from.",
+        )
+    return {name: parse_value(each, values.get(name)) for name, each in known.items()}
+
+
+def parse_value(parameter: Parameter, value: Any) -> Any:
+    """Returns a value as the kind of its parameter.
+
+    Raises:
+        UsageError: It is of another kind, or is missing.
+    """
+    if parameter.optional and (value is None or value == parameter.blank):
+        return None
+    if value is None:
+        if parameter.is_required:
+            raise UsageError(f"The task needs the parameter {parameter.name}.")
+        value = parameter.default
+    kind = parameter.kind
+    # Kubeflow carries whole numbers as floats.
+    if kind is int:
+        value = _as_whole(value)
+    if kind is list and isinstance(value, list):
+        value = list(map(_as_whole, value))
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not kind:
+        raise UsageError(
+            f"The parameter {parameter.name} is {value!r:.80}, expected {_KIND_NAMES[kind]}."
+        )
+    return value
+
+
+def _as_whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _check_names(execution: Execution, interface: Interface) -> None:
+    """Checks that a task gets what its component declares: a file of another version may not.
+
+    Raises:
+        UsageError: It does not.
+    """
+    needed = {each.name for each in interface.inputs if not each.optional}
+    needed |= {each.name for each in (*interface.outputs, *interface.results)}
+    found = {*execution.inputs, *execution.outputs, *execution.result_files}
+    if missing := sorted(needed - found):
+        raise UsageError(
+            f"{interface.name} of this version has {', '.join(missing)}, which the task lacks.",
+            "Use the image of the version of darkroom that the component is from.",
+        )
+
+
+def _check_files(execution: Execution) -> None:
+    """Checks that each input has files: of files that a store has lost, KFP says nothing.
+
+    Raises:
+        StorageError: One has none.
+        OSError: A store does not answer.
+    """
+    for each in execution.inputs.values():
+        if not storage.has_files(each.path):
+            raise StorageError(
+                f"The store no longer has any file of the input {each.uri}.",
+                "Run again with caching off to make it again, or restore its files.",
+            )

@@ -1,0 +1,128 @@
+"""What the interface of a component is made of: parameters, artifacts, options as parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from darkroom.options.fields import OptionField, list_options
+
+DATASET, MODEL, ARTIFACT = "Dataset", "Model", "Artifact"
+HTML, MARKDOWN, METRICS, MATRIX = "HTML", "Markdown", "Metrics", "ClassificationMetrics"
+# In the place of the default of a parameter that must be given.
+REQUIRED: Any = ...
+
+# KFP's type of a parameter, by the annotation of an option without None.
+_KINDS: Mapping[str, type] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "tuple[str, ...]": list,
+    "tuple[int, int]": list,
+    "Mapping[str, str]": dict,
+    "int | Mapping[str, int]": int,
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a component.
+
+    Attributes:
+        name: Its name.
+        kind: str, int, float, bool, list or dict.
+        help: What it is, in sentences.
+        default: Its default; REQUIRED if it must be given.
+        optional: Whether the core takes None for it. Not every backend carries None, so another
+            value stands for it: `blank`.
+        zero_counts: Whether 0 is a value of its own, so that -1 stands for None.
+        runtime: Whether a pipeline takes it for each run.
+    """
+
+    name: str
+    kind: type
+    help: str
+    default: Any = REQUIRED
+    optional: bool = False
+    zero_counts: bool = False
+    runtime: bool = False
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is REQUIRED
+
+    @property
+    def blank(self) -> Any:
+        """The value that stands for None: an empty text, list or table, 0, or -1."""
+        return -1 if self.zero_counts else self.kind()
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """An artifact that a component takes or makes.
+
+    Attributes:
+        name: Its name.
+        kind: Its type among KFP's `system.*`.
+        help: What it is, in sentences.
+        optional: Whether an input may be left out.
+    """
+
+    name: str
+    kind: str
+    help: str
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a component takes and makes.
+
+    Attributes:
+        name: Its name, also as the argument of `python -m darkroom.kfp.task`.
+        help: What it does, in sentences.
+        parameters: Its parameters.
+        inputs: The artifacts that it takes.
+        outputs: The artifacts that it makes.
+        results: Its output parameters.
+        needs_tensorflow: Whether its image needs TensorFlow.
+    """
+
+    name: str
+    help: str
+    parameters: tuple[Parameter, ...]
+    inputs: tuple[Artifact, ...] = ()
+    outputs: tuple[Artifact, ...] = ()
+    results: tuple[Parameter, ...] = ()
+    needs_tensorflow: bool = False
+
+
+def take_options(*classes: type, only: Sequence[str] = ()) -> tuple[Parameter, ...]:
+    """Returns the options of classes as parameters, or those named."""
+    fields = list_options(*classes)
+    return tuple(map(_make_parameter, (f for f in fields if not only or f.name in only)))
+
+
+def _make_parameter(field: OptionField) -> Parameter:
+    kind, known = _KINDS[field.kind], field.option
+    # Its type does not say that an image size may be left out.
+    optional = field.type != field.kind or field.default is None
+    made = Parameter(
+        field.name, kind, "", None, optional, known.least == 0 and optional, known.runtime
+    )
+    default = made.blank if field.default is None else kind(field.default)
+    return replace(made, default=default, help=_describe(field, made))
+
+
+def _describe(field: OptionField, made: Parameter) -> str:
+    known = field.option
+    sentences = [known.help, known.more]
+    if known.choices:
+        sentences.append(f"One of {', '.join(known.choices)}.")
+    if made.optional and known.shown:
+        blank = made.blank if made.kind in (int, float) else "empty"
+        sentences.append(f"If {blank}: {known.shown}.")
+    return " ".join(filter(None, sentences))

@@ -1,0 +1,229 @@
+"""The interface of each component: what it takes and what it makes, told once.
+
+KFP's components, their YAML files, the page of the reference and the tasks are made from it. Its
+options are fields of the options classes, so it loads neither kfp nor TensorFlow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from darkroom.kfp.interface import (
+    ARTIFACT,
+    DATASET,
+    HTML,
+    MARKDOWN,
+    MATRIX,
+    METRICS,
+    MODEL,
+    Artifact,
+    Interface,
+    Parameter,
+    take_options,
+)
+from darkroom.options.conversion import ConversionFields
+from darkroom.options.pipeline import PipelineFields
+from darkroom.options.source import DATA_HELP, SourceFields
+from darkroom.options.training import TrainingFields
+from darkroom.options.validation import ValidationFields
+
+LAUNCHER, DIRECT = TRANSFERS = ("launcher", "direct")
+
+_EITHER = Artifact(
+    "dataset", DATASET, "The dataset that convert_images made; or give dataset_uri.", optional=True
+)
+_URI = Parameter(
+    "dataset_uri",
+    str,
+    "Where the dataset is, instead of the artifact. Nothing is then copied before the task starts.",
+    "",
+)
+_FAIL = Parameter(
+    "fail",
+    bool,
+    "Whether the task fails when it does not pass. KFP keeps no artifact of a failed task.",
+    default=True,
+)
+_PASSED = Parameter("passed", bool, "Whether it passed, for dsl.If.")
+_PAGE = Artifact("page", HTML, "A page for people.")
+_METRICS = Artifact("metrics", METRICS, "Numbers by name.")
+_MATRIX = Artifact("matrix", MATRIX, "The confusion matrix, of at most fifty rows.")
+
+CONVERT_IMAGES = Interface(
+    "convert_images",
+    "Converts images and their labels into verified TFRecords.",
+    (
+        Parameter("data", str, DATA_HELP, runtime=True),
+        *take_options(SourceFields, ConversionFields),
+        *take_options(ValidationFields, only=["max_rejects"]),
+        Parameter(
+            "output_dir",
+            str,
+            "Folder for the dataset in a store or a volume, instead of the artifact. The artifact "
+            "then has dataset.json alone, and says where the dataset is.",
+            "",
+        ),
+        Parameter("overwrite", bool, "Whether to replace a dataset in output_dir.", default=False),
+        Parameter(
+            "transfer",
+            str,
+            "Who writes the dataset into the store: KFP after the task (launcher), or the task "
+            "itself with credentials of its own (direct), which needs no room on the node. On "
+            f"Vertex always the task. One of {', '.join(TRANSFERS)}.",
+            LAUNCHER,
+        ),
+        Parameter(
+            "source_fingerprint",
+            str,
+            "State of the source, which caches compare: they do not look at the files. "
+            "`darkroom.manifest.fingerprint` takes it.",
+            "",
+            runtime=True,
+        ),
+    ),
+    outputs=(
+        Artifact("dataset", DATASET, "The dataset. Its metadata has fingerprint and counts."),
+        Artifact("rejects", DATASET, "The rejected rows, as Parquet and as a list to convert."),
+        Artifact("summary", MARKDOWN, "Counts, classes and the first rejects."),
+    ),
+    results=(
+        Parameter("dataset_uri", str, "Where the dataset is."),
+        Parameter("rows", int, "Rows of the source."),
+        Parameter("written", int, "Records written."),
+        Parameter("rejected", int, "Rows rejected."),
+        Parameter("fingerprint", str, "Fingerprint of the dataset."),
+    ),
+)
+VALIDATE_DATASET = Interface(
+    "validate_dataset",
+    "Checks a dataset by its index, and says whether it is fit for training.",
+    (
+        _URI,
+        *take_options(ValidationFields),
+        Parameter(
+            "schema",
+            str,
+            "A schema of TFDV as text, for an image with TFX. Without one the check anomalies "
+            "is off.",
+            "",
+            optional=True,
+        ),
+        _FAIL,
+    ),
+    inputs=(_EITHER,),
+    outputs=(
+        Artifact("report", ARTIFACT, "The report for programs, for people and as Markdown."),
+        _PAGE,
+        Artifact("text", MARKDOWN, "The report as Markdown."),
+        _METRICS,
+    ),
+    results=(_PASSED,),
+)
+DATASET_STATISTICS = Interface(
+    "dataset_statistics",
+    "Counts records by split and label, and sizes and brightness of images, without reading one.",
+    (_URI,),
+    inputs=(_EITHER,),
+    outputs=(
+        Artifact(
+            "statistics",
+            ARTIFACT,
+            "The counts as JSON. Where TFDV is installed, its statistics of each split, too.",
+        ),
+        _PAGE,
+        _METRICS,
+    ),
+)
+VERIFY_DATASET = Interface(
+    "verify_dataset",
+    "Reads a whole dataset, and compares every byte with what was committed.",
+    (_URI, _FAIL),
+    inputs=(_EITHER,),
+    outputs=(_PAGE, _METRICS),
+    results=(_PASSED, Parameter("fingerprint", str, "Fingerprint of the dataset.")),
+)
+FIND_DUPLICATES = Interface(
+    "find_duplicates",
+    "Finds images that are in a dataset more than once.",
+    (_URI,),
+    inputs=(_EITHER,),
+    outputs=(
+        Artifact("duplicates", DATASET, "duplicates.parquet, a list for convert_images(exclude=)."),
+        _PAGE,
+        _METRICS,
+    ),
+    results=(
+        Parameter("duplicates_uri", str, "Where the list is."),
+        Parameter("surplus", int, "Images to leave out."),
+    ),
+)
+INSPECT_DATASET = Interface(
+    "inspect_dataset",
+    "Shows the first records of a split, which are a random sample, with their labels.",
+    (
+        _URI,
+        Parameter("split", str, "Split to show: train, eval or test.", "train"),
+        Parameter("num_records", int, "Number of records.", 32),
+    ),
+    inputs=(_EITHER,),
+    outputs=(_PAGE,),
+)
+TRAIN_CLASSIFIER = Interface(
+    "train_classifier",
+    "Trains a model, exports it, and says how good it is.",
+    (
+        _URI,
+        *take_options(TrainingFields),
+        Parameter(
+            "checkpoint_dir",
+            str,
+            "Folder in a store or a volume where checkpoints outlive the task, so that a training "
+            "that was killed goes on. Each run needs its own.",
+            "",
+        ),
+    ),
+    inputs=(_EITHER,),
+    outputs=(
+        Artifact("trained_model", MODEL, "The model as a SavedModel, for servers."),
+        Artifact("log", ARTIFACT, "History, evaluation, the Keras file, and TensorBoard's files."),
+        _METRICS,
+        _MATRIX,
+        _PAGE,
+        Artifact("card", MARKDOWN, "The card of the model."),
+    ),
+    results=(Parameter("accuracy", float, "Accuracy on the test split, or without one on eval."),),
+    needs_tensorflow=True,
+)
+EVALUATE_CLASSIFIER = Interface(
+    "evaluate_classifier",
+    "Says how good an exported model is, by what a server would answer.",
+    (
+        _URI,
+        Parameter(
+            "split",
+            str,
+            "Split to score: train, eval, test or all. Test, or without one eval, if empty.",
+            "",
+        ),
+        *take_options(PipelineFields, only=["min_accuracy", "min_recall"]),
+        _FAIL,
+    ),
+    inputs=(Artifact("model", MODEL, "The model that train_classifier made."), _EITHER),
+    outputs=(_METRICS, _MATRIX, _PAGE, Artifact("card", MARKDOWN, "The card of the model.")),
+    results=(_PASSED, Parameter("accuracy", float, "Share of the records whose label is found.")),
+    needs_tensorflow=True,
+)
+
+INTERFACES: Mapping[str, Interface] = {
+    each.name: each
+    for each in (
+        CONVERT_IMAGES,
+        VALIDATE_DATASET,
+        DATASET_STATISTICS,
+        VERIFY_DATASET,
+        FIND_DUPLICATES,
+        INSPECT_DATASET,
+        TRAIN_CLASSIFIER,
+        EVALUATE_CLASSIFIER,
+    )
+}

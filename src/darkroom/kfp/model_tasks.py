@@ -1,0 +1,134 @@
+"""What the components of models do; TensorFlow is loaded when one of them runs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from darkroom import storage
+from darkroom.errors import DataError, UsageError
+from darkroom.evaluation.confusion import MATRIX_PROPERTY
+from darkroom.evaluation.evaluate import evaluate, find_scored_split
+from darkroom.evaluation.facts import EVALUATION_FILE
+from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
+from darkroom.evaluation.report.write import CARD_FILE, PAGE_FILE, REPORT_FILES
+from darkroom.evaluation.result import Evaluation
+from darkroom.kfp.execution import ArtifactPlace, Execution
+from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
+from darkroom.storage import copies
+from darkroom.training.folder import KERAS_FILE, RESULT_FILE
+from darkroom.training.history import HISTORY_FILE
+from darkroom.training.job import TrainingResult
+from darkroom.training.jobs.train import train
+
+GRAPH_FILE = "saved_model.pb"
+# Checkpoints are not worth their upload when a training has ended.
+_LOGGED = (RESULT_FILE, HISTORY_FILE, KERAS_FILE, VERDICT_JSON, VERDICT_MARKDOWN, *REPORT_FILES)
+
+
+def train_classifier(execution: Execution) -> None:
+    """Trains a model in a folder of its own, and hands over what is worth keeping of it."""
+    place, options = execution.find_dataset(), dict(execution.parameters)
+    checkpoint_dir = options.pop("checkpoint_dir")
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+        result = train(place, checkpoint_dir or os.path.join(scratch, "training"), **options)
+        if result is None or result.evaluation is None:
+            raise UsageError(
+                "This is not the chief of a training with several workers, so it has no model.",
+                "A task trains alone: remove TF_CONFIG from its environment.",
+            )
+        _hand_over(result, result.evaluation, execution)
+    _write_evaluation(result.evaluation, execution, _count_epochs(result))
+    execution.results = {"accuracy": result.evaluation.accuracy}
+    execution.write_output()
+
+
+def _hand_over(result: TrainingResult, found: Evaluation, execution: Execution) -> None:
+    """Copies a finished training into the artifacts."""
+    folder, outputs = result.checkpoint_dir, execution.outputs
+    model, log = outputs["trained_model"], outputs["log"]
+    # A failed attempt may have left an earlier model.
+    storage.delete(model.path)
+    copies.copy_folder(result.model_dir, model.path, last=GRAPH_FILE)
+    storage.copy_file(
+        storage.join(folder, EVALUATION_FILE), storage.join(model.path, EVALUATION_FILE)
+    )
+    model.describe(_describe_model(found))
+    storage.delete(log.path)
+    for name in _list_logged(folder):
+        target = storage.join(log.path, name)
+        storage.make_folder(os.path.dirname(target))
+        storage.copy_file(storage.join(folder, name), target)
+    for name, file in (("page", PAGE_FILE), ("card", CARD_FILE)):
+        outputs[name].write(storage.read_bytes(storage.join(folder, file)))
+
+
+def _list_logged(folder: str) -> list[str]:
+    there = storage.list_everything(folder)
+    return [name for name in there if name in _LOGGED or name.startswith(f"{TENSORBOARD_FOLDER}/")]
+
+
+def _describe_model(found: Evaluation) -> dict[str, Any]:
+    return {
+        "framework": "tensorflow",
+        "signature": "serving_default: image_bytes -> label, score, scores",
+        "labels": len(found.metrics.classes),
+        "sha256": found.model_sha256,
+        "split": found.split,
+        "accuracy": found.accuracy,
+    }
+
+
+def _count_epochs(result: TrainingResult) -> dict[str, float]:
+    return {"epochs": result.epochs, "exported_epoch": result.exported.epoch, **result.metrics}
+
+
+def evaluate_classifier(execution: Execution) -> None:
+    """Scores a split with a model, and fails if it is not good enough and was told to fail."""
+    place, asked = execution.find_dataset(), execution.parameters
+    split = asked["split"] or find_scored_split(place).name
+    with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
+        folder = os.path.join(scratch, "report")
+        found = evaluate(execution.inputs["model"].path, place, split, report_dir=folder)
+        for name, file in (("page", PAGE_FILE), ("card", CARD_FILE)):
+            execution.outputs[name].write(storage.read_bytes(storage.join(folder, file)))
+    _write_evaluation(found, execution, {})
+    missed = find_missed(found, asked["min_accuracy"], asked["min_recall"])
+    execution.results = {"passed": not missed, "accuracy": found.accuracy}
+    execution.write_output()
+    if asked["fail"] and missed:
+        raise DataError(
+            f"The model is not good enough on the {found.split} split: {'; '.join(missed)}.",
+            "Train it longer or on more images, or ask for less: min_accuracy, min_recall.",
+        )
+
+
+def find_missed(found: Evaluation, min_accuracy: float, min_recall: float) -> Sequence[str]:
+    """Returns which bounds a model misses. A class without records has no recall.
+
+    Raises:
+        UsageError: A bound is not from 0 to 1.
+    """
+    for name, bound in (("min_accuracy", min_accuracy), ("min_recall", min_recall)):
+        if not 0 <= bound <= 1:
+            raise UsageError(f"{name} is {bound!r}, expected a number from 0 to 1.")
+    missed = []
+    if found.accuracy < min_accuracy:
+        missed.append(f"the accuracy is {found.accuracy:.4f} (needed at least {min_accuracy:g})")
+    for each in found.metrics.classes:
+        if each.recall is not None and each.recall < min_recall:
+            needed = f"needed at least {min_recall:g}"
+            missed.append(f"the recall of {each.label} is {each.recall:.4f} ({needed})")
+    return missed
+
+
+def _write_evaluation(found: Evaluation, execution: Execution, more: dict[str, float]) -> None:
+    """Writes the numbers and the matrix of an evaluation."""
+    names = ("accuracy", "macro_f1", "macro_recall", "calibration_error", "records")
+    numbers = {f"{found.split}_{name}": getattr(found.metrics, name) for name in names}
+    execution.outputs["metrics"].write_facts({**numbers, **more})
+    matrix: ArtifactPlace = execution.outputs["matrix"]
+    if found.matrix is not None:
+        matrix.write_facts({MATRIX_PROPERTY: found.matrix.encode()})

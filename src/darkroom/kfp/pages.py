@@ -1,0 +1,99 @@
+"""What Kubeflow's and Vertex's UI show of a result: pages that load nothing, and Markdown."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+from typing import Protocol
+
+from darkroom import storage
+from darkroom.conversion.result import ConversionResult
+from darkroom.dataset import layout
+from darkroom.dataset.rejects import read_first_rejects
+from darkroom.runtime.class_table import list_classes
+from darkroom.runtime.markup import Html, element, escape_markdown
+from darkroom.runtime.text import format_count
+from darkroom.validation.report.parts import make_page, make_table
+from darkroom.validation.report.style import STYLE
+
+_MAX_LABELS = 200
+_MAX_REJECTS = 10
+
+
+class _Shown(Protocol):
+    """A result that a notebook shows."""
+
+    def _repr_html_(self) -> str: ...
+
+
+def encode_card(title: str, result: _Shown) -> str:
+    """Returns a page with what a notebook shows of a result."""
+    return make_page(title, STYLE, Html(result._repr_html_()))
+
+
+def encode_inspection(split: str, sheet: bytes | None, table: str) -> str:
+    """Returns a page with a contact sheet and the features of its records.
+
+    Args:
+        split: The split.
+        sheet: The PNG; None if the records have no images.
+        table: The features as CSV.
+    """
+    header, *rows = csv.reader(io.StringIO(table))
+    picture = None
+    if sheet:
+        source = f"data:image/png;base64,{base64.b64encode(sheet).decode()}"
+        picture = element("img", src=source, alt="contact sheet", style="max-width:100%")
+    return make_page(
+        f"Records of {split}",
+        STYLE,
+        element("h1", f"The first {format_count(len(rows), 'record')} of {split}"),
+        picture,
+        make_table(header, rows),
+    )
+
+
+def encode_summary(result: ConversionResult) -> str:
+    """Returns what a conversion did as Markdown, with all text of the user escaped."""
+    counts = [
+        ("Rows in", result.rows),
+        ("Written", result.written),
+        ("Rejected", result.num_rejected),
+        ("Duplicates", result.deduplicated - result.excluded),
+        ("Excluded", result.excluded),
+        *((f"Rejected: {reason}", count) for reason, count in result.rejected.items()),
+    ]
+    parts = [
+        f"# {format_count(result.written, 'record')} in {format_count(result.shards, 'shard')}",
+        _make_table(["what", "rows"], [[name, f"{count:,}"] for name, count in counts]),
+        _encode_classes(result),
+        _encode_rejects(result),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _encode_classes(result: ConversionResult) -> str:
+    names = list_classes(result.classes, result.labels)
+    rows = [
+        [name, *(f"{counts.get(name, 0):,}" for counts in result.classes.values())]
+        for name in names[:_MAX_LABELS]
+    ]
+    more = len(names) - len(rows)
+    table = _make_table(["label", *result.classes], rows) if rows else ""
+    return f"{table}\n\n… and {more:,} more" if more > 0 else table
+
+
+def _encode_rejects(result: ConversionResult) -> str:
+    if not result.num_rejected:
+        return ""
+    path = storage.join(result.data_dir, layout.REJECTS_FILE)
+    found = read_first_rejects(path, _MAX_REJECTS)
+    rows = [[f"{each.row}", each.reason, each.detail, each.uri] for each in found]
+    return f"## First rejects\n\n{_make_table(['row', 'reason', 'because', 'image'], rows)}"
+
+
+def _make_table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header)]
+    lines += [[escape_markdown(cell) for cell in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,129 @@
+"""The pipeline from a list of images to an evaluated model, of components without TFX."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from kfp import dsl
+
+from darkroom.errors import UsageError
+from darkroom.kfp.components import make_component
+from darkroom.kfp.execution import parse_value
+from darkroom.kfp.interface import REQUIRED, Parameter
+from darkroom.kfp.interfaces import (
+    CONVERT_IMAGES,
+    EVALUATE_CLASSIFIER,
+    TRAIN_CLASSIFIER,
+    VALIDATE_DATASET,
+)
+
+PIPELINE_NAME = "darkroom-images"
+# What the pipeline decides itself.
+_OWN = frozenset({"dataset_uri", "fail", "overwrite"})
+_STAGES = (CONVERT_IMAGES, VALIDATE_DATASET, TRAIN_CLASSIFIER, EVALUATE_CLASSIFIER)
+
+
+def make_pipeline(
+    image: str | None = None,
+    *,
+    core_image: str | None = None,
+    cached: bool = False,
+    **options: Any,
+) -> Any:
+    """Returns a pipeline: conversion, statistics, checks, training, evaluation.
+
+    When the dataset does not pass its checks, the report is kept, the run fails, and nothing is
+    trained.
+
+    Args:
+        image: Container image of the components; see `make_component`.
+        core_image: Image of those that need no TensorFlow; `image` if None.
+        cached: Whether the conversion is taken from the cache. KFP compares parameters and not
+            files, so each run then needs a `source_fingerprint`.
+        **options: Parameters of the components, by name. Those that may change from run to run,
+            as `data`, `seed` or `epochs`, are inputs of the pipeline, and this is their default.
+
+    Raises:
+        UsageError: An option is unknown, or has a wrong value.
+    """
+    known = _list_parameters()
+    for name, value in options.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise UsageError(
+                f"The pipeline has no option {name!r}.",
+                f"Did you mean {near[0]}?" if near else f"Options: {', '.join(sorted(known))}.",
+            )
+        parse_value(known[name], list(value) if isinstance(value, tuple) else value)
+    inputs = [each for each in known.values() if each.runtime]
+    constants = {name: value for name, value in options.items() if not known[name].runtime}
+    components = _Components(image, core_image)
+
+    def pipeline(*values: Any) -> None:
+        given = dict(zip((each.name for each in inputs), values, strict=True))
+        _connect(components, {**constants, **given}, cached)
+
+    pipeline.__name__ = "pipeline"
+    signature = [_make_input(each, options) for each in inputs]
+    pipeline.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+    described = "From a list of images to verified TFRecords and an evaluated model."
+    return dsl.pipeline(name=PIPELINE_NAME, description=described)(pipeline)
+
+
+class _Components:
+    """The components with their images."""
+
+    def __init__(self, image: str | None, core_image: str | None) -> None:
+        data_image = core_image or image
+        self.convert = make_component("convert_images", data_image)
+        self.count = make_component("dataset_statistics", data_image)
+        self.validate = make_component("validate_dataset", data_image)
+        self.train = make_component("train_classifier", image)
+        self.evaluate = make_component("evaluate_classifier", image)
+
+
+def _list_parameters() -> dict[str, Parameter]:
+    """Returns the options of the pipeline by name; two stages share the seed, and judge rejects."""
+    found: dict[str, Parameter] = {}
+    for stage in _STAGES:
+        for each in stage.parameters:
+            if each.name not in _OWN:
+                found.setdefault(each.name, each)
+    return found
+
+
+def _make_input(parameter: Parameter, options: Mapping[str, Any]) -> inspect.Parameter:
+    default = options.get(parameter.name, parameter.default)
+    if default is REQUIRED:
+        default = inspect.Parameter.empty
+    elif default is None:
+        default = parameter.blank
+    return inspect.Parameter(
+        parameter.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        annotation=parameter.kind,
+        default=default,
+    )
+
+
+def _connect(components: _Components, values: Mapping[str, Any], cached: bool) -> None:
+    """Makes the tasks."""
+    convert, validate, train, evaluate = (_pick(values, each.parameters) for each in _STAGES)
+    # The checks judge the rejects, and keep a report of them.
+    converted = components.convert(**{**convert, "max_rejects": 1.0})
+    converted.set_caching_options(cached)
+    dataset = converted.outputs["dataset"]
+    components.count(dataset=dataset)
+    judged = components.validate(dataset=dataset, **validate, fail=False)
+    # KFP keeps nothing of a task that fails, so the gate is another one than the judge.
+    gate = components.validate(dataset=dataset, **validate, fail=True)
+    gate.set_display_name("gate").after(judged)
+    trained = components.train(dataset=dataset, **train).after(gate)
+    components.evaluate(model=trained.outputs["trained_model"], dataset=dataset, **evaluate)
+
+
+def _pick(values: Mapping[str, Any], parameters: tuple[Parameter, ...]) -> dict[str, Any]:
+    return {each.name: values[each.name] for each in parameters if each.name in values}

@@ -1,0 +1,49 @@
+"""Where a task finds its artifacts: KFP passes URIs, and its launcher copies their files."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from darkroom import storage
+
+MOUNTS_VARIABLE = "DARKROOM_MOUNTS"
+MOUNTS = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}
+# Kubeflow gives it to each of its pods, and Vertex, where nothing is copied, does not have it.
+_POD_VARIABLE = "KFP_POD_NAME"
+
+
+def find_mount(uri: str) -> str:
+    """Returns the path where KFP's launcher puts an artifact, or looks for it.
+
+    The launcher's folders are `/minio`, `/s3` and `/gcs`; for tests without a container,
+    `DARKROOM_MOUNTS` names another folder for the three.
+    """
+    for scheme, folder in MOUNTS.items():
+        if uri.startswith(scheme):
+            return storage.join(
+                os.environ.get(MOUNTS_VARIABLE, "/"), folder, uri.removeprefix(scheme)
+            )
+    return uri
+
+
+def find_remote(uri: str) -> str:
+    """Returns the URI by which Beam's workers and our own clients know an artifact."""
+    return f"s3://{uri.removeprefix('minio://')}" if uri.startswith("minio://") else uri
+
+
+def find_place(uri: str) -> str:
+    """Returns where a task reads or writes an artifact: a folder of the launcher, or the URI."""
+    is_copied = not uri.startswith("gs://") or {_POD_VARIABLE, MOUNTS_VARIABLE} & os.environ.keys()
+    return find_mount(uri) if is_copied else uri
+
+
+def name_uris(text: str) -> str:
+    """Returns a text with the URIs of artifacts in the place of the launcher's folders.
+
+    The folders are gone when somebody reads a message or the metadata of an artifact.
+    """
+    root = re.escape(os.environ.get(MOUNTS_VARIABLE, "/").rstrip("/"))
+    for scheme, folder in MOUNTS.items():
+        text = re.sub(rf"(?<![\w./-]){root}/{folder}/(?=\w)", scheme, text)
+    return text

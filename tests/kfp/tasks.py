@@ -1,0 +1,144 @@
+"""Runs a component as Kubeflow's launcher does, with folders for buckets and containers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from darkroom.kfp.interfaces import INTERFACES
+from darkroom.kfp.task import main
+
+ROOT = "minio://mlpipeline/v2/artifacts/images/run-1"
+TYPES = {"BOOL": json.loads, "INT": int}
+
+
+@dataclass
+class Artifact:
+    """An artifact in the store.
+
+    Attributes:
+        uri: Its URI.
+        metadata: Its metadata.
+    """
+
+    uri: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Done:
+    """What became of a task.
+
+    Attributes:
+        code: Its exit code.
+        error: The line of JSON that it printed, as values.
+        artifacts: Its outputs by name, as they were recorded.
+        parameters: Its output parameters by name.
+    """
+
+    code: int
+    error: dict[str, Any] = field(default_factory=dict)
+    artifacts: dict[str, Artifact] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+class Cluster:
+    """Runs tasks, each in folders of its own that are thrown away, beside one store."""
+
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        self.folder, self._patch, self._capfd = folder, monkeypatch, capfd
+        self.count = 0
+
+    def find(self, artifact: Artifact) -> Path:
+        """Returns where the content of an artifact is in the store."""
+        return self.folder / "buckets" / artifact.uri.replace("://", "/")
+
+    def make_input(
+        self, name: str, inputs: Mapping[str, Artifact], values: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], Path]:
+        """Returns an ExecutorInput, and the folder of the container's mounts."""
+        self.count += 1
+        mounts = self.folder / "containers" / str(self.count)
+        interface = INTERFACES[name]
+        task = f"{ROOT}/{name}/{self.count}"
+        files = mounts / task.replace("://", "/")
+        given = {
+            "inputs": {
+                "parameterValues": {
+                    # A Struct knows no whole numbers, and Kubeflow fills in the defaults.
+                    key: float(value) if type(value) is int else value
+                    for key, value in values.items()
+                },
+                "artifacts": {
+                    key: {"artifacts": [{"name": "7", "uri": each.uri, "metadata": each.metadata}]}
+                    for key, each in inputs.items()
+                },
+            },
+            "outputs": {
+                "artifacts": {
+                    each.name: {"artifacts": [{"name": each.name, "uri": f"{task}/{each.name}"}]}
+                    for each in interface.outputs
+                },
+                "parameters": {
+                    each.name: {"outputFile": str(files / f"{each.name}.txt")}
+                    for each in interface.results
+                },
+                "outputFile": str(files / "output_metadata.json"),
+            },
+        }
+        return given, mounts
+
+    def run(self, name: str, inputs: Mapping[str, Artifact] | None = None, **values: Any) -> Done:
+        """Runs a component."""
+        given, mounts = self.make_input(name, inputs or {}, values)
+        for each in (inputs or {}).values():
+            copy(self.find(each), mounts / each.uri.replace("://", "/"))
+        self._patch.setenv("DARKROOM_MOUNTS", str(mounts))
+        self._capfd.readouterr()
+        code = main([name, "--executor_input", json.dumps(given)])
+        printed = self._capfd.readouterr().err.splitlines()
+        if code:
+            return Done(code, json.loads(printed[-1])["error"])
+        return self._collect(name, given, mounts)
+
+    def _collect(self, name: str, given: dict[str, Any], mounts: Path) -> Done:
+        output = json.loads(Path(given["outputs"]["outputFile"]).read_text())
+        assert set(output) == {"artifacts"}
+        done = Done(0)
+        for key, each in output["artifacts"].items():
+            [found] = each["artifacts"]
+            assert set(found) == {"name", "uri", "metadata"}
+            assert all(value is not None for value in found["metadata"].values())
+            done.artifacts[key] = Artifact(found["uri"], found["metadata"])
+            copy(mounts / found["uri"].replace("://", "/"), self.find(done.artifacts[key]))
+        for each in INTERFACES[name].results:
+            text = Path(given["outputs"]["parameters"][each.name]["outputFile"]).read_text()
+            done.parameters[each.name] = text if each.kind is str else json.loads(text)
+        shutil.rmtree(mounts)
+        return done
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copies a file or a folder, as the launcher does between store and container."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target)
+    elif source.exists():
+        shutil.copyfile(source, target)
+
+
+def list_files(folder: Path) -> dict[str, bytes]:
+    """Returns the content of all files of a folder by their names; those of the system are not."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".darkroom.lock"
+    }

@@ -1,0 +1,180 @@
+"""The components as KFP knows them, and their YAML files.
+
+Without `from __future__ import annotations`: kfp reads the types of a user's component as they are.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from darkroom.errors import UsageError
+from darkroom.kfp.interfaces import INTERFACES
+
+kfp = pytest.importorskip("kfp", reason="needs the extra [kfp]")
+
+from google.protobuf import json_format  # noqa: E402
+from kfp import compiler, components, dsl  # noqa: E402
+from kfp.pipeline_spec import pipeline_spec_pb2  # noqa: E402
+
+import darkroom.kfp  # noqa: E402
+from darkroom.kfp.components import make_component  # noqa: E402
+from darkroom.kfp.yaml_files import FOLDER, encode_component, main  # noqa: E402
+
+IMAGE = "registry.example.com/darkroom:1"
+TYPES = {str: "STRING", int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE", bool: "BOOLEAN",
+         list: "LIST", dict: "STRUCT"}  # fmt: skip
+
+
+def compile_text(component, tmp_path) -> dict:
+    path = tmp_path / "compiled.yaml"
+    compiler.Compiler().compile(component, str(path))
+    return yaml.safe_load(path.read_text())
+
+
+@pytest.mark.parametrize("name", INTERFACES)
+def test_a_component_has_the_types_of_its_interface(name, tmp_path):
+    spec = compile_text(make_component(name, IMAGE), tmp_path)
+    json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    interface = INTERFACES[name]
+    label = name.replace("_", "-")
+    found = spec["components"][f"comp-{label}"]
+    parameters = found["inputDefinitions"]["parameters"]
+    assert {key: each["parameterType"] for key, each in parameters.items()} == {
+        each.name: TYPES[each.kind] for each in interface.parameters
+    }
+    for each in interface.parameters:
+        assert parameters[each.name].get("isOptional", False) != each.is_required
+        if not each.is_required:
+            assert parameters[each.name]["defaultValue"] == each.default
+        assert parameters[each.name]["description"].split() == each.help.split()
+    artifacts = found["inputDefinitions"].get("artifacts", {})
+    assert {key: each["artifactType"]["schemaTitle"] for key, each in artifacts.items()} == {
+        each.name: f"system.{each.kind}" for each in interface.inputs
+    }
+    made = found["outputDefinitions"]
+    assert {key: each["artifactType"] for key, each in made["artifacts"].items()} == {
+        each.name: {"schemaTitle": f"system.{each.kind}", "schemaVersion": "0.0.1"}
+        for each in interface.outputs
+    }
+    assert {k: e["parameterType"] for k, e in made.get("parameters", {}).items()} == {
+        each.name: TYPES[each.kind] for each in interface.results
+    }
+    assert spec["deploymentSpec"]["executors"][f"exec-{label}"]["container"] == {
+        "image": IMAGE,
+        "command": ["python3", "-m", "darkroom.kfp.task", name],
+        "args": ["--executor_input", "{{$}}"],
+    }
+
+
+def test_the_package_has_the_components_and_their_image_comes_from_the_environment(tmp_path):
+    code = (
+        "import json, darkroom.kfp as k\n"
+        "from darkroom.kfp import convert_images, train_classifier\n"
+        "spec = lambda c: c.component_spec.implementation.container.image\n"
+        "print(json.dumps([dir(k), spec(convert_images), spec(train_classifier)]))\n"
+    )
+    for variables, images in (
+        ({}, ["darkroom:0.1.0", "darkroom:0.1.0"]),
+        ({"DARKROOM_IMAGE": "a:1"}, ["a:1", "a:1"]),
+        ({"DARKROOM_IMAGE": "a:1", "DARKROOM_CORE_IMAGE": "b:1"}, ["b:1", "a:1"]),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code],
+            capture_output=True, text=True, check=True, env={"PATH": "", **variables},
+        )  # fmt: skip
+        names, *found = json.loads(done.stdout)
+        assert found == images
+        assert names == sorted([*INTERFACES, "make_component", "make_pipeline"])
+
+
+def test_an_image_without_a_name_and_an_unknown_component():
+    with pytest.raises(UsageError, match="image is 'a b', expected the name of a container image"):
+        make_component("convert_images", "a b")
+    with pytest.raises(UsageError, match="There is no component 'convert'"):
+        make_component("convert")
+
+
+@pytest.mark.parametrize("name", INTERFACES)
+def test_the_file_of_a_component_is_what_the_code_says(name):
+    path = FOLDER / f"{name}.yaml"
+    assert path.read_text("utf-8") == encode_component(name, "darkroom:0.1.0")
+    loaded = components.load_component_from_file(str(path))
+    assert loaded.component_spec.inputs.keys() == {
+        *(each.name for each in INTERFACES[name].parameters),
+        *(each.name for each in INTERFACES[name].inputs),
+    }
+
+
+def test_there_is_a_file_for_each_component():
+    assert {path.stem for path in FOLDER.iterdir()} == {*INTERFACES}
+
+
+def test_files_for_another_image(tmp_path):
+    assert main([str(tmp_path / "files"), "--image", IMAGE]) == 0
+    for name in INTERFACES:
+        spec = yaml.safe_load((tmp_path / "files" / f"{name}.yaml").read_text())
+        [executor] = spec["deploymentSpec"]["executors"].values()
+        assert executor["container"]["image"] == IMAGE
+
+
+def test_files_of_others_are_not_replaced(tmp_path, capsys):
+    (tmp_path / "convert_images.yaml").write_text("mine")
+    assert main([str(tmp_path)]) == 4
+    assert (tmp_path / "convert_images.yaml").read_text() == "mine"
+    assert json.loads(capsys.readouterr().err)["error"]["code"] == "output"
+
+
+def test_components_from_files_go_with_those_of_others(tmp_path):
+    @dsl.component(base_image="python:3.12")
+    def count(dataset: dsl.Input[dsl.Dataset]) -> int:
+        return int(dataset.metadata["records"])
+
+    convert = components.load_component_from_file(str(FOLDER / "convert_images.yaml"))
+    validate = components.load_component_from_file(str(FOLDER / "validate_dataset.yaml"))
+
+    @dsl.pipeline(name="own")
+    def own(data: str) -> int:
+        made = convert(data=data)
+        judged = validate(dataset=made.outputs["dataset"], fail=False)
+        with dsl.If(judged.outputs["passed"] == True):  # noqa: E712
+            made_again = darkroom.kfp.inspect_dataset(dataset=made.outputs["dataset"])
+            made_again.set_cpu_limit("1")
+        return count(dataset=made.outputs["dataset"]).output
+
+    spec = compile_text(own, tmp_path)
+    json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    condition = spec["root"]["dag"]["tasks"]["condition-1"]["triggerPolicy"]["condition"]
+    assert condition.endswith("== true")
+
+
+def test_a_value_of_the_wrong_type_is_refused_when_the_pipeline_is_made():
+    with pytest.raises(Exception, match="seed"):
+
+        @dsl.pipeline(name="own")
+        def own():
+            darkroom.kfp.convert_images(data="a.csv", seed="one")
+
+
+def test_without_kfp_there_is_one_clear_sentence():
+    code = """
+import sys
+class NoKfp:
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] == "kfp":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, NoKfp())
+import darkroom.kfp
+print(dir(darkroom.kfp), hasattr(darkroom.kfp, "convert_images"))
+from darkroom.errors import MissingExtraError
+try:
+    from darkroom.kfp import convert_images
+except MissingExtraError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert first == "[] False"
+    assert second.startswith("The module kfp needs the extra 'kfp', which is not installed. ")

@@ -1,0 +1,234 @@
+"""The components of datasets, run as Kubeflow's launcher runs them, without kfp."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+import darkroom
+from darkroom.kfp.interfaces import INTERFACES
+from darkroom.options.validation import CHECKS, OFF
+
+from .tasks import Artifact, list_files
+
+
+@pytest.fixture
+def dataset(cluster, jpeg_set):
+    return cluster.run("convert_images", data=str(jpeg_set.csv)).artifacts["dataset"]
+
+
+def test_a_conversion_writes_what_the_core_writes(cluster, faulty_set, tmp_path):
+    done = cluster.run("convert_images", data=str(faulty_set.csv), max_rejects=0.5, seed=3)
+    here = darkroom.convert(faulty_set.csv, tmp_path / "here", max_rejects=0.5, seed=3)
+    found = list_files(cluster.find(done.artifacts["dataset"]))
+    expected = list_files(tmp_path / "here")
+    # Hashes of files that name the images, and so this machine, are in this file.
+    assert found.keys() == expected.keys()
+    assert found == expected
+    assert done.parameters == {
+        "dataset_uri": done.artifacts["dataset"].uri.replace("minio://", "s3://"),
+        "rows": 47,
+        "written": here.written,
+        "rejected": here.num_rejected,
+        "fingerprint": here.fingerprint,
+    }
+    assert (here.written, here.num_rejected, here.deduplicated) == (39, 7, 1)
+    assert done.artifacts["dataset"].metadata == {
+        "fingerprint": here.fingerprint,
+        "rows": 47,
+        "records": 39,
+        "rejected": 7,
+        "deduplicated": 1,
+        "labels": 3,
+        "shards": here.shards,
+        "bytes": sum(len(data) for name, data in found.items() if name.startswith("Split-")),
+        "train_records": here.splits["train"],
+        "eval_records": here.splits["eval"],
+        "test_records": 0,
+    }
+    rejects = cluster.find(done.artifacts["rejects"])
+    assert list_files(rejects).keys() == {"rejects.parquet", "rejects.jsonl"}
+    lines = [json.loads(line) for line in (rejects / "rejects.jsonl").read_text().splitlines()]
+    assert len(lines) == pq.read_table(rejects / "rejects.parquet").num_rows == 7
+    assert done.artifacts["rejects"].metadata == {"rejected": 7, **here.rejected}
+    summary = cluster.find(done.artifacts["summary"]).read_text()
+    assert summary.startswith(f"# 39 records in {here.shards} shards\n")
+    assert "| Rejected | 7 |" in summary
+    assert "| cat | " in summary
+    assert "gone.jpg" in summary
+
+
+def test_options_reach_the_conversion(cluster, jpeg_set, tmp_path):
+    labels = tmp_path / "labels.txt"
+    labels.write_text("owl\ndog\ncat\n")
+    done = cluster.run(
+        "convert_images",
+        data=str(jpeg_set.csv),
+        label_map=str(labels),
+        columns={"split": "split", "image_uri": "image", "label": "string_label"},
+        allowed_roots=[str(jpeg_set.folder)],
+        num_shards=2,
+        resize_short_side=4,
+        compression="gzip",
+        exclude="",  # as a pipeline carries none
+    )
+    found = list_files(cluster.find(done.artifacts["dataset"]))
+    assert found["labels.txt"] == b"owl\ndog\ncat\n"
+    assert "Split-train/data_tfrecord-00001-of-00002.gz" in found
+    commit = json.loads(found["dataset.json"])
+    assert commit["written"] == 40
+    index = pq.read_table(cluster.find(done.artifacts["dataset"]) / "index").to_pylist()
+    assert {min(row["height"], row["width"]) for row in index} == {4}
+
+
+def test_a_conversion_with_too_many_rejects_names_them_and_fails(cluster, faulty_set):
+    done = cluster.run("convert_images", data=str(faulty_set.csv))
+    assert done.code == 1
+    assert done.error["code"] == "data"
+    assert done.error["component"] == "convert_images"
+    assert done.error["message"].startswith("7 of 47 rows were rejected, more than the 1.00%")
+    assert "gone.jpg" in done.error["message"]
+
+
+def test_a_dataset_in_a_folder_of_the_users_is_found_by_its_artifact(cluster, jpeg_set, tmp_path):
+    place = tmp_path / "kept"
+    first = cluster.run("convert_images", data=str(jpeg_set.csv), output_dir=str(place))
+    dataset = first.artifacts["dataset"]
+    assert first.parameters["dataset_uri"] == dataset.metadata["location"] == str(place)
+    assert list_files(cluster.find(dataset)).keys() == {"dataset.json"}
+    verified = cluster.run("verify_dataset", {"dataset": dataset})
+    assert verified.parameters == {"passed": True, "fingerprint": first.parameters["fingerprint"]}
+    again = cluster.run("convert_images", data=str(jpeg_set.csv), output_dir=str(place))
+    assert again.parameters == first.parameters
+    by_uri = cluster.run("verify_dataset", dataset_uri=str(place))
+    assert by_uri.parameters == verified.parameters
+
+
+def test_other_data_in_the_folder_of_the_users_stays(cluster, jpeg_set, tmp_path):
+    place = tmp_path / "kept"
+    first = cluster.run("convert_images", data=str(jpeg_set.csv), output_dir=str(place))
+    values = {"data": str(jpeg_set.csv), "output_dir": str(place), "seed": 5}
+    refused = cluster.run("convert_images", **values)
+    assert (refused.code, refused.error["code"]) == (4, "output")
+    replaced = cluster.run("convert_images", **values, overwrite=True)
+    assert replaced.parameters["fingerprint"] != first.parameters["fingerprint"]
+
+
+def test_a_dataset_that_passes(cluster, dataset):
+    done = cluster.run("validate_dataset", {"dataset": dataset})
+    assert done.parameters == {"passed": True}
+    report = cluster.find(done.artifacts["report"])
+    found = json.loads((report / "report.json").read_text())
+    assert (found["blessed"], found["written"]) == (True, 40)
+    page = cluster.find(done.artifacts["page"])
+    assert page.read_bytes() == (report / "report.html").read_bytes()
+    text = cluster.find(done.artifacts["text"])
+    assert text.read_bytes() == (report / "report.md").read_bytes()
+    # Of each class there are 32 images or fewer, so nothing but a warning is found.
+    assert done.artifacts["report"].metadata == {"passed": 1, "verdict": found_verdict(found)}
+    numbers = done.artifacts["metrics"].metadata
+    assert numbers == {
+        "rows": 40, "records": 40, "rejected": 0, "deduplicated": 0,
+        "train_records": 32, "eval_records": 8,
+        "findings": len(found["findings"]), "stopping_findings": 0,
+    }  # fmt: skip
+    assert json.loads(cluster.find(done.artifacts["metrics"]).read_text()) == numbers
+
+
+def found_verdict(report):
+    return "passed with warnings" if report["findings"] else "passed"
+
+
+def test_a_finding_stops_or_is_an_output(cluster, dataset):
+    kept = cluster.run("validate_dataset", {"dataset": dataset}, min_class_images=20.0,
+                       policies={"small_classes": "fail"}, fail=False)  # fmt: skip
+    assert kept.code == 0
+    assert kept.parameters == {"passed": False}
+    assert kept.artifacts["metrics"].metadata["stopping_findings"] == 1
+    assert kept.artifacts["report"].metadata == {"passed": 0, "verdict": "stopped"}
+    assert "Stopped" in cluster.find(kept.artifacts["text"]).read_text()
+    stopped = cluster.run("validate_dataset", {"dataset": dataset}, min_class_images=20,
+                          policies={"small_classes": "fail"})  # fmt: skip
+    assert (stopped.code, stopped.error["code"]) == (1, "data")
+    assert "small_classes" in stopped.error["message"]
+    assert "20" in stopped.error["message"]
+    assert "fail=False" in stopped.error["hint"]
+
+
+def test_statistics_are_those_of_the_report(cluster, dataset):
+    done = cluster.run("dataset_statistics", {"dataset": dataset})
+    folder = cluster.find(done.artifacts["statistics"])
+    counts = json.loads((folder / "statistics.json").read_text())
+    policies = dict.fromkeys(CHECKS, OFF)
+    report = darkroom.validate(cluster.find(dataset), policies=policies).report
+    assert counts["splits"] == report.splits == {"train": 32, "eval": 8}
+    assert counts["classes"] == report.classes
+    assert counts["histograms"]["height"]["counts"] == [40]
+    page = cluster.find(done.artifacts["page"]).read_text()
+    assert "What is in the dataset" in page
+    assert "<td>owl</td>" in page
+    assert "Passed" not in page
+    numbers = done.artifacts["metrics"].metadata
+    assert (numbers["labels"], numbers["height_least"], numbers["height_most"]) == (3, 9.0, 9.0)
+
+
+def test_a_sound_dataset(cluster, dataset):
+    done = cluster.run("verify_dataset", {"dataset": dataset})
+    fingerprint = dataset.metadata["fingerprint"]
+    assert done.parameters == {"passed": True, "fingerprint": fingerprint}
+    assert "The dataset is sound" in cluster.find(done.artifacts["page"]).read_text()
+    metrics = done.artifacts["metrics"].metadata
+    counts = {name: dataset.metadata[name] for name in ("records", "shards", "bytes")}
+    assert metrics == {**counts, "findings": 0}
+
+
+def test_a_damaged_dataset(cluster, dataset):
+    shard = next((cluster.find(dataset) / "Split-eval").iterdir())
+    shard.write_bytes(shard.read_bytes()[:-3])
+    kept = cluster.run("verify_dataset", {"dataset": dataset}, fail=False)
+    assert kept.parameters["passed"] is False
+    assert shard.name in cluster.find(kept.artifacts["page"]).read_text()
+    stopped = cluster.run("verify_dataset", {"dataset": dataset})
+    assert stopped.code == 1
+    assert shard.name in stopped.error["message"]
+
+
+def test_duplicates_are_a_list_for_the_next_conversion(cluster, jpeg_set):
+    first = (jpeg_set.folder / "00.jpg").read_bytes()
+    jpeg_set.add("TRAIN", "again.jpg", "cat", first)
+    made = cluster.run("convert_images", data=str(jpeg_set.csv)).artifacts["dataset"]
+    done = cluster.run("find_duplicates", {"dataset": made})
+    path = cluster.find(done.artifacts["duplicates"]) / "duplicates.parquet"
+    assert {row["uri"].rpartition("/")[2] for row in pq.read_table(path).to_pylist()} == {
+        "00.jpg",
+        "again.jpg",
+    }
+    uri = done.artifacts["duplicates"].uri.replace("minio://", "s3://")
+    assert done.parameters == {"duplicates_uri": f"{uri}/duplicates.parquet", "surplus": 1}
+    assert done.artifacts["metrics"].metadata["surplus"] == 1
+    assert "again.jpg" in cluster.find(done.artifacts["page"]).read_text()
+    without = cluster.run("convert_images", data=str(jpeg_set.csv), exclude=str(path))
+    assert without.parameters["written"] == 40
+
+
+def test_the_first_records_are_shown(cluster, dataset):
+    done = cluster.run("inspect_dataset", {"dataset": dataset}, split="val", num_records=3)
+    page = cluster.find(done.artifacts["page"]).read_text()
+    assert "The first 3 records of val" in page
+    assert "data:image/png;base64," in page
+    assert page.count("<tr>") == 4
+
+
+def test_every_component_is_a_task():
+    from darkroom.kfp.task import TASKS
+
+    assert TASKS.keys() == INTERFACES.keys()
+
+
+def test_files_that_the_store_has_lost_are_named(cluster):
+    gone = Artifact("minio://mlpipeline/v2/artifacts/images/run-0/convert/1/dataset")
+    done = cluster.run("verify_dataset", {"dataset": gone})
+    assert (done.code, done.error["code"]) == (3, "environment")
+    assert done.error["message"] == (f"The store no longer has any file of the input {gone.uri}.")
