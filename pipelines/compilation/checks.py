@@ -113,8 +113,7 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
     if twice := sorted(config.env.keys() & config.secret_env.keys()):
         raise UsageError(f"{twice[0]} is in env and in secret_env.", "Leave one of them out.")
     if target == KUBEFLOW:
-        values = {each.name: getattr(config, each.name) for each in dataclasses.fields(config)}
-        _check_replaced(values)
+        _check_replaced(vars(config))
     _check_volumes(config.volumes)
     check_places(config, target)
     check_backend(config, target)

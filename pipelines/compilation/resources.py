@@ -100,10 +100,11 @@ class Resources:
             value = getattr(self, name)
             if value is not None and not (is_number(value) and 0 < value < math.inf):
                 raise UsageError(f"{name} is {value!r}, expected a number above 0.")
-        for name, least in (("num_accelerators", 1), ("retries", 0), ("timeout_seconds", 1)):
+        counts = {"num_accelerators": 1, "retries": 0}
+        if self.timeout_seconds is not None:
+            counts["timeout_seconds"] = 1
+        for name, least in counts.items():
             value = getattr(self, name)
-            if (name, value) == ("timeout_seconds", None):
-                continue
             if type(value) is not int or value < least:
                 raise UsageError(f"{name} is {value!r}, expected a whole number from {least}.")
         for name in ("cpu", "memory_gb"):

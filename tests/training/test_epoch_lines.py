@@ -11,14 +11,13 @@ import types
 
 import pytest
 
-from darkroom.dataset.commit import read_dataset
-from darkroom.input.records import open_splits
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
 from darkroom.training.checkpoints import TrainingRun
-from darkroom.training.placement import make_placement
-from darkroom.training.run import run_fn, train
+from darkroom.training.run import run_fn
+
+from .training_process import train_dataset
 
 pytestmark = [
     pytest.mark.tensorflow,
@@ -52,16 +51,8 @@ def dataset(helpers, write_dataset):
 
 def _train(root, run_dir, **values):
     options = TrainingOptions(**{**OPTIONS, **values})
-    opened = open_splits({str(root): read_dataset(str(root))})
     with progress.step("Training"):
-        return train(
-            options,
-            make_placement(options.strategy),
-            training=opened["train"],
-            evaluation=opened["eval"],
-            num_classes=2,
-            run_dir=str(run_dir),
-        )
+        return train_dataset(root, run_dir, options)
 
 
 def _describe(entry):

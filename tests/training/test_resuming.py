@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom.dataset.commit import read_dataset
 from darkroom.errors import OutputError, UsageError
-from darkroom.input.records import open_splits
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.training.checkpoints import TrainingRun
-from darkroom.training.placement import make_placement
-from darkroom.training.run import train
+
+from .histories import EndedError, assert_same, end_at
+from .training_process import train_dataset
 
 pytestmark = pytest.mark.tensorflow
 
@@ -49,46 +48,16 @@ def dataset(helpers, write_dataset):
     return write_dataset({"train": rows[:22], "eval": rows[22:]})
 
 
-class _EndedError(Exception):
-    pass
-
-
 def _train(root, run_dir, **values):
     options = TrainingOptions(**{**OPTIONS, **values})
-    opened = open_splits({str(root): read_dataset(str(root))})
-    return train(
-        options,
-        make_placement(options.strategy),
-        training=opened["train"],
-        evaluation=opened["eval"],
-        num_classes=2,
-        run_dir=str(run_dir),
-    )
-
-
-def _end_at(monkeypatch, epoch, step):
-    inner = TrainingRun._end_step
-
-    def end_step(run, done):
-        inner(run, done)
-        if (len(run.history), done) == (epoch, step):
-            raise _EndedError
-
-    monkeypatch.setattr(TrainingRun, "_end_step", end_step)
+    return train_dataset(root, run_dir, options)
 
 
 def _train_interrupted(root, run_dir, epoch, step, **values):
     with pytest.MonkeyPatch.context() as patch:
-        _end_at(patch, epoch, step)
-        with pytest.raises(_EndedError):
+        end_at(patch, epoch, step)
+        with pytest.raises(EndedError):
             _train(root, run_dir, **values)
-
-
-def _assert_same(one, two):
-    for left, right in zip(one.history, two.history, strict=True):
-        assert left == pytest.approx(right, rel=1e-5)
-    for left, right in zip(one.model.get_weights(), two.model.get_weights(), strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +91,7 @@ def test_a_run_that_stops_anywhere_resumes_with_the_next_batch(
     # A checkpoint is written after every second batch.
     places = ["batch 2 of epoch 1", "batch 6 of epoch 1", "batch 4 of epoch 2"]
     assert notes == [f"Resumes after {place}." for place in places]
-    _assert_same(trained, train_straight())
+    assert_same(trained, train_straight())
     # TensorBoard shows every epoch once.
     for part, name in (("train", "loss"), ("validation", "val_loss")):
         expected = [(each["epoch"] - 1, pytest.approx(each[name])) for each in trained.history]
@@ -142,7 +111,7 @@ def _read_losses(folder):
 @pytest.mark.slow
 def test_both_loops_give_the_same(dataset, tmp_path, train_straight):
     custom = _train(dataset, tmp_path / "custom", loop="custom")
-    _assert_same(custom, train_straight())
+    assert_same(custom, train_straight())
     assert set(custom.history[0]) == set(train_straight().history[0])
 
 
@@ -152,7 +121,7 @@ def test_several_steps_an_execution_change_nothing(dataset, tmp_path, train_stra
     # Six steps by four: the second execution of the first epoch ends early.
     values = {"loop": loop, "model": "own_models:plain", "steps_per_execution": 4}
     _train_interrupted(dataset, tmp_path / "run", 1, 4, **values)
-    _assert_same(_train(dataset, tmp_path / "run", **values), train_straight("own_models:plain"))
+    assert_same(_train(dataset, tmp_path / "run", **values), train_straight("own_models:plain"))
 
 
 @pytest.mark.slow
@@ -162,7 +131,7 @@ def test_a_killed_process_goes_on(dataset, tmp_path, train_straight, warm_python
     assert not list(tmp_path.glob("run-*"))
     history = json.loads((tmp_path / "run" / "history.json").read_text())
     assert [entry["epoch"] for entry in history] == [1]
-    _assert_same(_train(dataset, tmp_path / "run"), train_straight())
+    assert_same(_train(dataset, tmp_path / "run"), train_straight())
 
 
 def _make_run(training_process, folder, **values):
@@ -208,11 +177,11 @@ def test_the_best_weights_are_those_of_the_history_wherever_a_run_ends(
     _end_epoch(run, 1, 0.5)
 
     def end(run):
-        raise _EndedError
+        raise EndedError
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TrainingRun, part, end)
-        with pytest.raises(_EndedError):
+        with pytest.raises(EndedError):
             _end_epoch(run, 2, 0.4)
     done = 1 if part == "_save" else 2
     again = _make_run(training_process, tmp_path)

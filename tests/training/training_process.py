@@ -119,25 +119,30 @@ def main(root: str, folder: str, cases: str, cpus: str = "1", *kill: str) -> Non
         train_case(root, f"{folder}/{name}", options)
 
 
-def train_case(root: str, run_dir: str, options: dict[str, object]) -> None:
+def train_dataset(root, run_dir, options):
+    """Trains on a dataset of two labels; returns the result."""
     from darkroom.dataset.commit import read_dataset
     from darkroom.input.records import open_splits
-    from darkroom.options.training import TrainingOptions
-    from darkroom.training.cluster import read_cluster
     from darkroom.training.placement import make_placement
     from darkroom.training.run import train
 
-    found = TrainingOptions.from_dict(options)
-    placement = make_placement(found.strategy)
-    opened = open_splits({root: read_dataset(root)})
-    trained = train(
-        found,
+    placement = make_placement(options.strategy)
+    opened = open_splits({str(root): read_dataset(str(root))})
+    return train(
+        options,
         placement,
         training=opened["train"],
         evaluation=opened["eval"],
         num_classes=2,
-        run_dir=run_dir,
+        run_dir=str(run_dir),
     )
+
+
+def train_case(root: str, run_dir: str, options: dict[str, object]) -> None:
+    from darkroom.options.training import TrainingOptions
+    from darkroom.training.cluster import read_cluster
+
+    trained = train_dataset(root, run_dir, TrainingOptions.from_dict(options))
     devices = [weight.value.device.rpartition("device:")[2] for weight in trained.model.weights]
     texts = {"history": json.dumps(trained.history), "devices": json.dumps(devices)}
     texts["best_epoch"] = json.dumps(trained.best_epoch)

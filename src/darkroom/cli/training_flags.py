@@ -58,6 +58,12 @@ def add_train(commands: Any) -> None:
     parser.set_defaults(image_size=TrainingFields.image_size)
 
 
+def _add_model(parser: Any) -> None:
+    parser.add_argument(
+        "model", metavar="MODEL", help="Folder of a training, or a SavedModel of darkroom's"
+    )
+
+
 def add_evaluate(commands: Any) -> None:
     """Adds `darkroom evaluate`."""
     parser = add_command(
@@ -73,9 +79,7 @@ def add_evaluate(commands: Any) -> None:
         epilog="Exit codes: 0 done, 1 no such model, split or label, or a damaged image; 3 "
         "something cannot be read or written; 4 the folder of the report has other files.",
     )
-    parser.add_argument(
-        "model", metavar="MODEL", help="Folder of a training, or a SavedModel of darkroom's"
-    )
+    _add_model(parser)
     parser.add_argument(
         "records",
         metavar="RECORDS",
@@ -112,9 +116,7 @@ def add_predict(commands: Any) -> None:
         epilog="Exit codes: 0 done, also if some images cannot be decoded; 1 no model, or none "
         "can; 3 something cannot be read or written; 4 the output is a file of another program.",
     )
-    parser.add_argument(
-        "model", metavar="MODEL", help="Folder of a training, or a SavedModel of darkroom's"
-    )
+    _add_model(parser)
     parser.add_argument("images", metavar="IMAGES", nargs="+", help="Images, folders or patterns")
     parser.add_argument(
         "--output",
@@ -138,9 +140,7 @@ def add_export(commands: Any) -> None:
             "darkroom export runs/first records --output-dir exports --format tflite onnx",
         ),
     )
-    parser.add_argument(
-        "model", metavar="MODEL", help="Folder of a training, or a SavedModel of darkroom's"
-    )
+    _add_model(parser)
     parser.add_argument(
         "records",
         metavar="RECORDS",

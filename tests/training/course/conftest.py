@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from darkroom.dataset.commit import read_dataset
-from darkroom.input.records import open_splits
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.training.networks import efficientnet_lite
-from darkroom.training.placement import make_placement
-from darkroom.training.run import train
+
+from ..training_process import train_dataset
 
 SIZE = (32, 32)
 
@@ -62,14 +60,6 @@ def train_in(dataset):
 
     def train_now(run_dir, values):
         options = TrainingOptions(**values)
-        opened = open_splits({str(dataset): read_dataset(str(dataset))})
-        return train(
-            options,
-            make_placement(options.strategy),
-            training=opened["train"],
-            evaluation=opened["eval"],
-            num_classes=2,
-            run_dir=str(run_dir),
-        )
+        return train_dataset(dataset, run_dir, options)
 
     return train_now

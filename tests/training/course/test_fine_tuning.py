@@ -23,34 +23,13 @@ from darkroom.training.history import read_exported
 from darkroom.training.loops import FitLoop
 from darkroom.training.networks import efficientnet_lite
 
-from ..histories import assert_near
+from ..histories import EndedError, assert_near, assert_same, end_at
 from .conftest import SIZE
 
 pytestmark = pytest.mark.tensorflow
 
 SCRIPT = Path(__file__).parents[1] / "training_process.py"
 PHASES = ["head", "head", "top", "top", "all"]
-
-
-class _EndedError(Exception):
-    pass
-
-
-def _end_at(monkeypatch, epoch, step):
-    inner = TrainingRun._end_step
-
-    def end_step(run, done):
-        inner(run, done)
-        if (len(run.history), done) == (epoch, step):
-            raise _EndedError
-
-    monkeypatch.setattr(TrainingRun, "_end_step", end_step)
-
-
-def _assert_same(one, two):
-    assert_near(one.history, two.history)
-    for left, right in zip(one.model.get_weights(), two.model.get_weights(), strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6)
 
 
 def _list_base(model):
@@ -109,8 +88,8 @@ def test_the_history_goes_on_through_all_phases(tmp_path, train_in, values, weig
 def test_the_first_phase_of_fine_tuning_trains_the_last_layers(tmp_path, train_in, values, weights):
     values |= {"fine_tune_epochs": 2, "export": "last"}
     with pytest.MonkeyPatch.context() as patch:
-        _end_at(patch, 3, 2)  # in the first epoch of the last phase
-        with pytest.raises(_EndedError):
+        end_at(patch, 3, 2)  # in the first epoch of the last phase
+        with pytest.raises(EndedError):
             train_in(tmp_path / "run", values)
     network = tf.train.load_checkpoint(tf.train.latest_checkpoint(tmp_path / "run" / "checkpoints"))
     state = json.loads(network.get_tensor("state/.ATTRIBUTES/VARIABLE_VALUE"))
@@ -152,8 +131,8 @@ def test_a_training_that_stops_in_any_phase_ends_as_one_that_did_not(
     places = ((0, 3), (1, 11), (2, 1), (2, 6), (3, 4), (4, 5))
     for epoch, step in places:
         with pytest.MonkeyPatch.context() as patch:
-            _end_at(patch, epoch, step)
-            with pytest.raises(_EndedError):
+            end_at(patch, epoch, step)
+            with pytest.raises(EndedError):
                 train_in(tmp_path / "run", values)
     trained = train_in(tmp_path / "run", values)
     assert [note for note in notes if "Resumes" in note] == [
@@ -166,7 +145,7 @@ def test_a_training_that_stops_in_any_phase_ends_as_one_that_did_not(
             "4 of epoch 5",
         )
     ]
-    _assert_same(trained, straight)
+    assert_same(trained, straight, rel=1e-4)
 
 
 @pytest.mark.slow
@@ -193,7 +172,7 @@ def test_a_finished_training_goes_on_with_fine_tuning(tmp_path, train_in, values
     first = train_in(tmp_path / "run", {**values, "fine_tune_epochs": 0})
     assert [entry["phase"] for entry in first.history] == ["head", "head"]
     assert _find_changed(first.model, weights) == set()
-    _assert_same(train_in(tmp_path / "run", values), straight)
+    assert_same(train_in(tmp_path / "run", values), straight, rel=1e-4)
     # And with more of it. Fewer change nothing.
     more = train_in(tmp_path / "run", {**values, "fine_tune_epochs": 4})
     assert [entry["phase"] for entry in more.history] == [
@@ -205,7 +184,7 @@ def test_a_finished_training_goes_on_with_fine_tuning(tmp_path, train_in, values
         "all",
     ]
     fewer = train_in(tmp_path / "run", {**values, "fine_tune_epochs": 0})
-    _assert_same(fewer, more)
+    assert_same(fewer, more, rel=1e-4)
 
 
 def _evaluate_to(monkeypatch, losses):
@@ -237,7 +216,7 @@ def test_the_best_epoch_of_all_phases_is_exported(tmp_path, train_in, values, mo
     assert changed == (set() if best == 1 else {"conv_2"} if best == 3 else changed)
     # The same from another process, which trains nothing.
     again = train_in(tmp_path / "run", values)
-    _assert_same(again, straight)
+    assert_same(again, straight, rel=1e-4)
     assert len(ends) == 5
 
 
@@ -247,7 +226,7 @@ def test_the_last_epoch_is_exported_where_it_is_asked_for(tmp_path, train_in, va
     last = train_in(tmp_path / "run", values)
     assert last.exported == (5, 5, 1)
     assert read_exported(str(tmp_path / "run")) == (5, 5, 1)
-    _assert_same(train_in(tmp_path / "run", values), last)
+    assert_same(train_in(tmp_path / "run", values), last, rel=1e-4)
     best = train_in(tmp_path / "run", {**values, "export": "best"})
     assert read_exported(str(tmp_path / "run")) == best.exported == (1, 5, 1)
     assert _find_changed(best.model, values["weights"]) == set()
@@ -352,4 +331,4 @@ def test_several_devices_and_mixed_precision_fine_tune(dataset, tmp_path, values
 @pytest.mark.slow
 def test_both_loops_average_the_weights_alike(tmp_path, train_in, values):
     fit = train_in(tmp_path / "fit", values)
-    _assert_same(train_in(tmp_path / "custom", {**values, "loop": "custom"}), fit)
+    assert_same(train_in(tmp_path / "custom", {**values, "loop": "custom"}), fit, rel=1e-4)

@@ -15,6 +15,8 @@ from darkroom.training.features.compute import Computer
 from darkroom.training.loops import FitLoop
 from darkroom.training.placement import Placement
 
+from ..histories import EndedError
+
 pytestmark = pytest.mark.tensorflow
 
 
@@ -93,10 +95,6 @@ def test_a_phase_ends_where_the_time_does(tmp_path, train_in, limited, notes, cl
     assert notes[-1].startswith("Ends after epoch 3: another one takes 25.0 s")
 
 
-class _EndedError(Exception):
-    pass
-
-
 def test_time_before_a_kill_counts(tmp_path, train_in, limited, clock):
     options = {**limited, "epochs": 9, "fit_minutes": 0.75}
     inner = TrainingRun.end_epoch
@@ -104,11 +102,11 @@ def test_time_before_a_kill_counts(tmp_path, train_in, limited, clock):
     def end_epoch(training, *arguments):
         inner(training, *arguments)
         if len(training.history) == 2:
-            raise _EndedError
+            raise EndedError
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TrainingRun, "end_epoch", end_epoch)
-        with pytest.raises(_EndedError):
+        with pytest.raises(EndedError):
             train_in(tmp_path / "run", options)
     clock.now = -1000.0  # that of another machine
     trained = train_in(tmp_path / "run", options)
@@ -121,6 +119,6 @@ def test_several_processes_have_no_time_in_common(tmp_path, train_in, limited, m
 
         return Placement(tf.distribute.get_strategy(), Cluster(num_workers=2))
 
-    monkeypatch.setattr("tests.training.course.conftest.make_placement", make_placement)
+    monkeypatch.setattr("darkroom.training.placement.make_placement", make_placement)
     with pytest.raises(UsageError, match="fit_minutes is set, but several processes train"):
         train_in(tmp_path / "run", {**limited, "fit_minutes": 1})

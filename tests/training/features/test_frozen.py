@@ -10,19 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from darkroom.dataset.commit import read_dataset
 from darkroom.errors import OutputError
-from darkroom.input.records import open_splits
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.training.export import export_model, measure_accuracy
 from darkroom.training.features import compute
 from darkroom.training.features.cache import FeatureCache
 from darkroom.training.networks import efficientnet_lite
-from darkroom.training.placement import make_placement
-from darkroom.training.run import train
 
 from ..histories import assert_near
+from ..training_process import train_dataset
 
 pytestmark = pytest.mark.tensorflow
 
@@ -78,15 +75,7 @@ def notes(monkeypatch):
 
 def _train(root, run_dir, values):
     options = TrainingOptions(**values)
-    opened = open_splits({str(root): read_dataset(str(root))})
-    return train(
-        options,
-        make_placement(options.strategy),
-        training=opened["train"],
-        evaluation=opened["eval"],
-        num_classes=2,
-        run_dir=str(run_dir),
-    )
+    return train_dataset(root, run_dir, options)
 
 
 def _read_history(path):

@@ -14,9 +14,9 @@ from darkroom.errors import OutputError
 from darkroom.input.records import open_splits
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
-from darkroom.training.checkpoints import TrainingRun
-from darkroom.training.placement import make_placement
-from darkroom.training.run import train
+
+from ..histories import EndedError, assert_same, end_at
+from ..training_process import train_dataset
 
 pytestmark = pytest.mark.tensorflow
 
@@ -52,40 +52,14 @@ def dataset(helpers, write_dataset):
 
 def _train(root, run_dir, **values):
     options = TrainingOptions(**{**OPTIONS, **values})
-    opened = open_splits({str(root): read_dataset(str(root))})
-    return train(
-        options,
-        make_placement(options.strategy),
-        training=opened["train"],
-        evaluation=opened["eval"],
-        num_classes=2,
-        run_dir=str(run_dir),
-    )
-
-
-class _EndedError(Exception):
-    pass
+    return train_dataset(root, run_dir, options)
 
 
 def _train_interrupted(root, run_dir, epoch, step, **values):
-    inner = TrainingRun._end_step
-
-    def end_step(run, done):
-        inner(run, done)
-        if (len(run.history), done) == (epoch, step):
-            raise _EndedError
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainingRun, "_end_step", end_step)
-        with pytest.raises(_EndedError):
+        end_at(patch, epoch, step)
+        with pytest.raises(EndedError):
             _train(root, run_dir, **values)
-
-
-def _assert_same(one, two):
-    for left, right in zip(one.history, two.history, strict=True):
-        assert left == pytest.approx(right, rel=1e-5)
-    for left, right in zip(one.model.get_weights(), two.model.get_weights(), strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -94,7 +68,7 @@ def test_a_resumed_training_and_the_other_loop_give_the_same(dataset, tmp_path, 
     straight = _train(dataset, tmp_path / "straight", balance=balance)
     for epoch, step in ((0, 3), (1, 2)):
         _train_interrupted(dataset, tmp_path / "run", epoch, step, balance=balance, loop="custom")
-    _assert_same(_train(dataset, tmp_path / "run", balance=balance, loop="custom"), straight)
+    assert_same(_train(dataset, tmp_path / "run", balance=balance, loop="custom"), straight)
 
 
 @pytest.mark.slow

@@ -86,9 +86,8 @@ def guard_pipeline(
         return
     named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
     named.job_name = f"{named.job_name}-{job_name}" if named.job_name else job_name
-    if not find_spec(
-        "pip"
-    ):  # Beam calls it for a list, which is lost then; it complains to the user
+    # Beam calls pip to log what is installed. Without pip, Python complains to the user.
+    if not find_spec("pip"):
         pipeline.options.view_as(DebugOptions).add_experiment(_NO_LIST)
     progress.note(f"The job {job_name} begins on {_find_address(pipeline) or runner}.")
     try:

@@ -53,7 +53,7 @@ def convert_tflite(model: Any, kind: str, sample: npt.NDArray[Any]) -> bytes:
     Args:
         model: What `tf.saved_model.load` returned of a model that `export_model` wrote.
         kind: `TFLITE`; `FLOAT16`, with weights of half the size; `INT8`, which also computes with
-            8 bits, but for what TFLite has no such operation for.
+            8 bits, except where TFLite has no operation for 8 bits.
         sample: Pixels uint8 [M, height, width, 3], for the ranges of `INT8`.
     """
     import tensorflow as tf
