@@ -9,7 +9,9 @@ handle: an output for the log, of a type that it cannot import, and minio:// URI
 cannot open.
 
 Exit codes are those of the command `darkroom`. An error ends with one line of JSON on standard
-error: {"error": {"code", "message", "hint", "exit_code", "executor"}}.
+error: {"error": {"code", "message", "hint", "exit_code", "executor"}}. Before the executor starts,
+standard output gets {"darkroom_task": {"started", "inputs"}}, from which `darkroom artifacts` knows
+what was made of what.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ import json
 import sys
 import traceback
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from typing import NoReturn
 from unittest import mock
 
 from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.kfp.ending import handle_signals, report_error
-from darkroom.options.pipeline import LOCAL_BEAM_ARGS
+from darkroom.options.pipeline import LOCAL_BEAM_ARGS, TASK_KEY
 from darkroom.options.targets import TARGETS
 from darkroom.runtime.process import collect_less_garbage, end_process
 
@@ -95,6 +98,7 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     locate = executor_io.choose_places(arguments.target, runner, uses_beam=uses_beam)
     task = executor_io.parse_input(given_text, arguments.json_serialized_inputs_spec_args, locate)
     given = json.loads(given_text)
+    _report_start(given)
     input_files.check_inputs(given, task)  # before anything is deleted
     executor_io.clear_outputs(task)
     arguments.json_serialized_invocation_args = json.dumps(task)
@@ -102,6 +106,13 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     path = task["outputs"]["outputFile"]
     text = storage.read_bytes(path).decode()
     storage.write_bytes(path, executor_io.restore_output(text, given, task).encode())
+
+
+def _report_start(given: executor_io.Task) -> None:
+    """Prints what the task reads: Kubeflow keeps its log, and nothing else that tells this."""
+    inputs = sorted(artifact["uri"] for artifact in executor_io.list_artifacts(given["inputs"]))
+    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    print(json.dumps({TASK_KEY: {"started": started, "inputs": inputs}}), flush=True)
 
 
 def _find_executor(path: str) -> type[BaseExecutor]:

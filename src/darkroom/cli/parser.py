@@ -16,7 +16,13 @@ from darkroom.cli.data_flags import (
     add_validate,
     add_verify,
 )
-from darkroom.cli.pipeline_flags import add_compile, add_demo, add_run, add_submit
+from darkroom.cli.pipeline_flags import (
+    add_artifacts,
+    add_compile,
+    add_demo,
+    add_run,
+    add_submit,
+)
 from darkroom.cli.training_flags import (
     add_benchmark,
     add_dataservice,
@@ -99,6 +105,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_run(commands)
     add_compile(commands)
     add_submit(commands)
+    add_artifacts(commands)
     add_demo(commands)
     add_dataservice(commands)
     add_benchmark(commands)

@@ -11,6 +11,8 @@ from darkroom.options.source import DATA_HELP
 # Arguments of Beam for TFX. Without an image named it would build a source package of itself for
 # every component that uses Beam; the in-process runner never looks at the name.
 LOCAL_BEAM_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")
+# A compiled task prints an object with this key before it starts.
+TASK_KEY = "darkroom_task"
 
 
 @document

@@ -45,7 +45,8 @@ IMAGE = "registry.example.com/ml/darkroom:1.0"
 
 
 def _example(target: str) -> PipelineConfig:
-    return make_config(merge_options({"config": str(ROOT / f"docs/examples/{target}.toml")}))
+    path = str(ROOT / f"docs/examples/{target}.toml")
+    return make_config(merge_options({"config": path}), target)
 
 
 def _config(**options: Any) -> PipelineConfig:

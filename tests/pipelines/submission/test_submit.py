@@ -524,6 +524,15 @@ def test_the_list_of_exclusions_is_part_of_the_state(values, volume, tmp_path):
     assert _pin(run).parameters["source_fingerprint"] != before
 
 
+def test_a_label_map_that_tasks_read_is_part_of_the_state(values, volume, tmp_path):
+    (volume / "labels.txt").write_text("cat\ndog\n")
+    config = dataclasses.replace(make_config(values), label_map=f"{volume}/labels.txt")
+    run = PreparedRun(read_documents(_compile(config, tmp_path / "labels.yaml")), ROOT)
+    before = _pin(run).parameters["source_fingerprint"]
+    (volume / "labels.txt").write_text("dog\ncat\n")
+    assert _pin(run).parameters["source_fingerprint"] != before
+
+
 def test_a_compiled_file_without_parameters_reads_the_source_each_time(compiled):
     cache, spec = ServiceCache(), read_documents(compiled)[0]
     everything = _list_tasks(compiled)

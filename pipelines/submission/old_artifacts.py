@@ -1,0 +1,210 @@
+"""Finds, and deletes, what old runs on Kubeflow left in a store and nothing needs any more.
+
+Kubeflow deletes no artifact. The first lines of each task's log, which the entrypoint writes, say
+when the task started and which artifacts it read. So the logs tell what a dataset or a model was
+made of, also when the tasks before it came from the cache of an earlier run; and a folder without
+such a line was not written by darkroom.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from darkroom import storage
+from darkroom.errors import StorageError, UsageError
+from darkroom.options.pipeline import TASK_KEY
+
+_LOG = "executor-logs"
+_LOG_START_BYTES = 1 << 18  # TensorFlow and TFX print before us
+_MODEL_TASK, _MODEL = "Pusher", "pushed_model"
+_DEPTH = 4  # RUN/TASK/ID/ARTIFACT
+
+
+@dataclass(frozen=True)
+class TaskFolder:
+    """What one task of one run left in the store.
+
+    Attributes:
+        uri: Its folder, as tasks name it.
+        run: Id of the run.
+        task: Name of the task.
+        size_bytes: All files together.
+        started: When its first attempt started; None when its log does not say so.
+        inputs: URIs of the artifacts that it read.
+        has_model: Whether it is a Pusher whose artifact has a model.
+    """
+
+    uri: str
+    run: str
+    task: str
+    size_bytes: int
+    started: datetime | None
+    inputs: tuple[str, ...] = ()
+    has_model: bool = False
+
+
+@dataclass(frozen=True)
+class OldArtifacts:
+    """What may be deleted, and what not.
+
+    Attributes:
+        removable: Folders of tasks that nothing needs.
+        kept: All others that darkroom's tasks wrote.
+        unknown: Folders whose log does not say that a task of darkroom wrote them.
+        is_removed: Whether the removable ones were deleted.
+    """
+
+    removable: tuple[TaskFolder, ...]
+    kept: tuple[TaskFolder, ...]
+    unknown: tuple[TaskFolder, ...]
+    is_removed: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns values that JSON knows."""
+        return {
+            "removable": [each.uri for each in self.removable],
+            "kept": [each.uri for each in self.kept],
+            "unknown": [each.uri for each in self.unknown],
+            "removable_bytes": sum(each.size_bytes for each in self.removable),
+            "removed": self.is_removed,
+        }
+
+
+def find_old_artifacts(
+    root: str, name: str, before: datetime, keep_runs: Collection[str] = ()
+) -> OldArtifacts:
+    """Finds what no run since a time needs, nor the newest pushed model, nor a run to keep.
+
+    Args:
+        root: Pipeline root: minio://, s3:// or gs://.
+        name: Name of the pipeline.
+        before: Runs with a task that started since then are kept, with all that they read.
+        keep_runs: Ids of runs to keep however old they are.
+
+    Raises:
+        StorageError: There is nothing of such a pipeline.
+        OSError: The store does not answer.
+    """
+    folder = f"{root.rstrip('/')}/{name}"
+    folders = [*_list_folders(folder)]
+    if not folders:
+        raise StorageError(
+            f"There is no artifact of a pipeline {name} in {root}.",
+            "Give the pipeline root and the pipeline's name; Vertex keeps no logs there.",
+        )
+    known = [each for each in folders if each.started is not None]
+    needed = _find_needed(known, _choose_runs(known, before, keep_runs))
+    return OldArtifacts(
+        tuple(each for each in known if each.uri not in needed),
+        tuple(each for each in known if each.uri in needed),
+        tuple(each for each in folders if each.started is None),
+    )
+
+
+def remove_old_artifacts(found: OldArtifacts) -> OldArtifacts:
+    """Deletes what may be deleted.
+
+    Raises:
+        OSError: The store does not answer, or does not allow it.
+    """
+    for each in found.removable:
+        storage.delete(_find_place(each.uri))
+    return OldArtifacts(found.removable, found.kept, found.unknown, is_removed=True)
+
+
+def format_old_artifacts(found: OldArtifacts) -> str:
+    """Returns the lines that the command prints."""
+    lines = [f"{each.uri}  {each.started:%Y-%m-%d}" for each in found.removable]
+    size = sum(each.size_bytes for each in found.removable) / 1e9
+    done = "deleted" if found.is_removed else "can be deleted with --remove"
+    lines.append(f"{len(found.removable)} folders of tasks, {size:.1f} GB, {done}.")
+    lines.append(f"{len(found.kept)} are needed by a run, a dataset or a model that is kept.")
+    if found.unknown:
+        lines.append(
+            f"{len(found.unknown)} are left alone: their logs do not say that a task of this "
+            "version of darkroom wrote them."
+        )
+    return "\n".join(lines)
+
+
+def _list_folders(folder: str) -> Iterator[TaskFolder]:
+    """Yields the folders FOLDER/RUN/TASK/ID, with what their logs say."""
+    files: dict[str, dict[str, int]] = {}
+    for path, size_bytes in storage.list_everything(_find_place(folder)).items():
+        parts = path.split("/")
+        if len(parts) >= _DEPTH:
+            task = "/".join(parts[: _DEPTH - 1])
+            files.setdefault(task, {})["/".join(parts[_DEPTH - 1 :])] = size_bytes
+    for path, inside in sorted(files.items()):
+        run, task, _ = path.split("/")
+        uri = f"{folder}/{path}"
+        logs = sorted(each for each in inside if each.startswith(_LOG) and "/" not in each)
+        said = next(filter(None, (_read_task(f"{uri}/{log}") for log in logs)), {})
+        yield TaskFolder(
+            uri,
+            run,
+            task,
+            sum(inside.values()),
+            datetime.fromisoformat(said["started"]) if said else None,
+            tuple(said.get("inputs", ())),
+            task == _MODEL_TASK and any(each.startswith(f"{_MODEL}/") for each in inside),
+        )
+
+
+def _read_task(log: str) -> Mapping[str, Any] | None:
+    """Returns what the entrypoint wrote into a log; None when it did not."""
+    with storage.open_read(_find_place(log)) as file:
+        start = file.read(_LOG_START_BYTES).decode(errors="replace")
+    for line in start.splitlines():
+        if TASK_KEY in line:
+            try:
+                found = json.loads(line)[TASK_KEY]
+                datetime.fromisoformat(found["started"])
+            except (ValueError, KeyError, TypeError):
+                continue
+            return dict(found)
+    return None
+
+
+def _choose_runs(
+    known: Iterable[TaskFolder], before: datetime, keep_runs: Collection[str]
+) -> set[str]:
+    """Returns the runs to keep: the young ones, those named, and that of the newest model."""
+    tasks = sorted(known, key=lambda each: each.started or before)
+    chosen = {each.run for each in tasks if each.started and each.started >= before}
+    models = [each.run for each in tasks if each.has_model]
+    return {*chosen, *keep_runs, *models[-1:]}
+
+
+def _find_needed(known: Collection[TaskFolder], runs: Collection[str]) -> set[str]:
+    """Returns the folders of runs, and of all that was read to make them."""
+    places = {each.uri: each for each in known}
+    waiting = [each.uri for each in known if each.run in runs]
+    needed: set[str] = set()
+    while waiting:
+        uri = waiting.pop()
+        if uri not in needed:
+            needed.add(uri)
+            folders = map(posixpath.dirname, places[uri].inputs)
+            waiting += [each for each in folders if each in places]
+    return needed
+
+
+def _find_place(uri: str) -> str:
+    return f"s3://{uri.removeprefix('minio://')}" if uri.startswith("minio://") else uri
+
+
+def count_back(days: int, now: datetime) -> datetime:
+    """Returns the time so many days before another one.
+
+    Raises:
+        UsageError: It is not at least one day.
+    """
+    if days < 1:
+        raise UsageError(f"--keep-days is {days}, expected a whole number from 1.")
+    return now - timedelta(days=days)

@@ -1,0 +1,143 @@
+"""What old runs left: what is needed, what may be deleted, and whose it is."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from darkroom.cli import commands
+from darkroom.errors import StorageError, UsageError
+from darkroom.pipelines.submission.old_artifacts import (
+    count_back,
+    find_old_artifacts,
+    remove_old_artifacts,
+)
+
+NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
+BEFORE = count_back(30, NOW)
+
+
+class Store:
+    """A root as Kubeflow's launcher fills it: ROOT/NAME/RUN/TASK/ID/{executor-logs-0,ARTIFACT}."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = str(folder)
+
+    def add(
+        self, run: str, task: str, artifact: str, day: str = "", inputs: tuple[str, ...] = ()
+    ) -> str:
+        """Writes what a task leaves; returns the URI of its artifact."""
+        folder = Path(self.root, "photos", run, task, "5a17")
+        (folder / artifact).mkdir(parents=True)
+        (folder / artifact / "part").write_bytes(b"x" * 100)
+        said = {"started": f"{day}T04:30:00+00:00", "inputs": inputs}
+        lines = ["TensorFlow is here", json.dumps({"darkroom_task": said}) if day else "no", "more"]
+        (folder / "executor-logs-0").write_text("\n".join(lines))
+        return f"{folder}/{artifact}"
+
+    def list(self) -> list[str]:
+        """The folders RUN/TASK that have files."""
+        found = {path.relative_to(self.root).parts[1:3] for path in Path(self.root).rglob("part")}
+        return sorted("/".join(parts) for parts in found)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Three old runs and a young one, which took all but its Trainer from the cache of `b`."""
+    store = Store(tmp_path / "root")
+    for run, day in (("a", "2025-11-01"), ("b", "2025-12-01"), ("c", "2026-01-01")):
+        manifest = store.add(run, "ManifestGen", "manifest", day)
+        examples = store.add(run, "ImageToTFRecord", "examples", day, (manifest,))
+        store.add(run, "ImageStatisticsGen", "statistics", day, (examples,))
+        model = store.add(run, "Trainer", "model", day, (examples,))
+        if run == "a":
+            store.add(run, "Pusher", "pushed_model", day, (model,))
+    examples = f"{store.root}/photos/b/ImageToTFRecord/5a17/examples"
+    store.add("d", "Trainer", "model", "2026-02-20", (examples,))
+    return store
+
+
+def _name(folders) -> list[str]:
+    return sorted(f"{each.run}/{each.task}" for each in folders)
+
+
+def test_what_a_young_run_and_the_newest_model_were_made_of_is_kept(store):
+    found = find_old_artifacts(store.root, "photos", BEFORE)
+    assert _name(found.kept) == [
+        "a/ImageStatisticsGen",  # of the run with the newest pushed model, which is kept whole
+        "a/ImageToTFRecord",
+        "a/ManifestGen",
+        "a/Pusher",
+        "a/Trainer",
+        "b/ImageToTFRecord",  # what the young run took from the cache
+        "b/ManifestGen",
+        "d/Trainer",
+    ]
+    assert _name(found.removable) == [
+        "b/ImageStatisticsGen",
+        "b/Trainer",
+        "c/ImageStatisticsGen",
+        "c/ImageToTFRecord",
+        "c/ManifestGen",
+        "c/Trainer",
+    ]
+    assert found.unknown == ()
+    assert all(each.size_bytes > 100 for each in found.removable)
+
+
+def test_a_run_to_keep_is_kept_with_all_that_it_read(store):
+    found = find_old_artifacts(store.root, "photos", BEFORE, ["c"])
+    assert {each.run for each in found.removable} == {"b"}
+
+
+def test_only_what_may_be_deleted_is_deleted(store):
+    found = find_old_artifacts(store.root, "photos", BEFORE)
+    before = store.list()
+    done = remove_old_artifacts(found)
+    assert done.is_removed
+    assert store.list() == _name(found.kept) == sorted(set(before) - set(_name(found.removable)))
+    again = find_old_artifacts(store.root, "photos", BEFORE)
+    assert (again.removable, _name(again.kept)) == ((), _name(found.kept))
+
+
+def test_what_no_task_of_darkroom_wrote_is_left_alone(store):
+    store.add("e", "Trainer", "model")  # of somebody else, or of an older version
+    forged = Path(store.add("f", "Trainer", "model")).parent / "executor-logs-0"
+    forged.write_text('{"darkroom_task": {"started": "yesterday"}}\n{"darkroom_task": 3}\n')
+    other = Path(store.root, "other", "run", "Trainer", "5a17", "model", "part")
+    other.parent.mkdir(parents=True)
+    other.write_bytes(b"x")
+    found = remove_old_artifacts(find_old_artifacts(store.root, "photos", BEFORE))
+    assert _name(found.unknown) == ["e/Trainer", "f/Trainer"]
+    assert {"e/Trainer", "f/Trainer"} <= set(store.list())
+    assert other.exists()
+
+
+def test_the_command_lists_first_and_deletes_when_told(store, capsys):
+    command = ["artifacts", store.root, "--name", "photos", "--keep-days", "100000"]
+    assert commands.main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["removable"] == []
+    # All runs are older than a day, so the newest pushed model alone is kept.
+    command[-1] = "1"
+    assert commands.main(command) == 0
+    printed = capsys.readouterr().out
+    assert "folders of tasks" in printed
+    assert "can be deleted with --remove" in printed
+    assert "c/Trainer" in "".join(store.list())
+    assert commands.main([*command, "--remove", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["removed"]
+    assert told["removable_bytes"] > 700
+    assert {name.partition("/")[0] for name in store.list()} == {"a"}
+
+
+def test_a_wrong_root_or_time_is_an_error(tmp_path, capsys):
+    with pytest.raises(StorageError, match="There is no artifact of a pipeline photos"):
+        find_old_artifacts(str(tmp_path), "photos", BEFORE)
+    with pytest.raises(UsageError, match="--keep-days is 0"):
+        count_back(0, NOW)
+    assert commands.main(["artifacts", str(tmp_path), "--keep-days", "0"]) == 2
+    assert "expected a whole number from 1" in capsys.readouterr().err
