@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from .cluster import Cluster
 from .conftest import DARKROOM, begin, check_equal, convert
 from .pictures import write_jpegs
 from .processes import wait_until
+from .watching import list_processes
 
 pytestmark = pytest.mark.flink
 
@@ -24,6 +28,16 @@ _ENDED = ("FINISHED", "FAILED", "CANCELED")
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_jpegs(tmp_path_factory.mktemp("slow") / "images", 10_000)
+
+
+@pytest.fixture
+def orphans() -> Iterator[list[int]]:
+    """Processes whose parent a test kills; they are ended after it."""
+    found: list[int] = []
+    yield found
+    for pid in found:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -46,13 +60,14 @@ def test_a_signal_cancels_the_job(source, on_flink, cluster: Cluster, tmp_path: 
 
 
 def test_a_job_whose_client_was_killed_loses_the_output(
-    source, on_flink, cluster: Cluster, tmp_path: Path
+    source, on_flink, cluster: Cluster, tmp_path: Path, orphans: list[int]
 ):
     """The next run has other options: the job of the first must not end in its dataset."""
     output = tmp_path / "out"
     local = convert(source, tmp_path / "local", *_OTHERS)
     assert local.returncode == 0, local.stderr
     client = begin(source, output, [*on_flink, *_SLOW])
+    orphans += list_processes(client.pid)[1:]  # its job server
     client.kill()
     client.communicate()
     job = cluster.list_jobs()[-1]

@@ -48,6 +48,25 @@ def test_a_worker_that_cannot_start(jpegs, cluster: Cluster, tmp_path: Path):
     check_readable(done, "The engine could not start a worker process")
 
 
+def test_a_worker_with_another_python(jpegs, cluster: Cluster, tmp_path: Path):
+    """Beam refuses it. The engine hears of it at once, and the first failure ends the job."""
+    other = "beam:version:sdk_base:apache/beam_python3.6_sdk:2.0.0"
+    program = tmp_path / "other.py"
+    program.write_text(
+        "from apache_beam.transforms import environments\n"
+        f"environments.sdk_base_version_capability = lambda: {other!r}\n"
+        "from darkroom.conversion.beam.worker import main\n"
+        "main()\n"
+    )
+    worker = tmp_path / "worker.sh"
+    worker.write_text(f'#!/bin/sh\nexec {sys.executable} {program} "$@"\n')
+    worker.chmod(0o755)
+    done = convert(jpegs[0], tmp_path / "out", *use_processes(cluster, worker))
+    check_readable(done, "A worker of the engine has another Python or Beam")
+    assert "Failure 1 of the job: A worker of the engine has another Python or" in done.stderr
+    assert "Failure 2" not in done.stderr
+
+
 def test_a_program_that_is_not_there(jpegs, cluster: Cluster, tmp_path: Path):
     """The job is ended at its first failure, whatever the restart strategy."""
     missing = tmp_path / "darkroom-worker"

@@ -124,12 +124,17 @@ def find_leftovers(directory: str | os.PathLike[str], *, remove: bool = False) -
 
 
 def note_running_jobs(output: str) -> None:
-    """Says which jobs still run that write into an output, as far as their engine can be asked."""
+    """Says which runs still write into an output, as far as that can be known."""
+    own = _name_client(os.getpid(), socket.gethostname())
     for each in _find(output):
-        if each.state is State.RUNNING and each.job:
+        # On a disk the lock of the output proves more than a process that is there.
+        is_client = storage.is_remote(output) and own not in each.why
+        if each.state is State.RUNNING and (each.job or is_client):
+            what = "job" if each.job_name else "run"
+            stop = f" Stop it with: {each.job}" if each.job else ""
             progress.note(
-                f"Warning: {each.why}. This run takes {output} from that job, which will fail. "
-                f"Stop it with: {each.job}"
+                f"Warning: {each.why}. This run takes {output} from that {what}, which will "
+                f"fail.{stop}"
             )
 
 
@@ -215,7 +220,7 @@ def _judge(output: str, record: Attempt | None) -> _Verdict:
         return _Verdict(State.SUPERSEDED, "another run has written the dataset of the output since")
     if record.job:
         return _judge_job(record)
-    client = f"process {record.process} on {record.host}"
+    client = _name_client(record.process, record.host)
     if record.host != socket.gethostname():
         return _Verdict(State.UNKNOWN, f"{client} cannot be seen from here")
     if _is_alive(record.process):
@@ -225,18 +230,29 @@ def _judge(output: str, record: Attempt | None) -> _Verdict:
 
 def _judge_job(record: Attempt) -> _Verdict:
     job = f"job {record.job} on {record.runner}"
+    client = _name_client(record.process, record.host)
+    seen = f"{job} has a client that is there: {client}"
+    # This process itself may go on after its run, as one of a notebook does.
+    is_other = (record.process, record.host) != (os.getpid(), socket.gethostname())
+    is_seen = is_other and record.host == socket.gethostname() and _is_alive(record.process)
     if not record.engine:
-        return _Verdict(State.UNKNOWN, f"{job} may outlive its client")
+        why = f"{job} may outlive its client"
+        return _Verdict(State.RUNNING, seen) if is_seen else _Verdict(State.UNKNOWN, why)
     try:
         found = find_job(record.engine, record.job)
     except StorageError as error:
         return _Verdict(State.UNKNOWN, f"{job}: {error.message}")
     if found is None:
-        return _Verdict(State.UNKNOWN, f"{job} is not, or not yet, known at {record.engine}")
+        why = f"{job} is not, or not yet, known at {record.engine}"
+        return _Verdict(State.RUNNING, seen) if is_seen else _Verdict(State.UNKNOWN, why)
     why = f"{job} is {found.state} at {record.engine} as {found.id}"
     if found.has_ended:
         return _Verdict(State.ENDED, why, job_id=found.id)
     return _Verdict(State.RUNNING, why, format_cancel(record.engine, found.id), found.id)
+
+
+def _name_client(process: int, host: str) -> str:
+    return f"process {process} on {host}"
 
 
 def _is_alive(process: int) -> bool:

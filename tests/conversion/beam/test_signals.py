@@ -65,10 +65,11 @@ def test_beams_own_handler_is_back_after_the_block():
     assert StopOnExitJobServer._sigint_handler is before
 
 
-def test_sigterm_ends_a_script_by_an_exception_while_the_block_runs():
+def test_sigterm_ends_a_script_by_an_exception_while_the_block_runs(caplog):
     with pytest.raises(SystemExit) as stop, take_signals():
         signal.raise_signal(signal.SIGTERM)
     assert stop.value.code == 143
+    assert caplog.messages == ["Ended by SIGTERM. Run it again."]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 

@@ -171,6 +171,21 @@ SAID = {
         "A worker process ended while it worked: StatusRuntimeException: CANCELLED: client cancel",
         3,
     ),
+    "a worker with another Python, or another Beam": (
+        "java.util.concurrent.ExecutionException: java.lang.RuntimeException: Error received from "
+        "SDK harness for instruction 2: " + TRACEBACK.format("worker/bundle_processor.py") +
+        "RuntimeError: Pipeline construction environment and pipeline runtime environment are not "
+        "compatible. Submission environment: beam:version:sdk_base:apache/beam_python3.10_sdk:2.7. "
+        "Runtime environment: beam:version:sdk_base:apache/beam_python3.11_sdk:2.7.\n\n" + JAVA,
+        "A worker of the engine has another Python or Beam: RuntimeError: Pipeline construction ",
+        3,
+    ),
+    "a worker that never connects": (
+        "java.lang.RuntimeException: No client connected within timeout\n" + JAVA +
+        "Caused by: java.util.concurrent.TimeoutException: Waited 3 minutes for SettableFuture\n",
+        "A worker of the engine began, and did not connect for data: RuntimeException: No client ",
+        3,
+    ),
     "a lost executor of Spark": (
         "org.apache.spark.SparkException: Job aborted due to stage failure: ExecutorLostFailure "
         "(executor 1 exited caused by one of the running tasks)",

@@ -184,7 +184,7 @@ def take_signals() -> Iterator[None]:
             yield
         except SystemExit as end:
             if hasattr(end, _MARK):  # Python says nothing of it
-                _LOGGER.warning("Ended by SIGTERM. %s", find_explanation(end))
+                _LOGGER.warning("Ended by SIGTERM. %s", find_explanation(end) or "Run it again.")
             raise
 
 

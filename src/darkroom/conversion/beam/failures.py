@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from darkroom import errors
+from darkroom.conversion.engines.known import KNOWN, NOT_SHARED, Known
 from darkroom.conversion.output.attempts import check_current
 from darkroom.errors import (
     STORE_IS_DOWN,
@@ -15,7 +16,6 @@ from darkroom.errors import (
     OutputError,
     StorageError,
     TransientStorageError,
-    UsageError,
 )
 from darkroom.runtime.text import make_visible
 
@@ -40,149 +40,9 @@ _WRAPPERS = {
 # An error that is not ours, raised by a function of ours, at the end of a traceback.
 _DEFECT = re.compile(r'File "[^"]*/darkroom/[^"]*", line \d+, in \S+\n[^\n]*\n(?:[ ~^]+\n)?\w+: ')
 
-# What a user may have given to say what runs darkroom on the engine's machines.
-_WORKERS = "--engine-workers or environment_config"
 _CREDENTIALS = (
     "Workers take a store's address and credentials from their own environment: check these first. "
     "If they are right, run again when the store is back."
-)
-
-
-class _Known(NamedTuple):
-    """What some lines of an engine stand for.
-
-    Attributes:
-        pattern: A text in them.
-        what: What is wrong, and what to do: `hint`.
-        kind: The error that it becomes.
-        is_start: Whether no worker can begin because of it, so that waiting does not help.
-    """
-
-    pattern: str
-    what: str
-    hint: str
-    kind: type[DarkroomError] = StorageError
-    is_start: bool = False
-
-    def is_in(self, text: str) -> bool:
-        """Tells whether an engine said this."""
-        return bool(re.search(self.pattern, text, re.DOTALL | re.MULTILINE))
-
-
-# It comes as an error of ours, which would only name a path.
-NOT_SHARED = _Known(
-    r"\.part['\"]? does not exist|/\.attempt\S* does not exist",
-    "The engine's workers do not see the output folder",
-    "Give an output that all machines reach at this path: a store, or a shared file system.",
-)
-# From what tells most to what may only follow from something else.
-_KNOWN = (
-    _Known(
-        r"No module named '?darkroom['.]\S+\.|Can't get attribute \S+ on <module 'darkroom"
-        r"|cannot import name \S+ from 'darkroom|__init__\(\) .{0,60}argument.{0,200}darkroom",
-        "A worker of the engine has another version of darkroom",
-        "Install the client's version where the workers run, or run the client in their image.",
-        is_start=True,
-    ),
-    _Known(
-        r"No module named '?(?:darkroom|apache_beam)",
-        "A worker of the engine does not have darkroom",
-        f"Use an image, or an environment of Python, that has darkroom: {_WORKERS}.",
-        is_start=True,
-    ),
-    _Known(
-        r"unknown opcode|bad marshal data|unsupported pickle protocol|code\(\) argument \d+",
-        "A worker of the engine has another Python",
-        "Use the same version of Python for the client and the workers, as 3.11 for both.",
-        is_start=True,
-    ),
-    _Known(
-        r"no main manifest attribute|(?:Invalid or corrupt|Unable to access) jarfile"
-        r"|Could not find or load main class",
-        "The jar is not a job server of Beam",
-        "Leave the option out: then Beam's job server for the engine is looked for.",
-        UsageError,
-    ),
-    _Known(
-        r"UnsupportedClassVersionError|Unrecognized (?:VM )?option",
-        "Java is too old for the job server",
-        "Install Java 17, or name it with JAVA_HOME.",
-    ),
-    _Known(
-        r"InaccessibleObjectException|does not \"opens",
-        "Java is too new for the job server",
-        "Install Java 17, or name it with JAVA_HOME.",
-    ),
-    _Known(
-        r"IllegalAccessError.{0,400}sun\.nio\.ch",
-        "Java hides from Spark what its job server needs",
-        "Take --engine spark, or start the job server with this option of Java: "
-        "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED.",
-    ),
-    _Known(
-        r"Unable to fetch remote (?:job server jar|prism binary)",
-        "Beam could not load the job server",
-        "Load it elsewhere, and name it: flink_job_server_jar, prism_location.",
-    ),
-    _Known(
-        r"OutOfMemoryError|MemoryError|exit(?:ed with)? (?:code|status) (?:137|-9)\b|OOMKilled"
-        r"|signal: killed|^Killed$",
-        "A process of the engine had too little memory",
-        "Give its workers more memory, or each fewer shards at once: --num-shards.",
-    ),
-    _Known(
-        r"unable to (?:dial|start) sdk worker"
-        r"|(?:UNAVAILABLE|Connection refused).{0,4000}ExternalEnvironmentFactory"
-        r"|in start_worker\n.{0,4000}(?:UNAVAILABLE|failed to connect)",
-        "No worker pool answers",
-        f"Start one beside each task manager, and check its address: {_WORKERS}.",
-        is_start=True,
-    ),
-    _Known(
-        "Insufficient number of network buffers",
-        "The engine has too few network buffers",
-        "Configure Flink with more, as by taskmanager.network.sort-shuffle.min-buffers: 64.",
-    ),
-    _Known(
-        r"NoResourceAvailableException|Could not acquire the minimum required resources"
-        r"|Initial job has not accepted any resources",
-        "The engine has no free slot for the job",
-        "Start a task manager, free slots, or lower parallelism.",
-    ),
-    _Known(
-        r"TaskManager.{0,200}(?:no longer reachable|lost|killed)|RecipientUnreachableException"
-        r"|The TaskExecutor is shutting down"
-        r"|Connection unexpectedly closed by remote task manager|ExecutorLostFailure",
-        "The engine lost a worker",
-        "With a restart strategy it goes on by itself. Else run this again: finished shards are "
-        "kept.",
-    ),
-    _Known(
-        r"Process died with exit code|Failed to start external process|Cannot run program"
-        r"|process failed (?:to start|while running)|error=(?:2|13), ",
-        "The engine could not start a worker process",
-        f"Check on the engine's machines that the program is there and may be run: {_WORKERS}.",
-        is_start=True,
-    ),
-    _Known(
-        "StatusRuntimeException: CANCELLED",
-        "A worker process ended while it worked",
-        "Perhaps something ended it, or its machine had too little memory. With a restart strategy "
-        "the job goes on by itself. Else run this again: finished shards are kept.",
-    ),
-    # Also where a task of Spark has failed, and went on.
-    _Known(
-        r"InvalidClassException|StreamCorruptedException|NoSuchMethodError|NoClassDefFoundError"
-        r"|IncompatibleClassChangeError|ClassNotFoundException",
-        "The job server does not fit the engine's version",
-        "Take the job server that Beam made for this version of the engine.",
-    ),
-    _Known(
-        r"FutureTimeoutError|failed to connect to all addresses|UNAVAILABLE|Connection refused",
-        "The engine, its job server or its workers cannot be reached",
-        f"Check that they run, and their addresses: --engine-url, job_endpoint, {_WORKERS}.",
-    ),
-    _Known("Service failed to start up", "The job server ended at once", "Its lines say why."),
 )
 
 
@@ -264,11 +124,11 @@ def is_unshared(write: WriteDataset, said: str) -> bool:
     return False
 
 
-def _find_known(text: str) -> _Known | None:
-    return next((known for known in _KNOWN if known.is_in(text)), None)
+def _find_known(text: str) -> Known | None:
+    return next((known for known in KNOWN if known.is_in(text)), None)
 
 
-def _find_last(text: str, known: _Known | None = None) -> str:
+def _find_last(text: str, known: Known | None = None) -> str:
     """Returns the last error that tells why something failed; nothing if there is none.
 
     Args:
@@ -278,7 +138,10 @@ def _find_last(text: str, known: _Known | None = None) -> str:
     causes = [(kind.rpartition(".")[2], what) for kind, what in _CAUSE.findall(text)]
     telling = [each for each in causes if each[0] not in _WRAPPERS] or causes
     if known:
-        telling = [each for each in telling if known.is_in(": ".join(each))] or telling
+        found = [each for each in telling if known.is_in(": ".join(each))]
+        telling = (
+            found or [each for each in causes[::-1] if known.is_in(": ".join(each))] or telling
+        )
     # The line before it names the program.
     telling = [each for each in telling if not each[1].startswith("error=")] or telling
     return _shorten(": ".join(telling[-1])) if telling else ""

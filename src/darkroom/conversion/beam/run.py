@@ -17,10 +17,11 @@ from darkroom.conversion.beam.cancellation import (
 )
 from darkroom.conversion.beam.engine_log import EngineLog, report_failures
 from darkroom.conversion.beam.engines import ENGINES, describe_workers
-from darkroom.conversion.beam.failures import NOT_SHARED, is_unshared
+from darkroom.conversion.beam.failures import is_unshared
 from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.beam.watching import watch_job
 from darkroom.conversion.engines.flink import find_address, list_failures, read_status
+from darkroom.conversion.engines.known import NOT_SHARED
 from darkroom.errors import DarkroomError, OutputError, StorageError
 from darkroom.images.access import PROBED_IMAGES
 from darkroom.manifest.table import read_manifest_rows

@@ -11,14 +11,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from darkroom.conversion.beam.engine_log import EngineLog, StateHandler
-from darkroom.conversion.beam.failures import (
-    NOT_SHARED,
-    Failure,
-    describe_failure,
-    is_unshared,
-)
+from darkroom.conversion.beam.failures import Failure, describe_failure, is_unshared
 from darkroom.conversion.beam.work_folder import WorkFolder
 from darkroom.conversion.engines.flink import FlinkFailure, FlinkStatus
+from darkroom.conversion.engines.known import NOT_SHARED
 from darkroom.conversion.engines.waiting import RUNNING, describe_shortage, describe_wait
 from darkroom.errors import StorageError
 from darkroom.runtime import progress
