@@ -240,8 +240,8 @@ class FoldedSteps:
     """Receives the progress of a part of the work, and passes on where it is.
 
     Args:
-        outer: The sink where the running step is shown, in which that part is. Lines in a log could not be
-            taken back, so a display that is not live is told nothing.
+        outer: The sink where the running step is shown, in which that part is. Lines in a log could
+            not be taken back, so a display that is not live is told nothing.
     """
 
     def __init__(self, outer: Any) -> None:
