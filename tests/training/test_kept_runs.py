@@ -102,7 +102,7 @@ def test_what_is_not_the_same_with_more_epochs_is_trained_from_the_start(
 def test_a_training_that_was_stopped_goes_on_also_towards_more_epochs(
     train, notes, monkeypatch, tmp_path
 ):
-    def stop(*_):
+    def stop(*_, **__):
         raise OSError("stop")
 
     with monkeypatch.context() as patch:

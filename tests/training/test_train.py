@@ -35,7 +35,7 @@ def records(helpers, write_dataset):
 def test_the_options_are_those_of_the_command():
     parameters = inspect.signature(darkroom.train).parameters
     fields = list_options(TrainingFields)
-    first = ["records", "checkpoint_dir", "eval_records"]
+    first = ["records", "checkpoint_dir", "eval_records", "tune"]
     assert list(parameters) == [*first, *(each.name for each in fields)]
     for each in fields:
         assert parameters[each.name].kind is inspect.Parameter.KEYWORD_ONLY

@@ -13,8 +13,6 @@ from darkroom.runtime.text import make_visible
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from darkroom.runtime.progress import Sink
-
 PLAIN_INTERVAL_SECONDS = 2.0
 RICH_INTERVAL_SECONDS = 0.1
 # A lower rate would be shown as 0.0.
@@ -242,12 +240,12 @@ class FoldedSteps:
     """Receives the progress of a part of the work, and passes on where it is.
 
     Args:
-        outer: Where the running step is shown, in which that part is. Lines in a log could not be
-            taken back, so a display that is not live is told nothing.
+        outer: The sink where the running step is shown, in which that part is. Lines in a log could
+            not be taken back, so a display that is not live is told nothing.
     """
 
-    def __init__(self, outer: Sink) -> None:
-        self.is_live = outer.is_live
+    def __init__(self, outer: Any) -> None:
+        self.is_live: bool = outer.is_live
         self._outer = outer
         self._labels: list[str] = []
 
