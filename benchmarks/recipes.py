@@ -33,6 +33,7 @@ from trainings.commands import Cost, Score, format_costs, format_each, score, tr
 from trainings.sets import draw_textures, make_rare, split_again, write_digits
 
 import darkroom
+from darkroom.options.recipe.fields import BALANCES
 
 
 class Table(NamedTuple):
@@ -52,25 +53,45 @@ _ADAM = (
     "--learning-rate 0.001 --schedule constant --warmup-ratio 0 --weight-decay 0 --clip-norm 0 "
     "--batch-size 32"
 )
-_SMOOTH, _BATCH, _CROP = "--label-smoothing 0.1", "--batch-size 32", "--augment crop=0.5-1,flip"
+_SMOOTH, _BATCH = "--label-smoothing 0.1", "--batch-size 32"
+_GRID = ("", _ADAM, _SMOOTH, _BATCH, f"{_BATCH} {_SMOOTH}")
+# One default is another one.
+_CHANGES = (
+    "--learning-rate 0.001",
+    "--learning-rate 0.01",
+    "--schedule constant",
+    "--clip-norm 0",
+    "--epochs 15",
+    "--image-size 96",
+    "--augment crop=0.5-1,flip",
+    "--augment none",
+)
 _LITE = "--model efficientnet-lite0"
-_GRID = ("", _ADAM, _SMOOTH, _BATCH, f"{_BATCH} {_SMOOTH}", _CROP, "--augment none")
+_TUNED = f"--augment crop=0.35-1,flip {_SMOOTH}"
 _TABLES = {
-    "photographs": Table("", _GRID),
+    "photographs": Table("", (*_GRID, *_CHANGES)),
     "frozen": Table(
         _LITE,
-        ("", _ADAM, _SMOOTH, _BATCH, "--learning-rate 0.001 --epochs 10", "--augment crop,flip"),
+        ("", _ADAM, _SMOOTH, _BATCH, "--learning-rate 0.001", "--augment crop,flip"),
     ),
     "fine-tuned": Table(
         f"{_LITE} --fine-tune-epochs 6",
-        ("", f"--augment crop=0.35-1,flip {_SMOOTH}", "--fine-tune-epochs 0"),
+        (
+            "",
+            _TUNED,
+            f"{_TUNED} {_BATCH}",
+            f"{_TUNED} {_BATCH} --fine-tune-epochs 12",
+            f"{_TUNED} --learning-rate 0.006",
+            f"{_TUNED} --image-size 256",
+            "--fine-tune-epochs 0",
+        ),
     ),
     "digits": Table(
         "--image-size 16 --epochs 8 --augment none",
-        ("", _ADAM, _SMOOTH, _BATCH, "--augment flip", "--augment crop=0.7-1", "--epochs 30"),
+        (*_GRID, "--augment flip", "--augment crop=0.7-1", "--epochs 30"),
     ),
-    "textures": Table("", _GRID),
-    "balance": Table(_LITE, ("", "--balance weights", "--balance sampling")),
+    "textures": Table("", (*_GRID, "--augment crop=0.5-1,flip")),
+    "balance": Table(_LITE, ("", *(f"--balance {how}" for how in BALANCES[1:]))),
 }
 
 

@@ -160,7 +160,7 @@ _OTHERS = {
     *("--environment", "--job", "--sdk", "--temp"),  # of Beam: --job_endpoint and the like
     "--add-exports",  # of Java
     "--logdir",  # of TensorBoard
-    *("--pairs", "--photographs", "--rows"),  # of scripts in benchmarks/
+    *("--draws", "--pairs", "--photographs", "--rows", "--sets"),  # of scripts in benchmarks/
 }
 
 

@@ -13,7 +13,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from darkroom.dataset.commit import read_dataset
 from darkroom.errors import DataError, UsageError
+from darkroom.input.pipeline import make_eval_dataset
+from darkroom.input.records import open_splits
+from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.training.checkpoints import TrainingRun
 from darkroom.training.course import phases
@@ -72,6 +76,18 @@ def test_a_head_ends_where_its_loss_stays(tmp_path, train_in, values, monkeypatc
     assert trained.exported.epoch == 1
     values |= {"fine_tune_epochs": 0, "export": "last"}
     assert len(train_in(tmp_path / "last", values).history) == 5
+
+
+def test_no_phase_leaves_a_prior_in_the_model(tmp_path, train_in, values, dataset):
+    values |= {"learning_rate": 1e-2, "export": "last", "balance": "prior"}
+    trained = train_in(tmp_path / "run", values)
+    assert [entry["phase"] for entry in trained.history] == PHASES
+    assert "prior" not in [layer.name for layer in trained.model.layers]
+    source = open_splits({str(dataset): read_dataset(str(dataset))})["eval"]
+    [(images, labels)] = make_eval_dataset(source, InputOptions(SIZE, batch_size=9))
+    losses = -np.log(trained.model(images).numpy()[np.arange(len(labels)), labels])
+    expected = np.mean([losses[labels.numpy() == label].mean() for label in (0, 1)])
+    assert trained.history[-1]["val_loss"] == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_history_goes_on_through_all_phases(tmp_path, train_in, values, weights):
