@@ -120,7 +120,7 @@ bench: ## Run the benchmarks behind the published numbers (more than an hour)
 	@$(IN_TFX) -c 'import darkroom' && \
 		for script in $(BENCHMARKS); do "$$VENV/bin/python" "$$script" || exit; done
 
-image: ## Build the container image IMAGE=darkroom:VERSION, or STAGE=beam-worker
+image: ## Build the container image IMAGE=darkroom:VERSION, or STAGE=beam-worker, STAGE=core
 	$(DOCKER) build --target $(STAGE) -t $(IMAGE) --build-arg VERSION=$(lastword $(subst :, ,$(IMAGE))) \
 		--build-arg REVISION=$$(git rev-parse HEAD) \
 		--build-arg CREATED=$$(git show -s --format=%cI HEAD) $(BUILD_FLAGS) .
@@ -140,6 +140,8 @@ lock: ## Write constraints/ again, with uv; UPGRADE=1 takes the newest versions
 	printf 'tfx==1.21.*\npip\n' | $(COMPILE) - --extra tfx --extra gcp --extra aws --extra pretrained \
 		--python-version 3.11 --python-platform x86_64-manylinux_2_39 -c constraints/tfx-1.21-py311.txt \
 		-o constraints/image.txt
+	printf 'boto3\ngoogle-cloud-storage\n' | $(COMPILE) - --python-version 3.11 \
+		--python-platform x86_64-manylinux_2_39 -c constraints/image.txt -o constraints/image-core.txt
 	$(COMPILE) --extra dev --universal --python-version 3.10 -o constraints/core.txt
 	$(COMPILE_TOOL) --group docs --universal --python-version 3.11 -o constraints/docs.txt
 	echo uv | $(COMPILE_TOOL) - --universal --python-version 3.8 -o constraints/uv.txt
