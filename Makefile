@@ -29,7 +29,7 @@ IN_NEWEST = BARE=$$(sh tools/setup_env.sh bare '$(PYTHON)') && \
 BENCHMARKS = $(filter-out benchmarks/side_by_side.py,$(wildcard benchmarks/*.py))
 CORE = not long and not slow and not newest and not flink and not spark and not tensorflow and not tfx
 # What the newest packages can break: the core, input, training, notebooks.
-NEWEST_TESTS = $(addprefix tests/,audit cli conversion dataset images input manifest notebooks \
+NEWEST_TESTS = $(addprefix tests/,audit cli conversion dataset images input kfp manifest notebooks \
 	options pipelines/local runtime storage training validation)
 FUZZ_TARGETS = $(wildcard tests/fuzz/fuzz_*.py)
 COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate --no-emit-index-url \

@@ -2,10 +2,9 @@
 
     python examples/kfp_pipeline.py registry.example.com/darkroom:0.1.0 pipeline.yaml
 
-It needs the extra `kfp`. The branch is taken only when the dataset passes its checks.
+It needs the extra `kfp`. The branch is taken only when the dataset passes its checks. Without
+`from __future__ import annotations`: kfp reads the types of a pipeline as they are.
 """
-
-from __future__ import annotations
 
 import sys
 

@@ -1,5 +1,7 @@
 """The pipeline of components without TFX: compiled by every kfp, and run by kfp itself."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -148,3 +150,17 @@ def test_a_finding_keeps_its_report_and_stops_the_run(run_here, faulty_set, capf
     assert (find_task(run_here, "validate-dataset") / "passed").read_text() == "false"
     assert '"exit_code": 1' in "".join(capfd.readouterr())
     assert not find_task(run_here, "train-classifier").exists()
+
+
+def test_the_example_is_a_pipeline(tmp_path):
+    script = Path(__file__).parents[2] / "examples" / "kfp_pipeline.py"
+    target = tmp_path / "pipeline.yaml"
+    subprocess.run([sys.executable, "-W", "ignore", script, "example.com/d:1", target], check=True)
+    spec = yaml.safe_load(target.read_text())
+    json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    tasks = spec["root"]["dag"]["tasks"]
+    assert set(tasks) == {"convert-images", "validate-dataset", "condition-1"}
+    assert tasks["condition-1"]["triggerPolicy"]["condition"].endswith("-passed'] == true")
+    converting = spec["deploymentSpec"]["executors"]["exec-convert-images"]["container"]
+    assert converting["image"] == "example.com/d:1"
+    assert converting["resources"]["cpuLimit"] == 4.0
