@@ -98,8 +98,8 @@ RUN install="python -m pip --python /opt/darkroom/bin/python install -q --no-cac
     $install --target builders -r builders.txt && \
     $install --only-binary :all: -r image-core.txt && \
     cd /opt/darkroom/lib/python3.11/site-packages && \
-    find . -name '*.so*' -type f -not -path './*.libs/*' -exec strip --strip-unneeded {} + && \
     find . -type d \( -name tests -o -name include \) -prune -exec rm -r {} + && \
+    find . -name '*.so*' -type f -not -path './*.libs/*' -exec strip --strip-unneeded {} + && \
     find botocore/data -mindepth 1 -maxdepth 1 -type d ! -name s3 ! -name signin ! -name 'sso*' \
       ! -name sts -exec rm -r {} + && \
     rm pyarrow/libarrow_flight* pyarrow/_flight* && \
