@@ -29,7 +29,7 @@ IN_NEWEST = BARE=$$(sh tools/setup_env.sh bare '$(PYTHON)') && \
 BENCHMARKS = $(filter-out benchmarks/side_by_side.py,$(wildcard benchmarks/*.py))
 CORE = not long and not slow and not newest and not flink and not spark and not tensorflow and not tfx
 # What the newest packages can break: the core, input, training, notebooks.
-NEWEST_TESTS = $(addprefix tests/,audit cli conversion dataset images input manifest notebooks \
+NEWEST_TESTS = $(addprefix tests/,audit cli conversion dataset images input kfp manifest notebooks \
 	options pipelines/local runtime storage training validation)
 FUZZ_TARGETS = $(wildcard tests/fuzz/fuzz_*.py)
 COMPILE_TOOL = $(UV) pip compile -q --generate-hashes --no-header --no-annotate --no-emit-index-url \
@@ -120,7 +120,7 @@ bench: ## Run the benchmarks behind the published numbers (more than an hour)
 	@$(IN_TFX) -c 'import darkroom' && \
 		for script in $(BENCHMARKS); do "$$VENV/bin/python" "$$script" || exit; done
 
-image: ## Build the container image IMAGE=darkroom:VERSION; STAGE=beam-worker or cuda
+image: ## Build the container image IMAGE=darkroom:VERSION; STAGE=beam-worker, core or cuda
 	$(DOCKER) build --target $(STAGE) -t $(IMAGE) --build-arg VERSION=$(lastword $(subst :, ,$(IMAGE))) \
 		--build-arg REVISION=$$(git rev-parse HEAD) \
 		--build-arg CREATED=$$(git show -s --format=%cI HEAD) $(BUILD_FLAGS) .
@@ -142,6 +142,8 @@ lock: ## Write constraints/ again, with uv; UPGRADE=1 takes the newest versions
 		-o constraints/image.txt
 	echo 'tensorflow[and-cuda]' | $(COMPILE_TOOL) - --python-version 3.11 \
 		--python-platform x86_64-manylinux_2_39 -c constraints/image.txt -o constraints/cuda.txt
+	printf 'boto3\ngoogle-cloud-storage\n' | $(COMPILE) - --python-version 3.11 \
+		--python-platform x86_64-manylinux_2_39 -c constraints/image.txt -o constraints/image-core.txt
 	$(COMPILE) --extra dev --universal --python-version 3.10 -o constraints/core.txt
 	$(COMPILE_TOOL) --group docs --universal --python-version 3.11 -o constraints/docs.txt
 	echo uv | $(COMPILE_TOOL) - --universal --python-version 3.8 -o constraints/uv.txt

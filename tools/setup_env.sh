@@ -228,7 +228,7 @@ install_locked() {
 install_newest() {
   case $kind in
     tf) packages= extras="[tf]" ;;
-    newest) packages="hypothesis ipykernel pandas pytest pytest-xdist" extras="[tf,pretrained]" ;;
+    newest) packages="hypothesis ipykernel pandas pytest pytest-xdist" extras="[tf,pretrained,kfp]" ;;
     bare) packages=ipykernel extras= ;;
   esac
   make_venv "newest packages"

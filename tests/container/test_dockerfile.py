@@ -52,7 +52,8 @@ def read_pins(lock: Path) -> dict[str, str]:
 
 STAGES = split_stages(TEXT)
 # The stages that are shipped: other stages are only copied from.
-SHIPPED = ["runtime", "beam-worker", "cuda", ""]
+SHIPPED = ["runtime", "beam-worker", "core", "cuda", ""]
+CORE_LOCK = ROOT / "constraints" / "image-core.txt"
 
 
 def list_arguments(name: str, stage: str) -> list[str]:
@@ -65,8 +66,9 @@ def list_arguments(name: str, stage: str) -> list[str]:
 def test_the_default_is_the_runtime_and_the_worker_is_built_on_it() -> None:
     assert [*STAGES] == [
         "base", "dependencies", "project", "runtime", "beam-sdk", "beam-worker", "cuda-libraries",
-        "cuda", ""
+        "cuda", "core-dependencies", "core-project", "core", "",
     ]  # fmt: skip
+    assert STAGES["core"][0] == "base"
     assert STAGES["runtime"][0] == "base"
     assert STAGES["beam-worker"][0] == STAGES["cuda"][0] == "runtime"
     assert STAGES[""] == ("runtime", [])
@@ -74,7 +76,7 @@ def test_the_default_is_the_runtime_and_the_worker_is_built_on_it() -> None:
 
 def test_the_compiler_is_not_shipped() -> None:
     with_compiler = [name for name, (_, steps) in STAGES.items() if "apt-get" in str(steps)]
-    assert with_compiler == ["dependencies"]
+    assert with_compiler == ["dependencies", "core-dependencies"]
 
 
 @pytest.mark.parametrize("stage", SHIPPED)
@@ -83,7 +85,7 @@ def test_the_shipped_stages_run_no_command(stage: str) -> None:
     assert list_arguments("VOLUME", stage) == []
 
 
-@pytest.mark.parametrize("stage", ["runtime", "beam-worker"])
+@pytest.mark.parametrize("stage", ["runtime", "beam-worker", "core"])
 def test_programs_start_without_a_shell(stage: str) -> None:
     starts = [
         rest for keyword, rest in STAGES[stage][1] if keyword in ("ENTRYPOINT", "CMD", "SHELL")
@@ -94,6 +96,7 @@ def test_programs_start_without_a_shell(stage: str) -> None:
 
 def test_the_user_is_a_number_and_never_root() -> None:
     assert list_arguments("USER", "runtime") == ["65532:65532"]
+    assert list_arguments("USER", "core") == ["65532:65532"]
     assert list_arguments("USER", "beam-worker") == list_arguments("USER", "cuda") == []
 
 
@@ -108,6 +111,7 @@ def test_only_packages_are_fetched() -> None:
 def test_the_shipped_stages_contain_no_secret_of_the_build() -> None:
     declared = [each.split("=")[0] for each in list_arguments("ARG", "runtime")]
     assert declared == ["BASE", "VERSION", "REVISION", "CREATED"]
+    assert [each.split("=")[0] for each in list_arguments("ARG", "core")] == declared
     assert list_arguments("ARG", "beam-worker") == []
 
 
@@ -126,15 +130,17 @@ def test_bases_are_arguments_with_exact_tags() -> None:
     assert STAGES["beam-sdk"][0] == "${BEAM_SDK}"
 
 
-def test_packages_are_installed_with_the_hashes_of_the_lock_only() -> None:
-    [dependencies] = [step for step in list_arguments("RUN", "dependencies") if "pip" in step]
+@pytest.mark.parametrize("prefix", ["", "core-"])
+def test_packages_are_installed_with_the_hashes_of_the_lock_only(prefix: str) -> None:
+    steps = list_arguments("RUN", f"{prefix}dependencies")
+    [dependencies] = [step for step in steps if "pip" in step]
     flags = re.search(r'install="([^"]*)"', dependencies)
     assert flags
     assert {"--require-hashes", "--no-deps", "--no-build-isolation"} <= set(flags[1].split())
     assert len(re.findall(r"(?<!-)\bpip\b", dependencies)) == 1  # the one that the flags belong to
-    project = " ".join(list_arguments("RUN", "project"))
+    project = " ".join(list_arguments("RUN", f"{prefix}project"))
     assert "--no-deps --no-build-isolation" in project
-    assert "-m pip check" in project
+    assert re.search(r"-m pip (--python \S+ )?check", project)
     assert not re.search(r"install.* (-e|--editable)\b", TEXT)
 
 
@@ -166,6 +172,13 @@ def test_the_lock_of_cuda_is_that_of_the_same_tensorflow() -> None:
 def test_the_lock_is_part_of_the_tested_lock() -> None:
     full = read_pins(FULL_LOCK)
     assert {name: pin for name, pin in read_pins(LOCK).items() if full.get(name) != pin} == {}
+
+
+def test_the_core_has_the_versions_of_the_whole_image_and_no_tensorflow() -> None:
+    full, core = read_pins(LOCK), read_pins(CORE_LOCK)
+    assert {name: pin for name, pin in core.items() if full.get(name) != pin} == {}
+    assert {"apache-beam", "boto3", "google-cloud-storage", "pyarrow", "duckdb"} <= set(core)
+    assert set(core) & {"tensorflow", "tfx", "kfp", "keras", "pandas", "scipy"} == set()
 
 
 def test_the_lock_has_the_packages_that_run_and_not_those_that_test() -> None:

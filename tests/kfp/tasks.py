@@ -15,7 +15,6 @@ from darkroom.kfp.interfaces import INTERFACES
 from darkroom.kfp.task import main
 
 ROOT = "minio://mlpipeline/v2/artifacts/images/run-1"
-TYPES = {"BOOL": json.loads, "INT": int}
 
 
 @dataclass
@@ -56,6 +55,7 @@ class Cluster:
     ) -> None:
         self.folder, self._patch, self._capfd = folder, monkeypatch, capfd
         self.count = 0
+        self.root = ROOT
 
     def find(self, artifact: Artifact) -> Path:
         """Returns where the content of an artifact is in the store."""
@@ -68,7 +68,7 @@ class Cluster:
         self.count += 1
         mounts = self.folder / "containers" / str(self.count)
         interface = INTERFACES[name]
-        task = f"{ROOT}/{name}/{self.count}"
+        task = f"{self.root}/{name}/{self.count}"
         files = mounts / task.replace("://", "/")
         given = {
             "inputs": {

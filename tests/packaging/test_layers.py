@@ -100,7 +100,7 @@ LAYERS = [
     Layer(
         "kfp",
         "errors, version, runtime, storage, dataset, options, conversion, validation, audit, "
-        "input, evaluation, training",
+        "profiling, evaluation, training",
         "components of Kubeflow Pipelines without TFX, and what they share with those of TFX",
     ),
     Layer(

@@ -20,6 +20,7 @@ FOLDER = ROOT / "docs" / "reference"
 PAGES = {
     "command-line.md": "command_line_page",
     "components.md": "components_page",
+    "kfp-components.md": "kfp_components_page",
     "rejects.md": "rejects_page",
 }
 GENERATED = (

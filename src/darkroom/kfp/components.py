@@ -102,8 +102,8 @@ def _make_output(artifact: Artifact) -> inspect.Parameter:
 
 def _format_docstring(interface: Interface) -> str:
     """Returns a docstring from which KFP takes the descriptions."""
-    taken = (*interface.inputs, *interface.parameters)
-    made = (*interface.outputs, *interface.results)
+    taken: list[Artifact | Parameter] = [*interface.inputs, *interface.parameters]
+    made: list[Artifact | Parameter] = [*interface.outputs, *interface.results]
     lines = [interface.help, "", "Args:"]
     lines += [f"    {each.name}: {each.help}" for each in taken]
     lines += ["", "Returns:"]

@@ -139,7 +139,7 @@ def dataset_statistics(execution: Execution) -> None:
     if is_installed("tensorflow_data_validation"):
         _write_tfdv(storage.join(result.directory, layout.INDEX_FOLDER), folder)
     outputs["page"].write(encode_statistics(report).encode())
-    numbers = {"labels": len(report.list_classes())}
+    numbers: dict[str, float] = {"labels": len(report.list_classes())}
     for name, histogram in report.histograms.items():
         numbers |= {f"{name}_least": histogram.low, f"{name}_most": histogram.high}
     outputs["metrics"].write_facts(_count_rows(report) | numbers)

@@ -215,7 +215,8 @@ def _check_names(execution: Execution, interface: Interface) -> None:
         UsageError: It does not.
     """
     needed = {each.name for each in interface.inputs if not each.optional}
-    needed |= {each.name for each in (*interface.outputs, *interface.results)}
+    needed |= {each.name for each in interface.outputs}
+    needed |= {each.name for each in interface.results}
     found = {*execution.inputs, *execution.outputs, *execution.result_files}
     if missing := sorted(needed - found):
         raise UsageError(

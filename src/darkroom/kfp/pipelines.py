@@ -50,6 +50,8 @@ def make_pipeline(
         UsageError: An option is unknown, or has a wrong value.
     """
     known = _list_parameters()
+    # Lists of options are tuples, which KFP does not know.
+    options = {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
     for name, value in options.items():
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
@@ -57,7 +59,7 @@ def make_pipeline(
                 f"The pipeline has no option {name!r}.",
                 f"Did you mean {near[0]}?" if near else f"Options: {', '.join(sorted(known))}.",
             )
-        parse_value(known[name], list(value) if isinstance(value, tuple) else value)
+        parse_value(known[name], value)
     inputs = [each for each in known.values() if each.runtime]
     constants = {name: value for name, value in options.items() if not known[name].runtime}
     components = _Components(image, core_image)

@@ -1,0 +1,44 @@
+"""A pipeline of one's own for Kubeflow and Vertex, of components without TFX.
+
+    python examples/kfp_pipeline.py registry.example.com/darkroom:0.1.0 pipeline.yaml
+
+It needs the extra `kfp`. The branch is taken only when the dataset passes its checks. Without
+`from __future__ import annotations`: kfp reads the types of a pipeline as they are.
+"""
+
+import sys
+
+from kfp import compiler, dsl
+
+from darkroom.kfp import make_component
+
+
+def make_pipeline(image: str) -> object:
+    """Returns the pipeline.
+
+    Args:
+        image: The container image of the components.
+    """
+    convert = make_component("convert_images", image)
+    validate = make_component("validate_dataset", image)
+    train = make_component("train_classifier", image)
+    evaluate = make_component("evaluate_classifier", image)
+
+    @dsl.pipeline(name="flowers")
+    def flowers(data: str, epochs: int = 10) -> None:
+        converted = convert(data=data, resize_short_side=256)
+        # The cache compares the path, and not the images.
+        converted.set_caching_options(False)
+        converted.set_cpu_limit("4").set_memory_limit("8G")
+        dataset = converted.outputs["dataset"]
+        checked = validate(dataset=dataset, policies={"small_classes": "off"}, fail=False)
+        with dsl.If(checked.outputs["passed"] == True, name="passed"):  # noqa: E712
+            trained = train(dataset=dataset, image_size=[128, 128], epochs=epochs)
+            trained.set_accelerator_type("NVIDIA_TESLA_T4").set_accelerator_limit(1)
+            evaluate(model=trained.outputs["trained_model"], dataset=dataset, min_accuracy=0.8)
+
+    return flowers
+
+
+if __name__ == "__main__":
+    compiler.Compiler().compile(make_pipeline(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,126 @@
+"""The components of models, run as Kubeflow's launcher runs them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+import darkroom
+from darkroom.evaluation.evaluate import evaluate
+
+from ..evaluation.conftest import COLORS, model, write_pictures  # noqa: F401
+from .tasks import Artifact
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Pictures of three colors, of which the model finds all but two in the test split."""
+    rows = {f"{split}/{name}/{n}.png": name for name in COLORS for split in ("train", "eval")
+            for n in range(6)}  # fmt: skip
+    rows |= {f"test/red/{n}.png": "red" for n in range(4)}
+    rows |= {f"test/green/{n}.png": "green" for n in range(3)}
+    rows |= {f"test/blue/{n}.png": "green" for n in range(2)}
+    pictures = write_pictures(tmp_path_factory.mktemp("pictures"), rows)
+    folder = tmp_path_factory.mktemp("converted") / "records"
+    darkroom.convert(pictures, folder)
+    return folder
+
+
+@pytest.fixture
+def dataset(cluster, records):
+    made = Artifact("minio://mlpipeline/v2/artifacts/images/run-1/convert/1/dataset")
+    shutil.copytree(records, cluster.find(made))
+    return made
+
+
+@pytest.fixture
+def given(cluster, model, dataset):  # noqa: F811
+    made = Artifact("minio://mlpipeline/v2/artifacts/images/run-1/train/1/trained_model")
+    shutil.copytree(model, cluster.find(made))
+    return {"model": made, "dataset": dataset}
+
+
+def test_an_evaluation_is_that_of_the_core(cluster, given, model, records):  # noqa: F811
+    done = cluster.run("evaluate_classifier", given)
+    expected = evaluate(model, records, "test")
+    assert done.parameters == {"passed": True, "accuracy": expected.accuracy}
+    assert expected.accuracy == pytest.approx(7 / 9)
+    assert done.artifacts["metrics"].metadata == {
+        "test_accuracy": expected.accuracy,
+        "test_macro_f1": expected.metrics.macro_f1,
+        "test_macro_recall": expected.metrics.macro_recall,
+        "test_calibration_error": expected.metrics.calibration_error,
+        "test_records": 9,
+    }
+    assert done.artifacts["matrix"].metadata == {
+        "confusionMatrix": {
+            "annotationSpecs": [{"displayName": name} for name in ("blue", "green", "red")],
+            "rows": [{"row": [0.0, 2.0, 0.0]}, {"row": [0.0, 3.0, 0.0]}, {"row": [0.0, 0.0, 4.0]}],
+        }
+    }
+    assert "Confusion" in cluster.find(done.artifacts["page"]).read_text()
+    assert cluster.find(done.artifacts["card"]).read_text().startswith("#")
+
+
+def test_a_model_that_is_not_good_enough(cluster, given):
+    kept = cluster.run("evaluate_classifier", given, min_accuracy=0.9, fail=False)
+    assert (kept.code, kept.parameters["passed"]) == (0, False)
+    stopped = cluster.run("evaluate_classifier", given, min_accuracy=0.9, min_recall=0.5)
+    assert (stopped.code, stopped.error["code"]) == (1, "data")
+    assert stopped.error["message"] == (
+        "The model is not good enough on the test split: the accuracy is 0.7778 (needed at least "
+        "0.9); the recall of blue is 0.0000 (needed at least 0.5)."
+    )
+    wrong = cluster.run("evaluate_classifier", given, min_accuracy=1.5)
+    assert (wrong.code, wrong.error["message"]) == (
+        2,
+        "min_accuracy is 1.5, expected a number from 0 to 1.",
+    )
+
+
+def test_a_training_hands_over_model_log_and_page(cluster, dataset, tmp_path):
+    done = cluster.run(
+        "train_classifier", {"dataset": dataset}, epochs=1.0, image_size=[8.0, 8.0], seed=3.0
+    )
+    artifacts = done.artifacts
+    folder = cluster.find(artifacts["trained_model"])
+    assert {path.name for path in folder.iterdir()} >= {"saved_model.pb", "variables", "assets"}
+    facts = artifacts["trained_model"].metadata
+    assert (facts["framework"], facts["labels"], facts["split"]) == ("tensorflow", 3, "test")
+    assert facts["accuracy"] == done.parameters["accuracy"]
+    log = {path.name for path in cluster.find(artifacts["log"]).iterdir()}
+    assert {"history.json", "training.json", "model.keras", "tensorboard"} <= log
+    assert "checkpoints" not in log
+    numbers = artifacts["metrics"].metadata
+    assert (numbers["epochs"], numbers["test_records"]) == (1, 9)
+    rows = artifacts["matrix"].metadata["confusionMatrix"]["rows"]
+    assert sum(sum(row["row"]) for row in rows) == 9
+    assert "Confusion" in cluster.find(artifacts["page"]).read_text()
+    # The next task knows how the model was made.
+    again = cluster.run(
+        "evaluate_classifier", {"model": artifacts["trained_model"], "dataset": dataset}
+    )
+    assert again.parameters == {"passed": True, "accuracy": done.parameters["accuracy"]}
+    assert "is not known" not in cluster.find(again.artifacts["page"]).read_text()
+
+
+def test_a_training_that_was_done_elsewhere_is_taken(cluster, records, tmp_path):
+    values = {"dataset_uri": str(records), "epochs": 1, "image_size": [8, 8]}
+    kept = str(tmp_path / "kept")
+    first = cluster.run("train_classifier", **values, checkpoint_dir=kept)
+    result = json.loads((tmp_path / "kept" / "training.json").read_text())["result"]
+    assert result["evaluation"]["accuracy"] == first.parameters["accuracy"]
+    again = cluster.run("train_classifier", **values, checkpoint_dir=kept)
+    digest = first.artifacts["trained_model"].metadata["sha256"]
+    assert again.artifacts["trained_model"].metadata["sha256"] == digest
+
+
+def test_a_model_that_the_store_has_lost(cluster, given):
+    shutil.rmtree(cluster.find(given["model"]))
+    done = cluster.run("evaluate_classifier", given)
+    assert (done.code, done.error["code"]) == (3, "environment")
+    assert given["model"].uri in done.error["message"]

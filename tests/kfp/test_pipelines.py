@@ -1,0 +1,166 @@
+"""The pipeline of components without TFX: compiled by every kfp, and run by kfp itself."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import darkroom
+from darkroom.errors import UsageError
+
+from .tasks import list_files
+
+pytest.importorskip("kfp", reason="needs the extra [kfp]")
+
+from google.protobuf import json_format
+from kfp import compiler, local
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+from darkroom.kfp import make_pipeline
+from darkroom.kfp.interfaces import INTERFACES
+
+
+def compile_pipeline(tmp_path, *args, **options):
+    path = tmp_path / "pipeline.yaml"
+    compiler.Compiler().compile(make_pipeline(*args, **options), str(path))
+    [spec] = yaml.safe_load_all(path.read_text())
+    json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    return spec
+
+
+def test_what_a_run_may_change_is_an_input_and_the_rest_is_constant(tmp_path):
+    spec = compile_pipeline(tmp_path, "tf:1", core_image="core:1", epochs=3, num_threads=2,
+                            required_splits=["train"], image_size=(32, 32))  # fmt: skip
+    inputs = spec["root"]["inputDefinitions"]["parameters"]
+    runtime = {
+        each.name
+        for name in (
+            "convert_images",
+            "validate_dataset",
+            "train_classifier",
+            "evaluate_classifier",
+        )
+        for each in INTERFACES[name].parameters
+        if each.runtime
+    }
+    assert inputs.keys() == runtime
+    assert {"data", "seed", "policies", "epochs", "min_accuracy", "source_fingerprint"} <= runtime
+    assert "defaultValue" not in inputs["data"]
+    assert inputs["epochs"]["defaultValue"] == 3
+    assert inputs["image_size"]["defaultValue"] == [32, 32]
+    assert inputs["resize_short_side"]["defaultValue"] == 0
+    tasks = spec["root"]["dag"]["tasks"]
+    given = tasks["train-classifier"]["inputs"]["parameters"]
+    assert given["num_threads"] == {"runtimeValue": {"constant": 2.0}}
+    assert given["epochs"] == {"componentInputParameter": "epochs"}
+    executors = spec["deploymentSpec"]["executors"]
+    images = {name: each["container"]["image"] for name, each in executors.items()}
+    assert images == {
+        "exec-convert-images": "core:1",
+        "exec-dataset-statistics": "core:1",
+        "exec-evaluate-classifier": "tf:1",
+        "exec-train-classifier": "tf:1",
+        "exec-validate-dataset": "core:1",
+        "exec-validate-dataset-2": "core:1",
+    }
+
+
+def test_the_gate_waits_for_the_report_and_training_for_the_gate(tmp_path):
+    tasks = compile_pipeline(tmp_path)["root"]["dag"]["tasks"]
+    judge, gate = tasks["validate-dataset"], tasks["validate-dataset-2"]
+    fail = [each["inputs"]["parameters"]["fail"]["runtimeValue"] for each in (judge, gate)]
+    assert fail == [{"constant": False}, {"constant": True}]
+    assert "validate-dataset" in gate["dependentTasks"]
+    assert gate["taskInfo"]["name"] == "gate"
+    assert "validate-dataset-2" in tasks["train-classifier"]["dependentTasks"]
+    # The gate judges the rejects, so a conversion with some does not fail.
+    rejects = tasks["convert-images"]["inputs"]["parameters"]["max_rejects"]
+    assert rejects == {"runtimeValue": {"constant": 1.0}}
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_conversion_is_cached_only_when_asked_for(tmp_path, cached):
+    tasks = compile_pipeline(tmp_path, cached=cached)["root"]["dag"]["tasks"]
+    options = tasks["convert-images"]["cachingOptions"]
+    assert options.get("enableCache", False) is cached
+    assert tasks["train-classifier"]["cachingOptions"]["enableCache"] is True
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epoch": 3}, "The pipeline has no option 'epoch'. Did you mean epochs?"),
+        ({"epochs": "3"}, "The parameter epochs is '3', expected a whole number."),
+        ({"fail": False}, "The pipeline has no option 'fail'."),
+    ],
+)
+def test_a_wrong_option_is_named(options, message):
+    with pytest.raises(UsageError) as caught:
+        make_pipeline(**options)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.fixture
+def run_here(tmp_path, monkeypatch):
+    """Lets kfp run pipelines in processes of this Python.
+
+    Its SubprocessRunner refuses container components, because their image may be any. All else is
+    kfp's own: the order of the tasks, ExecutorInput, placeholders, outputs.
+    """
+    if not hasattr(local, "orchestrator"):
+        pytest.importorskip("kfp.local.orchestrator", reason="kfp runs no pipelines before 2.8")
+    from kfp.local.subprocess_task_handler import SubprocessTaskHandler
+
+    monkeypatch.setattr(
+        SubprocessTaskHandler, "validate_not_container_component", lambda self, command: None
+    )
+    local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(tmp_path / "root"))
+    return tmp_path / "root"
+
+
+def find_task(root: Path, name: str) -> Path:
+    [run] = root.iterdir()
+    return run / name
+
+
+@pytest.mark.newest
+def test_a_pipeline_is_run_by_kfp_and_writes_what_the_core_writes(run_here, jpeg_set, tmp_path):
+    pytest.importorskip("tensorflow")
+    run = make_pipeline(epochs=1, image_size=[8, 8], batch_size=8)
+    run(data=str(jpeg_set.csv), min_class_images=1)
+    darkroom.convert(jpeg_set.csv, tmp_path / "here")
+    records = find_task(run_here, "convert-images") / "dataset"
+    assert list_files(records) == list_files(tmp_path / "here")
+    assert "Passed" in (find_task(run_here, "validate-dataset") / "page").read_text()
+    trained = find_task(run_here, "train-classifier")
+    assert (trained / "trained_model" / "saved_model.pb").exists()
+    assert "Confusion" in (find_task(run_here, "evaluate-classifier") / "page").read_text()
+    scored = darkroom.evaluate(trained / "trained_model", records, "eval")
+    assert (trained / "accuracy").read_text() == str(scored.accuracy)
+
+
+@pytest.mark.newest
+def test_a_finding_keeps_its_report_and_stops_the_run(run_here, faulty_set, capfd):
+    run = make_pipeline(epochs=1, image_size=[8, 8])
+    with pytest.raises(RuntimeError, match="validate-dataset-2"):
+        run(data=str(faulty_set.csv))
+    assert "Stopped" in (find_task(run_here, "validate-dataset") / "page").read_text()
+    assert (find_task(run_here, "validate-dataset") / "passed").read_text() == "false"
+    assert '"exit_code": 1' in "".join(capfd.readouterr())
+    assert not find_task(run_here, "train-classifier").exists()
+
+
+def test_the_example_is_a_pipeline(tmp_path):
+    script = Path(__file__).parents[2] / "examples" / "kfp_pipeline.py"
+    target = tmp_path / "pipeline.yaml"
+    subprocess.run([sys.executable, "-W", "ignore", script, "example.com/d:1", target], check=True)
+    spec = yaml.safe_load(target.read_text())
+    json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    tasks = spec["root"]["dag"]["tasks"]
+    assert set(tasks) == {"convert-images", "validate-dataset", "condition-1"}
+    assert tasks["condition-1"]["triggerPolicy"]["condition"].endswith("-passed'] == true")
+    converting = spec["deploymentSpec"]["executors"]["exec-convert-images"]["container"]
+    assert converting["image"] == "example.com/d:1"
+    assert converting["resources"]["cpuLimit"] == 4.0

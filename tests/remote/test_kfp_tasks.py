@@ -1,0 +1,70 @@
+"""Tasks of components without TFX that write large data into the store themselves."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import darkroom
+from darkroom import storage
+
+from ..kfp.tasks import Cluster, list_files
+from .conftest import Proxy
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch, capfd) -> Cluster:
+    return Cluster(tmp_path / "cluster", monkeypatch, capfd)
+
+
+def test_a_dataset_is_written_into_the_store_by_the_task(
+    s3: Proxy,
+    cluster: Cluster,
+    jpeg_set,
+    tmp_path: Path,
+):
+    cluster.root = "minio://photos/v2/artifacts/images/run-1"
+    done = cluster.run("convert_images", data=str(jpeg_set.csv), transfer="direct")
+    dataset = done.artifacts["dataset"]
+    assert dataset.uri.startswith("minio://photos/")
+    place = dataset.uri.replace("minio://", "s3://")
+    assert done.parameters["dataset_uri"] == place
+    assert not cluster.find(dataset).exists()  # nothing for the launcher to upload
+    here = darkroom.convert(jpeg_set.csv, tmp_path / "here")
+    assert darkroom.verify(place).fingerprint == here.fingerprint
+    # The next task gets a copy by the launcher, or reads from the store.
+    for name in storage.walk_files(place):
+        target = cluster.find(dataset) / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(storage.read_bytes(f"{place}/{name}"))
+    copied = cluster.run("verify_dataset", {"dataset": dataset})
+    assert copied.parameters == {"passed": True, "fingerprint": here.fingerprint}
+    direct = cluster.run("validate_dataset", dataset_uri=dataset.uri)
+    assert direct.parameters == {"passed": True}
+    shutil.rmtree(cluster.find(dataset))
+
+
+def test_on_vertex_every_output_is_written_into_the_store(
+    gs: Proxy,
+    cluster: Cluster,
+    jpeg_set,
+    tmp_path: Path,
+    monkeypatch,
+):
+    cluster.root = "gs://photos/root/run-1"
+    monkeypatch.setattr("darkroom.kfp.places.find_mount", lambda _: 1 / 0)
+    monkeypatch.setattr("darkroom.kfp.places.MOUNTS_VARIABLE", "NOT_SET")
+    done = cluster.run("convert_images", data=str(jpeg_set.csv))
+    place = done.artifacts["dataset"].uri
+    assert done.parameters["dataset_uri"] == place
+    here = darkroom.convert(jpeg_set.csv, tmp_path / "here")
+    assert darkroom.verify(place).fingerprint == here.fingerprint
+    summary = storage.read_bytes(done.artifacts["summary"].uri).decode()
+    assert summary.startswith("# 40 records")
+    validated = cluster.run("validate_dataset", {"dataset": done.artifacts["dataset"]})
+    assert validated.parameters == {"passed": True}
+    page = storage.read_bytes(validated.artifacts["page"].uri)
+    assert page == storage.read_bytes(f"{validated.artifacts['report'].uri}/report.html")
+    assert list_files(tmp_path / "cluster" / "buckets") == {}
