@@ -14,6 +14,7 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 
 from darkroom.components import entrypoint, executor_io, parameters
 from darkroom.errors import DataError, UsageError
+from darkroom.kfp import ending
 from darkroom.kfp.places import find_mount
 
 pytestmark = pytest.mark.tfx
@@ -545,7 +546,7 @@ def test_the_runner_of_beam_decides_about_the_places(mounts: Path, monkeypatch):
 
 def test_a_signal_ends_the_task_with_its_exit_code(monkeypatch, capfd):
     codes = []
-    monkeypatch.setattr(entrypoint.os, "_exit", codes.append)
-    entrypoint._end_by_signal(15, None)
+    monkeypatch.setattr(ending.os, "_exit", codes.append)
+    ending._end_by_signal(15, None)
     assert codes == [143]
     assert capfd.readouterr().err == "Ended by SIGTERM.\n"

@@ -55,17 +55,17 @@ def test_the_numbers_of_a_split(model, records):
 def test_how_a_model_was_made_is_also_found_in_its_own_folder(model, records, tmp_path):
     alone = tmp_path / "artifact" / "model"
     shutil.copytree(model, alone)
-    facts = Facts(best_epoch=3, data={"train": [read_test_part(records)]})
+    facts = Facts(best_epoch=3, data={"train": [read_part(records, "train")]})
     (alone / "evaluation.json").write_bytes(
         encode_evaluation(darkroom.evaluate(model, records), facts)
     )
-    found = darkroom.evaluate(alone, records)
+    found = darkroom.evaluate(alone, records, "train")
     assert found.notes[0].startswith("The model was trained on these records")
     assert found.model_sha256 == identify_model(str(model))
 
 
-def read_test_part(records):
-    [part] = find_split([str(records)], "test").data
+def read_part(records, split):
+    [part] = find_split([str(records)], split).data
     return part
 
 
