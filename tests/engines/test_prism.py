@@ -113,7 +113,7 @@ def _check_failure(client: subprocess.Popen, message: str, code: int = 3) -> str
     assert message in said
     assert "Traceback" not in said
     assert len(said.splitlines()) <= 10, said
-    [log] = re.findall(r"The log of the engine as this client saw it is in (\S+\.log)\.", said)
+    [log] = {*re.findall(r"The log of the engine as this client saw it is in (\S+\.log)\.", said)}
     text = Path(log).read_text()
     os.unlink(log)
     return text
