@@ -59,27 +59,23 @@ def _interrupt(
     return lambda: _write(begun[0])
 
 
-@pytest.mark.parametrize(
-    ("process", "is_told"), [(os.getppid(), True), (os.getpid(), False), (None, False)]
-)
-def test_a_run_says_that_the_client_of_an_earlier_one_is_there(
-    source, monkeypatch, process, is_told
-):
-    """A process of this machine that goes on; this one, whose run has ended; one that has ended."""
+@pytest.mark.parametrize("client", ["another", "this one", "ended"])
+def test_a_run_says_that_the_client_of_an_earlier_one_is_there(source, monkeypatch, client):
+    """Only a process that goes on can still write, and this one's earlier run has ended."""
     _interrupt(source, monkeypatch, 1)
     (path,) = (path for path in storage.list_everything(OUTPUT) if path.endswith("/attempt.json"))
     path = path if storage.is_remote(path) else f"{OUTPUT}/{path}"
-    if process is None:
-        ended = subprocess.Popen([sys.executable, "-c", ""])
-        ended.wait()
-        process = ended.pid
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    process = {"another": os.getppid(), "this one": os.getpid(), "ended": ended.pid}[client]
     record = {**json.loads(storage.read_bytes(path)), "process": process}
     storage.write_bytes(path, json.dumps(record).encode())
     notes: list[str] = []
     monkeypatch.setattr("darkroom.runtime.progress.note", notes.append)
     darkroom.convert(source, OUTPUT, **TABLE)
+    told = [True] if client == "another" else []
     said = f"a client that is there: process {process} on {record['host']}. This run takes {OUTPUT}"
-    assert [said in note for note in notes if note.startswith("Warning")] == [True] * is_told
+    assert [said in note for note in notes if note.startswith("Warning")] == told
 
 
 def _list_data() -> list[str]:
