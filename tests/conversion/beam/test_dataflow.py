@@ -311,7 +311,8 @@ def test_the_source_package_holds_the_core_only(tmp_path):
         "src/darkroom/manifest/sources/csv.py",
     } <= names
     assert "src/darkroom/py.typed" in names
-    assert not [name for name in names if "components" in name or "pipelines" in name]
+    assert {name.partition("/")[0] for name in names} == {"pyproject.toml", "src"}
+    assert not [name for name in names if "components/" in name or "pipelines/" in name]
     assert not [name for name in names if "__pycache__" in name]
     assert b"apache-beam" in text
     assert b"extra ==" not in text
