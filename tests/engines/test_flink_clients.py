@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -68,23 +68,39 @@ def test_a_job_whose_client_was_killed_loses_the_output(
     assert local.returncode == 0, local.stderr
     client = begin(source, output, [*on_flink, *_SLOW])
     orphans += list_processes(client.pid)[1:]  # its job server
-    client.kill()
-    client.communicate()
-    job = cluster.list_jobs()[-1]
-    assert job["state"] == "RUNNING"
-    listed = subprocess.run(
-        [*DARKROOM, "attempts", str(output), "--remove"], capture_output=True, text=True
-    )
-    assert f"job {job['name']} on FlinkRunner is RUNNING" in listed.stdout
-    assert "Removed: 0 attempts, because none is known to have ended." in listed.stdout
+    with _hold_workers(cluster):
+        client.kill()
+        client.communicate()
+        job = cluster.list_jobs()[-1]
+        assert job["state"] == "RUNNING"
+        listed = subprocess.run(
+            [*DARKROOM, "attempts", str(output), "--remove"], capture_output=True, text=True
+        )
+        assert f"job {job['name']} on FlinkRunner is RUNNING" in listed.stdout
+        assert "Removed: 0 attempts, because none is known to have ended." in listed.stdout
 
-    done = convert(source, output, *_OTHERS)
+        done = convert(source, output, *_OTHERS)
 
-    assert f"This run takes {output} from that job" in done.stderr
-    check_equal(output, tmp_path / "local", done)
+        assert f"This run takes {output} from that job" in done.stderr
+        check_equal(output, tmp_path / "local", done)
     state = wait_until(lambda: _find_end(cluster, job["jid"]), "the end of the first job", 300)
     assert state == "FAILED"
     check_equal(output, tmp_path / "local", done)
+
+
+@contextmanager
+def _hold_workers(cluster: Cluster) -> Iterator[None]:
+    """Stops all workers for a while, so that no job ends in it, however slow this machine is."""
+    managers = cluster.list_processes().values()
+    workers = [pid for manager in managers for pid in list_processes(manager)[1:]]
+    assert workers
+    for pid in workers:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
 
 
 def _find_end(cluster: Cluster, job: str) -> str:
