@@ -21,7 +21,8 @@ from darkroom.components.parameters import parse_properties
 from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
 from darkroom.conversion.beam.runners import LOCAL_RUNNER, parse_runner
 from darkroom.errors import UsageError
-from darkroom.kfp.places import MOUNTS, find_mount, find_remote, name_uris
+from darkroom.kfp.places import MOUNTS, find_mount, name_uris
+from darkroom.storage.uris import find_remote
 
 Locate = Callable[[str], str]
 

@@ -18,6 +18,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.pipeline import TASK_KEY
+from darkroom.storage.uris import find_remote
 
 _LOG = "executor-logs"
 _LOG_START_BYTES = 1 << 18  # TensorFlow and TFX print before us
@@ -113,7 +114,7 @@ def remove_old_artifacts(found: OldArtifacts) -> OldArtifacts:
         OSError: The store does not answer, or does not allow it.
     """
     for each in found.removable:
-        storage.delete(_find_place(each.uri))
+        storage.delete(find_remote(each.uri))
     return OldArtifacts(found.removable, found.kept, found.unknown, is_removed=True)
 
 
@@ -135,7 +136,7 @@ def format_old_artifacts(found: OldArtifacts) -> str:
 def _list_folders(folder: str) -> Iterator[TaskFolder]:
     """Yields the folders FOLDER/RUN/TASK/ID, with what their logs say."""
     files: dict[str, dict[str, int]] = {}
-    for path, size_bytes in storage.list_everything(_find_place(folder)).items():
+    for path, size_bytes in storage.list_everything(find_remote(folder)).items():
         parts = path.split("/")
         if len(parts) >= _DEPTH:
             task = "/".join(parts[: _DEPTH - 1])
@@ -158,7 +159,7 @@ def _list_folders(folder: str) -> Iterator[TaskFolder]:
 
 def _read_task(log: str) -> Mapping[str, Any] | None:
     """Returns what the entrypoint wrote into a log; None when it did not."""
-    with storage.open_read(_find_place(log)) as file:
+    with storage.open_read(find_remote(log)) as file:
         start = file.read(_LOG_START_BYTES).decode(errors="replace")
     for line in start.splitlines():
         if TASK_KEY in line:
@@ -193,10 +194,6 @@ def _find_needed(known: Collection[TaskFolder], runs: Collection[str]) -> set[st
             folders = map(posixpath.dirname, places[uri].inputs)
             waiting += [each for each in folders if each in places]
     return needed
-
-
-def _find_place(uri: str) -> str:
-    return f"s3://{uri.removeprefix('minio://')}" if uri.startswith("minio://") else uri
 
 
 def count_back(days: int, now: datetime) -> datetime:

@@ -11,7 +11,7 @@ from kfp import dsl
 
 from darkroom.errors import UsageError
 from darkroom.kfp.interface import Artifact, Interface, Parameter
-from darkroom.kfp.interfaces import INTERFACES
+from darkroom.kfp.interfaces import find_interface
 from darkroom.version import __version__
 
 # Of the images that the components run in.
@@ -29,13 +29,9 @@ def make_component(name: str, image: str | None = None) -> Any:
             builds.
 
     Raises:
-        UsageError: There is no such component, or the image has no name.
+        UsageError: There is no such component, or the name of the image is empty.
     """
-    if name not in INTERFACES:
-        raise UsageError(
-            f"There is no component {name!r}.", f"There are {', '.join(sorted(INTERFACES))}."
-        )
-    interface = INTERFACES[name]
+    interface = find_interface(name)
     chosen = find_image(interface) if image is None else image
     if not chosen or any(map(str.isspace, chosen)):
         raise UsageError(f"image is {chosen!r}, expected the name of a container image.")

@@ -100,8 +100,7 @@ def validate_dataset(execution: Execution) -> None:
     fail = options.pop("fail")
     report = outputs["report"]
     result = validate(place, report_dir=report.path, **options)
-    for name, file in (("page", REPORT_HTML), ("text", REPORT_MARKDOWN)):
-        outputs[name].write(storage.read_bytes(storage.join(report.path, file)))
+    execution.copy_outputs(report.path, {"page": REPORT_HTML, "text": REPORT_MARKDOWN})
     report.describe({"passed": int(result.blessed), "verdict": result.verdict})
     stopping = sum(each.policy == FAIL for each in result.findings)
     found = {"findings": len(result.findings), "stopping_findings": stopping}

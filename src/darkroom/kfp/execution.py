@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom import storage
-from darkroom.errors import StorageError, UsageError
+from darkroom.errors import UsageError
 from darkroom.kfp.interface import Interface, Parameter
-from darkroom.kfp.places import find_place, find_remote
+from darkroom.kfp.places import check_files, find_place
+from darkroom.storage.uris import find_remote
 
 # Of a dataset that is elsewhere than its artifact.
 LOCATION = "location"
@@ -102,6 +103,11 @@ class Execution:
             return find_remote(uri)
         return str(given.metadata.get(LOCATION) or given.path)
 
+    def copy_outputs(self, folder: str, files: Mapping[str, str]) -> None:
+        """Makes files of a folder the outputs with these names."""
+        for name, file in files.items():
+            self.outputs[name].write(storage.read_bytes(storage.join(folder, file)))
+
     def write_output(self) -> None:
         """Writes the output parameters, and URI and metadata of each output."""
         for name, value in self.results.items():
@@ -150,7 +156,7 @@ def parse_execution(text: str, interface: Interface) -> Execution:
             "Let the component pass it: its argument is {{$}}.",
         ) from error
     _check_names(execution, interface)
-    _check_files(execution)
+    check_files((each.uri, each.path) for each in execution.inputs.values())
     return execution
 
 
@@ -223,18 +229,3 @@ def _check_names(execution: Execution, interface: Interface) -> None:
             f"{interface.name} of this version has {', '.join(missing)}, which the task lacks.",
             "Use the image of the version of darkroom that the component is from.",
         )
-
-
-def _check_files(execution: Execution) -> None:
-    """Checks that each input has files: of files that a store has lost, KFP says nothing.
-
-    Raises:
-        StorageError: One has none.
-        OSError: A store does not answer.
-    """
-    for each in execution.inputs.values():
-        if not storage.has_files(each.path):
-            raise StorageError(
-                f"The store no longer has any file of the input {each.uri}.",
-                "Run again with caching off to make it again, or restore its files.",
-            )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from darkroom.errors import UsageError
 from darkroom.kfp.interface import (
     ARTIFACT,
     DATASET,
@@ -227,3 +228,16 @@ INTERFACES: Mapping[str, Interface] = {
         EVALUATE_CLASSIFIER,
     )
 }
+
+
+def find_interface(name: str) -> Interface:
+    """Returns the interface of a component.
+
+    Raises:
+        UsageError: There is no such component.
+    """
+    if name not in INTERFACES:
+        raise UsageError(
+            f"There is no component {name!r}.", f"There are {', '.join(sorted(INTERFACES))}."
+        )
+    return INTERFACES[name]

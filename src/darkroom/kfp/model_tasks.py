@@ -24,6 +24,7 @@ from darkroom.training.job import TrainingResult
 from darkroom.training.jobs.train import train
 
 GRAPH_FILE = "saved_model.pb"
+_PAGES = {"page": PAGE_FILE, "card": CARD_FILE}
 # Checkpoints are not worth their upload when a training has ended.
 _LOGGED = (RESULT_FILE, HISTORY_FILE, KERAS_FILE, VERDICT_JSON, VERDICT_MARKDOWN, *REPORT_FILES)
 
@@ -61,8 +62,7 @@ def _hand_over(result: TrainingResult, found: Evaluation, execution: Execution) 
         target = storage.join(log.path, name)
         storage.make_folder(os.path.dirname(target))
         storage.copy_file(storage.join(folder, name), target)
-    for name, file in (("page", PAGE_FILE), ("card", CARD_FILE)):
-        outputs[name].write(storage.read_bytes(storage.join(folder, file)))
+    execution.copy_outputs(folder, _PAGES)
 
 
 def _list_logged(folder: str) -> list[str]:
@@ -92,8 +92,7 @@ def evaluate_classifier(execution: Execution) -> None:
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         folder = os.path.join(scratch, "report")
         found = evaluate(execution.inputs["model"].path, place, split, report_dir=folder)
-        for name, file in (("page", PAGE_FILE), ("card", CARD_FILE)):
-            execution.outputs[name].write(storage.read_bytes(storage.join(folder, file)))
+        execution.copy_outputs(folder, _PAGES)
     _write_evaluation(found, execution, {})
     missed = find_missed(found, asked["min_accuracy"], asked["min_recall"])
     execution.results = {"passed": not missed, "accuracy": found.accuracy}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 
 from darkroom import storage
+from darkroom.errors import StorageError
 
 MOUNTS_VARIABLE = "DARKROOM_MOUNTS"
 MOUNTS = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}
@@ -27,11 +29,6 @@ def find_mount(uri: str) -> str:
     return uri
 
 
-def find_remote(uri: str) -> str:
-    """Returns the URI by which Beam's workers and our own clients know an artifact."""
-    return f"s3://{uri.removeprefix('minio://')}" if uri.startswith("minio://") else uri
-
-
 def find_place(uri: str) -> str:
     """Returns where a task reads or writes an artifact: a folder of the launcher, or the URI."""
     is_copied = not uri.startswith("gs://") or {_POD_VARIABLE, MOUNTS_VARIABLE} & os.environ.keys()
@@ -47,3 +44,24 @@ def name_uris(text: str) -> str:
     for scheme, folder in MOUNTS.items():
         text = re.sub(rf"(?<![\w./-]){root}/{folder}/(?=\w)", scheme, text)
     return text
+
+
+def check_files(inputs: Iterable[tuple[str, str]], how: str = "") -> None:
+    """Checks that each input of a task has files: all artifacts of darkroom's and TFX's have.
+
+    A store may delete files by its own rules, while the metadata store and the cache still list the
+    artifact. KFP's launcher downloads all files below the URI, and succeeds when there are none.
+
+    Args:
+        inputs: URI and place of each input.
+        how: What a user gives to turn the cache off, in brackets; "" for nothing.
+
+    Raises:
+        StorageError: An input has no files.
+        OSError: A store does not answer.
+    """
+    if missing := sorted(uri for uri, place in inputs if not storage.has_files(place)):
+        raise StorageError(
+            f"The store no longer has any file of the input {', '.join(missing)}.",
+            f"Run again with caching off{how} to make it again, or restore its files.",
+        )

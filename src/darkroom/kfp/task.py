@@ -18,7 +18,7 @@ from darkroom.errors import DarkroomError, UsageError
 from darkroom.kfp import data_tasks, model_tasks
 from darkroom.kfp.ending import handle_signals, report_error
 from darkroom.kfp.execution import Execution, parse_execution
-from darkroom.kfp.interfaces import INTERFACES
+from darkroom.kfp.interfaces import find_interface
 from darkroom.runtime import progress
 from darkroom.runtime.process import collect_less_garbage, end_process
 
@@ -75,11 +75,7 @@ def run_task(name: str, text: str) -> None:
         DarkroomError: An argument is wrong, or the component failed.
         OSError: Something cannot be read or written.
     """
-    if name not in INTERFACES:
-        raise UsageError(
-            f"There is no component {name!r}.", f"There are {', '.join(sorted(INTERFACES))}."
-        )
-    execution = parse_execution(text, INTERFACES[name])
+    execution = parse_execution(text, find_interface(name))
     TASKS[name](execution)
 
 

@@ -37,7 +37,7 @@ def encode_component(name: str, image: str) -> str:
         image: The container image.
 
     Raises:
-        UsageError: There is no such component, or the image has no name.
+        UsageError: There is no such component, or the name of the image is empty.
     """
     with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
         path = Path(folder, f"{name}.yaml")
@@ -77,7 +77,7 @@ def write_components(folder: str, image: str) -> None:
 
     Raises:
         OutputError: The folder has a file of such a name that darkroom did not write.
-        UsageError: The image has no name.
+        UsageError: The name of the image is empty.
         OSError: The folder cannot be written.
     """
     files = {f"{name}.yaml": encode_component(name, image).encode() for name in INTERFACES}

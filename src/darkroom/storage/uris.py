@@ -65,6 +65,11 @@ def is_below(path: str, folder: str) -> bool:
     return clean == folder or clean.startswith(f"{folder}/")
 
 
+def find_remote(uri: str) -> str:
+    """Returns the URI by which Beam's workers and our own clients know an artifact of Kubeflow."""
+    return f"s3://{uri.removeprefix('minio://')}" if uri.startswith("minio://") else uri
+
+
 def is_pattern(path: str) -> bool:
     """Tells whether `path` has a wildcard (`*`, `?` or `[`)."""
     return not _WILDCARDS.isdisjoint(path)
