@@ -233,8 +233,8 @@ def _judge_job(record: Attempt) -> _Verdict:
     client = _name_client(record.process, record.host)
     seen = f"{job} has a client that is there: {client}"
     # This process itself may go on after its run, as one of a notebook does.
-    is_other = (record.process, record.host) != (os.getpid(), socket.gethostname())
-    is_seen = is_other and record.host == socket.gethostname() and _is_alive(record.process)
+    is_other = record.process != os.getpid()
+    is_seen = record.host == socket.gethostname() and is_other and _is_alive(record.process)
     if not record.engine:
         why = f"{job} may outlive its client"
         return _Verdict(State.RUNNING, seen) if is_seen else _Verdict(State.UNKNOWN, why)

@@ -140,8 +140,9 @@ def _evaluate_split(
     scored = score_split(model, source, labels)
     metrics = measure(scored.scores, scored.truth, model.labels)
     counts = count_confusions(scored.truth, scored.scores.argmax(axis=1), len(model.labels))
-    pairs = [(row, column) for row, column in zip(*map(list, counts.nonzero()), strict=True)]
-    confusions = {(int(row), int(column)): int(counts[row, column]) for row, column in pairs}
+    rows, columns = counts.nonzero()
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    confusions = {pair: int(counts[pair]) for pair in pairs}
     found = Evaluation(
         model_dir=model.folder,
         model_sha256=identify_model(model.folder),

@@ -15,7 +15,7 @@ from darkroom.errors import DataError
 History = list[dict[str, Any]]
 
 PHASE = "phase"
-# Its values, in their order. A training of the whole model has one phase, which has no name.
+# Its values, in their order. A training of the whole model has one phase, whose name is empty.
 WHOLE, HEAD, TOP, ALL = "", "head", "top", "all"
 
 HISTORY_FILE = "history.json"

@@ -80,8 +80,10 @@ def _format_argument(option: re.Match[str]) -> str:
 
 def _suggest_network(options: TrainingOptions, accuracies: Sequence[float], num_images: int) -> str:
     is_good = max(accuracies, default=1.0) >= _GOOD
-    starts_anew = options.model == SMALL_CNN or options.model.startswith(APPLICATIONS_PREFIX)
-    if not starts_anew or options.weights or num_images >= _FEW or is_good:
+    starts_from_nothing = options.model == SMALL_CNN or options.model.startswith(
+        APPLICATIONS_PREFIX
+    )
+    if not starts_from_nothing or options.weights or num_images >= _FEW or is_good:
         return ""
     return (
         f"{num_images:,} images are few for a model that starts from nothing: "
