@@ -14,7 +14,6 @@ FLINK, SPARK, PRISM, DATAFLOW = ENGINE_NAMES = ("flink", "spark", "prism", "data
 IMAGE, POOL, COMMAND = WORKERS = ("image", "pool", "command")
 
 
-_EXPERIMENT_HELP = "Experiment of the run; made if there is none of that name."
 # A field of cron: numbers and names, ranges, lists and steps.
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*?,/#-]+")
 _KEY = re.compile(r"projects/[^/]+/locations/([^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
@@ -34,6 +33,13 @@ class SubmissionFields:
         group="cluster",
         metavar="NAME",
         shown="the service's own",
+    )
+    experiment: str | None = option(
+        None,
+        "Experiment of the run; made if there is none of that name.",
+        group="cluster",
+        metavar="NAME",
+        shown="on Kubeflow Default, on Vertex none",
     )
     cron: str | None = option(
         None,
@@ -60,13 +66,6 @@ class KubeflowFields(SubmissionFields):
         group="cluster",
         metavar="NAME",
         shown="kfp's own setting",
-    )
-    experiment: str | None = option(
-        None,
-        _EXPERIMENT_HELP,
-        group="cluster",
-        metavar="NAME",
-        shown="on Kubeflow Default, on Vertex none",
     )
     ca_file: str | None = option(
         None,
@@ -99,13 +98,6 @@ class VertexOptions(SubmissionFields):
         metavar="NAME=VALUE",
         flag="--label",
         more="They are for bills and filters.",
-    )
-    experiment: str | None = option(
-        None,
-        _EXPERIMENT_HELP,
-        group="cluster",
-        metavar="NAME",
-        shown="on Kubeflow Default, on Vertex none",
     )
     encryption_key: str | None = option(
         None,

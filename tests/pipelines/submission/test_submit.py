@@ -515,22 +515,18 @@ def test_an_s3_endpoint_that_is_not_set_here_is_noted(values, tmp_path, monkeypa
     assert _is_cached(_pin(run))
 
 
-def test_the_list_of_exclusions_is_part_of_the_state(values, volume, tmp_path):
-    (volume / "exclude.txt").write_text("a.png\n")
-    config = dataclasses.replace(make_config(values), exclude=f"{volume}/exclude.txt")
-    run = PreparedRun(read_documents(_compile(config, tmp_path / "exclude.yaml")), ROOT)
-    before = _pin(run).parameters["source_fingerprint"]
-    (volume / "exclude.txt").write_text("b.png\n")
-    assert _pin(run).parameters["source_fingerprint"] != before
-
-
-def test_a_label_map_that_tasks_read_is_part_of_the_state(values, volume, tmp_path):
-    (volume / "labels.txt").write_text("cat\ndog\n")
-    config = dataclasses.replace(make_config(values), label_map=f"{volume}/labels.txt")
-    run = PreparedRun(read_documents(_compile(config, tmp_path / "labels.yaml")), ROOT)
-    before = _pin(run).parameters["source_fingerprint"]
-    (volume / "labels.txt").write_text("dog\ncat\n")
-    assert _pin(run).parameters["source_fingerprint"] != before
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [("exclude", "a.png\n", "b.png\n"), ("label_map", "cat\ndog\n", "dog\ncat\n")],
+)
+def test_a_list_that_tasks_read_is_part_of_the_state(values, volume, tmp_path, name, before, after):
+    path = volume / "list.txt"
+    path.write_text(before)
+    config = dataclasses.replace(make_config(values), **{name: str(path)})
+    run = PreparedRun(read_documents(_compile(config, tmp_path / "list.yaml")), ROOT)
+    state = _pin(run).parameters["source_fingerprint"]
+    path.write_text(after)
+    assert _pin(run).parameters["source_fingerprint"] != state
 
 
 def test_a_compiled_file_without_parameters_reads_the_source_each_time(compiled):
