@@ -180,6 +180,23 @@ def as_protojson(value: Any) -> Any:
     return value
 
 
+def as_recorded(metadata: Mapping[str, Any]) -> Any:
+    """Returns the metadata of an artifact as ML Metadata gives them back.
+
+    It has six digits after the point, no truth values, and lists and tables in a struct.
+    """
+    given_back: dict[str, Any] = {}
+    for key, value in metadata.items():
+        assert value is not None, "unknown/unsupported value type NullValue"
+        if isinstance(value, Mapping):
+            given_back[key] = {"struct": value}
+        elif isinstance(value, list):
+            given_back[key] = {"list": value}
+        else:
+            given_back[key] = value if isinstance(value, str) else round(float(value), 6)
+    return as_protojson(given_back)
+
+
 def make_cache_key(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what the cache compares: a task without its URIs, its inputs by their ids.
 

@@ -32,6 +32,10 @@ class Release:
     keeps_failed_log: bool
     numbers_logs: bool
 
+    def name_log(self, uri: str, attempt: int) -> str:
+        """Returns the URI that the launcher gives the log of an attempt; `uri` is the driver's."""
+        return f"{uri}-{attempt}" if self.numbers_logs else uri
+
     def describe_session(self, root: str) -> str:
         """Returns how a store is reached, as the driver and the metadata store write it.
 
