@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_metadata.proto import metadata_store_pb2 as mlmd
 from PIL import Image
 
 from darkroom.pipelines.config import PipelineConfig
@@ -170,6 +171,28 @@ def test_all_tasks_succeed_and_write_the_same_bytes_as_the_local_runner(
     assert "Starting executor" in find_output(launcher, "ManifestGen", LOGS).read_text()
 
 
+def check_states(launcher: Launcher) -> None:
+    """ML Metadata has the gate as failed, with its log alone, and nothing of what comes after."""
+    client = launcher.store.client
+    found = {
+        each.custom_properties["task_name"].string_value: each
+        for each in client.get_executions_by_type("system.ContainerExecution")
+    }
+    states = {
+        name: mlmd.Execution.State.Name(each.last_known_state) for name, each in found.items()
+    }
+    assert states == {**dict.fromkeys(TASKS[:6], "COMPLETE"), "ValidationGate": "FAILED"}
+    gate = found["ValidationGate"]
+    assert "outputs" not in gate.custom_properties
+    events = client.get_events_by_execution_ids([gate.id])
+    kinds = [(mlmd.Event.Type.Name(event.type), event.path.steps[0].key) for event in events]
+    assert kinds == [("INPUT", "report"), ("OUTPUT", LOGS), ("OUTPUT", LOGS)]  # two attempts
+    made = client.get_artifacts_by_id([event.artifact_id for event in events[1:]])
+    assert [artifact.uri[-len(LOGS) - 2 :] for artifact in made] == [f"{LOGS}-0", f"{LOGS}-1"]
+    below = launcher.find_bucket_path(f"{launcher.run_root}/ValidationGate")
+    assert sorted(path.name for path in below.glob("*/*")) == [f"{LOGS}-0", f"{LOGS}-1"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("root", [ROOTS[1], pytest.param(ROOTS[2], marks=pytest.mark.long)])
 def test_a_stopped_run_keeps_its_report_and_a_retry_starts_clean(
@@ -209,6 +232,7 @@ def test_a_stopped_run_keeps_its_report_and_a_retry_starts_clean(
     ]
     assert find_output(launcher, "ImageValidator", "html").is_file()
     assert sorted(runs["ValidationGate"].outputs) == [LOGS]
+    check_states(launcher)
     last = json.loads(capfd.readouterr().err.strip().splitlines()[-1])["error"]
     assert (last["code"], last["exit_code"]) == ("data", 1)
     assert "small_classes" in last["message"]
