@@ -1,12 +1,11 @@
 """Runs a compiled pipeline as Kubeflow Pipelines does, with folders for buckets and containers.
 
 After `driver/container.go` and `component/launcher_v2.go` of kubeflow/pipelines, backend/src/v2:
-tasks in the order of their dependencies; an output `executor-logs` of type system.Artifact for
-each; inputs downloaded to, and outputs uploaded from, a path made of the URI; `{{$}}` replaced by
-ExecutorInput; the container's command as a process; its ExecutorOutput merged into what ML Metadata
-gets. `backend/` has the parts, and golden data to which they are compared. Each attempt is a pod of
-its own, with empty folders and the same URIs. Of a task that fails nothing but the log is kept, and
-before 2.16 not even that.
+tasks in the order of their dependencies; a log as an output of each; inputs downloaded to, and
+outputs uploaded from, a path made of the URI; `{{$}}` replaced by ExecutorInput; the container's
+command as a process; its ExecutorOutput merged into what ML Metadata gets. `backend/` has the
+parts, and golden data. Each attempt is a pod of its own, with empty folders and the same URIs. Of
+a task that fails nothing but the log is kept, and before 2.16 not even that.
 """
 
 from __future__ import annotations
@@ -242,8 +241,19 @@ class Launcher:
         try:
             code = self.run_command(command, environment, places[LOGS])
         finally:
-            log = places[LOGS].read_text(errors="replace") if places[LOGS].exists() else ""
-            run.logs.append(log)
+            run.logs.append(places[LOGS].read_text(errors="replace"))
+        self._end_pod(run, code, given, outputs, mounts)
+        shutil.rmtree(mounts, ignore_errors=True)
+
+    def _end_pod(
+        self,
+        run: TaskRun,
+        code: int,
+        given: dict[str, Any],
+        outputs: dict[str, dict[str, Any]],
+        mounts: Path,
+    ) -> None:
+        """Uploads and records what a pod leaves, after the task's own process has ended."""
         if code == 0:
             made = read_output(Path(given["outputs"]["outputFile"]))
             outputs = {key: merge_output(each, made.get(key)) for key, each in outputs.items()}
@@ -256,7 +266,6 @@ class Launcher:
         for each in outputs.values():
             upload(self._place(each["uri"], mounts), self.find_bucket_path(each["uri"]))
         self._publish(run, state, outputs)
-        shutil.rmtree(mounts, ignore_errors=True)
 
     def _fill(self, given: dict[str, Any], mounts: Path, places: Any) -> None:
         """Makes the folders of a pod, downloads its inputs, and adds the pod's place to paths."""

@@ -196,7 +196,7 @@ def _set_properties(node: Any, values: Mapping[str, Any]) -> None:
         elif isinstance(value, list):
             _set_struct(target, {"list": value})
         elif key == "parent_dag_id" or isinstance(value, bool):
-            target.int_value = value
+            target.int_value = int(value)
         else:
             assert value is not None, "unknown/unsupported value type NullValue"
             target.double_value = value
