@@ -21,6 +21,7 @@ from darkroom.validation.gate import GateError
 
 from ...warm_python import WarmPython
 from ..backend.driver import LOGS
+from ..backend.release import V2_5, V2_15, V2_17, Release
 from ..launcher import Launcher, TaskRun, compile_spec, run_in_process, run_subprocess
 
 pytestmark = pytest.mark.tfx
@@ -240,15 +241,19 @@ def test_a_stopped_run_keeps_its_report_and_a_retry_starts_clean(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("root", [*ROOTS, "a folder for a bucket"])
+@pytest.mark.parametrize(
+    ("root", "release"),
+    [*zip(ROOTS, (V2_17, V2_5, V2_15), strict=True), ("a folder for a bucket", V2_17)],
+    ids=["minio 2.17", "s3 2.5", "gs 2.15", "vertex"],
+)
 def test_all_tasks_succeed_each_in_its_own_process(
-    root: str, make_launcher, tmp_path: Path, local_examples: Path, capsys
+    root: str, release: Release, make_launcher, tmp_path: Path, local_examples: Path, capsys
 ):
     # TensorFlow's client of gs:// cannot be pointed at an emulator, so on Vertex, where tasks open
     # gs:// themselves, a folder stands for the bucket.
     target = "kubeflow" if "://" in root else "vertex"
     at = root if "://" in root else str(tmp_path / "bucket")
-    launcher = make_launcher(at, target=target)
+    launcher = make_launcher(at, target=target, release=release)
     runs = launcher.run()
     check_green(launcher, runs, local_examples)
     check_shown(launcher, runs)
