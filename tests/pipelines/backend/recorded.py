@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,23 @@ GOLDEN = Path(__file__).parent / "golden"
 PIPELINE_ROOT = "minio://mlpipeline/darkroom"
 # What is long and in many places has a short text in the files.
 _SHORT_SESSION, _SHORT_ROOT = "SESSION", "ROOT"
+
+
+@dataclass(frozen=True)
+class RecordedInputs:
+    """Two components without TFX, on 2.17.0.
+
+    Attributes:
+        parameters: Parameters of the run.
+        spec: The compiled pipeline.
+        tasks: By name: the ExecutorInput that the driver made, and the command.
+        artifacts: As those of `Recorded`.
+    """
+
+    parameters: dict[str, Any]
+    spec: dict[str, Any]
+    tasks: dict[str, dict[str, Any]]
+    artifacts: dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -37,16 +55,6 @@ class Recorded:
     executions: dict[str, dict[str, Any]]
     artifacts: dict[str, dict[str, Any]]
 
-    def find_artifact(self, task: str, key: str) -> dict[str, Any]:
-        """Returns an output of a task as ML Metadata had it, in the form of ExecutorInput."""
-        found = self.artifacts[f"{task}.{key}"]
-        return {
-            "name": found["id"],
-            "type": {"instanceSchema": ""},
-            "uri": found["uri"],
-            "metadata": as_protojson(found["properties"]),
-        }
-
 
 @cache
 def read_recorded(release: Release) -> Recorded:
@@ -59,6 +67,23 @@ def read_recorded(release: Release) -> Recorded:
     text = text.replace(f'"{_SHORT_ROOT}/', f'"{run["pipeline_root"]}/')
     commands = json.loads((GOLDEN / "argv.json").read_text())
     return Recorded(_read_spec(release), commands, **json.loads(text))
+
+
+@cache
+def read_native() -> RecordedInputs:
+    """Returns what was recorded of components without TFX."""
+    return RecordedInputs(**json.loads((GOLDEN / "native.json").read_text()))
+
+
+def find_recorded(artifacts: Mapping[str, dict[str, Any]], task: str, key: str) -> dict[str, Any]:
+    """Returns an output of a task as ML Metadata had it, in the form of ExecutorInput."""
+    found = artifacts[f"{task}.{key}"]
+    return {
+        "name": found["id"],
+        "type": {"instanceSchema": ""},
+        "uri": found["uri"],
+        "metadata": as_protojson(found["properties"]),
+    }
 
 
 def _read_spec(release: Release) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
 from .driver import find_parameters, find_task, list_tasks, make_cache_key, make_fingerprint
 from .driver import make_input as make_driver_input
-from .recorded import Recorded, read_recorded
+from .recorded import Recorded, find_recorded, read_native, read_recorded
 from .release import RELEASES, V2_17, Release
 
 TASKS = [task.name for task in list_tasks(read_recorded(V2_17).spec)]
@@ -32,7 +33,7 @@ def make_input(recorded: Recorded, name: str, release: Release) -> dict[str, Any
     return make_driver_input(
         find_task(recorded.spec, name),
         find_parameters(recorded.spec, {}),
-        recorded.find_artifact,
+        partial(find_recorded, recorded.artifacts),
         recorded.run["pipeline_root"],
         release,
     )
@@ -69,3 +70,18 @@ def test_a_task_has_the_same_fingerprint_in_the_cache(
 def test_only_what_names_its_source_is_cached(recorded: Recorded, release: Release):
     cached = {task.name for task in list_tasks(recorded.spec) if task.is_cached}
     assert cached == {*TASKS} - ({"ManifestGen"} if release is not V2_17 else set())
+
+
+@pytest.mark.parametrize("name", ["convert-images", "verify-dataset"])
+def test_a_component_without_tfx_gets_the_same_input(name: str):
+    native = read_native()
+    task = find_task(native.spec, name)
+    given = make_driver_input(
+        task,
+        find_parameters(native.spec, native.parameters),
+        partial(find_recorded, native.artifacts),
+        "minio://mlpipeline/native/photos/run-1",
+        V2_17,
+    )
+    assert json.dumps(given) == json.dumps(native.tasks[name]["input"])
+    assert task.command == native.tasks[name]["command"]
