@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -46,6 +45,7 @@ from .backend.driver import (
 from .backend.metadata import MetadataStore
 from .backend.process import describe_end, format_command, merge_output, read_output
 from .backend.release import V2_17, Release
+from .backend.task_run import TaskRun
 from .backend.transfer import download, upload
 
 GREEN = ("SUCCEEDED", "CACHED")
@@ -81,39 +81,6 @@ def run_in_process(command: list[str], environment: dict[str, str], log: Path) -
             patch.setenv(name, value)
         patch.setattr(sys, "argv", sys.argv[:1])
         return entrypoint.main(command[3:])
-
-
-@dataclass
-class TaskRun:
-    """What became of a task.
-
-    Attributes:
-        state: SUCCEEDED, CACHED, FAILED or NOT_TRIGGERED.
-        codes: Exit codes of its pods: 1, whatever the code of the task's own process.
-        outputs: Artifacts by output, as ML Metadata has them, with the types that were asked for.
-        logs: What each pod printed: the task's own process, and the launcher's last line.
-        seconds: Wall time of all attempts.
-        execution: Id of its execution in ML Metadata.
-    """
-
-    state: str
-    codes: list[int] = field(default_factory=list)
-    outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    logs: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-    execution: int = 0
-
-    @property
-    def log(self) -> str:
-        """What the last pod printed."""
-        return self.logs[-1] if self.logs else ""
-
-    @property
-    def task_codes(self) -> list[int]:
-        """Exit codes of the task's own processes, which only the launcher's last lines tell."""
-        pattern = r"failed to execute component: exit status (\d+)\n$"
-        found = [re.search(pattern, each) for each in self.logs]
-        return [int(each[1]) if each else 0 for each in found]
 
 
 @dataclass
@@ -254,17 +221,24 @@ class Launcher:
         mounts: Path,
     ) -> None:
         """Uploads and records what a pod leaves, after the task's own process has ended."""
+        state = mlmd.Execution.FAILED
         if code == 0:
             made = read_output(Path(given["outputs"]["outputFile"]))
             outputs = {key: merge_output(each, made.get(key)) for key, each in outputs.items()}
-            run.state, state = "SUCCEEDED", mlmd.Execution.COMPLETE
         else:
             run.logs[-1] += f"failed to execute component: {describe_end(code)}\n"
             outputs = {LOGS: outputs[LOGS]} if self.release.keeps_failed_log else {}
-            state = mlmd.Execution.FAILED
-        run.codes.append(min(abs(code), 1))
-        for each in outputs.values():
-            upload(self._place(each["uri"], mounts), self.find_bucket_path(each["uri"]))
+        try:
+            for each in outputs.values():
+                upload(self._place(each["uri"], mounts), self.find_bucket_path(each["uri"]))
+            if code == 0:
+                run.state, state = "SUCCEEDED", mlmd.Execution.COMPLETE
+        except OSError as error:  # the store takes nothing
+            outputs = {}
+            if code == 0:
+                reason = f"failed to upload output artifact: {error}"
+                run.logs[-1] += f"failed to execute component: {reason}\n"
+        run.codes.append(0 if run.state == "SUCCEEDED" else 1)
         self._publish(run, state, outputs)
 
     def _fill(self, given: dict[str, Any], mounts: Path, places: Any) -> None:

@@ -17,9 +17,10 @@ from PIL import Image
 from darkroom.pipelines.config import PipelineConfig
 
 from ...warm_python import WarmProcess, WarmPython
-from ..launcher import Launcher, PodKilledError, TaskRun, compile_spec, run_in_process
+from ..launcher import Launcher, PodKilledError, compile_spec, run_in_process
 from .driver import LOGS
 from .release import RELEASES, V2_5, V2_17, Release
+from .task_run import TaskRun
 
 pytestmark = pytest.mark.tfx
 
@@ -214,3 +215,34 @@ def test_files_swept_from_the_store_are_missed_though_the_cache_knows_them(
     [execution] = launcher.store.client.get_executions_by_id([failed.execution])
     assert execution.last_known_state == mlmd.Execution.FAILED
     assert failed.outputs.keys() == ({LOGS} if release is V2_17 else set())
+
+
+@pytest.mark.parametrize("release", [V2_5, V2_17], ids=lambda release: release.version)
+def test_a_task_whose_store_takes_nothing_fails_after_its_work_and_leaves_no_log(
+    release: Release, spec: dict[str, Any], source: Path, tmp_path: Path
+):
+    def run(command: list[str], environment: dict[str, str], log: Path) -> int:
+        codes.append(run_in_process(command, environment, log))
+        return codes[-1]
+
+    (tmp_path / "buckets").mkdir()
+    (tmp_path / "buckets/minio").touch()  # no folder can be made here
+    codes: list[int] = []
+    launcher = Launcher(
+        spec,
+        ROOT,
+        tmp_path,
+        run,
+        parameters={"data": str(source)},
+        retries=1,
+        release=release,
+    )
+    runs = launcher.run({"ManifestGen", "ImageToTFRecord"})
+    assert codes == [0, 0]
+    failed = runs["ManifestGen"]
+    assert (failed.state, failed.codes, failed.task_codes) == ("FAILED", [1, 1], [0, 0])
+    assert "failed to execute component: failed to upload output artifact" in failed.log
+    assert runs["ImageToTFRecord"].state == "NOT_TRIGGERED"
+    assert read_execution(launcher, failed).last_known_state == mlmd.Execution.FAILED
+    assert list_made(launcher, failed) == []
+    assert launcher.cache == {}

@@ -22,7 +22,8 @@ from darkroom.validation.gate import GateError
 from ...warm_python import WarmPython
 from ..backend.driver import LOGS
 from ..backend.release import V2_5, V2_15, V2_17, Release
-from ..launcher import Launcher, TaskRun, compile_spec, run_in_process, run_subprocess
+from ..backend.task_run import TaskRun
+from ..launcher import Launcher, compile_spec, run_in_process, run_subprocess
 
 pytestmark = pytest.mark.tfx
 

@@ -13,6 +13,7 @@ from darkroom.options.pipeline import TASK_KEY
 from darkroom.pipelines.config import PipelineConfig
 
 from ..backend.driver import LOGS
+from ..backend.release import V2_5, V2_15, V2_17, Release
 from ..launcher import Launcher, compile_spec, run_in_process
 from .test_launcher import ROOTS, TASKS
 
@@ -29,9 +30,11 @@ def spec() -> dict[str, Any]:
     )
 
 
-def make_launcher(spec: dict[str, Any], root: str, folder: Path) -> Launcher:
+def make_launcher(
+    spec: dict[str, Any], root: str, folder: Path, release: Release = V2_17
+) -> Launcher:
     """Returns a launcher that knows what all tasks made, as the metadata store does."""
-    launcher = Launcher(spec, root, folder, run_in_process)
+    launcher = Launcher(spec, root, folder, run_in_process, release=release)
     for name in launcher.list_tasks():
         component = spec["components"][spec["root"]["dag"]["tasks"][name]["componentRef"]["name"]]
         made = component.get("outputDefinitions", {}).get("artifacts", {})
@@ -66,7 +69,7 @@ def check_stopped(launcher: Launcher, task: str, missing: list[str], capfd: Any)
     run = launcher.run({task})[task]
     launcher.runs[task] = known
     assert (run.state, run.codes, run.task_codes) == ("FAILED", [1], [3])
-    assert list(run.outputs) == [LOGS]
+    assert list(run.outputs) == ([LOGS] if launcher.release.keeps_failed_log else [])
     error = read_error(capfd)
     assert (error["code"], error["exit_code"]) == ("environment", 3)
     listed = ", ".join(missing)
@@ -99,6 +102,20 @@ def test_one_input_without_files_is_enough(task: str, spec: dict[str, Any], tmp_
             place.mkdir(parents=True, exist_ok=True)
             (place / "file").write_text("of the input")
         check_stopped(launcher, task, [missing], capfd)
+
+
+@pytest.mark.parametrize("task", READERS)
+@pytest.mark.parametrize("release", [V2_5, V2_15], ids=lambda release: release.version)
+def test_the_files_of_a_sibling_are_not_those_of_the_input(
+    task: str, release: Release, spec: dict[str, Any], tmp_path: Path, capfd
+):
+    launcher = make_launcher(spec, ROOTS[0], tmp_path, release)
+    uris = sorted(list_inputs(launcher, task))
+    for uri in uris:
+        place = launcher.find_bucket_path(f"{uri}_of_another")
+        place.mkdir(parents=True)
+        (place / "file").write_text("of another output")  # it is downloaded, too
+    check_stopped(launcher, task, uris, capfd)
 
 
 def test_empty_folders_of_a_mounted_bucket_are_not_files(
