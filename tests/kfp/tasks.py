@@ -14,6 +14,9 @@ import pytest
 from darkroom.kfp.interfaces import INTERFACES
 from darkroom.kfp.task import main
 
+from ..pipelines.backend.driver import LOGS, Task, as_recorded, make_input
+from ..pipelines.backend.release import V2_17
+
 ROOT = "minio://mlpipeline/v2/artifacts/images/run-1"
 
 
@@ -47,6 +50,27 @@ class Done:
     parameters: dict[str, Any] = field(default_factory=dict)
 
 
+def _make_task(name: str, inputs: Mapping[str, Artifact], values: Mapping[str, Any]) -> Task:
+    """Returns the task of a pipeline that gives a component these inputs and values."""
+    interface = INTERFACES[name]
+    artifacts = {
+        each.name: {
+            "artifactType": {"schemaTitle": f"system.{each.kind}", "schemaVersion": "0.0.1"}
+        }
+        for each in interface.outputs
+    }
+    results = {each.name: {"parameterType": each.kind.__name__} for each in interface.results}
+    sources = {
+        "artifacts": {
+            key: {"taskOutputArtifact": {"producerTask": "earlier", "outputArtifactKey": key}}
+            for key in inputs
+        },
+        "parameters": {key: {"runtimeValue": {"constant": each}} for key, each in values.items()},
+    }
+    made = {"artifacts": artifacts, "parameters": results}
+    return Task(name, {"inputs": sources}, {"outputDefinitions": made}, {})
+
+
 class Cluster:
     """Runs tasks, each in folders of its own that are thrown away, beside one store."""
 
@@ -56,6 +80,7 @@ class Cluster:
         self.folder, self._patch, self._capfd = folder, monkeypatch, capfd
         self.count = 0
         self.root = ROOT
+        self.release = V2_17
 
     def find(self, artifact: Artifact) -> Path:
         """Returns where the content of an artifact is in the store."""
@@ -67,33 +92,22 @@ class Cluster:
         """Returns an ExecutorInput, and the folder of the container's mounts."""
         self.count += 1
         mounts = self.folder / "containers" / str(self.count)
-        interface = INTERFACES[name]
-        task = f"{self.root}/{name}/{self.count}"
-        files = mounts / task.replace("://", "/")
-        given = {
-            "inputs": {
-                "parameterValues": {
-                    # A Struct knows no whole numbers, and Kubeflow fills in the defaults.
-                    key: float(value) if type(value) is int else value
-                    for key, value in values.items()
-                },
-                "artifacts": {
-                    key: {"artifacts": [{"name": "7", "uri": each.uri, "metadata": each.metadata}]}
-                    for key, each in inputs.items()
-                },
-            },
-            "outputs": {
-                "artifacts": {
-                    each.name: {"artifacts": [{"name": each.name, "uri": f"{task}/{each.name}"}]}
-                    for each in interface.outputs
-                },
-                "parameters": {
-                    each.name: {"outputFile": str(files / f"{each.name}.txt")}
-                    for each in interface.results
-                },
-                "outputFile": str(files / "output_metadata.json"),
-            },
-        }
+        session = self.release.describe_session(self.root)
+
+        def find_artifact(task: str, key: str) -> dict[str, Any]:
+            given = inputs[key]
+            metadata = {"display_name": key, "store_session_info": session, **given.metadata}
+            kind = {"instanceSchema": ""}
+            return {"name": "7", "type": kind, "uri": given.uri, "metadata": as_recorded(metadata)}
+
+        task = _make_task(name, inputs, values)
+        root = f"{self.root}/{self.count}"
+        given = make_input(task, {}, find_artifact, root, self.release)
+        outputs = given["outputs"]
+        [log] = outputs["artifacts"][LOGS]["artifacts"]
+        log["uri"] = self.release.name_log(log["uri"], attempt=0)
+        for each in (outputs, *outputs.get("parameters", {}).values()):
+            each["outputFile"] = f"{mounts}{each['outputFile']}"
         return given, mounts
 
     def run(self, name: str, inputs: Mapping[str, Artifact] | None = None, **values: Any) -> Done:

@@ -1,22 +1,24 @@
 """Runs a compiled pipeline as Kubeflow Pipelines does, with folders for buckets and containers.
 
-After `backend/src/v2/driver/driver.go` and `component/launcher_v2.go` of kubeflow/pipelines: tasks
-in the order of their dependencies; an output `executor-logs` of type system.Artifact for each;
-inputs downloaded to, and outputs uploaded from, a path made of the URI; `{{$}}` replaced by
-ExecutorInput; the container's command as a process; its ExecutorOutput merged into what is
-recorded. Of a task that fails only the log is kept. A further attempt gets the same URIs and finds
-what the last one left.
+After `driver/container.go` and `component/launcher_v2.go` of kubeflow/pipelines, backend/src/v2:
+tasks in the order of their dependencies; a log as an output of each; inputs downloaded to, and
+outputs uploaded from, a path made of the URI; `{{$}}` replaced by ExecutorInput; the container's
+command as a process; its ExecutorOutput merged into what ML Metadata gets. `backend/` has the
+parts, and golden data. Each attempt is a pod of its own, with empty folders and the same URIs. Of
+a task that fails nothing but the log is kept, and before 2.16 not even that.
 """
 
 from __future__ import annotations
 
-import json
+import copy
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,14 +26,34 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
+from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from darkroom.components import entrypoint
 from darkroom.pipelines.compilation.spec import compile_pipeline
 from darkroom.pipelines.config import PipelineConfig
 
-SCHEMES = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}
-LOGS = "executor-logs"
+from .backend.driver import (
+    LOGS,
+    RUN,
+    Task,
+    find_local_path,
+    find_parameters,
+    list_tasks,
+    make_cache_key,
+    make_fingerprint,
+    make_input,
+)
+from .backend.metadata import MetadataStore
+from .backend.process import describe_end, format_command, merge_output, read_output
+from .backend.release import V2_17, Release
+from .backend.transfer import download, upload
+
+GREEN = ("SUCCEEDED", "CACHED")
 RunCommand = Callable[[list[str], dict[str, str], Path], int]
+
+
+class PodKilledError(Exception):
+    """A signal ended a pod: the launcher, which handles none, and the task's own process."""
 
 
 def compile_spec(config: PipelineConfig, target: str = "kubeflow") -> dict[str, Any]:
@@ -66,18 +88,32 @@ class TaskRun:
     """What became of a task.
 
     Attributes:
-        state: SUCCEEDED, FAILED or NOT_TRIGGERED.
-        codes: Exit codes of its attempts.
-        outputs: Artifacts by output, as they were recorded.
-        log: What the last attempt printed.
+        state: SUCCEEDED, CACHED, FAILED or NOT_TRIGGERED.
+        codes: Exit codes of its pods: 1, whatever the code of the task's own process.
+        outputs: Artifacts by output, as ML Metadata has them, with the types that were asked for.
+        logs: What each pod printed: the task's own process, and the launcher's last line.
         seconds: Wall time of all attempts.
+        execution: Id of its execution in ML Metadata.
     """
 
     state: str
     codes: list[int] = field(default_factory=list)
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    log: str = ""
+    logs: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    execution: int = 0
+
+    @property
+    def log(self) -> str:
+        """What the last pod printed."""
+        return self.logs[-1] if self.logs else ""
+
+    @property
+    def task_codes(self) -> list[int]:
+        """Exit codes of the task's own processes, which only the launcher's last lines tell."""
+        pattern = r"failed to execute component: exit status (\d+)\n$"
+        found = [re.search(pattern, each) for each in self.logs]
+        return [int(each[1]) if each else 0 for each in found]
 
 
 @dataclass
@@ -89,10 +125,16 @@ class Launcher:
         root: Pipeline root: minio://, s3:// or gs://, or a folder, into which tasks write directly,
             as they do into gs:// on Vertex.
         folder: Where buckets and containers' folders are.
-        run_command: Runs a command with additions to the environment, and its log's path.
+        run_command: Runs a command with additions to the environment, and its log's path. It raises
+            PodKilledError when a signal ends the launcher, too.
         parameters: Run-time parameters by name.
         retries: Further attempts of a task that fails.
         before_attempt: Called with the task's name, the attempt and the paths of its outputs.
+        environment: Environment variables of all containers.
+        release: Release of Kubeflow Pipelines.
+        store: ML Metadata; runs may share one.
+        cache: Ids of executions by their fingerprints; runs may share one.
+        run_id: Id of the run.
     """
 
     spec: dict[str, Any]
@@ -103,215 +145,156 @@ class Launcher:
     retries: int = 0
     before_attempt: Callable[[str, int, dict[str, Path]], None] = lambda *_: None
     environment: dict[str, str] = field(default_factory=dict)
+    release: Release = V2_17
+    store: MetadataStore = field(default_factory=MetadataStore)
+    cache: dict[str, int] = field(default_factory=dict)
+    run_id: str = RUN
 
     def __post_init__(self) -> None:
         json_format.ParseDict(self.spec, pipeline_spec_pb2.PipelineSpec())
         self.runs: dict[str, TaskRun] = {}
-        self._num_artifacts = 0
+        self.values = find_parameters(self.spec, self.parameters)
+        name = self.spec["pipelineInfo"]["name"]
+        self.run_root = f"{self.root.rstrip('/')}/{name}/{self.run_id}"
+        self.session = self.release.describe_session(self.root)
+        self.dag = self.store.start_run(name, self.run_id, self.run_root, self.session, self.values)
 
     def run(self, only: set[str] | None = None) -> dict[str, TaskRun]:
         """Runs all tasks, or those named, and returns what became of them by name."""
-        for name in self.list_tasks():
-            if only is not None and name not in only:
+        for task in list_tasks(self.spec):
+            if only is not None and task.name not in only:
                 continue
-            needed = self._task(name).get("dependentTasks", [])
-            if any(self.runs[each].state != "SUCCEEDED" for each in needed):
-                self.runs[name] = TaskRun("NOT_TRIGGERED")
+            if any(self.runs[each].state not in GREEN for each in task.needs):
+                self.runs[task.name] = TaskRun("NOT_TRIGGERED")
             else:
                 started = time.monotonic()
-                self.runs[name] = self._run_task(name)
-                self.runs[name].seconds = time.monotonic() - started
+                self.runs[task.name] = self._run_task(task)
+                self.runs[task.name].seconds = time.monotonic() - started
         return self.runs
 
-    def list_tasks(self) -> Iterator[str]:
-        """Yields the names of the tasks, each after those that it depends on."""
-        tasks = self.spec["root"]["dag"]["tasks"]
-        done: set[str] = set()
-        while ready := [
-            name for name in tasks if name not in done and done >= {*_needs(tasks[name])}
-        ]:
-            yield ready[0]
-            done.add(ready[0])
-        assert done == set(tasks), "tasks wait for each other"
+    def list_tasks(self) -> list[str]:
+        """Returns the names of the tasks, each after those that it depends on."""
+        return [task.name for task in list_tasks(self.spec)]
+
+    def add_run(self, name: str, outputs: Mapping[str, Mapping[str, Any]]) -> None:
+        """Records a task as done that made these outputs, which are in no bucket."""
+        run = TaskRun("SUCCEEDED", execution=self.store.start_task(self.dag, name, {}, {}))
+        self._publish(run, mlmd.Execution.COMPLETE, outputs)
+        self.runs[name] = run
 
     def find_bucket_path(self, uri: str) -> Path:
         """Returns where the content of a URI is."""
         return self._place(uri, self.folder / "buckets")
 
-    def _task(self, name: str) -> dict[str, Any]:
-        return self.spec["root"]["dag"]["tasks"][name]
-
     def _place(self, uri: str, base: Path) -> Path:
-        for scheme, folder in SCHEMES.items():
-            if uri.startswith(scheme):
-                return base / folder / uri.removeprefix(scheme)
-        assert uri.startswith("/"), f"failed to generate local path for URI {uri}"
-        return Path(uri)
+        return base / find_local_path(uri)[1:] if "://" in uri else Path(uri)
 
-    def _run_task(self, name: str) -> TaskRun:
-        component = self.spec["components"][self._task(name)["componentRef"]["name"]]
-        executors = self.spec["deploymentSpec"]["executors"]
-        container = executors[component["executorLabel"]]["container"]
-        mounts = self.folder / "containers" / name
-        given = self._make_input(name, component, mounts)
-        run = TaskRun("FAILED")
+    def _find_artifact(self, task: str, key: str) -> dict[str, Any]:
+        made = self.store.find_outputs(self.runs[task].execution)
+        return self.store.read_artifact(made[key])
+
+    def _run_task(self, task: Task) -> TaskRun:
+        given = make_input(
+            task, self.values, self._find_artifact, self.run_root, self.release, self.run_id
+        )
+        cached: dict[str, str] = {}
+        if task.is_cached:
+            fingerprint = make_fingerprint(make_cache_key(task, given))
+            cached["cache_fingerprint"] = fingerprint
+            if fingerprint in self.cache:
+                cached["cached_execution_id"] = str(self.cache[fingerprint])
+        execution = self.store.start_task(self.dag, task.name, given["inputs"], cached)
+        run = TaskRun("FAILED", execution=execution)
+        if "cached_execution_id" in cached:
+            self._reuse(run, given, int(cached["cached_execution_id"]))
+            return run
         for attempt in range(self.retries + 1):
-            code, output = self._attempt(name, attempt, container, given, mounts)
-            run.codes.append(code)
-            artifacts = {key: each["artifacts"][0] for key, each in output_artifacts(given)}
-            logs = {**artifacts.pop(LOGS)}
-            logs["uri"] += f"-{attempt}"
-            run.log = self._place(logs["uri"], mounts).read_text(errors="replace")
-            kept = {LOGS: logs}
-            if code == 0:
-                run.state = "SUCCEEDED"
-                kept |= {key: _merge(each, output.get(key)) for key, each in artifacts.items()}
-            run.outputs = {key: self._record(key, each, mounts) for key, each in kept.items()}
-            if code == 0:
+            try:
+                self._run_pod(task, attempt, copy.deepcopy(given), run)
+            except PodKilledError:
+                run.codes.append(128 + signal.SIGTERM)
                 break
-        if mounts.exists():
-            shutil.rmtree(mounts)
+            if run.state == "SUCCEEDED":
+                if task.is_cached:
+                    self.cache[fingerprint] = execution
+                break
         return run
 
-    def _make_input(self, name: str, component: dict[str, Any], mounts: Path) -> dict[str, Any]:
-        inputs = self._task(name).get("inputs", {})
-        definitions = component.get("inputDefinitions", {}).get("parameters", {})
-        values = {
-            key: each["defaultValue"] for key, each in definitions.items() if "defaultValue" in each
-        }
-        values |= {
-            key: self._find_value(each) for key, each in inputs.get("parameters", {}).items()
-        }
-        task_root = f"{self.root.rstrip('/')}/{self.spec['pipelineInfo']['name']}/run-1/{name}/5a17"
-        types = {
-            key: (each["artifactType"], each.get("metadata", {}))
-            for key, each in component.get("outputDefinitions", {}).get("artifacts", {}).items()
-        }
-        types[LOGS] = ({"schemaTitle": "system.Artifact"}, {})
-        return {
-            "inputs": {
-                # A Struct knows no whole numbers.
-                "parameterValues": {
-                    key: float(value) if isinstance(value, int) else value
-                    for key, value in values.items()
-                },
-                "artifacts": {
-                    key: {"artifacts": [self._find_artifact(each)]}
-                    for key, each in inputs.get("artifacts", {}).items()
-                },
-            },
-            "outputs": {
-                "artifacts": {
-                    key: {
-                        "artifacts": [
-                            {"name": key, "uri": f"{task_root}/{key}", "type": kind, "metadata": m}
-                        ]
-                    }
-                    for key, (kind, m) in types.items()
-                },
-                "outputFile": str(self._place(f"{task_root}/output_metadata.json", mounts)),
-            },
-        }
+    def _reuse(self, run: TaskRun, given: dict[str, Any], execution: int) -> None:
+        made = self.store.find_outputs(execution)
+        ids = {key: made[key] for key in given["outputs"]["artifacts"]}
+        self.store.publish(run.execution, mlmd.Execution.CACHED, ids, {})
+        run.state = "CACHED"
+        run.outputs = {key: self.store.read_artifact(each) for key, each in ids.items()}
 
-    def _find_value(self, source: dict[str, Any]) -> Any:
-        if "runtimeValue" in source:
-            return source["runtimeValue"]["constant"]
-        name = source["componentInputParameter"]
-        definition = self.spec["root"]["inputDefinitions"]["parameters"][name]
-        return self.parameters.get(name, definition.get("defaultValue"))
+    def _run_pod(self, task: Task, attempt: int, given: dict[str, Any], run: TaskRun) -> None:
+        pod = f"{self.run_id}-{task.name.lower()}-{attempt}"
+        self.store.start_attempt(run.execution, pod)
+        mounts = self.folder / "containers" / pod
+        outputs = {key: each["artifacts"][0] for key, each in given["outputs"]["artifacts"].items()}
+        outputs[LOGS]["uri"] = self.release.name_log(outputs[LOGS]["uri"], attempt)
+        places = {key: self._place(each["uri"], mounts) for key, each in outputs.items()}
+        self._fill(given, mounts, places.values())
+        self.before_attempt(task.name, attempt, places)
+        command = format_command(task, given)
+        environment = {"DARKROOM_MOUNTS": str(mounts), **self.environment}
+        try:
+            code = self.run_command(command, environment, places[LOGS])
+        finally:
+            run.logs.append(places[LOGS].read_text(errors="replace"))
+        self._end_pod(run, code, given, outputs, mounts)
+        shutil.rmtree(mounts, ignore_errors=True)
 
-    def _find_artifact(self, source: dict[str, Any]) -> dict[str, Any]:
-        found = source["taskOutputArtifact"]
-        artifact = self.runs[found["producerTask"]].outputs[found["outputArtifactKey"]]
-        # The driver does not ask the metadata store for the type: `OutputArtifact` in `client.go`.
-        return {**artifact, "type": {"instanceSchema": ""}}
-
-    def _attempt(
+    def _end_pod(
         self,
-        name: str,
-        attempt: int,
-        container: dict[str, Any],
+        run: TaskRun,
+        code: int,
         given: dict[str, Any],
+        outputs: dict[str, dict[str, Any]],
         mounts: Path,
-    ) -> tuple[int, dict[str, Any]]:
-        # As protojson would: it must be an ExecutorInput of this kfp, too.
-        message = json_format.ParseDict(given, pipeline_spec_pb2.ExecutorInput())
-        text = json_format.MessageToJson(message)
-        inputs = given["inputs"]["artifacts"].values()
-        for artifact in [each["artifacts"][0] for each in inputs]:
-            _copy(self.find_bucket_path(artifact["uri"]), self._place(artifact["uri"], mounts))
-        places = {
-            key: self._place(each["artifacts"][0]["uri"], mounts)
-            for key, each in output_artifacts(given)
-        }
-        for place in places.values():
+    ) -> None:
+        """Uploads and records what a pod leaves, after the task's own process has ended."""
+        if code == 0:
+            made = read_output(Path(given["outputs"]["outputFile"]))
+            outputs = {key: merge_output(each, made.get(key)) for key, each in outputs.items()}
+            run.state, state = "SUCCEEDED", mlmd.Execution.COMPLETE
+        else:
+            run.logs[-1] += f"failed to execute component: {describe_end(code)}\n"
+            outputs = {LOGS: outputs[LOGS]} if self.release.keeps_failed_log else {}
+            state = mlmd.Execution.FAILED
+        run.codes.append(min(abs(code), 1))
+        for each in outputs.values():
+            upload(self._place(each["uri"], mounts), self.find_bucket_path(each["uri"]))
+        self._publish(run, state, outputs)
+
+    def _fill(self, given: dict[str, Any], mounts: Path, places: Any) -> None:
+        """Makes the folders of a pod, downloads its inputs, and adds the pod's place to paths."""
+        for each in given["inputs"].get("artifacts", {}).values():
+            uri = each["artifacts"][0]["uri"]
+            download(
+                self.find_bucket_path(uri),
+                self._place(uri, mounts),
+                with_siblings=self.release.downloads_siblings,
+            )
+        outputs = given["outputs"]
+        if "://" in self.root:
+            outputs["outputFile"] = f"{mounts}{outputs['outputFile']}"
+        for place in (*places, Path(outputs["outputFile"])):
             place.parent.mkdir(parents=True, exist_ok=True)
-        self.before_attempt(name, attempt, places)
-        log = places[LOGS].with_name(f"{LOGS}-{attempt}")
-        command = [*container["command"], *container["args"]]
-        code = self.run_command(
-            [each.replace("{{$}}", text) for each in command],
-            {"DARKROOM_MOUNTS": str(mounts), **self.environment},
-            log,
-        )
-        if code:
-            return code, {}
-        output = Path(given["outputs"]["outputFile"]).read_text()
-        json_format.Parse(output, pipeline_spec_pb2.ExecutorOutput())
-        return code, json.loads(output).get("artifacts", {})
 
-    def _record(self, key: str, artifact: dict[str, Any], mounts: Path) -> dict[str, Any]:
-        """Uploads an artifact and returns it as the metadata store gives it back."""
-        # Components may produce no file, so there may be nothing to upload.
-        _copy(self._place(artifact["uri"], mounts), self.find_bucket_path(artifact["uri"]))
-        self._num_artifacts += 1
-        metadata = {name: _store_value(value) for name, value in artifact["metadata"].items()}
-        return {
-            "name": str(self._num_artifacts),
-            "uri": artifact["uri"],
-            "type": artifact["type"],
-            "metadata": {"display_name": key, "store_session_info": "", **metadata},
+    def _publish(
+        self,
+        run: TaskRun,
+        state: mlmd.Execution.State,
+        outputs: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        ids = {
+            key: self.store.record_artifact(key, each, self.session)
+            for key, each in outputs.items()
         }
-
-
-def output_artifacts(given: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    return list(given["outputs"]["artifacts"].items())
-
-
-def _needs(task: dict[str, Any]) -> set[str]:
-    inputs = task.get("inputs", {}).get("artifacts", {}).values()
-    producers = {each["taskOutputArtifact"]["producerTask"] for each in inputs}
-    assert producers <= set(task.get("dependentTasks", [])), "an input that no edge stands for"
-    return set(task.get("dependentTasks", []))
-
-
-def _merge(artifact: dict[str, Any], output: dict[str, Any] | None) -> dict[str, Any]:
-    if output is None:
-        return artifact
-    [found] = output["artifacts"]
-    metadata = {**artifact["metadata"], **found.get("metadata", {})}
-    return {**artifact, "uri": found.get("uri") or artifact["uri"], "metadata": metadata}
-
-
-def _store_value(value: Any) -> Any:
-    assert value is not None, "unknown/unsupported value type NullValue"
-    if isinstance(value, dict):
-        return {"struct": value}
-    if isinstance(value, list):
-        return {"list": value}
-    return float(value) if isinstance(value, int) else value
-
-
-def _copy(source: Path, destination: Path) -> None:
-    if source == destination or not source.exists():
-        return
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    if source.is_file():
-        shutil.copyfile(source, destination)
-        return
-    # A store has no empty folders, and keeps what an upload does not replace.
-    for path in source.rglob("*"):
-        if path.is_file():
-            target = destination / path.relative_to(source)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
+        parameters = {} if state == mlmd.Execution.COMPLETE else None
+        self.store.publish(run.execution, state, ids, parameters)
+        run.outputs = {
+            key: {**self.store.read_artifact(ids[key]), "type": each["type"]}
+            for key, each in outputs.items()
+        }

@@ -13,7 +13,6 @@ from darkroom.pipelines.config import PipelineConfig
 
 from ..pipelines.launcher import (
     Launcher,
-    TaskRun,
     compile_spec,
     run_in_process,
 )
@@ -101,7 +100,7 @@ def test_an_input_that_remote_workers_would_not_find_is_named(
     remote = _make_launcher(source, f"{scheme}://photos/root", tmp_path / "remote", *BEAM_ARGS)
     remote.run({"ManifestGen"})
     run = remote.run({"ImageToTFRecord"})["ImageToTFRecord"]  # nothing was uploaded
-    assert run.codes == [3]
+    assert run.task_codes == [3]
     error = json.loads(capfd.readouterr().err.strip().splitlines()[-1])["error"]
     for key in ("manifest", "rejects"):
         assert f"{scheme}://photos/root/darkroom/run-1/ManifestGen/5a17/{key}" in error["message"]
@@ -114,9 +113,10 @@ def test_on_vertex_an_input_is_looked_up_in_the_bucket(gs: Proxy, tmp_path: Path
     )
     launcher = Launcher(compile_spec(config, "vertex"), config.root, tmp_path, run_in_process)
     uri = "gs://photos/root/old/report"
-    report = {"name": "report", "uri": uri, "type": {}, "metadata": {"blessed": 1.0}}
-    launcher.runs["ImageValidator"] = TaskRun("SUCCEEDED", outputs={"report": report})
-    assert launcher.run({"ValidationGate"})["ValidationGate"].codes == [3]
+    kind = {"schemaTitle": "darkroom.ValidationReport"}
+    report = {"uri": uri, "type": kind, "metadata": {"blessed": 1.0}}
+    launcher.add_run("ImageValidator", {"report": report})
+    assert launcher.run({"ValidationGate"})["ValidationGate"].task_codes == [3]
     error = json.loads(capfd.readouterr().err.strip().splitlines()[-1])["error"]
     assert error["message"] == f"The store no longer has any file of the input {uri}."
     storage.write_bytes(f"{uri}/report.json", b'{"blessed": true}')

@@ -38,7 +38,7 @@ APPLICATIONS = (  # noqa: SIM905
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
 LOOPS = ("fit", "custom")
 # What a trained model can be exported as, besides the SavedModel and Keras's file.
-FORMATS = ("tflite", "tflite-float16", "tflite-int8", "onnx")
+FORMATS = ("tflite", "tflite-float16", "tflite-dynamic", "tflite-int8", "onnx")
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 AUTO, BASE, NOTHING = FREEZES = ("auto", "base", "none")
 BEST, LAST = EXPORTS = ("best", "last")

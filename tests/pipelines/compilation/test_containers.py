@@ -18,7 +18,7 @@ from PIL import Image
 
 from darkroom.pipelines.config import PipelineConfig
 
-from ..launcher import SCHEMES, Launcher, compile_spec
+from ..launcher import Launcher, compile_spec
 from .test_launcher import ROOTS, TASKS, find_output
 
 ENGINE = os.environ.get("DOCKER", "docker")
@@ -68,7 +68,7 @@ def run_in_container(image: str, source: Path, pushed: Path) -> RunCommand:
         mounts = Path(environment["DARKROOM_MOUNTS"])
         for path in (mounts, *mounts.rglob("*")):
             os.chown(path, USER, -1)
-        folders = [each for each in SCHEMES.values() if (mounts / each).exists()]
+        folders = [each.name for each in mounts.iterdir()]
         start = [
             *(ENGINE, "run", "--rm", "--read-only", "--network=none", "--cap-drop=ALL"),
             *("--security-opt=no-new-privileges", "--tmpfs=/tmp", f"--user={USER}"),

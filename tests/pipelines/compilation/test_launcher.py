@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from ml_metadata.proto import metadata_store_pb2 as mlmd
 from PIL import Image
 
 from darkroom.pipelines.config import PipelineConfig
@@ -18,7 +20,9 @@ from darkroom.pipelines.local_runner import run_locally
 from darkroom.validation.gate import GateError
 
 from ...warm_python import WarmPython
-from ..launcher import LOGS, Launcher, TaskRun, compile_spec, run_in_process, run_subprocess
+from ..backend.driver import LOGS
+from ..backend.release import V2_5, V2_15, V2_17, Release
+from ..launcher import Launcher, TaskRun, compile_spec, run_in_process, run_subprocess
 
 pytestmark = pytest.mark.tfx
 
@@ -168,6 +172,28 @@ def test_all_tasks_succeed_and_write_the_same_bytes_as_the_local_runner(
     assert "Starting executor" in find_output(launcher, "ManifestGen", LOGS).read_text()
 
 
+def check_states(launcher: Launcher) -> None:
+    """ML Metadata has the gate as failed, with its log alone, and nothing of what comes after."""
+    client = launcher.store.client
+    found = {
+        each.custom_properties["task_name"].string_value: each
+        for each in client.get_executions_by_type("system.ContainerExecution")
+    }
+    states = {
+        name: mlmd.Execution.State.Name(each.last_known_state) for name, each in found.items()
+    }
+    assert states == {**dict.fromkeys(TASKS[:6], "COMPLETE"), "ValidationGate": "FAILED"}
+    gate = found["ValidationGate"]
+    assert "outputs" not in gate.custom_properties
+    events = client.get_events_by_execution_ids([gate.id])
+    kinds = [(mlmd.Event.Type.Name(event.type), event.path.steps[0].key) for event in events]
+    assert kinds == [("INPUT", "report"), ("OUTPUT", LOGS), ("OUTPUT", LOGS)]  # two attempts
+    made = client.get_artifacts_by_id([event.artifact_id for event in events[1:]])
+    assert [artifact.uri[-len(LOGS) - 2 :] for artifact in made] == [f"{LOGS}-0", f"{LOGS}-1"]
+    below = launcher.find_bucket_path(f"{launcher.run_root}/ValidationGate")
+    assert sorted(path.name for path in below.glob("*/*")) == [f"{LOGS}-0", f"{LOGS}-1"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("root", [ROOTS[1], pytest.param(ROOTS[2], marks=pytest.mark.long)])
 def test_a_stopped_run_keeps_its_report_and_a_retry_starts_clean(
@@ -177,11 +203,13 @@ def test_a_stopped_run_keeps_its_report_and_a_retry_starts_clean(
         code = run_in_process(command, environment, log)
         # Killed when all was written, the first time.
         is_first = "image_to_tfrecord" in " ".join(command) and log.name == f"{LOGS}-0"
-        return 137 if is_first else code
+        return -signal.SIGKILL if is_first else code
 
     def leave_behind(name: str, attempt: int, places: dict[str, Path]) -> None:
         if (name, attempt) == ("ImageToTFRecord", 1):
-            assert read_files(places["examples"]) == read_files(local_examples)
+            assert not places["examples"].exists()  # it is another pod
+            # What is left where tasks write into the store itself.
+            (places["examples"] / "Split-train").mkdir(parents=True)
             (places["examples"] / "Split-train/data_tfrecord-00001-of-00009").write_text("old")
             (places["examples"] / ".part-1").write_text("old")
 
@@ -191,8 +219,9 @@ def test_a_stopped_run_keeps_its_report_and_a_retry_starts_clean(
     assert states.pop("ValidationGate") == "FAILED"
     assert [name for name in TASKS if states.get(name) == "SUCCEEDED"] == TASKS[:6]
     assert [name for name in TASKS if states.get(name) == "NOT_TRIGGERED"] == TASKS[7:]
-    assert runs["ValidationGate"].codes == [1, 1]
-    assert runs["ImageToTFRecord"].codes == [137, 0]
+    assert runs["ValidationGate"].codes == runs["ValidationGate"].task_codes == [1, 1]
+    assert runs["ImageToTFRecord"].codes == [1, 0]
+    assert runs["ImageToTFRecord"].logs[0] == "failed to execute component: signal: killed\n"
     examples = read_files(find_output(launcher, "ImageToTFRecord", "examples"))
     assert examples == read_files(local_examples)
 
@@ -204,6 +233,7 @@ def test_a_stopped_run_keeps_its_report_and_a_retry_starts_clean(
     ]
     assert find_output(launcher, "ImageValidator", "html").is_file()
     assert sorted(runs["ValidationGate"].outputs) == [LOGS]
+    check_states(launcher)
     last = json.loads(capfd.readouterr().err.strip().splitlines()[-1])["error"]
     assert (last["code"], last["exit_code"]) == ("data", 1)
     assert "small_classes" in last["message"]
@@ -211,15 +241,19 @@ def test_a_stopped_run_keeps_its_report_and_a_retry_starts_clean(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("root", [*ROOTS, "a folder for a bucket"])
+@pytest.mark.parametrize(
+    ("root", "release"),
+    [*zip(ROOTS, (V2_17, V2_5, V2_15), strict=True), ("a folder for a bucket", V2_17)],
+    ids=["minio 2.17", "s3 2.5", "gs 2.15", "vertex"],
+)
 def test_all_tasks_succeed_each_in_its_own_process(
-    root: str, make_launcher, tmp_path: Path, local_examples: Path, capsys
+    root: str, release: Release, make_launcher, tmp_path: Path, local_examples: Path, capsys
 ):
     # TensorFlow's client of gs:// cannot be pointed at an emulator, so on Vertex, where tasks open
     # gs:// themselves, a folder stands for the bucket.
     target = "kubeflow" if "://" in root else "vertex"
     at = root if "://" in root else str(tmp_path / "bucket")
-    launcher = make_launcher(at, target=target)
+    launcher = make_launcher(at, target=target, release=release)
     runs = launcher.run()
     check_green(launcher, runs, local_examples)
     check_shown(launcher, runs)

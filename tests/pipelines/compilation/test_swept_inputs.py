@@ -12,7 +12,8 @@ import pytest
 from darkroom.options.pipeline import TASK_KEY
 from darkroom.pipelines.config import PipelineConfig
 
-from ..launcher import LOGS, Launcher, TaskRun, compile_spec, run_in_process
+from ..backend.driver import LOGS
+from ..launcher import Launcher, compile_spec, run_in_process
 from .test_launcher import ROOTS, TASKS
 
 pytestmark = pytest.mark.tfx
@@ -36,14 +37,13 @@ def make_launcher(spec: dict[str, Any], root: str, folder: Path) -> Launcher:
         made = component.get("outputDefinitions", {}).get("artifacts", {})
         outputs = {
             key: {
-                "name": key,
                 "uri": f"{root}/old/{name}/{key}",
                 "type": each["artifactType"],
-                "metadata": {"display_name": key, "blessed": 1.0},
+                "metadata": {"blessed": 1.0},
             }
             for key, each in made.items()
         }
-        launcher.runs[name] = TaskRun("SUCCEEDED", outputs=outputs)
+        launcher.add_run(name, outputs)
     return launcher
 
 
@@ -65,7 +65,7 @@ def check_stopped(launcher: Launcher, task: str, missing: list[str], capfd: Any)
     known = launcher.runs[task]
     run = launcher.run({task})[task]
     launcher.runs[task] = known
-    assert (run.state, run.codes) == ("FAILED", [3])
+    assert (run.state, run.codes, run.task_codes) == ("FAILED", [1], [3])
     assert list(run.outputs) == [LOGS]
     error = read_error(capfd)
     assert (error["code"], error["exit_code"]) == ("environment", 3)

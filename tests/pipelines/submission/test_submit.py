@@ -23,8 +23,9 @@ from darkroom.pipelines.submission import cache_states, submitted_run
 from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
 from darkroom.pipelines.submission.submit import submit_pipeline
 
+from ..backend.driver import make_fingerprint
 from ..kubeflow_server import Server, serve
-from ..service_cache import ServiceCache, make_fingerprint
+from ..service_cache import ServiceCache
 
 pytestmark = pytest.mark.tfx
 

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-TFLITE, FLOAT16, INT8, ONNX = "tflite", "tflite-float16", "tflite-int8", "onnx"
+TFLITE, FLOAT16, ONNX = "tflite", "tflite-float16", "onnx"
+DYNAMIC, INT8 = "tflite-dynamic", "tflite-int8"
 SAMPLE_FILE, PIXELS_FILE, ANSWERS_FILE = "sample.npy", "pixels.npy", "answers.npy"
 
 _OPSET = 17
@@ -52,8 +53,8 @@ def convert_tflite(model: Any, kind: str, sample: npt.NDArray[Any]) -> bytes:
 
     Args:
         model: What `tf.saved_model.load` returned of a model that `export_model` wrote.
-        kind: `TFLITE`; `FLOAT16`, with weights of half the size; `INT8`, which also computes with
-            8 bits, except where TFLite has no operation for 8 bits.
+        kind: `TFLITE`; `FLOAT16`, with weights of half the size; `DYNAMIC`, with weights of 8
+            bits; `INT8`, which also computes with 8 bits where TFLite has operations for that.
         sample: Pixels uint8 [M, height, width, 3], for the ranges of `INT8`.
     """
     import tensorflow as tf

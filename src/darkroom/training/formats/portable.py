@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _FILES = {
     converter.TFLITE: "model.tflite",
     converter.FLOAT16: "model-float16.tflite",
+    converter.DYNAMIC: "model-dynamic.tflite",
     converter.INT8: "model-int8.tflite",
     converter.ONNX: "model.onnx",
 }
@@ -102,7 +103,7 @@ def export(
     model: str | os.PathLike[str],
     records: str | os.PathLike[str] | Sequence[str],
     output_dir: str | os.PathLike[str],
-    formats: Sequence[str] = FORMATS[:3],
+    formats: Sequence[str] = FORMATS[:4],
 ) -> ExportResult:
     """Writes a trained model in other formats, and compares their answers with its own.
 
@@ -115,7 +116,7 @@ def export(
             such folders; or one list or folder of images. Answers are compared on the eval split,
             and the 8-bit format takes its ranges from the train split.
         output_dir: Local folder for the files and the label map.
-        formats: Some of `tflite`, `tflite-float16`, `tflite-int8` and `onnx`.
+        formats: Some of `tflite`, `tflite-float16`, `tflite-dynamic`, `tflite-int8` and `onnx`.
 
     Returns:
         The files, with sizes and differences.

@@ -1,0 +1,58 @@
+"""What Kubeflow's launcher hands to the process of a task, and reads after it.
+
+After `component/launcher_v2.go` of kubeflow/pipelines, backend/src/v2.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+from .driver import Task, as_protojson
+
+
+def format_command(task: Task, given: dict[str, Any]) -> list[str]:
+    """Returns the command of a task with its ExecutorInput in it."""
+    inputs = dict(given["inputs"])
+    known = task.component.get("inputDefinitions", {}).get("parameters", {})
+    defaults = {key: each["defaultValue"] for key, each in known.items() if "defaultValue" in each}
+    if defaults:  # the launcher adds them, not the driver
+        values = {**defaults, **inputs.get("parameterValues", {})}
+        inputs["parameterValues"] = as_protojson(values)
+    text = json.dumps({**given, "inputs": inputs}, separators=(",", ":"), ensure_ascii=False)
+    # It must be an ExecutorInput of this kfp, too.
+    json_format.Parse(text, pipeline_spec_pb2.ExecutorInput())
+    return [each.replace("{{$}}", text) for each in task.command]
+
+
+def read_output(path: Path) -> dict[str, Any]:
+    """Returns the artifacts of an ExecutorOutput by name."""
+    text = path.read_text()
+    json_format.Parse(text, pipeline_spec_pb2.ExecutorOutput())
+    artifacts: dict[str, Any] = json.loads(text).get("artifacts", {})
+    return artifacts
+
+
+def merge_output(artifact: dict[str, Any], output: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns an output as it is recorded: what was asked for, and what the task says of it."""
+    if output is None:
+        return artifact
+    [found] = output["artifacts"]
+    metadata = {**artifact.get("metadata", {}), **found.get("metadata", {})}
+    return {**artifact, "uri": found.get("uri") or artifact["uri"], "metadata": metadata}
+
+
+def describe_end(code: int) -> str:
+    """Returns the words of Go for the end of a process.
+
+    Args:
+        code: Its exit code; that of a signal is negative.
+    """
+    if code >= 0:
+        return f"exit status {code}"
+    return f"signal: {str(signal.strsignal(-code)).lower()}"
