@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Mapping
 
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
-from darkroom.conversion.engines.discovery import RUNNERS
+from darkroom.conversion.engines.discovery import RUNNERS, make_environment
+from darkroom.conversion.engines.flink import check_url, format_url
 from darkroom.errors import UsageError
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
+from darkroom.options.targets import FLINK
 from darkroom.pipelines.config import PipelineConfig
 
+_PORTABLE_RUNNER = "PortableRunner"
 _DATAFLOW_NEEDS = ("project", "region", "temp_location")
 # Each task manager has a worker pool beside it; by default Beam would start a container engine.
 _WORKER_POOL = {"environment_type": "EXTERNAL", "environment_config": "localhost:50000"}
 
 
+def make_other_beam_args(config: PipelineConfig) -> list[str]:
+    """Returns the arguments of the components other than ImageToTFRecord: an engine is for that.
+
+    Raises:
+        UsageError: As `make_beam_args`.
+    """
+    if config.engine is None:
+        return make_beam_args(config)
+    here = dataclasses.replace(
+        config, engine=None, engine_url=None, engine_workers=None, beam_args=LOCAL_BEAM_ARGS
+    )
+    return make_beam_args(here)
+
+
 def make_beam_args(config: PipelineConfig) -> list[str]:
-    """Returns the arguments of the components that use Beam.
+    """Returns the arguments of Beam for ImageToTFRecord, which are those of all without an engine.
 
     Every list names our image: without one, TFX would build a source package of itself for each
     component. Dataflow's workers run the image; the in-process runner ignores its name.
@@ -25,11 +44,14 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
         UsageError: The runner is unknown, or an option that it needs is missing.
     """
     given, options = parse_beam_args(config)
-    if config.engine_url or config.engine_workers:
+    if config.engine == FLINK:
+        runner, found = _PORTABLE_RUNNER, _make_flink_options(config, options)
+    elif config.engine_url or config.engine_workers:
         name = "engine_url" if config.engine_url else "engine_workers"
         raise UsageError(f"{name} is for runs on this machine.", "Give the options by beam_args.")
-    engine = RUNNERS[config.engine] if config.engine else None
-    runner = parse_runner(options.pop("runner", engine))
+    else:
+        engine = RUNNERS[config.engine] if config.engine else None
+        runner, found = parse_runner(options.pop("runner", engine)), {}
     if any(name.startswith("s3_") for name in options):
         raise UsageError(
             "Beam's options for s3:// are part of the spec, which everyone can read.",
@@ -40,13 +62,13 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
         check_dataflow(options)
         # The image contains Beam, so no worker downloads it.
         wanted |= {"sdk_location": "container", "experiments": "use_runner_v2"}
-    elif runner == "PortableRunner":
+    elif runner == _PORTABLE_RUNNER:
         if ":" not in options.get("job_endpoint", ""):
             raise UsageError(
-                "PortableRunner needs the address of a job server.",
+                f"{'Flink' if config.engine else runner} needs the address of a job server.",
                 "Add --job_endpoint=HOST:8099 to beam_args.",
             )
-        wanted |= _WORKER_POOL
+        wanted |= _WORKER_POOL | found
     elif runner != LOCAL_RUNNER:
         raise UsageError(
             f"{runner} starts a Java program beside the task, and the image has no Java.",
@@ -56,6 +78,22 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
     rest = [argument for argument in given if not argument.startswith("--runner")]
     missing = [f"--{name}={value}" for name, value in wanted.items() if name not in options]
     return [f"--runner={runner}", *rest, *missing]
+
+
+def _make_flink_options(config: PipelineConfig, given: Mapping[str, str]) -> dict[str, str]:
+    """Returns Beam's options for Flink, whose job server runs in the cluster.
+
+    Raises:
+        UsageError: The address is not one.
+    """
+    url = given.get("flink_master") or config.engine_url
+    if url:  # by which an interrupted task cancels its job
+        check_url(url)
+    found = {"flink_master": format_url(url)} if url else {}
+    workers = config.engine_options.workers
+    environment = make_environment(*workers) if workers else {}
+    texts = {name: v if isinstance(v, str) else json.dumps(v) for name, v in environment.items()}
+    return found | texts
 
 
 def check_dataflow(options: Mapping[str, str], *more: str) -> None:

@@ -20,7 +20,7 @@ from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
 from darkroom.options.training import APPLICATIONS_PREFIX
-from darkroom.pipelines.compilation.beam_arguments import make_beam_args
+from darkroom.pipelines.compilation.beam_arguments import make_beam_args, make_other_beam_args
 from darkroom.pipelines.compilation.checks import check_config, make_secrets, name_baseline
 from darkroom.pipelines.compilation.places import do_tasks_read_labels
 from darkroom.pipelines.compilation.resources import (
@@ -111,6 +111,8 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
         # TFX gives Beam's arguments to all nodes; without Beam they only change the cache key.
         if not isinstance(node.executor_spec, executor_spec.BeamExecutorSpec):
             del container["args"][-len(beam_args) :]
+        elif node.id != "ImageToTFRecord":
+            container["args"][-len(beam_args) :] = make_other_beam_args(config)
         _complete_container(container, node.id, config, target)
         _complete_task(spec, node.id, config, target)
         _check_length(spec, node.id)

@@ -88,6 +88,25 @@ def test_a_conversion_is_cached_only_when_asked_for(tmp_path, cached):
     assert tasks["train-classifier"]["cachingOptions"]["enableCache"] is True
 
 
+def test_each_task_can_be_configured(tmp_path):
+    def configure(task):
+        task.set_env_variable("AWS_ENDPOINT_URL", f"http://store/{task.name}")
+
+    spec = compile_pipeline(tmp_path, configure=configure)
+    executors = spec["deploymentSpec"]["executors"]
+    assert {name: each["container"]["env"] for name, each in executors.items()} == {
+        f"exec-{name}": [{"name": "AWS_ENDPOINT_URL", "value": f"http://store/{name}"}]
+        for name in (
+            "convert-images",
+            "dataset-statistics",
+            "evaluate-classifier",
+            "train-classifier",
+            "validate-dataset",
+            "validate-dataset-2",
+        )
+    }
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kfp import dsl
@@ -31,6 +31,7 @@ def make_pipeline(
     *,
     core_image: str | None = None,
     cached: bool = False,
+    configure: Callable[[dsl.PipelineTask], object] | None = None,
     **options: Any,
 ) -> Any:
     """Returns a pipeline: conversion, statistics, checks, training, evaluation.
@@ -43,6 +44,7 @@ def make_pipeline(
         core_image: Image of those that need no TensorFlow; `image` if None.
         cached: Whether the conversion is taken from the cache. KFP compares parameters and not
             files, so each run then needs a `source_fingerprint`.
+        configure: Called with each task, which it may change: resources, environment, Secrets.
         **options: Parameters of the components, by name. Those that may change from run to run,
             as `data`, `seed` or `epochs`, are inputs of the pipeline, and this is their default.
 
@@ -66,7 +68,10 @@ def make_pipeline(
 
     def pipeline(*values: Any) -> None:
         given = dict(zip((each.name for each in inputs), values, strict=True))
-        _connect(components, {**constants, **given}, cached)
+        tasks = _connect(components, {**constants, **given}, cached)
+        for task in tasks:
+            if configure is not None:
+                configure(task)
 
     pipeline.__name__ = "pipeline"
     signature = [_make_input(each, options) for each in inputs]
@@ -111,20 +116,24 @@ def _make_input(parameter: Parameter, options: Mapping[str, Any]) -> inspect.Par
     )
 
 
-def _connect(components: _Components, values: Mapping[str, Any], cached: bool) -> None:
-    """Makes the tasks."""
+def _connect(
+    components: _Components, values: Mapping[str, Any], cached: bool
+) -> list[dsl.PipelineTask]:
+    """Makes the tasks, and returns them."""
     convert, validate, train, evaluate = (_pick(values, each.parameters) for each in _STAGES)
     # The checks judge the rejects, and keep a report of them.
     converted = components.convert(**{**convert, "max_rejects": 1.0})
     converted.set_caching_options(cached)
     dataset = converted.outputs["dataset"]
-    components.count(dataset=dataset)
+    counted = components.count(dataset=dataset)
     judged = components.validate(dataset=dataset, **validate, fail=False)
     # KFP keeps nothing of a task that fails, so the gate is another one than the judge.
     gate = components.validate(dataset=dataset, **validate, fail=True)
     gate.set_display_name("gate").after(judged)
     trained = components.train(dataset=dataset, **train).after(gate)
-    components.evaluate(model=trained.outputs["trained_model"], dataset=dataset, **evaluate)
+    model = trained.outputs["trained_model"]
+    evaluated = components.evaluate(model=model, dataset=dataset, **evaluate)
+    return [converted, counted, judged, gate, trained, evaluated]
 
 
 def _pick(values: Mapping[str, Any], parameters: tuple[Parameter, ...]) -> dict[str, Any]:

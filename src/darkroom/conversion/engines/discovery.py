@@ -164,17 +164,22 @@ def _choose_workers(
             "starts, pool=HOST:PORT for a worker pool beside each worker of the engine, or "
             "command=PATH for a program on its machines.",
         )
-    kind, value = engine.workers or (None, "")
+    if engine.workers is None:
+        return {"environment_type": "LOOPBACK"}
+    kind, value = engine.workers
     if kind == POOL and len(set(hosts)) < len(hosts):
         raise UsageError(
             f"{where} has several task managers on one machine: sharing a worker pool, they would "
             "wait for ever.",
             "Start one task manager with more slots, or give command=PATH.",
         )
+    return make_environment(kind, value)
+
+
+def make_environment(kind: str, value: str) -> dict[str, Any]:
+    """Returns Beam's options for what runs darkroom on the machines of an engine."""
     if kind == COMMAND:
         return {"environment_type": "PROCESS", "environment_config": {"command": value}}
-    if kind is None:
-        return {"environment_type": "LOOPBACK"}
     return {"environment_type": _ENVIRONMENTS[kind], "environment_config": value}
 
 
