@@ -67,8 +67,9 @@ test-newest: ## Try the newest packages, without constraints (PYTHON=3.12 or 3.1
 		-m 'newest or not (long or slow or tfx or e2e)' $(NEWEST_TESTS)
 
 test-engines: ## Run what needs a real engine: Beam's workers, Prism (Go), containers (make image first)
-	@$(IN_TFX) -m pytest -m long tests/engines tests/kubernetes/test_beam_workers.py \
-		tests/conversion/test_same_bytes.py tests/pipelines/compilation/test_containers.py
+	@$(IN_TFX) -m pytest -m long tests/engines tests/input/test_service_hosts.py \
+		tests/kubernetes/test_beam_workers.py tests/conversion/test_same_bytes.py \
+		tests/pipelines/compilation/test_containers.py
 
 test-flink: ## Convert on a Flink cluster of separate processes: needs Java 17 and Maven
 	@$(IN_TFX) -m pytest -m flink tests/engines

@@ -43,6 +43,7 @@ CASES = [
     *[("dtype", value) for value in (None, 5, [], THING, "", "int8")],
     *[("service", value) for value in (5, b"x", [], THING, "\0")],
     *[("service_sharding", value) for value in (None, 5, [], THING, "", "on")],
+    *[("service_job_name", value) for value in (5, b"x", [], THING, "", "\0", "without a service")],
 ]
 
 

@@ -226,6 +226,10 @@ def test_options_that_a_service_cannot_have_are_errors(files):
     for values in ({"shard": (0, 2)}, {"record_cache": "memory"}):
         with pytest.raises(UsageError, match="which does not go with shard or record_cache"):
             _service_options("grpc://localhost:1", "dynamic", **values)
+    with pytest.raises(UsageError, match="service_job_name is 'both', but there is no service"):
+        InputOptions((2, 2), service_job_name="both")
+    with pytest.raises(UsageError, match="service_job_name is '', expected a name or None"):
+        _service_options("grpc://localhost:1", "dynamic", service_job_name="")
     with pytest.raises(UsageError, match="service_sharding is 'auto', expected one of off, dyn"):
         _service_options("grpc://localhost:1", "auto")
     options = _service_options("grpc://localhost:1", "dynamic")

@@ -114,6 +114,7 @@ def load(
     num_classes: int | None = None,
     service: str | None = None,
     service_sharding: str = "dynamic",
+    service_job_name: str | None = None,
 ) -> LoadedSplits:
     """Opens a converted dataset, or the images that a list or a folder names.
 
@@ -158,6 +159,8 @@ def load(
         num_classes: Number of labels; needed for mixup. None takes it from the label map.
         service: Address of a tf.data service that prepares training batches: grpc://host:port.
         service_sharding: How the workers of the service share files.
+        service_job_name: Trainings with the same name share the passes of the service. None: each
+            has passes of its own.
 
     Returns:
         A dataset for each split that has records (train, eval, test), by its name; `labels` has the
@@ -220,6 +223,7 @@ def load(
         num_classes=len(labels) if num_classes is None else num_classes,
         service=service,
         service_sharding=service_sharding,
+        service_job_name=service_job_name,
     )
     loaded = {}
     for name, images in sources.items():

@@ -99,7 +99,12 @@ def make_train_dataset(
     batches = batches if epoch is not None else batches.repeat(options.repeat)
     batches = _set_options(batches, options)
     if options.service:
-        batches = distribute(batches, options.service, sharding=options.service_sharding)
+        batches = distribute(
+            batches,
+            options.service,
+            sharding=options.service_sharding,
+            job_name=options.service_job_name,
+        )
     return batches.prefetch(_count_prefetched(options))
 
 

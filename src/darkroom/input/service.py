@@ -7,6 +7,7 @@ a network that only trusted machines can reach.
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import time
 import urllib.parse
@@ -171,7 +172,8 @@ def run_worker(
         Its address, grpc://host:port.
 
     Raises:
-        UsageError: `dispatcher` is not an address, or `host` and `port` do not form one.
+        UsageError: `dispatcher` is not an address, or `host` and `port` do not form one; or `host`
+            is a name of this machine for itself, and the dispatcher is on another one.
         StorageError: The port is in use, no dispatcher answers in time, or the dispatcher has a
             dataset that is shared by file in its journal and does not know this worker.
     """
@@ -179,6 +181,7 @@ def run_worker(
     address = f"grpc://{host}:{port}"
     parse_address(address)
     check_dispatcher(dispatcher, timeout_seconds)
+    _check_host(host, parse_address(dispatcher))
     _check_port_is_free(port)
     config = tf.data.experimental.service.WorkerConfig(
         dispatcher_address="{}:{}".format(*parse_address(dispatcher)),
@@ -243,6 +246,27 @@ def _find_problem(place: tuple[str, int], deadline: float) -> str:
         return error.strerror or str(error)
     is_http2 = len(answer) == _FRAME_HEADER_BYTES and answer[3] == _SETTINGS
     return "" if is_http2 else "the server there does not speak gRPC"
+
+
+def _check_host(host: str, dispatcher: tuple[str, int]) -> None:
+    """Checks that others can find a worker: readers would wait for it forever."""
+    if host != "localhost" and not _is_loopback(host):
+        return
+    with socket.create_connection(dispatcher, CONNECT_TIMEOUT_SECONDS) as connection:
+        here, there = connection.getsockname()[0], connection.getpeername()[0]
+    # A machine that calls itself by its own address has the same one at both ends.
+    if here != there and not _is_loopback(there):
+        raise UsageError(
+            f"host is {host!r}, which is another machine for the dispatcher at {there}.",
+            f"Give the name of this machine: --host {here}, or a name that others know.",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _check_port(port: int, least: int) -> None:

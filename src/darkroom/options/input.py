@@ -178,6 +178,14 @@ class InputOptions(ReadingFields):
         choices=SHARDINGS,
         more="`darkroom.input.service.distribute` describes the ways.",
     )
+    service_job_name: str | None = option(
+        None,
+        "Trainings with the same name share the passes of the service.",
+        group="training",
+        metavar="NAME",
+        more="Each batch then goes to one of them. None: each has passes of its own. Use a name "
+        "once in the life of a dispatcher.",
+    )
 
     def __post_init__(self) -> None:
         """Checks the values.
@@ -207,7 +215,18 @@ class InputOptions(ReadingFields):
                 "workers read other images in every run.",
                 "Leave out the service, or shard and record_cache.",
             )
+        if self.service_job_name is not None:
+            self._check_job_name(self.service_job_name)
         parse_augmentation(self.augment)
+
+    def _check_job_name(self, name: str) -> None:
+        if not name or "\0" in name:
+            raise UsageError(f"service_job_name is {name!r}, expected a name or None.")
+        if self.service is None:
+            raise UsageError(
+                f"service_job_name is {name!r}, but there is no service.",
+                "Give the service's address, or leave out service_job_name.",
+            )
 
     @property
     def augmentation(self) -> Augmentation:

@@ -1,0 +1,131 @@
+"""The guides to a first run: their commands, as they are there, on servers on loopback."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from PIL import Image
+
+from darkroom.cli import commands
+from darkroom.pipelines.submission import submitted_run
+
+from ..kubeflow_server import Server, serve
+
+pytestmark = pytest.mark.tfx
+
+DOCS = Path(__file__).parents[3] / "docs"
+BUCKET = "mlpipeline"
+NEEDED_FINDINGS = {"leakage": "warn", "label_conflicts": "warn"}
+
+
+def _read_blocks(target: str, language: str) -> list[str]:
+    text = (DOCS / f"guides/first-run-{target}.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.S | re.M)
+
+
+def _find_command(target: str, name: str) -> list[str]:
+    """Returns the words of the first command of that name on the page, without `darkroom`."""
+    lines = "\n".join(_read_blocks(target, "bash")).splitlines()
+    line = next(line for line in lines if line.startswith(f"darkroom {name} "))
+    return shlex.split(line.partition(" #")[0])[1:]
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr("kfp.client.Client._LOCAL_KFP_CONTEXT", str(tmp_path / "context.json"))
+    monkeypatch.setattr(submitted_run, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(submitted_run.time, "sleep", lambda _: None)
+    with serve() as state:
+        yield state
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A client of an S3 store with Kubeflow's bucket, which the environment names."""
+    boto3 = pytest.importorskip("boto3")
+    emulator = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    emulator.start()
+    host, port = emulator.get_host_and_port()
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "secret-of-the-test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    client = boto3.client("s3")
+    client.create_bucket(Bucket=BUCKET)
+    yield client
+    emulator.stop()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which the commands are run, with the examples and images as of the demo."""
+    (tmp_path / "docs").symlink_to(DOCS)
+    images = tmp_path / "demo/images"
+    for number in range(20):
+        path = images / f"digits/{number % 2}/{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (8, 8), number).save(path)
+    rows = [
+        f"TRAIN,{path.relative_to(images)},{path.parent.name}" for path in images.rglob("*.png")
+    ]
+    (images / "digits.csv").write_text("\n".join(rows))
+    (images / ".darkroom-files.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_data_is_uploaded_and_the_pipeline_submitted_to_kubeflow(folder, store, server, capsys):
+    [upload] = _read_blocks("kubeflow", "python")
+    exec(upload, {})
+    pages = store.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
+    keys = {each["Key"] for page in pages for each in page["Contents"]}
+    files = {path for path in (folder / "demo/images").rglob("[!.]*.*") if path.is_file()}
+    assert len(files) == 21
+    assert keys == {f"shared/digits/{path.relative_to(folder / 'demo/images')}" for path in files}
+
+    assert commands.main(_find_command("kubeflow", "compile")) == 0
+    spec, platform = yaml.safe_load_all((folder / "first.yaml").read_text())
+    containers = [each["container"] for each in spec["deploymentSpec"]["executors"].values()]
+    assert {each["image"] for each in containers} == {"darkroom:first"}
+    executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"].values()
+    assert {each["secretAsEnv"][0]["secretName"] for each in executors} == {
+        "mlpipeline-minio-artifact"
+    }
+    capsys.readouterr()
+
+    submit = _find_command("kubeflow", "submit")
+    submit[submit.index("--host") + 1] = server.url
+    assert commands.main([*submit, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["state"], told["notes"]) == ("SUCCEEDED", [])
+    [run] = server.runs.values()
+    assert run["display_name"] == "first"
+    sent = run["pipeline_spec"]["pipeline_spec"]["root"]["inputDefinitions"]["parameters"]
+    assert sent["data"]["defaultValue"] == "s3://mlpipeline/shared/digits/digits.csv"
+    assert json.loads(sent["policies"]["defaultValue"]).items() >= NEEDED_FINDINGS.items()
+    assert run["runtime_config"]["parameters"]["source_fingerprint"]
+
+
+def test_the_pipeline_is_compiled_for_vertex(folder):
+    assert commands.main(_find_command("vertex", "compile")) == 0
+    job = json.loads((folder / "first.json").read_text())
+    assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://my-bucket/darkroom"
+    spec = job["pipelineSpec"]
+    sent = spec["root"]["inputDefinitions"]["parameters"]
+    assert sent["data"]["defaultValue"] == "gs://my-bucket/digits/digits.csv"
+    assert json.loads(sent["policies"]["defaultValue"]).items() >= NEEDED_FINDINGS.items()
+    image = "europe-west4-docker.pkg.dev/my-project/ml/darkroom:first"
+    executors = spec["deploymentSpec"]["executors"].values()
+    assert {each["container"]["image"] for each in executors} == {image}
