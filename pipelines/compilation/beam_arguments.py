@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
 from darkroom.conversion.engines.discovery import RUNNERS
@@ -24,18 +24,33 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
     Raises:
         UsageError: The runner is unknown, or an option that it needs is missing.
     """
-    given, options = parse_beam_args(config)
+    given, _ = parse_beam_args(config)
     if config.engine_url or config.engine_workers:
         name = "engine_url" if config.engine_url else "engine_workers"
         raise UsageError(f"{name} is for runs on this machine.", "Give the options by beam_args.")
     engine = RUNNERS[config.engine] if config.engine else None
+    return complete_beam_args(given, config.image, engine)
+
+
+def complete_beam_args(given: Sequence[str], image: str, engine: str | None = None) -> list[str]:
+    """Returns arguments of Beam with those that the tasks of a cluster need besides.
+
+    Args:
+        given: Arguments that a user gave, as in `--runner=DataflowRunner`.
+        image: The container image of the tasks.
+        engine: Beam's name of a runner, where the arguments have none.
+
+    Raises:
+        UsageError: The runner is unknown, or an option that it needs is missing.
+    """
+    options = _parse_arguments(given)
     runner = parse_runner(options.pop("runner", engine))
     if any(name.startswith("s3_") for name in options):
         raise UsageError(
             "Beam's options for s3:// are part of the spec, which everyone can read.",
             "Give credentials and endpoint of s3:// by secret_env and env.",
         )
-    wanted = {"sdk_container_image": config.image}
+    wanted = {"sdk_container_image": image}
     if runner == DATAFLOW_RUNNER:
         check_dataflow(options)
         # The image contains Beam, so no worker downloads it.
@@ -84,6 +99,13 @@ def parse_beam_args(config: PipelineConfig) -> tuple[tuple[str, ...], dict[str, 
         UsageError: One is not like `--name=value`, or names a runner beside an engine.
     """
     given = () if config.beam_args == LOCAL_BEAM_ARGS else config.beam_args
+    options = _parse_arguments(given)
+    if config.engine is not None and "runner" in options:
+        raise UsageError("engine and the runner of beam_args exclude each other.")
+    return given, options
+
+
+def _parse_arguments(given: Sequence[str]) -> dict[str, str]:
     for argument in given:
         if not argument.startswith("--"):
             raise UsageError(
@@ -91,7 +113,4 @@ def parse_beam_args(config: PipelineConfig) -> tuple[tuple[str, ...], dict[str, 
                 "Write each option as one text: --region=europe-west1.",
             )
     pairs = [argument[2:].partition("=") for argument in given]
-    options = {name: value for name, _, value in pairs}
-    if config.engine is not None and "runner" in options:
-        raise UsageError("engine and the runner of beam_args exclude each other.")
-    return given, options
+    return {name: value for name, _, value in pairs}
