@@ -1,0 +1,139 @@
+"""Pipelines of one's own, compiled from examples/, run as the services run them: task by task."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import yaml
+from PIL import Image
+from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
+
+from darkroom.dataset.example import decode_example
+from darkroom.pipelines import ClusterConfig, compile_pipeline
+
+from ..launcher import LOGS, Launcher, TaskRun, run_in_process
+from .own_package import write_package
+
+pytestmark = pytest.mark.tfx
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+IMAGE = "registry.example.com/ml/photos:1"
+DRIVER_ARGUMENTS = ("json_serialized_invocation_args", "json_serialized_inputs_spec_args")
+
+
+@pytest.fixture(autouse=True)
+def modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Makes modules of users importable, as they are in the image of the tasks."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> str:
+    """A folder of 24 dark and light images."""
+    rng = np.random.default_rng(3)
+    for number in range(24):
+        split, label = "eval" if number > 15 else "train", ("dark", "light")[number % 2]
+        path = tmp_path / f"images/{split}/{label}/{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 60, (12, 10, 3)) + (0, 190)[number % 2]
+        Image.fromarray(pixels.astype(np.uint8)).save(path)
+    return str(tmp_path / "images")
+
+
+def check_green(runs: dict[str, TaskRun], capfd) -> None:
+    failed = [name for name, run in runs.items() if run.state != "SUCCEEDED"]
+    assert failed == [], capfd.readouterr().err[-4000:]
+
+
+@pytest.mark.slow
+def test_transform_tuner_trainer_and_evaluator_run_on_kubeflow(images: str, tmp_path: Path, capfd):
+    import tuned_images
+
+    pipeline = tuned_images.make_pipeline("", images, epochs=1)
+    text = compile_pipeline(pipeline, "kubeflow", ClusterConfig(image=IMAGE))
+    spec = next(yaml.safe_load_all(text))
+    root = "minio://mlpipeline/v2/artifacts"
+    launcher = Launcher(spec, root, tmp_path / "cluster", run_in_process)
+    runs = launcher.run()
+    check_green(runs, capfd)
+    assert len(runs) == 8
+
+    def find(task: str, key: str) -> Path:
+        return launcher.find_bucket_path(runs[task].outputs[key]["uri"])
+
+    best = json.loads(
+        (find("Tuner", "best_hyperparameters") / "best_hyperparameters.txt").read_text()
+    )
+    assert best["values"]["units"] in (4, 8)
+    assert (find("Trainer", "model") / "Format-Serving/saved_model.pb").exists()
+    assert [*find("Transform", "transformed_examples").glob("Split-train/*.gz")]
+    blessing = runs["Evaluator"].outputs["blessing"]["metadata"]
+    assert blessing["current_model"] == runs["Trainer"].outputs["model"]["uri"]
+    assert blessing["blessed"] in (0.0, 1.0)
+    named = {each["uri"] for run in runs.values() for each in run.outputs.values()}
+    assert all(uri.startswith(f"{root}/tuned-images/") for uri in named)
+    assert all(LOGS in run.outputs for run in runs.values())
+
+
+def run_with_driver(command: list[str], environment: dict[str, str], log: Path) -> int:
+    """Runs a task as Vertex does: of a file-based ExampleGen the driver comes first."""
+    if "tfx.components.example_gen.csv_example_gen.executor.Executor" in command:
+        given = dict(itertools.pairwise(command))
+        arguments = {name: given[f"--{name}"] for name in DRIVER_ARGUMENTS}
+        task = json.loads(arguments[DRIVER_ARGUMENTS[0]])
+        del task["outputs"]["artifacts"][LOGS]  # Kubeflow's alone
+        arguments[DRIVER_ARGUMENTS[0]] = json.dumps(task)
+        driver.main(argparse.Namespace(**arguments))
+    return run_in_process(command, environment, log)
+
+
+def test_a_stock_example_gen_reads_the_newest_span_on_vertex(tmp_path: Path, capfd):
+    import csv_on_vertex
+
+    for span, numbers in ((1, range(5)), (2, range(40))):
+        (tmp_path / f"tables/span-{span}").mkdir(parents=True)
+        rows = "".join(f"{number},{'ab'[number % 2]}\n" for number in numbers)
+        (tmp_path / f"tables/span-{span}/photos.csv").write_text(f"size,label\n{rows}")
+    config = ClusterConfig(image=IMAGE, root="gs://artifacts/tables")
+    job = json.loads(compile_pipeline(csv_on_vertex.make_pipeline(), "vertex", config))
+    spec = job["pipelineSpec"]
+    hook = spec["deploymentSpec"]["executors"]["CsvExampleGen_executor"]["container"]["lifecycle"]
+    assert hook["preCacheCheck"]["command"] == ["python", "-m", driver.__name__]
+    assert hook["preCacheCheck"]["args"][::2] == [f"--{name}" for name in DRIVER_ARGUMENTS]
+    launcher = Launcher(
+        spec,
+        str(tmp_path / "bucket"),  # tasks open it themselves, as they do gs:// on Vertex
+        tmp_path / "cluster",
+        run_with_driver,
+        parameters={"tables": str(tmp_path / "tables")},
+    )
+    runs = launcher.run()
+    check_green(runs, capfd)
+    assert [*runs] == ["CsvExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator"]
+    examples = Path(runs["CsvExampleGen"].outputs["examples"]["uri"])
+    sizes = set()
+    for path in examples.glob("Split-*/*.gz"):
+        for record in tf.data.TFRecordDataset(str(path), "GZIP").as_numpy_iterator():
+            sizes.update(decode_example(record)["size"])
+    assert sizes == set(range(40))
+    schema = Path(runs["SchemaGen"].outputs["schema"]["uri"]) / "schema.pbtxt"
+    assert 'name: "size"' in schema.read_text()
+
+
+def test_components_of_ones_own_get_their_properties_whatever_their_names(tmp_path: Path, capfd):
+    photolab = write_package(tmp_path)
+    table = photolab.MakeTable(epochs=3, data="rows", policies="none", seed=7)
+    text = compile_pipeline(photolab.make_pipeline(table), "kubeflow", ClusterConfig(image=IMAGE))
+    spec = next(yaml.safe_load_all(text))
+    launcher = Launcher(spec, "s3://bucket/runs", tmp_path / "cluster", run_in_process)
+    runs = launcher.run()
+    check_green(runs, capfd)
+    written = launcher.find_bucket_path(runs["MakeTable"].outputs["table"]["uri"]) / "table.json"
+    assert json.loads(written.read_text()) == ["rows", 3, "none", 7]
