@@ -79,6 +79,7 @@ def tuner_fn(fn_args):
         "x": _read(fn_args.train_files, fn_args, transformed),
         "validation_data": _read(fn_args.eval_files, fn_args, transformed),
         "epochs": 1,
+        "shuffle": False,
     }
     return TunerFnResult(tuner, data)
 
@@ -91,6 +92,7 @@ def run_fn(fn_args):
         _read(fn_args.train_files, fn_args, transformed),
         validation_data=_read(fn_args.eval_files, fn_args, transformed),
         epochs=fn_args.custom_config["epochs"],
+        shuffle=False,  # the data is
     )
     _export(model, transformed, fn_args.serving_model_dir)
 
@@ -139,7 +141,10 @@ def make_pipeline(root, images=IMAGES, epochs=5):
     statistics = StatisticsGen(examples)
     schema = SchemaGen(statistics.outputs["statistics"], infer_feature_shape=True)
     transform = Transform(
-        examples, schema.outputs["schema"], preprocessing_fn="tuned_images.preprocessing_fn"
+        examples,
+        schema.outputs["schema"],
+        preprocessing_fn="tuned_images.preprocessing_fn",
+        disable_statistics=True,
     )
     tuner = Tuner(
         transform.outputs["transformed_examples"],
@@ -147,7 +152,7 @@ def make_pipeline(root, images=IMAGES, epochs=5):
         tuner_fn="tuned_images.tuner_fn",
     )
     trainer = Trainer(
-        transform.outputs["transformed_examples"],
+        examples=transform.outputs["transformed_examples"],
         transform_graph=transform.outputs["transform_graph"],
         hyperparameters=tuner.outputs["best_hyperparameters"],
         run_fn="tuned_images.run_fn",

@@ -7,7 +7,7 @@ it reads no `lifecycle` of a container, and Argo checks the names of tasks.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tfx.components import FileBasedExampleGen, InfraValidator, Pusher
@@ -27,10 +27,14 @@ from tfx.types.artifact import Artifact
 from tfx.utils import import_utils, name_utils
 
 from darkroom.components.executor_io import find_class_path
+from darkroom.components.manifest_gen.component import ManifestGen
+from darkroom.components.pusher.component import Pusher as OurPusher
+from darkroom.components.pusher.executor import read_destination
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, StateDriver
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.compilation.checks import check_replaced
+from darkroom.pipelines.compilation.places import check_place
 from darkroom.pipelines.credentials import check_credentials
 
 # Of tasks, as Argo has them.
@@ -39,16 +43,23 @@ _MODULE_FILE, _MODULE_PATH = "module_file", "module_path"
 # The argument that names a function in the image, for components of TFX that take a file.
 _FUNCTIONS = {"Trainer": "run_fn", "Transform": "preprocessing_fn", "Tuner": "tuner_fn"}
 _EXAMPLE_GENS = (FileBasedExampleGen, QueryBasedExampleGen)
+# Nodes that read a path, the property that names it, and the stores that they can open.
+_PATHS: tuple[tuple[type[BaseNode], str, tuple[str, ...]], ...] = (
+    (ManifestGen, "source", ("gs", "s3")),
+    (ImportSchemaGen, "schema_file", ("gs",)),
+    (FileBasedExampleGen, "input_base", ("gs",)),
+)
 # Services have something of their own in the place of their drivers.
 _WITH_DRIVERS = (*_EXAMPLE_GENS, Importer, Resolver)
 
 
-def check_nodes(pipeline: Pipeline, target: str) -> None:
+def check_nodes(pipeline: Pipeline, target: str, volumes: Iterable[str]) -> None:
     """Checks that a service can run the nodes of a pipeline, and that nothing in them is secret.
 
     Args:
         pipeline: Any pipeline of TFX.
         target: `kubeflow` or `vertex`.
+        volumes: Folders that are mounted in the containers, on Kubeflow.
 
     Raises:
         UsageError: It cannot run a node; the message names the node.
@@ -62,6 +73,7 @@ def check_nodes(pipeline: Pipeline, target: str) -> None:
             )
         _check_module(node, target)
         _check_properties(node, target)
+        _check_paths(node, target, volumes)
         _check_executor(node)
         for way, channels in (("input", node.inputs), ("output", node.outputs)):
             for key, channel in channels.items():
@@ -159,6 +171,24 @@ def _check_properties(node: BaseNode, target: str) -> None:
         check_credentials({place: given})
         if target == KUBEFLOW:
             check_replaced({place: given})
+
+
+def _check_paths(node: BaseNode, target: str, volumes: Iterable[str]) -> None:
+    """Checks the paths of nodes that are known to read or write there."""
+    for kind, name, schemes in _PATHS:
+        if isinstance(node, kind) and isinstance(path := node.exec_properties.get(name), str):
+            check_place(f"{node.id}.{name}", path, schemes, target, volumes)
+    stores: tuple[str, ...]
+    if isinstance(node, Importer):
+        uri = node.exec_properties["artifact_uri"]
+        if isinstance(uri, str):  # the service opens it, without the volumes of the tasks
+            stores = ("gs", "s3", "minio") if target == KUBEFLOW else ("gs",)
+            check_place(f"{node.id}.artifact_uri", uri, stores, target, ())
+    if isinstance(node, Pusher):
+        given = node.exec_properties.get("push_destination")
+        if isinstance(given, str) and (folder := read_destination(given)):
+            stores = ("gs", "s3") if isinstance(node, OurPusher) else ("gs",)
+            check_place(f"{node.id}.push_destination", folder, stores, target, volumes)
 
 
 def _check_executor(node: BaseNode) -> None:

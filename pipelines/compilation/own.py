@@ -46,7 +46,7 @@ def make_own_documents(
         raise UsageError("The pipeline has no components.")
     config = dataclasses.replace(config, root=find_root(pipeline, config))
     check_paths({"root": config.root}, target, config.volumes)
-    check_nodes(pipeline, target)
+    check_nodes(pipeline, target, config.volumes)
     # TFX writes packages of `module_file` there.
     with mock.patch.object(pipeline.pipeline_info, "pipeline_root", config.root):
         try:

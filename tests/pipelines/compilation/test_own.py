@@ -19,7 +19,6 @@ from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.v1.components import (
     CsvExampleGen,
-    Evaluator,
     ImportExampleGen,
     InfraValidator,
     SchemaGen,
@@ -178,12 +177,7 @@ def make_cached_nodes(trainer: Any, pusher: Any) -> list[Any]:
     schema = ImportSchemaGen("gs://photos/schema.pbtxt")
     old = StockImportSchemaGen("gs://photos/schema.pbtxt").with_id("Stock")
     trained = trainer(run_fn="a.b.run_fn", examples=records.outputs["examples"])
-    pushed = pusher(
-        trained.outputs["model"],
-        push_destination=PushDestination(
-            filesystem=PushDestination.Filesystem(base_directory="gs://models")
-        ),
-    )
+    pushed = make_pusher(pusher, "gs://models", trained.outputs["model"])
     return [manifest, records, pinned, schema, old, trained, pushed]
 
 
@@ -315,9 +309,13 @@ def make_resolver() -> Any:
     ).with_id("Last")
 
 
-def make_evaluator(**options: Any) -> Any:
-    model = Importer("gs://models/1", Model, reimport=True).with_id("Model")
-    return Evaluator(Channel(type=Examples), model.outputs["result"], **options)
+def make_pusher(kind: Any, folder: str, model: Any = None) -> Any:
+    return kind(
+        model or Channel(type=Model),
+        push_destination=PushDestination(
+            filesystem=PushDestination.Filesystem(base_directory=folder)
+        ),
+    )
 
 
 def make_local_class(photolab: ModuleType) -> Any:
@@ -353,7 +351,7 @@ REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
     ),
     (
         "kubeflow",
-        lambda _: StockTrainer(Channel(type=Examples), module_file="train.py"),
+        lambda _: StockTrainer(examples=Channel(type=Examples), module_file="t.py"),
         "name it: run_fn='PACKAGE.MODULE.run_fn'",
     ),
     (
@@ -361,6 +359,13 @@ REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
         lambda _: Transform(Channel(type=Examples), Channel(type=Schema), module_file="t.py"),
         "Transform has a module_file, which TFX would copy into the pipeline root",
     ),
+    ("kubeflow", lambda _: ManifestGen("images.csv"), "ManifestGen.source is 'images.csv', which"),
+    ("kubeflow", lambda _: StockImportSchemaGen("s3://b/s"), "Give a path of gs://"),
+    ("vertex", lambda _: CsvExampleGen("/home/me"), "CsvExampleGen.input_base is '/home/me', wh"),
+    ("kubeflow", lambda _: Importer("/mnt/a", Model), "Importer.artifact_uri is '/mnt/a', which"),
+    ("vertex", lambda _: Importer("s3://b/a", Model), "Importer.artifact_uri is 's3://b/a', whi"),
+    ("kubeflow", lambda _: make_pusher(StockPusher, "s3://m"), "Pusher.push_destination is 's3:/"),
+    ("kubeflow", lambda _: make_pusher(Pusher, "models"), "Pusher.push_destination is 'models', "),
     ("vertex", lambda _: Pipeline("inner", components=[]), "inner is a pipeline inside of the"),
 ]
 
@@ -375,6 +380,15 @@ def test_what_a_service_cannot_run_is_an_error_that_names_the_node(
         compile_spec(make_pipeline(make(photolab)), target)
     assert message in str(error.value)
     assert "hunter2" not in str(error.value)
+
+
+def test_a_folder_of_a_volume_is_a_place_that_tasks_see():
+    manifest = ManifestGen("/mnt/photos/images.csv")
+    model = Importer("minio://models/1", Model, reimport=True)
+    pusher = make_pusher(Pusher, "s3://models", model.outputs["result"])
+    pipeline = make_pipeline(manifest, model, pusher)
+    spec = compile_spec(pipeline, volumes={"/mnt/photos": "photos"})
+    assert {*spec["root"]["dag"]["tasks"]} == {"ManifestGen", "Importer", "Pusher"}
 
 
 def test_types_that_only_tfx_on_one_machine_knows_are_named(photolab: ModuleType):

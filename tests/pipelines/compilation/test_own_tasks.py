@@ -57,8 +57,8 @@ def test_transform_tuner_trainer_and_evaluator_run_on_kubeflow(images: str, tmp_
     import tuned_images
 
     pipeline = tuned_images.make_pipeline("", images, epochs=1)
-    text = compile_pipeline(pipeline, "kubeflow", ClusterConfig(image=IMAGE))
-    spec = next(yaml.safe_load_all(text))
+    config = ClusterConfig(image=IMAGE, volumes={images: "photos"})
+    spec = next(yaml.safe_load_all(compile_pipeline(pipeline, "kubeflow", config)))
     root = "minio://mlpipeline/v2/artifacts"
     launcher = Launcher(spec, root, tmp_path / "cluster", run_in_process)
     runs = launcher.run()
