@@ -13,7 +13,11 @@ import tensorflow as tf
 import yaml
 from PIL import Image
 from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
+from tfx.v1.components import StatisticsGen
+from tfx.v1.dsl import Importer, Pipeline
+from tfx.v1.types.standard_artifacts import Examples
 
+import darkroom
 from darkroom.dataset.example import decode_example
 from darkroom.pipelines import ClusterConfig, compile_pipeline
 
@@ -137,3 +141,25 @@ def test_components_of_ones_own_get_their_properties_whatever_their_names(tmp_pa
     check_green(runs, capfd)
     written = launcher.find_bucket_path(runs["MakeTable"].outputs["table"]["uri"]) / "table.json"
     assert json.loads(written.read_text()) == ["rows", 3, "none", 7]
+
+
+def test_records_that_an_importer_names_are_read(images: str, tmp_path: Path, capfd):
+    uri = "minio://photos/records"
+    records = Importer(
+        uri, Examples, reimport=True, properties={"split_names": '["train", "eval"]'}
+    )
+    statistics = StatisticsGen(records.outputs["result"])
+    pipeline = Pipeline("imported", components=[records, statistics])
+    text = compile_pipeline(pipeline, "kubeflow", ClusterConfig(image=IMAGE))
+    spec = next(yaml.safe_load_all(text))
+    launcher = Launcher(spec, "minio://mlpipeline/v2", tmp_path / "cluster", run_in_process)
+    darkroom.convert(images, str(launcher.find_bucket_path(uri)))
+    # As Kubeflow's importer records it: URI and metadata of its specification.
+    importer = spec["deploymentSpec"]["executors"]["Importer_executor"]["importer"]
+    made = {"name": "1", "uri": importer["artifactUri"]["constant"]}
+    artifact = {**made, "type": importer["typeSchema"], "metadata": importer["metadata"]}
+    launcher.runs["Importer"] = TaskRun("SUCCEEDED", outputs={"result": artifact})
+    runs = launcher.run({"StatisticsGen"})
+    check_green(runs, capfd)
+    folder = launcher.find_bucket_path(runs["StatisticsGen"].outputs["statistics"]["uri"])
+    assert {path.name for path in folder.iterdir()} == {"Split-train", "Split-eval"}
