@@ -14,10 +14,10 @@ from darkroom.pipelines.compilation.seals import seal_text
 
 
 def compile_pipeline(pipeline: Pipeline, target: str, config: ClusterConfig) -> str:
-    """Compiles any pipeline of TFX, as `darkroom compile --pipeline` does; writes no file.
+    """Compiles any pipeline of TFX, as `darkroom compile --pipeline` does.
 
-    It connects to no server, unless a node for Vertex has a `module_file`: TFX then writes a
-    package of it into the root.
+    It writes no file, and connects to no server, unless a node for Vertex has a `module_file`: TFX
+    then copies a package of it into the root.
 
     Args:
         pipeline: With components of darkroom, of TFX, or of your own.

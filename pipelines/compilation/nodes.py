@@ -141,10 +141,10 @@ def _check_kind(node: BaseNode, target: str) -> None:
 
 
 def _check_module(node: BaseNode, target: str) -> None:
-    """Refuses code in a file where no task can install it: TFX makes a package of it in the root.
+    """Refuses code in a file where no task can install it.
 
-    On Vertex, TFX writes the package into the root when the pipeline is compiled, and the task
-    installs it from gs://.
+    TFX makes a package of the file while it compiles, and copies it into the pipeline root. Tasks
+    get it from there by TensorFlow, which opens gs:// and not minio:// or s3://.
     """
     properties = node.exec_properties
     is_packaged = "@" in str(properties.get(_MODULE_PATH) or "")
@@ -153,8 +153,8 @@ def _check_module(node: BaseNode, target: str) -> None:
         name = next((_FUNCTIONS[each] for each in known if each in _FUNCTIONS), _MODULE_PATH)
         module = "PACKAGE.MODULE" if name == _MODULE_PATH else f"PACKAGE.MODULE.{name}"
         raise UsageError(
-            f"{node.id} has a {_MODULE_FILE}, which TFX would copy into the pipeline root when it "
-            "compiles; the tasks of Kubeflow cannot install it from there.",
+            f"{node.id} has a {_MODULE_FILE}. TFX would copy its code into the pipeline root, from "
+            "where the tasks of Kubeflow cannot install it.",
             f"Put the code into the image, and name it: {name}={module!r}.",
         )
 

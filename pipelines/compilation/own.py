@@ -47,9 +47,9 @@ def make_own_documents(
     config = dataclasses.replace(config, root=find_root(pipeline, config))
     check_paths({"root": config.root}, target, config.volumes)
     check_nodes(pipeline, target, config.volumes)
-    # TFX writes packages of `module_file` there.
-    with mock.patch.object(pipeline.pipeline_info, "pipeline_root", config.root):
-        try:
+    try:
+        # TFX copies packages of `module_file` there.
+        with mock.patch.object(pipeline.pipeline_info, "pipeline_root", config.root):
             job = make_job(
                 pipeline,
                 config,
@@ -57,12 +57,12 @@ def make_own_documents(
                 is_cached=lambda node: pipeline.enable_cache and is_cached(node),
                 flags=[OWN_PIPELINE],
             )
-        except DarkroomError:
-            raise
-        except Exception as error:  # TFX raises anything where it cannot compile a node
-            raise UsageError(
-                f"TFX cannot compile the pipeline for {target}: {type(error).__name__}: {error}"
-            ) from error
+    except DarkroomError:
+        raise
+    except Exception as error:  # TFX raises anything where it cannot compile a node
+        raise UsageError(
+            f"TFX cannot compile the pipeline for {target}: {type(error).__name__}: {error}"
+        ) from error
     spec = job["pipelineSpec"]
     for node in pipeline.components:
         if isinstance(node.executor_spec, BeamExecutorSpec):

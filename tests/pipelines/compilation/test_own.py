@@ -357,7 +357,7 @@ REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
     (
         "kubeflow",
         lambda _: Transform(Channel(type=Examples), Channel(type=Schema), module_file="t.py"),
-        "Transform has a module_file, which TFX would copy into the pipeline root",
+        "Transform has a module_file. TFX would copy its code into the pipeline root, from where",
     ),
     ("kubeflow", lambda _: ManifestGen("images.csv"), "ManifestGen.source is 'images.csv', which"),
     ("kubeflow", lambda _: StockImportSchemaGen("s3://b/s"), "Give a path of gs://"),

@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
 from PIL import Image
+from tfx.dsl.io import filesystem_registry
+from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
 from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
-from tfx.v1.components import StatisticsGen
+from tfx.v1.components import StatisticsGen, Trainer
 from tfx.v1.dsl import Importer, Pipeline
 from tfx.v1.types.standard_artifacts import Examples
 
@@ -28,6 +32,18 @@ pytestmark = pytest.mark.tfx
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 IMAGE = "registry.example.com/ml/photos:1"
+SPLITS = '["train", "eval"]'
+# Trains nothing: what counts is that the task has this code.
+RUN_FN = """
+import os
+
+
+def run_fn(fn_args):
+    os.makedirs(fn_args.serving_model_dir)
+    with open(os.path.join(fn_args.serving_model_dir, "saved_model.pb"), "w") as file:
+        file.write(str(len([*fn_args.train_files, *fn_args.eval_files])))
+"""
+FILE_FUNCTIONS = ("copy", "exists", "isdir", "makedirs", "open", "rename")
 DRIVER_ARGUMENTS = ("json_serialized_invocation_args", "json_serialized_inputs_spec_args")
 
 
@@ -145,9 +161,7 @@ def test_components_of_ones_own_get_their_properties_whatever_their_names(tmp_pa
 
 def test_records_that_an_importer_names_are_read(images: str, tmp_path: Path, capfd):
     uri = "minio://photos/records"
-    records = Importer(
-        uri, Examples, reimport=True, properties={"split_names": '["train", "eval"]'}
-    )
+    records = Importer(uri, Examples, reimport=True, properties={"split_names": SPLITS})
     statistics = StatisticsGen(records.outputs["result"])
     pipeline = Pipeline("imported", components=[records, statistics])
     text = compile_pipeline(pipeline, "kubeflow", ClusterConfig(image=IMAGE))
@@ -163,3 +177,54 @@ def test_records_that_an_importer_names_are_read(images: str, tmp_path: Path, ca
     check_green(runs, capfd)
     folder = launcher.find_bucket_path(runs["StatisticsGen"].outputs["statistics"]["uri"])
     assert {path.name for path in folder.iterdir()} == {"Split-train", "Split-eval"}
+
+
+@pytest.fixture
+def buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which TFX finds gs://, as `launcher.find_bucket_path` does."""
+    folder = tmp_path / "cluster/buckets/gcs"
+
+    def place(value: Any) -> Any:
+        is_uri = isinstance(value, str) and value.startswith("gs://")
+        return str(folder / value.removeprefix("gs://")) if is_uri else value
+
+    def map_paths(function: Callable[..., Any]) -> Any:
+        return staticmethod(lambda *given, **more: function(*map(place, given), **more))
+
+    functions = {name: map_paths(getattr(TensorflowFilesystem, name)) for name in FILE_FUNCTIONS}
+    bucket = type("Bucket", (TensorflowFilesystem,), {"SUPPORTED_SCHEMES": ["gs://"], **functions})
+    registry = filesystem_registry.FilesystemRegistry()
+    registry.register(TensorflowFilesystem, priority=1)
+    registry.register(bucket, priority=0)
+    monkeypatch.setattr(filesystem_registry, "DEFAULT_FILESYSTEM_REGISTRY", registry)
+    return folder
+
+
+def test_code_in_a_file_travels_through_the_root_on_vertex(
+    images: str, tmp_path: Path, buckets: Path, capfd
+):
+    module = tmp_path / "code/training.py"
+    module.parent.mkdir()
+    module.write_text(RUN_FN)
+    records = Importer("gs://photos/records", Examples, properties={"split_names": SPLITS})
+    trainer = Trainer(examples=records.outputs["result"], module_file=str(module))
+    pipeline = Pipeline("filed", components=[records, trainer])
+    config = ClusterConfig(image=IMAGE, root="gs://artifacts/filed")
+    with pytest.warns(UserWarning, match="Importer takes the files of its URI for unchanged"):
+        spec = json.loads(compile_pipeline(pipeline, "vertex", config))["pipelineSpec"]
+    module.unlink()
+    [wheel] = (buckets / "artifacts/filed/_wheels").iterdir()
+    given = spec["root"]["dag"]["tasks"]["Trainer"]["inputs"]["parameters"]
+    assert given["module_path"]["runtimeValue"]["constant"] == (
+        f"training@gs://artifacts/filed/_wheels/{wheel.name}"
+    )
+    launcher = Launcher(spec, str(tmp_path / "bucket"), tmp_path / "cluster", run_in_process)
+    place = tmp_path / "records"
+    darkroom.convert(images, str(place))
+    made = {"name": "1", "uri": str(place), "type": {"instanceSchema": ""}}
+    artifact = {**made, "metadata": {"split_names": SPLITS}}
+    launcher.runs["Importer"] = TaskRun("SUCCEEDED", outputs={"result": artifact})
+    runs = launcher.run({"Trainer"})
+    check_green(runs, capfd)
+    model = Path(runs["Trainer"].outputs["model"]["uri"])
+    assert (model / "Format-Serving/saved_model.pb").read_text() == "2"
