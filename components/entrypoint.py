@@ -1,6 +1,6 @@
 """The command of every container: runs one executor on the input that Kubeflow or Vertex passes.
 
-    python -m darkroom.components.entrypoint --target kubeflow \
+    python -m darkroom.components.entrypoint --target kubeflow [--own-pipeline] \
         --executor_class_path PATH --json_serialized_invocation_args '{{$}}' \
         --json_serialized_inputs_spec_args JSON [BEAM ARGUMENT...]
 
@@ -28,7 +28,7 @@ from unittest import mock
 from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.kfp.ending import handle_signals, report_error
-from darkroom.options.pipeline import LOCAL_BEAM_ARGS, TASK_KEY
+from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE, TASK_KEY
 from darkroom.options.targets import TARGETS
 from darkroom.runtime.process import collect_less_garbage, end_process
 
@@ -59,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     executor = ""
     parser = _Parser(prog="darkroom.components.entrypoint", allow_abbrev=False)
     parser.add_argument("--target", choices=TARGETS, required=True)
+    # Without run-time parameters: there, a property that has the name of one is a property.
+    parser.add_argument(OWN_PIPELINE, action="store_true")
     parser.add_argument("--executor_class_path", required=True)
     parser.add_argument("--json_serialized_invocation_args", required=True)
     parser.add_argument("--json_serialized_inputs_spec_args", default="")
@@ -96,7 +98,10 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     parser.add_argument("--runner", default="")
     runner = str(parser.parse_known_args(beam_args)[0].runner)
     locate = executor_io.choose_places(arguments.target, runner, uses_beam=uses_beam)
-    task = executor_io.parse_input(given_text, arguments.json_serialized_inputs_spec_args, locate)
+    spec_text = arguments.json_serialized_inputs_spec_args
+    task = executor_io.parse_input(
+        given_text, spec_text, locate, has_parameters=not arguments.own_pipeline
+    )
     given = json.loads(given_text)
     _report_start(given)
     input_files.check_inputs(given, task)  # before anything is deleted

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypedDict
 
 import yaml
+from tfx.components.example_gen.utils import FINGERPRINT_PROPERTY_NAME
 from tfx.orchestration.kubeflow.v2 import compiler_utils
 from tfx.types.artifact import Artifact
 from tfx.utils import import_utils, name_utils
@@ -80,7 +81,7 @@ def choose_places(target: str, runner: str, *, uses_beam: bool) -> Locate:
     return find_remote if uses_beam and is_remote else find_mount
 
 
-def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
+def parse_input(text: str, spec_text: str, locate: Locate, *, has_parameters: bool = True) -> Task:
     """Returns an ExecutorInput as TFX's executors need it.
 
     Outputs whose type is not a TFX artifact are left out, URIs become places that can be opened,
@@ -91,6 +92,7 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
         text: ExecutorInput as JSON.
         spec_text: ComponentInputsSpec as JSON; empty when there is none.
         locate: Turns a URI into the place.
+        has_parameters: Whether run-time parameters of darkroom's pipeline are among the properties.
 
     Raises:
         UsageError: The text is not an ExecutorInput, a parameter has a wrong value, or an output is
@@ -112,7 +114,9 @@ def parse_input(text: str, spec_text: str, locate: Locate) -> Task:
             _adapt_artifact(artifact, locate)
     for artifact in list_artifacts(outputs):
         _adapt_artifact(artifact, locate)
-    inputs["parameterValues"] = parse_properties(inputs.get("parameterValues", {}), kinds)
+    inputs["parameterValues"] = parse_properties(
+        inputs.get("parameterValues", {}), kinds, has_parameters=has_parameters
+    )
     return task
 
 
@@ -220,12 +224,24 @@ def _adapt_artifact(artifact: ArtifactEntry, locate: Locate) -> None:
 def clear_outputs(task: Task) -> None:
     """Empties the places of a task's outputs: a retry gets those of the failed attempt.
 
-    It makes local folders, as TFX does, and leaves files to the executor.
+    It makes local folders, as TFX does, and leaves files to the executor. What the driver of an
+    ExampleGen wrote stays, because TFX takes properties of the task from it.
     """
-    storage.delete_file(task["outputs"]["outputFile"])
+    path = task["outputs"]["outputFile"]
+    if not _is_of_driver(path):
+        storage.delete_file(path)
     for artifact in list_artifacts(task["outputs"]):
         storage.delete(artifact["uri"])
         storage.make_folder(artifact["uri"])
+
+
+def _is_of_driver(path: str) -> bool:
+    """Tells whether a file is what TFX's driver of file-based ExampleGens writes on Vertex."""
+    try:
+        written = json.loads(storage.read_bytes(path))
+        return FINGERPRINT_PROPERTY_NAME in written.get("parameterValues", {})
+    except (*storage.UNUSABLE, ValueError, AttributeError, TypeError):
+        return False  # what cannot be read is reported when it is deleted
 
 
 def restore_output(text: str, given: Task, task: Task) -> str:

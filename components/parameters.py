@@ -143,12 +143,16 @@ def apply_parameters(properties: Mapping[str, Any], values: Mapping[str, Any]) -
     return result
 
 
-def parse_properties(values: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
+def parse_properties(
+    values: Mapping[str, Any], kinds: Mapping[str, str], *, has_parameters: bool = True
+) -> dict[str, Any]:
     """Returns execution properties, after the run-time parameters among the values changed them.
 
     Args:
         values: From JSON: numbers are floats, structures are values or text.
         kinds: Types of the parameters by name, as ParameterSpec calls them.
+        has_parameters: Whether run-time parameters are among the values. In a pipeline of a user's
+            own, a property that has the name of one is a property.
 
     Raises:
         UsageError: A value does not have its parameter's type.
@@ -158,7 +162,7 @@ def parse_properties(values: Mapping[str, Any], kinds: Mapping[str, str]) -> dic
         for name, value in values.items()
         if value is not None
     }
-    return merge_parameters(plain)
+    return merge_parameters(plain) if has_parameters else plain
 
 
 def merge_parameters(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The pipeline: one definition, and a thin runner for each place that runs it.
 
-`LocalRunner` runs any TFX pipeline on this machine. It is loaded when it is first used, because
+`LocalRunner` runs any TFX pipeline on this machine, and `compile_pipeline` makes a file of it for a
+cluster, which `ClusterConfig` describes. They are loaded when they are first used, because
 configurations are made without the seconds that TFX takes.
 """
 
@@ -11,14 +12,20 @@ from typing import TYPE_CHECKING, Any
 from darkroom.runtime import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
+    from darkroom.pipelines.cluster_config import ClusterConfig
     from darkroom.pipelines.local.runner import LocalRunner
+    from darkroom.pipelines.own_pipeline import compile_pipeline
 
 # Only names that this installation can load: `import *`, `dir` and `help` load each of them.
 __all__: list[str] = []
 if TYPE_CHECKING or _lazy_names.is_installed("tfx"):
-    __all__ += ["LocalRunner"]
+    __all__ += ["ClusterConfig", "LocalRunner", "compile_pipeline"]
 
-_HOMES = {"LocalRunner": "darkroom.pipelines.local.runner"}
+_HOMES = {
+    "ClusterConfig": "darkroom.pipelines.cluster_config",
+    "LocalRunner": "darkroom.pipelines.local.runner",
+    "compile_pipeline": "darkroom.pipelines.own_pipeline",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from darkroom.dataset.schema import Schema
 from darkroom.errors import UsageError
 from darkroom.options.checks import pick_fields
 from darkroom.options.conversion import ConversionFields, ConversionOptions
-from darkroom.options.fields import check_fields, document, list_options, option
+from darkroom.options.fields import document, list_options
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
@@ -22,7 +21,7 @@ from darkroom.options.source import SourceFields
 from darkroom.options.targets import KUBEFLOW, EngineFields, EngineOptions
 from darkroom.options.training import IMAGENET, TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
-from darkroom.pipelines.compilation.resources import Resources, parse_resources
+from darkroom.pipelines.cluster_config import ClusterConfig, check_name
 from darkroom.storage import uris
 
 if sys.version_info >= (3, 11):
@@ -35,27 +34,24 @@ _PATHS = ("data", "root", "label_map", "exclude", "schema", "weights", "push_to"
 _CACHES_WITHOUT_FILES = (NO_CACHE, MEMORY_CACHE)
 # Vertex mounts every bucket that the service account may read.
 VERTEX_BUCKETS = "/gcs"
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
 
 @document
 @dataclass(frozen=True, kw_only=True)
 class PipelineConfig(
-    PipelineFields, SourceFields, ConversionFields, EngineFields, ValidationFields, TrainingFields
+    ClusterConfig,
+    PipelineFields,
+    SourceFields,
+    ConversionFields,
+    EngineFields,
+    ValidationFields,
+    TrainingFields,
 ):
     """Configuration of a pipeline run: its own options and those of its stages.
 
     The options of a stage come from its classes of fields, so a new one is an option of the
     pipeline, too.
     """
-
-    resources: Mapping[str, Resources] = option(
-        {},
-        "What each component gets in a cluster, by component or `default`.",
-        group="cluster",
-        flag=None,
-        more="`darkroom.pipelines.compilation.resources.Resources` lists the keys.",
-    )
 
     def __post_init__(self) -> None:
         """Checks every value by building what it goes into.
@@ -64,13 +60,8 @@ class PipelineConfig(
             UsageError: A value is wrong.
             OSError: The label map cannot be read.
         """
-        check_fields(self)
-        if not _NAME.fullmatch(self.name):
-            raise UsageError(
-                f"The pipeline's name is {self.name!r}.",
-                "Use lower case letters, digits and dashes, a letter first.",
-            )
-        object.__setattr__(self, "resources", parse_resources(self.resources))
+        super().__post_init__()
+        check_name(self.name)
         if not self._is_label_map_elsewhere:
             self.manifest.resolve_labels()
         for options in ("conversion", "engine_options", "validation", "training"):

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW
+from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.resources import find_resources, spell_accelerator
-from darkroom.pipelines.config import PipelineConfig
 
 # All releases since the oldest that runs what darkroom compiles.
 VERSIONS = ((2, 5), (2, 14), (2, 15), (2, 16), (2, 17))
@@ -53,7 +53,7 @@ def parse_version(text: str) -> tuple[int, int]:
     return version
 
 
-def check_backend(config: PipelineConfig, target: str) -> None:
+def check_backend(config: ClusterConfig, target: str) -> None:
     """Checks that the version of the backend, where it is known, can run the file.
 
     Raises:
@@ -88,7 +88,7 @@ def _has_store(url: str, version: tuple[int, int]) -> bool:
     return first <= version and (without is None or version < without)
 
 
-def list_warnings(config: PipelineConfig, target: str) -> list[str]:
+def list_warnings(config: ClusterConfig, target: str) -> list[str]:
     """Returns what will not work as it seems, in whole sentences."""
     found = [*_find_idle_accelerators(config, target)]
     if target == KUBEFLOW and config.kfp is not None:
@@ -96,7 +96,7 @@ def list_warnings(config: PipelineConfig, target: str) -> list[str]:
     return found
 
 
-def _find_limits(config: PipelineConfig, version: tuple[int, int]) -> Iterator[str]:
+def _find_limits(config: ClusterConfig, version: tuple[int, int]) -> Iterator[str]:
     if version > VERSIONS[-1]:
         newest = ".".join(map(str, VERSIONS[-1]))
         yield f"Kubeflow Pipelines {config.kfp} is newer than {newest}, the newest that was tried."
@@ -107,16 +107,17 @@ def _find_limits(config: PipelineConfig, version: tuple[int, int]) -> Iterator[s
         )
     if version >= _SHARED_KEYS:
         for name in ("root", "data", "push_to", "exclude", "label_map", "baseline_model"):
-            _, _, path = (getattr(config, name) or "").partition("://")
+            given = getattr(config, name, None)  # most are options of darkroom's own pipeline
+            _, _, path = (given or "").partition("://")
             bucket, _, rest = path.partition("/")
             if bucket == _OWN_BUCKET and rest.partition("/")[0] not in _OPEN:
                 yield (
-                    f"{name} is {getattr(config, name)!r}: with several users, their keys open "
+                    f"{name} is {given!r}: with several users, their keys open "
                     f"only {', '.join(_OPEN)} in that bucket."
                 )
 
 
-def _find_idle_accelerators(config: PipelineConfig, target: str) -> Iterator[str]:
+def _find_idle_accelerators(config: ClusterConfig, target: str) -> Iterator[str]:
     """Yields a warning where a GPU is asked for, and nothing says that the image can use it."""
     if _HAS_CUDA.search(config.image):
         return

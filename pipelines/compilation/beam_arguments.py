@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
 from darkroom.conversion.engines.discovery import RUNNERS, make_environment
@@ -45,30 +46,48 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
     """
     given, options = parse_beam_args(config)
     if config.engine == FLINK:
-        runner, found = _PORTABLE_RUNNER, _make_flink_options(config, options)
-    elif config.engine_url or config.engine_workers:
+        more = _make_flink_options(config, options)
+        _check_job_server("Flink", options)
+        return complete_beam_args(given, config.image, _PORTABLE_RUNNER, more)
+    if config.engine_url or config.engine_workers:
         name = "engine_url" if config.engine_url else "engine_workers"
         raise UsageError(f"{name} is for runs on this machine.", "Give the options by beam_args.")
-    else:
-        engine = RUNNERS[config.engine] if config.engine else None
-        runner, found = parse_runner(options.pop("runner", engine)), {}
+    engine = RUNNERS[config.engine] if config.engine else None
+    return complete_beam_args(given, config.image, engine)
+
+
+def complete_beam_args(
+    given: Sequence[str],
+    image: str,
+    engine: str | None = None,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
+    """Returns arguments of Beam with those that the tasks of a cluster need besides.
+
+    Args:
+        given: Arguments that a user gave, as in `--runner=DataflowRunner`.
+        image: The container image of the tasks.
+        engine: Beam's name of a runner, where the arguments have none.
+        more: Options by name for what the arguments leave open.
+
+    Raises:
+        UsageError: The runner is unknown, or an option that it needs is missing.
+    """
+    options = _parse_arguments(given)
+    runner = parse_runner(options.pop("runner", engine))
     if any(name.startswith("s3_") for name in options):
         raise UsageError(
             "Beam's options for s3:// are part of the spec, which everyone can read.",
             "Give credentials and endpoint of s3:// by secret_env and env.",
         )
-    wanted = {"sdk_container_image": config.image}
+    wanted = {"sdk_container_image": image}
     if runner == DATAFLOW_RUNNER:
         check_dataflow(options)
         # The image contains Beam, so no worker downloads it.
         wanted |= {"sdk_location": "container", "experiments": "use_runner_v2"}
     elif runner == _PORTABLE_RUNNER:
-        if ":" not in options.get("job_endpoint", ""):
-            raise UsageError(
-                f"{'Flink' if config.engine else runner} needs the address of a job server.",
-                "Add --job_endpoint=HOST:8099 to beam_args.",
-            )
-        wanted |= _WORKER_POOL | found
+        _check_job_server(runner, options)
+        wanted |= {**_WORKER_POOL, **more}
     elif runner != LOCAL_RUNNER:
         raise UsageError(
             f"{runner} starts a Java program beside the task, and the image has no Java.",
@@ -78,6 +97,14 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
     rest = [argument for argument in given if not argument.startswith("--runner")]
     missing = [f"--{name}={value}" for name, value in wanted.items() if name not in options]
     return [f"--runner={runner}", *rest, *missing]
+
+
+def _check_job_server(name: str, options: Mapping[str, str]) -> None:
+    if ":" not in options.get("job_endpoint", ""):
+        raise UsageError(
+            f"{name} needs the address of a job server.",
+            "Add --job_endpoint=HOST:8099 to beam_args.",
+        )
 
 
 def _make_flink_options(config: PipelineConfig, given: Mapping[str, str]) -> dict[str, str]:
@@ -122,6 +149,13 @@ def parse_beam_args(config: PipelineConfig) -> tuple[tuple[str, ...], dict[str, 
         UsageError: One is not like `--name=value`, or names a runner beside an engine.
     """
     given = () if config.beam_args == LOCAL_BEAM_ARGS else config.beam_args
+    options = _parse_arguments(given)
+    if config.engine is not None and "runner" in options:
+        raise UsageError("engine and the runner of beam_args exclude each other.")
+    return given, options
+
+
+def _parse_arguments(given: Sequence[str]) -> dict[str, str]:
     for argument in given:
         if not argument.startswith("--"):
             raise UsageError(
@@ -129,7 +163,4 @@ def parse_beam_args(config: PipelineConfig) -> tuple[tuple[str, ...], dict[str, 
                 "Write each option as one text: --region=europe-west1.",
             )
     pairs = [argument[2:].partition("=") for argument in given]
-    options = {name: value for name, _, value in pairs}
-    if config.engine is not None and "runner" in options:
-        raise UsageError("engine and the runner of beam_args exclude each other.")
-    return given, options
+    return {name: value for name, _, value in pairs}

@@ -15,6 +15,7 @@ from typing import Any
 
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, TARGETS, VERTEX
+from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.backends import check_backend
 from darkroom.pipelines.compilation.places import check_places, do_tasks_read_labels
 from darkroom.pipelines.config import PipelineConfig, merge_options
@@ -70,11 +71,19 @@ def check_config(config: PipelineConfig, target: str) -> None:
     Raises:
         UsageError: A value cannot work on the target, or contains a credential.
     """
-    # First of all, because the message of another check may show a value.
+    check_values(config)  # before the message of another check shows a value
+    check_for_target(config, target)
+
+
+def check_values(config: ClusterConfig) -> None:
+    """Checks that no value of a configuration contains a credential.
+
+    Raises:
+        UsageError: A value does.
+    """
     values = {each.name: getattr(config, each.name) for each in dataclasses.fields(config)}
     values["resources"] = {k: dataclasses.asdict(v) for k, v in config.resources.items()}
     check_credentials(values)
-    check_for_target(config, target)
 
 
 def check_for_target(config: PipelineConfig, target: str) -> None:
@@ -86,6 +95,17 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
     if not do_tasks_read_labels(config, target):
         labels = config.manifest.resolve_labels().labels or ()
         check_credentials({f"label_map, line {n}": each for n, each in enumerate(labels, start=1)})
+    check_cluster(config, target)
+    name_baseline(config, target)
+    check_places(config, target)
+
+
+def check_cluster(config: ClusterConfig, target: str) -> None:
+    """Checks what a cluster is told of a pipeline, ours or another one, except its root.
+
+    Raises:
+        UsageError: A value cannot work on the target.
+    """
     check_environment("env", config.env)
     if target not in TARGETS:
         raise UsageError(f"There is no target {target!r}.", f"Targets: {', '.join(TARGETS)}.")
@@ -101,7 +121,6 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
                 "Leave it out: on Vertex the service account opens stores, and /gcs/BUCKET is "
                 "mounted.",
             )
-    name_baseline(config, target)
     make_secrets(config.secret_env)
     for name in ("env", "secret_env"):
         for variable in getattr(config, name):
@@ -113,9 +132,8 @@ def check_for_target(config: PipelineConfig, target: str) -> None:
     if twice := sorted(config.env.keys() & config.secret_env.keys()):
         raise UsageError(f"{twice[0]} is in env and in secret_env.", "Leave one of them out.")
     if target == KUBEFLOW:
-        _check_replaced(vars(config))
+        check_replaced(vars(config))
     _check_volumes(config.volumes)
-    check_places(config, target)
     check_backend(config, target)
 
 
@@ -139,8 +157,15 @@ def name_baseline(config: PipelineConfig, target: str) -> PipelineConfig:
     return dataclasses.replace(config, baseline_model=config.push_to)
 
 
-def _check_replaced(values: Mapping[str, Any]) -> None:
-    """Checks that Kubernetes passes the texts of a configuration as they are."""
+def check_replaced(values: Mapping[str, Any]) -> None:
+    """Checks that Kubernetes passes texts as they are.
+
+    Args:
+        values: Values by their place; they may be nested.
+
+    Raises:
+        UsageError: Kubernetes would change one.
+    """
     for name, value in values.items():
         for place, text in walk_texts(name, value):
             if found := _REPLACED.search(text):

@@ -12,8 +12,13 @@ from typing import Any
 from darkroom import storage
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
+from darkroom.pipelines.cluster_config import make_cluster_config
 from darkroom.pipelines.compilation.backends import list_warnings
-from darkroom.pipelines.compilation.checks import check_for_target, merge_checked_options
+from darkroom.pipelines.compilation.checks import (
+    check_cluster,
+    check_for_target,
+    merge_checked_options,
+)
 from darkroom.pipelines.compilation.seals import check_replaceable, seal_text
 from darkroom.pipelines.config import make_config
 from darkroom.pipelines.credentials import check_credentials
@@ -31,7 +36,8 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
 
     Args:
         values: Fields of `PipelineConfig`, `config` (path of a TOML file with more of them),
-            `target` and `output`.
+            `target` and `output`. With `pipeline`, the function of a pipeline of one's own, fields
+            of `ClusterConfig`.
         as_json: Whether standard output gets one JSON object.
 
     Returns:
@@ -46,25 +52,56 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     values = dict(values)
     target, output = values.pop("target"), storage.expand_home(values.pop("output"))
     # Unlike `darkroom run` this leaves paths alone: they must mean the same in a container.
-    config = make_config(merge_checked_options(values), target)
+    merged = merge_checked_options(values)
+    compile_it = _compile_own if "pipeline" in merged else _compile_ours
     _check_output(output, target)
-    check_for_target(config, target)
-    warnings = list_warnings(config, target)
     with progress.use(progress.make_sink(sys.stderr)):
-        for warning in warnings:
-            progress.note(f"Warning: {warning}")
-        with progress.step("Loading TFX"):
-            from darkroom.pipelines.compilation.spec import make_documents
-        with progress.step("Compiling"):
-            text = seal_text(format_documents(make_documents(config, target), target), target)
+        text, root, warnings = compile_it(merged, target)
     check_replaceable(output, text)
     storage.write_bytes(output, text.encode())
     if as_json:
-        told = {"output": output, "target": target, "root": config.root or None}
+        told = {"output": output, "target": target, "root": root or None}
         print(json.dumps({**told, "warnings": warnings}))
     else:
         print(f"Compiled for {target}: {output}")
     return 0
+
+
+def _compile_ours(values: Mapping[str, Any], target: str) -> tuple[str, str, list[str]]:
+    """Returns the text of the compiled file, its root, and what will not work as it seems."""
+    config = make_config(values, target)
+    check_for_target(config, target)
+    warnings = list_warnings(config, target)
+    _tell(warnings)
+    with progress.step("Loading TFX"):
+        from darkroom.pipelines.compilation.spec import make_documents
+    with progress.step("Compiling"):
+        text = format_documents(make_documents(config, target), target)
+    return seal_text(text, target), config.root, warnings
+
+
+def _compile_own(values: Mapping[str, Any], target: str) -> tuple[str, str, list[str]]:
+    """Returns the same of a pipeline of the user's own."""
+    given = dict(values)
+    function = given.pop("pipeline")
+    if not isinstance(function, str):
+        raise UsageError("pipeline is not text.", "Give package.module:function.")
+    config = make_cluster_config(given)
+    check_cluster(config, target)
+    with progress.step("Loading TFX"):
+        from darkroom.pipelines.compilation import own
+        from darkroom.pipelines.compilation.functions import load_pipeline
+    pipeline = load_pipeline(function, config.root)
+    warnings = own.list_own_warnings(pipeline, config, target)
+    _tell(warnings)
+    with progress.step("Compiling"):
+        text = format_documents(own.make_own_documents(pipeline, config, target), target)
+    return seal_text(text, target), own.find_root(pipeline, config), warnings
+
+
+def _tell(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        progress.note(f"Warning: {warning}")
 
 
 def format_documents(documents: Sequence[Mapping[str, Any]], target: str) -> str:

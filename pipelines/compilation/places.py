@@ -62,10 +62,26 @@ def check_paths(paths: Mapping[str, Any], target: str, volumes: Iterable[str]) -
     for name, schemes in _SCHEMES.items():
         if (path := paths.get(name)) is None or (name, path) == ("weights", IMAGENET):
             continue
-        if not _is_seen(path, schemes, target, volumes):
-            raise UsageError(
-                f"{name} is {path!r}, which no container can see.", _advise(path, schemes)
-            )
+        check_place(name, path, schemes, target, volumes)
+
+
+def check_place(
+    name: str, path: str, schemes: tuple[str, ...], target: str, volumes: Iterable[str]
+) -> None:
+    """Checks that the containers of a target can see a path.
+
+    Args:
+        name: What names the path, for the message.
+        path: A path or a URI.
+        schemes: Stores that its reader can open.
+        target: `kubeflow` or `vertex`.
+        volumes: Folders that are mounted in the containers, on Kubeflow.
+
+    Raises:
+        UsageError: They cannot.
+    """
+    if not _is_seen(path, schemes, target, volumes):
+        raise UsageError(f"{name} is {path!r}, which no container can see.", _advise(path, schemes))
 
 
 def _check_root(root: str, target: str) -> None:

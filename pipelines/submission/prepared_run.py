@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom.errors import UsageError
+from darkroom.options.pipeline import OWN_PIPELINE
 
 _HINT = "Give what `darkroom compile -o FILE` wrote."
 
@@ -101,6 +102,14 @@ class PreparedRun:
         executors = kubernetes.get("deploymentSpec", {}).get("executors", {})
         mounts = [mount for each in executors.values() for mount in each.get("pvcMount", ())]
         return {mount["mountPath"] for mount in mounts}
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the pipeline is one of a user's own, without parameters of darkroom's."""
+        executors = self.spec["deploymentSpec"]["executors"].values()
+        return any(
+            OWN_PIPELINE in each.get("container", {}).get("command", ()) for each in executors
+        )
 
     @property
     def is_cached(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _Options = TypeVar("_Options", bound="DataclassInstance")
 
+# What `darkroom compile --pipeline` takes.
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _SUBMITTED, _PLANNED = "SUBMITTED", "PLANNED"
 # Options of the services' clients; the rest are fields of `PipelineConfig`.
 _SERVICE_OPTIONS = tuple(each.name for each in list_options(KubeflowFields, VertexOptions))
@@ -66,6 +69,11 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     if path:
         run = _read_run(expand_home(path), merged, target)
     else:
+        if "pipeline" in merged:
+            raise UsageError(
+                "pipeline in the configuration is a function of your own.",
+                "Compile it, and submit the file: darkroom submit --pipeline FILE.",
+            )
         config = make_config(merged, target)
         check_for_target(config, target)
     submit = _find_service(target, of_service)
@@ -99,11 +107,26 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
     from darkroom.components.parameters import PARAMETERS
     from darkroom.pipelines.submission.cache_states import read_properties
 
+    if _FUNCTION.fullmatch(path):
+        raise UsageError(
+            f"--pipeline is {path!r}, expected a compiled file.",
+            f"Compile it first: darkroom compile --pipeline {path} -o FILE.",
+        )
     values = {name: value for name, value in values.items() if name != "cache"}
     root = values.pop("root", None)
-    run = PreparedRun(read_documents(path), root, _encode_parameters(values))
+    documents = read_documents(path)
+    own = PreparedRun(documents, root)
+    run = own if own.is_own else PreparedRun(documents, root, _encode_parameters(values))
     if ("pipelineSpec" in run.documents[0]) != (target == VERTEX):
         raise UsageError(f"{path} was not compiled for {target}.", "Compile it for this target.")
+    if run.is_own:
+        if values:
+            raise UsageError(
+                f"{sorted(values)[0]} is not an option of {run.name}, a pipeline of your own.",
+                "Its run-time parameters keep their defaults; for the rest, compile it again.",
+            )
+        check_paths({} if root is None else {"root": str(root)}, target, run.volumes)
+        return run
     # The empty text means none, except for the source.
     paths = {name: value for name, value in run.parameters.items() if value or name == "data"}
     check_paths(paths if root is None else {**paths, "root": str(root)}, target, run.volumes)
@@ -184,7 +207,9 @@ def _set_cache(
 
     if not is_wanted or not run.is_cached:
         return switch_cache_off(run)
-    if is_planned:  # the state of today would hide what changes until the next run
+    # The state of today would hide what changes until the next run. A pipeline of one's own takes
+    # no state: what reads a path was compiled without a cache.
+    if is_planned or run.is_own:
         return run
     return pin_states(run, shared_paths=shared_paths)
 

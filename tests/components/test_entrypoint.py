@@ -184,6 +184,29 @@ def test_a_retry_finds_no_files_of_the_failed_attempt(mounts: Path):
     assert CALLS[0][2] == {}
 
 
+def test_what_the_driver_of_an_example_gen_wrote_reaches_the_executor(mounts: Path):
+    given = make_input(mounts)
+    given["inputs"]["parameterValues"] = {"input_config": "span-{SPAN}"}
+    found = {"input_fingerprint": "a1", "input_config": "span-2", "span": 2.0}
+    path = Path(given["outputs"]["outputFile"])
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"parameterValues": found}))
+    code, output = run(given)
+    assert (code, CALLS[0][2]) == (0, found)
+    assert [*output] == ["artifacts"]
+
+
+def test_a_property_of_ones_own_may_have_the_name_of_a_parameter(mounts: Path, capfd):
+    given = make_input(mounts)
+    given["inputs"]["parameterValues"] = {"epochs": 3.0, "policies": "{", "data": "rows"}
+    spec = {"parameters": {"epochs": {"parameterType": "NUMBER_INTEGER"}}}
+    assert run(given, spec=spec)[0] == 2
+    assert "takes no parameter 'epochs'" in read_error(capfd)["message"]
+    assert run(given, "--own-pipeline", spec=spec)[0] == 0
+    assert CALLS[0][2] == {"epochs": 3, "policies": "{", "data": "rows"}
+    assert type(CALLS[0][2]["epochs"]) is int
+
+
 @pytest.mark.parametrize(
     "uri",
     [

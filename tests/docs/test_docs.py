@@ -131,9 +131,15 @@ def test_every_python_block_is_python_and_imports_what_exists(page: str, text: s
 
 @pytest.mark.parametrize(("page", "text"), _blocks("toml"))
 def test_every_toml_block_is_a_configuration(page: str, text: str):
+    from darkroom.pipelines.cluster_config import make_cluster_config
     from darkroom.pipelines.config import make_config
 
-    assert make_config(tomllib.loads(text)).data.endswith("images.csv")
+    values = tomllib.loads(text)
+    if "pipeline" in values:  # a function of a user's own
+        assert ":" in values.pop("pipeline")
+        assert make_cluster_config(values).image
+    else:
+        assert make_config(values).data.endswith("images.csv")
 
 
 def test_every_module_that_the_architecture_names_exists():
@@ -159,6 +165,7 @@ _OTHERS = {
     ),
     *("--environment", "--job", "--sdk", "--temp"),  # of Beam: --job_endpoint and the like
     "--add-exports",  # of Java
+    "--own-pipeline",  # of the entrypoint
     "--logdir",  # of TensorBoard
     *("--draws", "--pairs", "--photographs", "--rows", "--sets"),  # of scripts in benchmarks/
 }

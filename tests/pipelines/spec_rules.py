@@ -113,5 +113,5 @@ def _check_input(spec: dict[str, Any], name: str, given: dict[str, Any]) -> Iter
     if "runtimeValue" in given and set(given["runtimeValue"]) != {"constant"}:
         yield f"{name} is not a constant"
     parameters = spec["root"].get("inputDefinitions", {}).get("parameters", {})
-    if given.get("componentInputParameter", next(iter(parameters), None)) not in parameters:
+    if "componentInputParameter" in given and given["componentInputParameter"] not in parameters:
         yield f"{name} comes from a parameter that does not exist"

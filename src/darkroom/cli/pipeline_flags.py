@@ -44,14 +44,23 @@ def add_compile(commands: Any) -> None:
         "compile",
         "Compile the pipeline for Kubeflow Pipelines or Vertex AI Pipelines.",
         page="guides/submit",
-        usage="darkroom compile --target {kubeflow,vertex} -o FILE [--config FILE] [options]",
+        usage="darkroom compile --target {kubeflow,vertex} -o FILE [--config FILE] "
+        "[--pipeline MODULE:FUNCTION] [options]",
         examples=(
             "darkroom compile --target kubeflow --config kubeflow.toml -o pipeline.yaml",
-            "darkroom compile --target vertex --config vertex.toml -o pipeline.json",
+            "darkroom compile --target vertex --config vertex.toml "
+            "--pipeline my_package.flowers:make_pipeline -o pipeline.json",
         ),
     )
     flags = _add_pipeline_flags(parser)
     _add_target_flags(flags)
+    flags.add(
+        "run",
+        "--pipeline",
+        metavar="MODULE:FUNCTION",
+        help="Function that returns a TFX pipeline of your own, as package.module:function; only "
+        "options of the cluster, --root and --no-cache go with it (default: darkroom's pipeline)",
+    )
     flags.add(
         "run",
         "-o",

@@ -13,14 +13,15 @@ from darkroom.options.source import DATA_HELP
 LOCAL_BEAM_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")
 # A compiled task prints an object with this key before it starts.
 TASK_KEY = "darkroom_task"
+# An argument of the entrypoint: no property of the pipeline is a run-time parameter of darkroom's.
+OWN_PIPELINE = "--own-pipeline"
 
 
 @document
 @dataclass(frozen=True, kw_only=True)
-class PipelineFields:
-    """What a pipeline is told besides the options of its stages."""
+class ClusterFields:
+    """What any pipeline is told of the cluster that runs it."""
 
-    data: str = field(metadata=describe(DATA_HELP, group="data", metavar="PATH", runtime=True))
     root: str = option(
         "",
         "Folder for metadata, artifacts, log and models.",
@@ -28,14 +29,65 @@ class PipelineFields:
         metavar="DIR",
         shown="on Kubeflow the administrator's; elsewhere it must be given",
     )
+    cache: bool = option(
+        True, "Reuse what earlier runs made, where nothing has changed.", group="run"
+    )
+    beam_args: tuple[str, ...] = option(
+        LOCAL_BEAM_ARGS,
+        "Arguments of Beam, instead of those for a local run.",
+        group="cluster",
+        metavar="ARGUMENT",
+        flag="--beam-arg",
+    )
+    image: str = option(
+        "",
+        "Container image of the tasks, best given by its digest.",
+        group="cluster",
+        metavar="NAME",
+    )
+    kfp: str | None = option(
+        None,
+        "Version of Kubeflow Pipelines for which a file is compiled, as in 2.17.",
+        group="cluster",
+        metavar="VERSION",
+        shown="any from 2.5 on",
+        more="What that version cannot do is an error or a warning.",
+    )
+    env: Mapping[str, str] = option(
+        {}, "Environment variables of the containers.", group="cluster", flag=None
+    )
+    secret_env: Mapping[str, str] = option(
+        {},
+        "Environment variables from Secrets of Kubernetes, as SECRET/KEY by variable.",
+        group="cluster",
+        flag=None,
+    )
+    image_pull_secrets: tuple[str, ...] = option(
+        (),
+        "Secrets of Kubernetes with which the image is pulled from a private registry.",
+        group="cluster",
+        metavar="NAME",
+        flag=None,
+    )
+    volumes: Mapping[str, str] = option(
+        {},
+        "Persistent volume claims of Kubernetes, by the folder where they are mounted.",
+        group="cluster",
+        flag=None,
+    )
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class PipelineFields(ClusterFields):
+    """What a pipeline is told besides the options of its stages."""
+
+    data: str = field(metadata=describe(DATA_HELP, group="data", metavar="PATH", runtime=True))
     name: str = option(
         "darkroom",
         "Name of the pipeline: lower-case letters, digits and dashes.",
         group="run",
         metavar="NAME",
-    )
-    cache: bool = option(
-        True, "Reuse what earlier runs made, where nothing has changed.", group="run"
     )
     schema: str | None = option(
         None,
@@ -134,47 +186,4 @@ class PipelineFields:
         shown="taken by each run",
         runtime=True,
         more="`darkroom.pipelines.local.pinning` takes it.",
-    )
-    beam_args: tuple[str, ...] = option(
-        LOCAL_BEAM_ARGS,
-        "Arguments of Beam, instead of those for a local run.",
-        group="cluster",
-        metavar="ARGUMENT",
-        flag="--beam-arg",
-    )
-    image: str = option(
-        "",
-        "Container image of the tasks, best given by its digest.",
-        group="cluster",
-        metavar="NAME",
-    )
-    kfp: str | None = option(
-        None,
-        "Version of Kubeflow Pipelines for which a file is compiled, as in 2.17.",
-        group="cluster",
-        metavar="VERSION",
-        shown="any from 2.5 on",
-        more="What that version cannot do is an error or a warning.",
-    )
-    env: Mapping[str, str] = option(
-        {}, "Environment variables of the containers.", group="cluster", flag=None
-    )
-    secret_env: Mapping[str, str] = option(
-        {},
-        "Environment variables from Secrets of Kubernetes, as SECRET/KEY by variable.",
-        group="cluster",
-        flag=None,
-    )
-    image_pull_secrets: tuple[str, ...] = option(
-        (),
-        "Secrets of Kubernetes with which the image is pulled from a private registry.",
-        group="cluster",
-        metavar="NAME",
-        flag=None,
-    )
-    volumes: Mapping[str, str] = option(
-        {},
-        "Persistent volume claims of Kubernetes, by the folder where they are mounted.",
-        group="cluster",
-        flag=None,
     )

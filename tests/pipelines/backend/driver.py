@@ -29,7 +29,7 @@ class Task:
         name: Its name.
         spec: The task in the DAG: where its inputs come from.
         component: Which inputs and outputs it has.
-        container: Image, command and arguments.
+        container: Image, command and arguments; empty for an Importer, which Kubeflow runs itself.
     """
 
     name: str
@@ -62,7 +62,7 @@ def find_task(spec: Mapping[str, Any], name: str) -> Task:
     task = spec["root"]["dag"]["tasks"][name]
     component = spec["components"][task["componentRef"]["name"]]
     executor = spec["deploymentSpec"]["executors"][component["executorLabel"]]
-    return Task(name, task, component, executor["container"])
+    return Task(name, task, component, executor.get("container", {}))
 
 
 def list_tasks(spec: Mapping[str, Any]) -> Iterator[Task]:

@@ -25,8 +25,9 @@ from darkroom.errors import StorageError, UsageError
 from darkroom.pipelines.compilation import resources
 from darkroom.pipelines.compilation import spec as spec_module
 from darkroom.pipelines.compilation.files import run_compile
+from darkroom.pipelines.compilation.job import make_platform_spec
 from darkroom.pipelines.compilation.seals import seal_text
-from darkroom.pipelines.compilation.spec import compile_pipeline, make_platform_spec
+from darkroom.pipelines.compilation.spec import compile_pipeline
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
 from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
 from darkroom.pipelines.vertex_runner import format_for_vertex

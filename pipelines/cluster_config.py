@@ -1,0 +1,70 @@
+"""What a cluster is told of a pipeline: darkroom's, or one of a user's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from darkroom.errors import UsageError
+from darkroom.options.fields import check_fields, document, list_options, option
+from darkroom.options.pipeline import ClusterFields
+from darkroom.pipelines.compilation.resources import Resources, parse_resources
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class ClusterConfig(ClusterFields):
+    """What a cluster is told of a pipeline: where it keeps files, and what its tasks get."""
+
+    resources: Mapping[str, Resources] = option(
+        {},
+        "What each component gets in a cluster, by component or `default`.",
+        group="cluster",
+        flag=None,
+        more="`darkroom.pipelines.compilation.resources.Resources` lists the keys.",
+    )
+
+    def __post_init__(self) -> None:
+        """Checks the values that do not depend on the target.
+
+        Raises:
+            UsageError: A value is wrong.
+        """
+        check_fields(self)
+        object.__setattr__(self, "resources", parse_resources(self.resources))
+
+
+def check_name(name: str) -> None:
+    """Checks the name of a pipeline, which becomes part of names of Kubernetes.
+
+    Raises:
+        UsageError: It is not such a name.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"The pipeline's name is {name!r}.",
+            "Use lower case letters, digits and dashes, a letter first.",
+        )
+
+
+def make_cluster_config(values: Mapping[str, Any]) -> ClusterConfig:
+    """Returns the configuration of values by name.
+
+    Raises:
+        UsageError: A name is not an option for a pipeline of one's own, or a value is wrong.
+    """
+    names = [each.name for each in list_options(ClusterConfig)]
+    for name in values:
+        if name not in names:
+            raise UsageError(
+                f"{name} is not an option for a pipeline of your own.",
+                f"Options: {', '.join(names)}. Everything else is up to your function.",
+            )
+    try:
+        return ClusterConfig(**values)
+    except (TypeError, AttributeError) as error:
+        raise UsageError(f"The configuration has a value of the wrong type: {error}.") from error

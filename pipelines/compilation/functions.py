@@ -1,0 +1,116 @@
+"""Finds and calls a user's function that makes a pipeline of TFX."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from tfx.orchestration.pipeline import Pipeline
+
+from darkroom.errors import UsageError
+
+ROOT_PARAMETER = "root"
+_NAME = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
+_FILES = (".yaml", ".yml", ".json")
+
+
+def load_pipeline(name: str, root: str) -> Pipeline:
+    """Returns the pipeline that a function makes.
+
+    Args:
+        name: `package.module:function`.
+        root: Passed to the function if it has a parameter `root`; it gets nothing else.
+
+    Raises:
+        UsageError: There is no such function, it fails, or it returns something else.
+    """
+    found = _NAME.fullmatch(name)
+    if not found:
+        hint = "Name the function that returns the pipeline."
+        if name.endswith(_FILES):
+            hint += " A compiled file is for `darkroom submit --pipeline FILE`."
+        raise UsageError(f"pipeline is {name!r}, expected package.module:function.", hint)
+    # Standard output may be for programs.
+    with contextlib.redirect_stdout(sys.stderr):
+        function = _find_function(_import_module(found[1], name), found[2], name)
+        pipeline = _call(function, name, root)
+    if not isinstance(pipeline, Pipeline):
+        hint = "Return tfx.v1.dsl.Pipeline(...)."
+        if type(pipeline).__module__.partition(".")[0] == "kfp":
+            hint = "A pipeline of kfp is compiled by kfp: kfp.compiler.Compiler().compile(...)."
+        raise UsageError(
+            f"pipeline is {name!r}, which returned {type(pipeline).__name__}, expected a pipeline "
+            "of TFX.",
+            hint,
+        )
+    return pipeline
+
+
+def _import_module(module: str, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if f"{module}.".startswith(f"{error.name}."):
+            raise UsageError(
+                f"pipeline is {name!r}, but there is no module {error.name!r}.",
+                "Install the package, or add its folder to PYTHONPATH.",
+            ) from error
+        raise _make_error(
+            f"pipeline is {name!r}, but {module} cannot be imported", error
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise _make_error(
+            f"pipeline is {name!r}, but {module} cannot be imported", error
+        ) from error
+
+
+def _find_function(module: ModuleType, function: str, name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] | None = getattr(module, function, None)
+    if found is None or not callable(found):
+        names = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+        near = difflib.get_close_matches(function, names, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Its functions: {', '.join(names)}."
+        raise UsageError(
+            f"pipeline is {name!r}, but {module.__name__} has no function {function!r}.", hint
+        )
+    return found
+
+
+def _call(function: Callable[..., Any], name: str, root: str) -> Any:
+    try:
+        parameters = dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # some callables have no signature
+        parameters = {}
+    needed = [
+        each.name
+        for each in parameters.values()
+        if each.default is each.empty
+        and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        and each.name != ROOT_PARAMETER
+    ]
+    if needed:
+        raise UsageError(
+            f"pipeline is {name!r}, which needs {', '.join(needed)}; darkroom passes nothing but "
+            f"{ROOT_PARAMETER}.",
+            "Give the other parameters defaults, or name a function that calls it.",
+        )
+    given = {ROOT_PARAMETER: root} if ROOT_PARAMETER in parameters else {}
+    try:
+        return function(**given)
+    except (Exception, SystemExit) as error:
+        raise _make_error(f"pipeline is {name!r}, which failed", error) from error
+
+
+def _make_error(what: str, error: BaseException) -> UsageError:
+    """Returns the error of a user's code, with the place that its author needs."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    said = f"{type(error).__name__}: {error}"
+    return UsageError(f"{what}: {said} ({place.filename}:{place.lineno}).")

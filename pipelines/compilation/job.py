@@ -1,0 +1,247 @@
+"""Makes the job of a TFX pipeline, offline, with what each of its tasks gets in a cluster.
+
+TFX's KubeflowV2DagRunner makes the spec. This module adds what the runner cannot express: caching
+and retries by task, resources, environment, and what only Kubernetes knows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import yaml
+from tfx.dsl.components.base import executor_spec
+from tfx.dsl.components.base.base_node import BaseNode
+from tfx.dsl.components.common.resolver import Resolver
+from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
+from tfx.orchestration.pipeline import Pipeline
+
+from darkroom.components.system_artifacts import SYSTEM_ARTIFACTS
+from darkroom.errors import UsageError
+from darkroom.options.targets import KUBEFLOW, VERTEX
+from darkroom.pipelines.cluster_config import ClusterConfig
+from darkroom.pipelines.compilation.checks import make_secrets
+from darkroom.pipelines.compilation.resources import (
+    Resources,
+    check_components,
+    find_resources,
+    spell_accelerator,
+)
+
+ENTRYPOINT = ("python", "-m", "darkroom.components.entrypoint")
+_BACKOFF = {"backoffDuration": "30s", "backoffFactor": 2.0}
+# Linux takes 128 KiB as one argument or variable. Argo 3.5, with Kubeflow Pipelines 2.5, gives a
+# container its template in a variable, in which the task's input is twice; other things need some.
+_LONGEST_TEMPLATE = 131_072 - 11_000  # bytes
+# From 2.14 on, the driver of the whole run gets all tasks in one argument.
+_LONGEST_ROOT = 131_072 - 3_000  # bytes
+# Kubeflow counts from the start of the first attempt, and stops an attempt that still runs then: a
+# task that takes longer is never retried. Vertex accepts an hour at most.
+_LONGEST_RETRYING = {KUBEFLOW: "2592000s", VERTEX: "3600s"}
+
+
+def make_job(
+    pipeline: Pipeline,
+    config: ClusterConfig,
+    target: str,
+    *,
+    is_cached: Callable[[BaseNode], bool],
+    flags: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Returns the job spec of a pipeline, with what each task gets.
+
+    Args:
+        pipeline: Any pipeline of TFX.
+        config: What the cluster is told, checked for the target.
+        target: `kubeflow` or `vertex`.
+        is_cached: Tells whether a node's results may come from the cache. It compares properties
+            and artifacts, never the files behind a path. So a node that reads a path runs each
+            time, unless the state of those files is among its properties.
+        flags: More arguments of the entrypoint.
+
+    Raises:
+        UsageError: A value cannot work on the target, or is for a node that does not exist.
+    """
+    check_components(config.resources, [node.id for node in pipeline.components])
+    runner_config = kubeflow_v2_dag_runner.KubeflowV2DagRunnerConfig(
+        default_image=config.image,
+        default_commands=[*ENTRYPOINT, "--target", target, *flags],
+        use_pipeline_spec_2_1=True,
+    )
+    runner = kubeflow_v2_dag_runner.KubeflowV2DagRunner(config=runner_config)
+    job: dict[str, Any] = runner.run(pipeline, write_out=False)
+    spec = job["pipelineSpec"]
+    spec.pop("defaultPipelineRoot", None)
+    if config.root:
+        spec["defaultPipelineRoot"] = config.root
+    for node in pipeline.components:
+        if isinstance(node, Resolver):
+            continue  # Vertex runs it itself, without a container
+        # An Importer has none either.
+        if container := spec["deploymentSpec"]["executors"][f"{node.id}_executor"].get("container"):
+            _cut_beam_args(container, node, pipeline.beam_pipeline_args)
+            _complete_container(container, node.id, config, target)
+        _complete_task(spec, node.id, config, target, is_cached=is_cached(node))
+        _check_length(spec, node.id)
+    return job
+
+
+def finish_documents(
+    job: dict[str, Any], config: ClusterConfig, target: str
+) -> list[dict[str, Any]]:
+    """Returns what the compiled file of a job contains, one dict for each document.
+
+    Args:
+        job: As `make_job` returned it, and perhaps with parameters.
+        config: What it was made with.
+        target: `kubeflow` or `vertex`.
+
+    Raises:
+        UsageError: The options of all tasks are too long.
+    """
+    spec = job["pipelineSpec"]
+    _check_root_length(spec)
+    _name_system_types(spec)
+    if target == KUBEFLOW:
+        platform = make_platform_spec(config, spec)
+        return [spec] if platform is None else [spec, platform]
+    job["runtimeConfig"] = {"gcsOutputDirectory": config.root}
+    return [job]
+
+
+def _cut_beam_args(container: dict[str, Any], node: BaseNode, beam_args: Sequence[str]) -> None:
+    """Takes Beam's arguments from a node without Beam: TFX gives them to all nodes."""
+    # Without Beam they only change the cache key. A container of a user's own has no arguments.
+    uses_beam = isinstance(node.executor_spec, executor_spec.BeamExecutorSpec)
+    if beam_args and "args" in container and not uses_beam:
+        del container["args"][-len(beam_args) :]
+
+
+def _complete_container(
+    container: dict[str, Any], node: str, config: ClusterConfig, target: str
+) -> None:
+    """Completes a task's container: its environment and resources."""
+    if config.env:
+        container["env"] = [{"name": k, "value": v} for k, v in sorted(config.env.items())]
+    given = find_resources(config.resources, node)
+    resources = container.get("resources", {})  # those that a node of a user's own asks for
+    for name, value in (
+        ("cpuLimit", given.cpu),
+        ("memoryLimit", given.memory_gb),
+        ("cpuRequest", given.cpu_request),
+        ("memoryRequest", given.memory_gb_request),
+    ):
+        if value is not None:
+            resources[name] = float(value)
+    if given.accelerator is not None:
+        kind = spell_accelerator(given.accelerator, target)
+        # JSON writes an int64 as text.
+        resources["accelerator"] = {"type": kind, "count": str(given.num_accelerators)}
+    if resources:
+        container["resources"] = resources
+
+
+def _complete_task(
+    spec: dict[str, Any], node: str, config: ClusterConfig, target: str, *, is_cached: bool
+) -> None:
+    """Completes a task: whether the cache may be used for it, and how often it is retried."""
+    task = spec["root"]["dag"]["tasks"][node]
+    task["cachingOptions"] = {"enableCache": True} if config.cache and is_cached else {}
+    if retries := find_resources(config.resources, node).retries:
+        longest = {"backoffMaxDuration": _LONGEST_RETRYING[target]}
+        task["retryPolicy"] = {"maxRetryCount": retries, **_BACKOFF, **longest}
+
+
+def _check_length(spec: dict[str, Any], node: str) -> None:
+    """Checks that a task's properties fit into what each version of Kubeflow passes them by.
+
+    Raises:
+        UsageError: They do not fit.
+    """
+    inputs = spec["root"]["dag"]["tasks"][node].get("inputs", {}).get("parameters", {})
+    texts = [each["runtimeValue"]["constant"] for each in inputs.values() if "runtimeValue" in each]
+    executor = spec["deploymentSpec"]["executors"][f"{node}_executor"]
+    texts.append(executor.get("container", {}).get("env"))
+    # The template is JSON, with the pod's patch as a text of JSON, with the input as another one.
+    length = 2 * len(json.dumps(json.dumps(json.dumps(texts))))
+    if length > _LONGEST_TEMPLATE:
+        raise _make_length_error(f"The options of {node}", length, _LONGEST_TEMPLATE)
+
+
+def _check_root_length(spec: Mapping[str, Any]) -> None:
+    length = len(json.dumps(spec["root"], ensure_ascii=False).encode())
+    if length > _LONGEST_ROOT:
+        raise _make_length_error("The options of all tasks", length, _LONGEST_ROOT)
+
+
+def _make_length_error(what: str, length: int, longest: int) -> UsageError:
+    return UsageError(
+        f"{what} need {length:,} bytes where Kubeflow Pipelines passes them, expected at most "
+        f"{longest:,}.",
+        "Put a long label map into a store or a volume, and give its path: the tasks then read "
+        "the file.",
+    )
+
+
+def _name_system_types(spec: dict[str, Any]) -> None:
+    """Writes the types that the services know by name as their own SDK does.
+
+    TFX describes every type, which makes a new one of the same name; Vertex may refuse that.
+    """
+    for component in spec["components"].values():
+        for way in ("inputDefinitions", "outputDefinitions"):
+            for each in component.get(way, {}).get("artifacts", {}).values():
+                title = yaml.safe_load(each["artifactType"]["instanceSchema"])["title"]
+                if title in SYSTEM_ARTIFACTS:
+                    each["artifactType"] = {"schemaTitle": title, "schemaVersion": "0.0.1"}
+
+
+def make_platform_spec(config: ClusterConfig, spec: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Returns the second document of a file for Kubeflow: the options that only Kubernetes knows.
+
+    Args:
+        config: What the cluster is told.
+        spec: The pipeline spec.
+
+    Returns:
+        Environment from Secrets, mounted claims, and what the pods need, by executor; None when
+        there is nothing.
+    """
+    shared: dict[str, Any] = {}
+    if config.secret_env:
+        shared["secretAsEnv"] = make_secrets(config.secret_env)
+    if config.volumes:
+        shared["pvcMount"] = [
+            {"constant": claim, "mountPath": folder}
+            for folder, claim in sorted(config.volumes.items())
+        ]
+    if config.image_pull_secrets:
+        shared["imagePullSecret"] = [{"secretName": name} for name in config.image_pull_secrets]
+    executors = {}
+    for node in spec["root"]["dag"]["tasks"]:
+        if "container" not in spec["deploymentSpec"]["executors"][f"{node}_executor"]:
+            continue
+        if options := {**shared, **_make_pod(find_resources(config.resources, node))}:
+            executors[f"{node}_executor"] = options
+    if not executors:
+        return None
+    return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": executors}}}}
+
+
+def _make_pod(resources: Resources) -> dict[str, Any]:
+    """Returns what the pod of a task needs, in the words of Kubeflow's platform spec."""
+    # Older versions of Kubeflow do not know the security context, and leave it out.
+    pod: dict[str, Any] = {}
+    if not resources.runs_as_root:
+        pod["securityContext"] = {"runAsNonRoot": True}
+    if resources.timeout_seconds is not None:
+        pod["activeDeadlineSeconds"] = str(resources.timeout_seconds)  # an int64
+    metadata = {"labels": resources.pod_labels, "annotations": resources.pod_annotations}
+    if given := {name: dict(values) for name, values in metadata.items() if values}:
+        pod["podMetadata"] = given
+    if resources.node_selector:
+        pod["nodeSelector"] = {"labels": dict(resources.node_selector)}
+    if resources.tolerations:
+        pod["tolerations"] = [dict(each) for each in resources.tolerations]
+    return pod

@@ -1,0 +1,248 @@
+"""Checks the nodes of a user's own pipeline: what a service cannot run, and what it may cache.
+
+The facts about Kubeflow Pipelines come from reading its backend: its compiler knows no resolvers,
+it reads no `lifecycle` of a container, and Argo checks the names of tasks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tfx.components import FileBasedExampleGen, InfraValidator, Pusher
+from tfx.components.example_gen.component import QueryBasedExampleGen
+from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
+from tfx.dsl.component.experimental.executor_specs import TemplatedExecutorContainerSpec
+from tfx.dsl.components.base import base_driver
+from tfx.dsl.components.base.base_node import BaseNode
+from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
+from tfx.dsl.components.common.importer import Importer
+from tfx.dsl.components.common.resolver import Resolver
+from tfx.dsl.placeholder.placeholder import Placeholder
+from tfx.orchestration.data_types import RuntimeParameter
+from tfx.orchestration.kubeflow.v2 import compiler_utils
+from tfx.orchestration.pipeline import Pipeline
+from tfx.types.artifact import Artifact
+from tfx.utils import import_utils, name_utils
+
+from darkroom.components.executor_io import find_class_path
+from darkroom.components.manifest_gen.component import ManifestGen
+from darkroom.components.pusher.component import Pusher as OurPusher
+from darkroom.components.pusher.executor import read_destination
+from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, StateDriver
+from darkroom.errors import UsageError
+from darkroom.options.targets import KUBEFLOW
+from darkroom.pipelines.compilation.checks import check_replaced
+from darkroom.pipelines.compilation.places import check_place
+from darkroom.pipelines.credentials import check_credentials
+
+# Of tasks, as Argo has them.
+_TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")
+_MODULE_FILE, _MODULE_PATH = "module_file", "module_path"
+# The argument that names a function in the image, for components of TFX that take a file.
+_FUNCTIONS = {"Trainer": "run_fn", "Transform": "preprocessing_fn", "Tuner": "tuner_fn"}
+_EXAMPLE_GENS = (FileBasedExampleGen, QueryBasedExampleGen)
+# Nodes that read a path, the property that names it, and the stores that they can open.
+_PATHS: tuple[tuple[type[BaseNode], str, tuple[str, ...]], ...] = (
+    (ManifestGen, "source", ("gs", "s3")),
+    (ImportSchemaGen, "schema_file", ("gs",)),
+    (FileBasedExampleGen, "input_base", ("gs",)),
+)
+# Services have something of their own in the place of their drivers.
+_WITH_DRIVERS = (*_EXAMPLE_GENS, Importer, Resolver)
+
+
+def check_nodes(pipeline: Pipeline, target: str, volumes: Iterable[str]) -> None:
+    """Checks that a service can run the nodes of a pipeline, and that nothing in them is secret.
+
+    Args:
+        pipeline: Any pipeline of TFX.
+        target: `kubeflow` or `vertex`.
+        volumes: Folders that are mounted in the containers, on Kubeflow.
+
+    Raises:
+        UsageError: It cannot run a node; the message names the node.
+    """
+    for node in pipeline.components:
+        _check_kind(node, target)
+        if target == KUBEFLOW and not _TASK_NAME.fullmatch(node.id):
+            raise UsageError(
+                f"The node {node.id} has a name that Kubeflow does not take for a task.",
+                "Use letters, digits and dashes: .with_id('NAME').",
+            )
+        _check_module(node, target)
+        _check_properties(node, target)
+        _check_paths(node, target, volumes)
+        _check_executor(node)
+        for way, channels in (("input", node.inputs), ("output", node.outputs)):
+            for key, channel in channels.items():
+                _check_type(channel.type, f"The {way} {key} of {node.id}")
+
+
+def is_cached(node: BaseNode) -> bool:
+    """Tells whether a service may take a node's results from its cache.
+
+    The cache sees properties and artifacts, and no driver runs before it looks into its cache. So
+    what a node reads behind a path, or takes from a database, must not be cached, nor what it does
+    elsewhere.
+    """
+    driver = node.driver_class
+    if issubclass(driver, StateDriver):
+        return bool(node.exec_properties[driver.KEY] != TAKEN_BY_EACH_RUN)
+    is_plain = driver is base_driver.BaseDriver
+    return is_plain and not isinstance(node, (*_EXAMPLE_GENS, ImportSchemaGen, Pusher))
+
+
+def list_node_warnings(pipeline: Pipeline, target: str) -> Iterator[str]:
+    """Yields what will not work as it seems, in whole sentences."""
+    for node in pipeline.components:
+        driver = node.driver_class
+        is_known = issubclass(driver, StateDriver) or isinstance(node, _WITH_DRIVERS)
+        if driver is not base_driver.BaseDriver and not is_known:
+            yield (
+                f"{node.id} has a driver of its own, {driver.__name__}, and {target} runs no "
+                "drivers. The node runs each time."
+            )
+        if isinstance(node, Importer) and not node.exec_properties["reimport"]:
+            yield (
+                f"{node.id} takes the files of its URI for unchanged, so what reads them may come "
+                "from the cache. Importer(reimport=True) imports them in each run."
+            )
+
+
+def _check_kind(node: BaseNode, target: str) -> None:
+    kind = type(node).__name__
+    if isinstance(node, Pipeline):
+        raise UsageError(
+            f"{node.id} is a pipeline inside of the pipeline, which TFX cannot compile.",
+            "Give its components to the outer pipeline.",
+        )
+    if isinstance(node, InfraValidator):
+        raise UsageError(
+            f"{node.id} is an InfraValidator, which TFX cannot compile for {target}.",
+            "Leave it out. Evaluator loads the exported model, too, and calls its signature.",
+        )
+    if target != KUBEFLOW:
+        return
+    if isinstance(node, Resolver):
+        raise UsageError(
+            f"Kubeflow cannot run the node {node.id}: it runs no {kind}.",
+            "Give a fixed artifact by an Importer with its URI; for a model to compare with, give "
+            "darkroom's Evaluator the folder as baseline; or compile for vertex.",
+        )
+    if isinstance(node, FileBasedExampleGen):
+        raise UsageError(
+            f"Kubeflow cannot run the node {node.id}: it runs no driver of a {kind}, which finds "
+            "the files.",
+            "For images, use darkroom's ManifestGen and ImageToTFRecord; for records that are "
+            "there, an Importer of Examples with their URI; or compile for vertex.",
+        )
+
+
+def _check_module(node: BaseNode, target: str) -> None:
+    """Refuses code in a file where no task can install it.
+
+    TFX makes a package of the file while it compiles, and copies it into the pipeline root. Tasks
+    get it from there by TensorFlow, which opens gs:// and not minio:// or s3://.
+    """
+    properties = node.exec_properties
+    is_packaged = "@" in str(properties.get(_MODULE_PATH) or "")
+    if target == KUBEFLOW and (properties.get(_MODULE_FILE) or is_packaged):
+        known = [each.__name__ for each in type(node).__mro__]
+        name = next((_FUNCTIONS[each] for each in known if each in _FUNCTIONS), _MODULE_PATH)
+        module = "PACKAGE.MODULE" if name == _MODULE_PATH else f"PACKAGE.MODULE.{name}"
+        raise UsageError(
+            f"{node.id} has a {_MODULE_FILE}. TFX would copy its code into the pipeline root, from "
+            "where the tasks of Kubeflow cannot install it.",
+            f"Put the code into the image, and name it: {name}={module!r}.",
+        )
+
+
+def _check_properties(node: BaseNode, target: str) -> None:
+    for name, value in node.exec_properties.items():
+        place = f"{node.id}.{name}"
+        if isinstance(value, Placeholder):
+            raise UsageError(
+                f"{place} is the value of an output, which TFX compiles wrongly.",
+                "Pass the artifact as an input, and let the executor read it.",
+            )
+        given: Any = value.default if isinstance(value, RuntimeParameter) else value
+        check_credentials({place: given})
+        if target == KUBEFLOW:
+            check_replaced({place: given})
+
+
+def _check_paths(node: BaseNode, target: str, volumes: Iterable[str]) -> None:
+    """Checks the paths of nodes that are known to read or write there."""
+    for kind, name, schemes in _PATHS:
+        if isinstance(node, kind) and isinstance(path := node.exec_properties.get(name), str):
+            check_place(f"{node.id}.{name}", path, schemes, target, volumes)
+    stores: tuple[str, ...]
+    if isinstance(node, Importer):
+        uri = node.exec_properties["artifact_uri"]
+        if isinstance(uri, str):  # the service opens it, without the volumes of the tasks
+            stores = ("gs", "s3", "minio") if target == KUBEFLOW else ("gs",)
+            check_place(f"{node.id}.artifact_uri", uri, stores, target, ())
+    if isinstance(node, Pusher):
+        given = node.exec_properties.get("push_destination")
+        if isinstance(given, str) and (folder := read_destination(given)):
+            stores = ("gs", "s3") if isinstance(node, OurPusher) else ("gs",)
+            check_place(f"{node.id}.push_destination", folder, stores, target, volumes)
+
+
+def _check_executor(node: BaseNode) -> None:
+    """Checks that a task can import the executor of a node by its name."""
+    spec = node.executor_spec
+    if isinstance(node, Importer | Resolver) or isinstance(spec, TemplatedExecutorContainerSpec):
+        return
+    if not isinstance(spec, ExecutorClassSpec):
+        raise UsageError(
+            f"{node.id} has a {type(spec).__name__}, which TFX cannot compile.",
+            "Give it an ExecutorClassSpec, or make it a container component.",
+        )
+    executor = spec.executor_class
+    if executor.__module__ == "__main__":
+        raise UsageError(
+            f"The executor of {node.id} is in the program that was started (__main__), where no "
+            "task finds it.",
+            "Put the component into a module that the image has, and import it.",
+        )
+    try:
+        path = name_utils.get_full_name(executor)
+        found = import_utils.import_class_by_path(path)
+    except (ImportError, ValueError):
+        found, path = None, f"{executor.__module__}.{executor.__qualname__}"
+    if found is not executor:
+        raise UsageError(
+            f"The executor of {node.id} cannot be imported as {path}, so no task finds it.",
+            "Define it at the top level of a module that the image has.",
+        )
+
+
+def _check_type(kind: type[Artifact], place: str) -> None:
+    """Checks that a task can import the class of an artifact by the name of its type."""
+    if compiler_utils.get_artifact_title(kind) in compiler_utils.TITLE_TO_CLASS_PATH:
+        return
+    name = f"{kind.TYPE_NAME}"
+    package, _, title = name.rpartition(".")
+    try:
+        compiler_utils.get_artifact_schema(kind)
+    except ValueError as error:
+        hint = f"Name the type PACKAGE.{kind.__name__}, and import the class in that package."
+        if kind.__module__.startswith("tfx."):
+            hint = "It is TFX's own, and only for runs on one machine: leave the node out."
+        said = f"{place} has the artifact type {name!r}, not a PACKAGE.Class."
+        raise UsageError(said, hint) from error
+    if kind.PROPERTIES:
+        raise UsageError(
+            f"{place} has the artifact type {name!r}, which declares PROPERTIES; TFX cannot "
+            "compile them.",
+            "Leave PROPERTIES out: the executor can set custom properties.",
+        )
+    path = find_class_path({"schemaTitle": name})
+    if path is None or import_utils.import_class_by_path(path) is not kind:
+        raise UsageError(
+            f"{place} has the artifact type {name!r}, but {package} has no such class {title}.",
+            f"Tasks find the class by this name: import it in the package {package}.",
+        )

@@ -1,0 +1,114 @@
+"""Compiles a pipeline of a user's own: any pipeline of TFX, with our components or others."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+from unittest import mock
+
+from tfx.dsl.components.base.base_node import BaseNode
+from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
+from tfx.orchestration.data_types import RuntimeParameter
+from tfx.orchestration.pipeline import Pipeline
+
+from darkroom.errors import DarkroomError, UsageError
+from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE
+from darkroom.pipelines.cluster_config import ClusterConfig, check_name
+from darkroom.pipelines.compilation.backends import list_warnings
+from darkroom.pipelines.compilation.beam_arguments import complete_beam_args
+from darkroom.pipelines.compilation.job import finish_documents, make_job
+from darkroom.pipelines.compilation.nodes import check_nodes, is_cached, list_node_warnings
+from darkroom.pipelines.compilation.places import check_paths
+
+_LOCAL_IMAGE = LOCAL_BEAM_ARGS[1]
+
+
+def make_own_documents(
+    pipeline: Pipeline, config: ClusterConfig, target: str
+) -> list[dict[str, Any]]:
+    """Returns what the compiled file of a pipeline contains, one dict for each document.
+
+    Args:
+        pipeline: Any pipeline of TFX.
+        config: What the cluster is told, checked for the target by `check_cluster`.
+        target: `kubeflow` or `vertex`.
+
+    Returns:
+        For Kubeflow the pipeline spec and, when there is any, the platform spec; for Vertex the job
+        spec.
+
+    Raises:
+        UsageError: The service cannot run the pipeline, or a value cannot work there.
+    """
+    check_name(pipeline.pipeline_info.pipeline_name)
+    if not pipeline.components:
+        raise UsageError("The pipeline has no components.")
+    config = dataclasses.replace(config, root=find_root(pipeline, config))
+    check_paths({"root": config.root}, target, config.volumes)
+    check_nodes(pipeline, target, config.volumes)
+    try:
+        # TFX copies packages of `module_file` there.
+        with mock.patch.object(pipeline.pipeline_info, "pipeline_root", config.root):
+            job = make_job(
+                pipeline,
+                config,
+                target,
+                is_cached=lambda node: pipeline.enable_cache and is_cached(node),
+                flags=[OWN_PIPELINE],
+            )
+    except DarkroomError:
+        raise
+    except Exception as error:  # TFX raises anything where it cannot compile a node
+        raise UsageError(
+            f"TFX cannot compile the pipeline for {target}: {type(error).__name__}: {error}"
+        ) from error
+    spec = job["pipelineSpec"]
+    for node in pipeline.components:
+        if isinstance(node.executor_spec, BeamExecutorSpec):
+            container = spec["deploymentSpec"]["executors"][f"{node.id}_executor"]["container"]
+            _set_beam_args(container, node, pipeline.beam_pipeline_args, config)
+    _add_defaults(spec, pipeline)
+    return finish_documents(job, config, target)
+
+
+def find_root(pipeline: Pipeline, config: ClusterConfig) -> str:
+    """Returns the root of a configuration; without one, that of the pipeline if it is in a store.
+
+    A pipeline may name a folder of this machine, for runs here.
+    """
+    own = str(pipeline.pipeline_info.pipeline_root or "")
+    return config.root or (own if "://" in own else "")
+
+
+def list_own_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -> list[str]:
+    """Returns what will not work as it seems, in whole sentences."""
+    given = dataclasses.replace(config, root=find_root(pipeline, config))
+    return [*list_warnings(given, target), *list_node_warnings(pipeline, target)]
+
+
+def _set_beam_args(
+    container: dict[str, Any], node: BaseNode, shared: Sequence[str], config: ClusterConfig
+) -> None:
+    """Replaces the arguments of Beam of a node by those that hold in the cluster.
+
+    The configuration's take the place of the pipeline's; those that the node has itself stay.
+    """
+    given = node.executor_spec.beam_pipeline_args
+    own = given[len(shared) :]
+    if config.beam_args != LOCAL_BEAM_ARGS:
+        shared = config.beam_args
+    wanted = [each for each in (*shared, *own) if each != _LOCAL_IMAGE]
+    if not all(isinstance(each, str) for each in wanted):
+        raise UsageError(f"{node.id} has a placeholder among the arguments of Beam.")
+    args = container["args"]
+    container["args"] = args[: len(args) - len(given)] + complete_beam_args(wanted, config.image)
+
+
+def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
+    """Adds the defaults of run-time parameters, which TFX leaves out."""
+    definitions = spec["root"].get("inputDefinitions", {}).get("parameters", {})
+    for node in pipeline.components:
+        for value in node.exec_properties.values():
+            if isinstance(value, RuntimeParameter) and value.default is not None:
+                definitions[value.name].update(defaultValue=value.default, isOptional=True)

@@ -1,0 +1,149 @@
+"""`darkroom compile --pipeline package.module:function`: the function, and what it may be."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from darkroom.errors import UsageError
+from darkroom.pipelines import ClusterConfig, compile_pipeline
+from darkroom.pipelines.compilation.files import run_compile
+
+pytestmark = pytest.mark.tfx
+
+IMAGE = "registry.example.com/ml/photos:1"
+MODULE = """
+from tfx.v1.components import CsvExampleGen
+from tfx.v1.dsl import Pipeline
+
+from darkroom.components import ManifestGen
+
+pipeline = "not a function"
+
+
+def make_pipeline(root, epochs=3):
+    print("on standard output")
+    assert root == "s3://artifacts/run"
+    return Pipeline("flowers", pipeline_root=root, components=[ManifestGen("s3://photos/i.csv")])
+
+
+def make_without_root():
+    return Pipeline("flowers", components=[ManifestGen("s3://photos/i.csv")])
+
+
+def make_from_csv():
+    return Pipeline("flowers", components=[CsvExampleGen("s3://photos")])
+
+
+def make_of_images(root, images):
+    return make_pipeline(root)
+
+
+def make_nothing():
+    return None
+
+
+def fail():
+    raise KeyError("no images")
+
+
+def leave():
+    raise SystemExit(3)
+"""
+
+
+@pytest.fixture(autouse=True)
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package `flowershop` whose module `own` has functions that make pipelines."""
+    folder = tmp_path / "flowershop"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "own.py").write_text(MODULE)
+    (folder / "half.py").write_text("import flowershop.own\nimport absent_package\n")
+    (folder / "broken.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in [name for name in sys.modules if name.partition(".")[0] == "flowershop"]:
+        monkeypatch.delitem(sys.modules, name)
+    return folder
+
+
+def run(tmp_path: Path, function: Any, **options: Any) -> int:
+    values = {"target": "kubeflow", "output": str(tmp_path / "p.yaml"), "image": IMAGE, **options}
+    return run_compile({"pipeline": function, **values}, as_json=True)
+
+
+def test_the_command_compiles_what_a_function_returns(tmp_path: Path, capsys):
+    assert run(tmp_path, "flowershop.own:make_pipeline", root="s3://artifacts/run") == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {
+        "output": str(tmp_path / "p.yaml"),
+        "target": "kubeflow",
+        "root": "s3://artifacts/run",
+        "warnings": [],
+    }
+    assert "on standard output" in printed.err
+    text = (tmp_path / "p.yaml").read_text()
+    from flowershop import own  # type: ignore[import-not-found]
+
+    config = ClusterConfig(image=IMAGE, root="s3://artifacts/run")
+    assert text == compile_pipeline(own.make_pipeline(config.root), "kubeflow", config)
+    spec = next(yaml.safe_load_all(text))
+    assert spec["defaultPipelineRoot"] == "s3://artifacts/run"
+    assert [*spec["root"]["dag"]["tasks"]] == ["ManifestGen"]
+    # A file of darkroom's, which nobody changed, is replaced.
+    assert run(tmp_path, "flowershop.own:make_without_root") == 0
+
+
+def test_a_configuration_file_may_name_the_function(tmp_path: Path, capsys):
+    path = tmp_path / "own.toml"
+    path.write_text(
+        'pipeline = "flowershop.own:make_without_root"\n'
+        '[resources.ManifestGen]\ncpu = 3\n[volumes]\n"/mnt/photos" = "photos"\n'
+    )
+    values = {"target": "kubeflow", "output": str(tmp_path / "p.yaml"), "config": str(path)}
+    assert run_compile({**values, "image": IMAGE}, as_json=True) == 0
+    spec, platform = yaml.safe_load_all((tmp_path / "p.yaml").read_text())
+    container = spec["deploymentSpec"]["executors"]["ManifestGen_executor"]["container"]
+    assert container["resources"] == {"cpuLimit": 3.0}
+    executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    assert executors["ManifestGen_executor"]["pvcMount"][0]["constant"] == "photos"
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("make_pipeline", "pipeline is 'make_pipeline', expected package.module:function."),
+        ("pipeline.yaml", "A compiled file is for `darkroom submit --pipeline FILE`."),
+        (3, "pipeline is not text."),
+        ("absent:make", "pipeline is 'absent:make', but there is no module 'absent'."),
+        ("absent:make", "Install the package, or add its folder to PYTHONPATH."),
+        ("flowershop.absent:make", "but there is no module 'flowershop.absent'."),
+        ("flowershop.half:make", "No module named 'absent_package' ("),
+        ("flowershop.broken:make", "cannot be imported: ZeroDivisionError: division by zero ("),
+        ("flowershop.own:make_pipelin", "has no function 'make_pipelin'. Did you mean 'make_pipe"),
+        ("flowershop.own:pipeline", "but flowershop.own has no function 'pipeline'."),
+        ("flowershop.own:make_of_images", "which needs images; darkroom passes nothing but root."),
+        ("flowershop.own:make_nothing", "which returned NoneType, expected a pipeline of TFX."),
+        ("flowershop.own:fail", "which failed: KeyError: 'no images' ("),
+        ("flowershop.own:leave", "which failed: SystemExit: 3 ("),
+        ("flowershop.own:make_from_csv", "Kubeflow cannot run the node CsvExampleGen"),
+    ],
+)
+def test_what_is_not_a_function_of_a_pipeline_is_an_error_that_says_why(
+    tmp_path: Path, function: Any, message: str
+):
+    with pytest.raises(UsageError) as error:
+        run(tmp_path, function, root="s3://artifacts/run")
+    assert message in str(error.value)
+    assert not (tmp_path / "p.yaml").exists()
+
+
+@pytest.mark.parametrize("option", ["data", "epochs", "push_to", "engine", "name"])
+def test_options_of_darkrooms_own_pipeline_are_refused(tmp_path: Path, option: str):
+    with pytest.raises(UsageError, match=f"{option} is not an option for a pipeline of your own"):
+        run(tmp_path, "flowershop.own:make_without_root", **{option: "1"})

@@ -1,0 +1,438 @@
+"""Pipelines of one's own, compiled: what each node gets, and what no service can run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import aiplatform
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+from tfx.dsl.components.base.base_executor import BaseExecutor
+from tfx.orchestration.data_types import RuntimeParameter
+from tfx.v1.components import (
+    CsvExampleGen,
+    ImportExampleGen,
+    InfraValidator,
+    SchemaGen,
+    StatisticsGen,
+    Transform,
+)
+from tfx.v1.components import ImportSchemaGen as StockImportSchemaGen
+from tfx.v1.components import Pusher as StockPusher
+from tfx.v1.components import Trainer as StockTrainer
+from tfx.v1.dsl import Channel, Importer, Pipeline, Resolver
+from tfx.v1.dsl.experimental import LatestBlessedModelStrategy
+from tfx.v1.proto import PushDestination, ServingSpec
+from tfx.v1.types.standard_artifacts import Examples, Model, ModelBlessing, Schema
+
+from darkroom.components import ImageToTFRecord, ImportSchemaGen, ManifestGen, Pusher, Trainer
+from darkroom.errors import UsageError
+from darkroom.options.pipeline import LOCAL_BEAM_ARGS
+from darkroom.pipelines import ClusterConfig, compile_pipeline
+
+from ..spec_rules import find_violations
+from .own_package import write_package
+
+pytestmark = pytest.mark.tfx
+
+IMAGE = "registry.example.com/ml/photos:1"
+KEYS = ("AWS_ACCESS_KEY_ID", "store-keys/accesskey")
+
+
+@pytest.fixture(scope="module")
+def photolab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    folder = tmp_path_factory.mktemp("package")
+    sys.path.insert(0, str(folder))
+    yield write_package(folder)
+    sys.path.remove(str(folder))
+
+
+def make_table(photolab: ModuleType, data: str = "rows") -> Any:
+    return photolab.MakeTable(epochs=3, data=data, policies="none", seed=7)
+
+
+def make_pipeline(*components: Any, **options: Any) -> Pipeline:
+    options = {"enable_cache": True, **options}
+    return Pipeline("photos", components=list(components), **options)
+
+
+def compile_spec(pipeline: Pipeline, target: str = "kubeflow", **options: Any) -> dict[str, Any]:
+    config = ClusterConfig(**{"image": IMAGE, "root": "gs://artifacts/run", **options})
+    text = compile_pipeline(pipeline, target, config)
+    if target == "vertex":
+        return json.loads(text)["pipelineSpec"]
+    return next(yaml.safe_load_all(text))
+
+
+def find_container(spec: dict[str, Any], node: str) -> dict[str, Any]:
+    return spec["deploymentSpec"]["executors"][f"{node}_executor"]["container"]
+
+
+def import_examples(**options: Any) -> Any:
+    return Importer("gs://photos/examples", Examples, reimport=True, **options).with_id("Records")
+
+
+def test_every_node_gets_what_the_cluster_is_told(photolab: ModuleType):
+    records = import_examples(properties={"split_names": '["train", "eval"]'})
+    statistics = StatisticsGen(records.outputs["result"])
+    taint = {"key": "gpu", "operator": "Exists"}
+    config = ClusterConfig(
+        image=IMAGE,
+        env={"AWS_ENDPOINT_URL": "http://seaweedfs.kubeflow:9000"},
+        secret_env=dict([KEYS]),
+        volumes={"/mnt/photos": "photos"},
+        image_pull_secrets=("registry-key",),
+        resources={
+            "default": {"cpu": 1, "memory_gb": 4, "retries": 2},
+            "StatisticsGen": {
+                "cpu": 8,
+                "cpu_request": 2,
+                "accelerator": "T4",
+                "timeout_seconds": 600,
+                "pod_labels": {"queue": "photos"},
+                "node_selector": {"pool": "gpu"},
+                "tolerations": [taint],
+            },
+            "Shell": {"runs_as_root": True},
+        },
+    )
+    components = [records, statistics, make_table(photolab), photolab.Shell()]
+    with pytest.warns(UserWarning, match=r"resources\.StatisticsGen asks for T4"):
+        text = compile_pipeline(make_pipeline(*components), "kubeflow", config)
+    spec, platform = yaml.safe_load_all(text)
+    json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    json_format.ParseDict(spec["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig())
+    assert "defaultPipelineRoot" not in spec  # the administrator's holds
+    env = [{"name": "AWS_ENDPOINT_URL", "value": "http://seaweedfs.kubeflow:9000"}]
+    ours = ["python", "-m", "darkroom.components.entrypoint", "--target", "kubeflow"]
+    for name, image, command in (
+        ("StatisticsGen", IMAGE, [*ours, "--own-pipeline"]),
+        ("MakeTable", IMAGE, [*ours, "--own-pipeline"]),
+        ("Shell", "alpine:3", ["sh", "-c", "echo"]),
+    ):
+        container = find_container(spec, name)
+        assert (container["image"], container["command"]) == (image, command)
+        assert container["env"] == env
+    assert find_container(spec, "MakeTable")["resources"] == {"cpuLimit": 1.0, "memoryLimit": 4.0}
+    assert find_container(spec, "StatisticsGen")["resources"] == {
+        "cpuLimit": 8.0,
+        "cpuRequest": 2.0,
+        "accelerator": {"type": "nvidia.com/gpu", "count": "1"},
+    }
+    tasks = spec["root"]["dag"]["tasks"]
+    assert tasks["MakeTable"]["retryPolicy"]["maxRetryCount"] == 2
+    assert "retryPolicy" not in tasks["StatisticsGen"]
+    shared = {
+        "pvcMount": [{"constant": "photos", "mountPath": "/mnt/photos"}],
+        "secretAsEnv": [
+            {
+                "secretName": "store-keys",
+                "keyToEnv": [{"envVar": KEYS[0], "secretKey": "accesskey"}],
+            }
+        ],
+        "imagePullSecret": [{"secretName": "registry-key"}],
+    }
+    assert platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"] == {
+        "MakeTable_executor": {**shared, "securityContext": {"runAsNonRoot": True}},
+        "Shell_executor": shared,
+        "StatisticsGen_executor": {
+            **shared,
+            "securityContext": {"runAsNonRoot": True},
+            "activeDeadlineSeconds": "600",
+            "podMetadata": {"labels": {"queue": "photos"}},
+            "nodeSelector": {"labels": {"pool": "gpu"}},
+            "tolerations": [taint],
+        },
+    }
+    importer = spec["deploymentSpec"]["executors"]["Records_executor"]["importer"]
+    assert importer["artifactUri"] == {"constant": "gs://photos/examples"}
+    assert importer["metadata"] == {"split_names": '["train", "eval"]'}
+
+
+def test_a_name_that_no_node_has_is_refused_with_those_that_there_are(photolab: ModuleType):
+    pipeline = make_pipeline(make_table(photolab).with_id("Table-1"), photolab.Shell())
+    with pytest.raises(UsageError) as error:
+        compile_spec(pipeline, resources={"MakeTable": {"cpu": 1}})
+    assert error.value.message.startswith("resources names 'MakeTable', which is not a component")
+    assert error.value.hint == "Components: Shell, Table-1; or 'default' for all others."
+
+
+def list_cached(pipeline: Pipeline, target: str = "kubeflow", **options: Any) -> dict[str, bool]:
+    tasks = compile_spec(pipeline, target, **options)["root"]["dag"]["tasks"]
+    return {name: bool(task.get("cachingOptions")) for name, task in tasks.items()}
+
+
+def make_cached_nodes(trainer: Any, pusher: Any) -> list[Any]:
+    manifest = ManifestGen("gs://photos/images.csv")
+    records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
+    pinned = ManifestGen("gs://photos/b.csv", source_fingerprint="1").with_id("Pinned")
+    schema = ImportSchemaGen("gs://photos/schema.pbtxt")
+    old = StockImportSchemaGen("gs://photos/schema.pbtxt").with_id("Stock")
+    trained = trainer(run_fn="a.b.run_fn", examples=records.outputs["examples"])
+    pushed = make_pusher(pusher, "gs://models", trained.outputs["model"])
+    return [manifest, records, pinned, schema, old, trained, pushed]
+
+
+@pytest.mark.parametrize(
+    ("trainer", "pusher", "is_cached"),
+    [(Trainer, Pusher, False), (StockTrainer, StockPusher, True)],
+    ids=["ours", "stock"],
+)
+def test_what_reads_or_writes_behind_a_path_is_not_cached(trainer, pusher, is_cached: bool):
+    def make() -> Pipeline:
+        return make_pipeline(*make_cached_nodes(trainer, pusher))
+
+    assert list_cached(make()) == {
+        "ManifestGen": False,
+        "ImageToTFRecord": True,
+        "Pinned": True,
+        "ImportSchemaGen": False,
+        "Stock": False,
+        "Trainer": is_cached,
+        "Pusher": False,
+    }
+    assert not any(list_cached(make(), cache=False).values())
+    nodes = make_cached_nodes(trainer, pusher)
+    assert not any(list_cached(make_pipeline(*nodes, enable_cache=False)).values())
+
+
+def test_a_stock_example_gen_is_not_cached_nor_a_node_whose_driver_does_not_run(
+    photolab: ModuleType,
+):
+    examples = ImportExampleGen("gs://photos/records")
+    statistics = StatisticsGen(examples.outputs["examples"])
+    node = photolab.make_node(photolab.Table, driver=photolab.Driver, executor=BaseExecutor)
+    with pytest.warns(UserWarning, match="Node has a driver") as warnings:
+        cached = list_cached(make_pipeline(examples, statistics, node), "vertex")
+    assert cached == {"ImportExampleGen": False, "StatisticsGen": True, "Node": False}
+    assert [str(each.message) for each in warnings if each.category is UserWarning] == [
+        "Node has a driver of its own, Driver, and vertex runs no drivers. The node runs each time."
+    ]
+
+
+def test_an_importer_that_trusts_its_uri_is_warned_of():
+    records = Importer("gs://photos/examples", Examples).with_id("Records")
+    with pytest.warns(UserWarning, match=r"Records takes the files of its URI for unchanged"):
+        compile_spec(make_pipeline(records))
+
+
+def test_arguments_of_beam_are_the_pipelines_unless_the_configuration_has_some():
+    def make(*own: str, **options: Any) -> Pipeline:
+        records = import_examples()
+        statistics = StatisticsGen(records.outputs["result"])
+        if own:
+            statistics.with_beam_pipeline_args(list(own))
+        schema = SchemaGen(statistics.outputs["statistics"])
+        return make_pipeline(records, statistics, schema, **options)
+
+    def list_args(pipeline: Pipeline, **options: Any) -> list[str]:
+        spec = compile_spec(pipeline, **options)
+        assert not any("--runner" in each for each in find_container(spec, "SchemaGen")["args"])
+        return find_container(spec, "StatisticsGen")["args"][6:]
+
+    image = f"--sdk_container_image={IMAGE}"
+    assert list_args(make()) == ["--runner=FnApiRunner", image]
+    local = [*LOCAL_BEAM_ARGS, "--direct_num_workers=2"]
+    assert list_args(make(beam_pipeline_args=local)) == [
+        "--runner=FnApiRunner",
+        "--direct_num_workers=2",
+        image,
+    ]
+    flink = ("--runner=PortableRunner", "--job_endpoint=flink:8099")
+    pipeline = make("--job_name=statistics", beam_pipeline_args=local)
+    assert list_args(pipeline, beam_args=flink)[:4] == [
+        *flink,
+        "--job_name=statistics",
+        image,
+    ]
+    with pytest.raises(UsageError, match="needs project and region and temp_location"):
+        list_args(make(beam_pipeline_args=["--runner=DataflowRunner"]))
+
+
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+def test_a_run_time_parameter_keeps_its_default(target: str, tmp_path: Path):
+    source = RuntimeParameter("images", str, default="gs://photos/images.csv")
+    manifest = ManifestGen(source, source_fingerprint=RuntimeParameter("state", str))
+    spec = compile_spec(make_pipeline(manifest), target)
+    assert spec["root"]["inputDefinitions"]["parameters"] == {
+        "images": {
+            "parameterType": "STRING",
+            "defaultValue": "gs://photos/images.csv",
+            "isOptional": True,
+        },
+        "state": {"parameterType": "STRING"},
+    }
+
+
+def test_the_file_for_vertex_is_one_that_its_client_takes(photolab: ModuleType, tmp_path: Path):
+    path = tmp_path / "pipeline.json"
+    config = ClusterConfig(image=IMAGE, root="gs://artifacts/run")
+    path.write_text(compile_pipeline(make_pipeline(make_table(photolab)), "vertex", config))
+    job = aiplatform.PipelineJob(
+        display_name="photos",
+        template_path=str(path),
+        project="project",
+        location="europe-west4",
+        credentials=AnonymousCredentials(),
+    )
+    assert job._gca_resource.runtime_config.gcs_output_directory == "gs://artifacts/run"
+
+
+def test_a_root_in_a_store_may_be_the_pipelines(photolab: ModuleType):
+    for own, given, found in (
+        ("gs://b/own", "", "gs://b/own"),
+        ("gs://b/own", "s3://b/given", "s3://b/given"),
+        ("/home/me/runs", "", None),
+    ):
+        pipeline = make_pipeline(make_table(photolab), pipeline_root=own)
+        spec = compile_spec(pipeline, root=given)
+        assert spec.get("defaultPipelineRoot") == found
+        assert find_violations(spec) == []
+    pipeline = make_pipeline(make_table(photolab), pipeline_root="/home/me/runs")
+    with pytest.raises(UsageError, match="vertex cannot keep artifacts in"):
+        compile_spec(pipeline, "vertex", root="")
+
+
+def make_resolver() -> Any:
+    return Resolver(
+        strategy_class=LatestBlessedModelStrategy,
+        model=Channel(type=Model),
+        model_blessing=Channel(type=ModelBlessing),
+    ).with_id("Last")
+
+
+def make_pusher(kind: Any, folder: str, model: Any = None) -> Any:
+    return kind(
+        model or Channel(type=Model),
+        push_destination=PushDestination(
+            filesystem=PushDestination.Filesystem(base_directory=folder)
+        ),
+    )
+
+
+def make_local_class(photolab: ModuleType) -> Any:
+    class Executor(BaseExecutor):
+        pass
+
+    return photolab.make_node(photolab.Table, executor=Executor)
+
+
+def make_main_class(photolab: ModuleType) -> Any:
+    executor = type("Executor", (BaseExecutor,), {"__module__": "__main__"})
+    return photolab.make_node(photolab.Table, executor=executor)
+
+
+REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
+    ("kubeflow", lambda _: CsvExampleGen("gs://b/t"), "the node CsvExampleGen: it runs no driver"),
+    ("kubeflow", lambda _: CsvExampleGen("gs://b/t"), "ManifestGen and ImageToTFRecord; for rec"),
+    ("kubeflow", lambda _: make_resolver(), "cannot run the node Last: it runs no Resolver."),
+    ("kubeflow", lambda _: make_resolver(), "an Importer with its URI"),
+    ("vertex", lambda _: InfraValidator(Channel(type=Model), ServingSpec()), "InfraValidator, wh"),
+    ("vertex", lambda p: p.make_node(p.Nameless), "made of Node has the artifact type 'Nameless'"),
+    ("vertex", lambda p: p.make_node(p.Nameless), "Name the type PACKAGE.Nameless, and import"),
+    ("kubeflow", lambda p: p.make_node(p.WithProperties), "which declares PROPERTIES"),
+    ("kubeflow", lambda p: p.make_node(p.Elsewhere), "but photolab has no such class NotThere"),
+    ("kubeflow", lambda p: make_local_class(p), "The executor of Node cannot be imported as "),
+    ("vertex", lambda p: make_main_class(p), "The executor of Node is in the program that was st"),
+    ("kubeflow", lambda p: p.make_node(p.Table, "a_b"), "Use letters, digits and dashes: .with_id"),
+    ("kubeflow", lambda p: make_table(p, data="$(HOME)"), "MakeTable.data is '$(HOME)'. Kube"),
+    (
+        "vertex",
+        lambda p: make_table(p, data="https://me:hunter2hunter2@host/"),
+        "MakeTable.data contains what looks like a credential: password in a URL",
+    ),
+    (
+        "kubeflow",
+        lambda _: StockTrainer(examples=Channel(type=Examples), module_file="t.py"),
+        "name it: run_fn='PACKAGE.MODULE.run_fn'",
+    ),
+    (
+        "kubeflow",
+        lambda _: Transform(Channel(type=Examples), Channel(type=Schema), module_file="t.py"),
+        "Transform has a module_file. TFX would copy its code into the pipeline root, from where",
+    ),
+    ("kubeflow", lambda _: ManifestGen("images.csv"), "ManifestGen.source is 'images.csv', which"),
+    ("kubeflow", lambda _: StockImportSchemaGen("s3://b/s"), "Give a path of gs://"),
+    ("vertex", lambda _: CsvExampleGen("/home/me"), "CsvExampleGen.input_base is '/home/me', wh"),
+    ("kubeflow", lambda _: Importer("/mnt/a", Model), "Importer.artifact_uri is '/mnt/a', which"),
+    ("vertex", lambda _: Importer("s3://b/a", Model), "Importer.artifact_uri is 's3://b/a', whi"),
+    ("kubeflow", lambda _: make_pusher(StockPusher, "s3://m"), "Pusher.push_destination is 's3:/"),
+    ("kubeflow", lambda _: make_pusher(Pusher, "models"), "Pusher.push_destination is 'models', "),
+    ("vertex", lambda _: Pipeline("inner", components=[]), "inner is a pipeline inside of the"),
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "make", "message"), REFUSED, ids=[f"{n}-{each[0]}" for n, each in enumerate(REFUSED)]
+)
+def test_what_a_service_cannot_run_is_an_error_that_names_the_node(
+    photolab: ModuleType, target: str, make: Callable[[ModuleType], Any], message: str
+):
+    with pytest.raises(UsageError) as error:
+        compile_spec(make_pipeline(make(photolab)), target)
+    assert message in str(error.value)
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_folder_of_a_volume_is_a_place_that_tasks_see():
+    manifest = ManifestGen("/mnt/photos/images.csv")
+    model = Importer("minio://models/1", Model, reimport=True)
+    pusher = make_pusher(Pusher, "s3://models", model.outputs["result"])
+    pipeline = make_pipeline(manifest, model, pusher)
+    spec = compile_spec(pipeline, volumes={"/mnt/photos": "photos"})
+    assert {*spec["root"]["dag"]["tasks"]} == {"ManifestGen", "Importer", "Pusher"}
+
+
+def test_types_that_only_tfx_on_one_machine_knows_are_named(photolab: ModuleType):
+    from tfx.types.standard_artifacts import Bytes, ExamplesDiff
+
+    for kind in (Bytes, ExamplesDiff):
+        with pytest.raises(UsageError) as error:
+            compile_spec(make_pipeline(photolab.make_node(kind)), "vertex")
+        assert str(error.value) == (
+            f"The output made of Node has the artifact type {kind.TYPE_NAME!r}, not a "
+            "PACKAGE.Class. It is TFX's own, and only for runs on one machine: leave the node out."
+        )
+
+
+def test_the_value_of_an_output_cannot_be_a_property(photolab: ModuleType):
+    from tfx.types.standard_artifacts import Integer
+
+    number = photolab.make_node(Integer, "Number")
+    table = photolab.MakeTable(
+        epochs=number.outputs["made"].future()[0].value, data="", policies="", seed=0
+    )
+    with pytest.raises(UsageError, match=r"MakeTable\.epochs is the value of an output"):
+        compile_spec(make_pipeline(number, table))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"image": "a b"}, "image is 'a b', expected the container image"),
+        ({"root": "runs"}, "root is 'runs', which kubeflow cannot keep artifacts in"),
+        ({"env": {"DB_PASSWORD": "x"}}, "env.DB_PASSWORD is the name of a credential"),
+        ({"volumes": {"/": "c"}}, "expected an absolute path"),
+        ({"kfp": "2.3"}, "is older than the compiled file needs"),
+        ({"secret_env": {"A": "hunter2hunter2"}}, "secret_env.A does not name a key"),
+    ],
+)
+def test_what_a_cluster_is_told_is_checked(photolab: ModuleType, options: Any, message: str):
+    with pytest.raises(UsageError) as error:
+        compile_spec(make_pipeline(make_table(photolab)), **options)
+    assert message in str(error.value)
+
+
+def test_a_pipeline_without_a_usable_name_or_components_is_refused(photolab: ModuleType):
+    with pytest.raises(UsageError, match="The pipeline's name is 'My Photos'"):
+        compile_spec(Pipeline("My Photos", components=[make_table(photolab)]))
+    with pytest.raises(UsageError, match="The pipeline has no components"):
+        compile_spec(make_pipeline())

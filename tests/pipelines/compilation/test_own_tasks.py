@@ -1,0 +1,230 @@
+"""Pipelines of one's own, compiled from examples/, run as the services run them: task by task."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import yaml
+from PIL import Image
+from tfx.dsl.io import filesystem_registry
+from tfx.dsl.io.plugins.tensorflow_gfile import TensorflowFilesystem
+from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
+from tfx.v1.components import StatisticsGen, Trainer
+from tfx.v1.dsl import Importer, Pipeline
+from tfx.v1.types.standard_artifacts import Examples
+
+import darkroom
+from darkroom.dataset.example import decode_example
+from darkroom.pipelines import ClusterConfig, compile_pipeline
+
+from ..launcher import LOGS, Launcher, TaskRun, run_in_process
+from .own_package import write_package
+
+pytestmark = pytest.mark.tfx
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+IMAGE = "registry.example.com/ml/photos:1"
+SPLITS = '["train", "eval"]'
+# Trains nothing: what counts is that the task has this code.
+RUN_FN = """
+import os
+
+
+def run_fn(fn_args):
+    os.makedirs(fn_args.serving_model_dir)
+    with open(os.path.join(fn_args.serving_model_dir, "saved_model.pb"), "w") as file:
+        file.write(str(len([*fn_args.train_files, *fn_args.eval_files])))
+"""
+FILE_FUNCTIONS = ("copy", "exists", "isdir", "makedirs", "open", "rename")
+DRIVER_ARGUMENTS = ("json_serialized_invocation_args", "json_serialized_inputs_spec_args")
+
+
+@pytest.fixture(autouse=True)
+def modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Makes modules of users importable, as they are in the image of the tasks."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> str:
+    """A folder of 24 dark and light images."""
+    rng = np.random.default_rng(3)
+    for number in range(24):
+        split, label = "eval" if number > 15 else "train", ("dark", "light")[number % 2]
+        path = tmp_path / f"images/{split}/{label}/{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 60, (12, 10, 3)) + (0, 190)[number % 2]
+        Image.fromarray(pixels.astype(np.uint8)).save(path)
+    return str(tmp_path / "images")
+
+
+def check_green(runs: dict[str, TaskRun], capfd) -> None:
+    failed = [name for name, run in runs.items() if run.state != "SUCCEEDED"]
+    assert failed == [], capfd.readouterr().err[-4000:]
+
+
+@pytest.mark.slow
+def test_transform_tuner_trainer_and_evaluator_run_on_kubeflow(images: str, tmp_path: Path, capfd):
+    import tuned_images
+
+    pipeline = tuned_images.make_pipeline("", images, epochs=1)
+    config = ClusterConfig(image=IMAGE, volumes={images: "photos"})
+    spec = next(yaml.safe_load_all(compile_pipeline(pipeline, "kubeflow", config)))
+    root = "minio://mlpipeline/v2/artifacts"
+    launcher = Launcher(spec, root, tmp_path / "cluster", run_in_process)
+    runs = launcher.run()
+    check_green(runs, capfd)
+    assert len(runs) == 8
+
+    def find(task: str, key: str) -> Path:
+        return launcher.find_bucket_path(runs[task].outputs[key]["uri"])
+
+    best = json.loads(
+        (find("Tuner", "best_hyperparameters") / "best_hyperparameters.txt").read_text()
+    )
+    assert best["values"]["units"] in (4, 8)
+    assert (find("Trainer", "model") / "Format-Serving/saved_model.pb").exists()
+    assert [*find("Transform", "transformed_examples").glob("Split-train/*.gz")]
+    blessing = runs["Evaluator"].outputs["blessing"]["metadata"]
+    assert blessing["current_model"] == runs["Trainer"].outputs["model"]["uri"]
+    assert blessing["blessed"] in (0.0, 1.0)
+    named = {each["uri"] for run in runs.values() for each in run.outputs.values()}
+    assert all(uri.startswith(f"{root}/tuned-images/") for uri in named)
+    assert all(LOGS in run.outputs for run in runs.values())
+
+
+def run_with_driver(command: list[str], environment: dict[str, str], log: Path) -> int:
+    """Runs a task as Vertex does: of a file-based ExampleGen the driver comes first."""
+    if "tfx.components.example_gen.csv_example_gen.executor.Executor" in command:
+        given = dict(itertools.pairwise(command))
+        arguments = {name: given[f"--{name}"] for name in DRIVER_ARGUMENTS}
+        task = json.loads(arguments[DRIVER_ARGUMENTS[0]])
+        del task["outputs"]["artifacts"][LOGS]  # Kubeflow's alone
+        arguments[DRIVER_ARGUMENTS[0]] = json.dumps(task)
+        driver.main(argparse.Namespace(**arguments))
+    return run_in_process(command, environment, log)
+
+
+def test_a_stock_example_gen_reads_the_newest_span_on_vertex(tmp_path: Path, capfd):
+    import csv_on_vertex
+
+    for span, numbers in ((1, range(5)), (2, range(40))):
+        (tmp_path / f"tables/span-{span}").mkdir(parents=True)
+        rows = "".join(f"{number},{'ab'[number % 2]}\n" for number in numbers)
+        (tmp_path / f"tables/span-{span}/photos.csv").write_text(f"size,label\n{rows}")
+    config = ClusterConfig(image=IMAGE, root="gs://artifacts/tables")
+    job = json.loads(compile_pipeline(csv_on_vertex.make_pipeline(), "vertex", config))
+    spec = job["pipelineSpec"]
+    hook = spec["deploymentSpec"]["executors"]["CsvExampleGen_executor"]["container"]["lifecycle"]
+    assert hook["preCacheCheck"]["command"] == ["python", "-m", driver.__name__]
+    assert hook["preCacheCheck"]["args"][::2] == [f"--{name}" for name in DRIVER_ARGUMENTS]
+    launcher = Launcher(
+        spec,
+        str(tmp_path / "bucket"),  # tasks open it themselves, as they do gs:// on Vertex
+        tmp_path / "cluster",
+        run_with_driver,
+        parameters={"tables": str(tmp_path / "tables")},
+    )
+    runs = launcher.run()
+    check_green(runs, capfd)
+    assert [*runs] == ["CsvExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator"]
+    examples = Path(runs["CsvExampleGen"].outputs["examples"]["uri"])
+    sizes = set()
+    for path in examples.glob("Split-*/*.gz"):
+        for record in tf.data.TFRecordDataset(str(path), "GZIP").as_numpy_iterator():
+            sizes.update(decode_example(record)["size"])
+    assert sizes == set(range(40))
+    schema = Path(runs["SchemaGen"].outputs["schema"]["uri"]) / "schema.pbtxt"
+    assert 'name: "size"' in schema.read_text()
+
+
+def test_components_of_ones_own_get_their_properties_whatever_their_names(tmp_path: Path, capfd):
+    photolab = write_package(tmp_path)
+    table = photolab.MakeTable(epochs=3, data="rows", policies="none", seed=7)
+    text = compile_pipeline(photolab.make_pipeline(table), "kubeflow", ClusterConfig(image=IMAGE))
+    spec = next(yaml.safe_load_all(text))
+    launcher = Launcher(spec, "s3://bucket/runs", tmp_path / "cluster", run_in_process)
+    runs = launcher.run()
+    check_green(runs, capfd)
+    written = launcher.find_bucket_path(runs["MakeTable"].outputs["table"]["uri"]) / "table.json"
+    assert json.loads(written.read_text()) == ["rows", 3, "none", 7]
+
+
+def test_records_that_an_importer_names_are_read(images: str, tmp_path: Path, capfd):
+    uri = "minio://photos/records"
+    records = Importer(uri, Examples, reimport=True, properties={"split_names": SPLITS})
+    statistics = StatisticsGen(records.outputs["result"])
+    pipeline = Pipeline("imported", components=[records, statistics])
+    text = compile_pipeline(pipeline, "kubeflow", ClusterConfig(image=IMAGE))
+    spec = next(yaml.safe_load_all(text))
+    launcher = Launcher(spec, "minio://mlpipeline/v2", tmp_path / "cluster", run_in_process)
+    darkroom.convert(images, str(launcher.find_bucket_path(uri)))
+    # As Kubeflow's importer records it: URI and metadata of its specification.
+    importer = spec["deploymentSpec"]["executors"]["Importer_executor"]["importer"]
+    made = {"name": "1", "uri": importer["artifactUri"]["constant"]}
+    artifact = {**made, "type": importer["typeSchema"], "metadata": importer["metadata"]}
+    launcher.runs["Importer"] = TaskRun("SUCCEEDED", outputs={"result": artifact})
+    runs = launcher.run({"StatisticsGen"})
+    check_green(runs, capfd)
+    folder = launcher.find_bucket_path(runs["StatisticsGen"].outputs["statistics"]["uri"])
+    assert {path.name for path in folder.iterdir()} == {"Split-train", "Split-eval"}
+
+
+@pytest.fixture
+def buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which TFX finds gs://, as `launcher.find_bucket_path` does."""
+    folder = tmp_path / "cluster/buckets/gcs"
+
+    def place(value: Any) -> Any:
+        is_uri = isinstance(value, str) and value.startswith("gs://")
+        return str(folder / value.removeprefix("gs://")) if is_uri else value
+
+    def map_paths(function: Callable[..., Any]) -> Any:
+        return staticmethod(lambda *given, **more: function(*map(place, given), **more))
+
+    functions = {name: map_paths(getattr(TensorflowFilesystem, name)) for name in FILE_FUNCTIONS}
+    bucket = type("Bucket", (TensorflowFilesystem,), {"SUPPORTED_SCHEMES": ["gs://"], **functions})
+    registry = filesystem_registry.FilesystemRegistry()
+    registry.register(TensorflowFilesystem, priority=1)
+    registry.register(bucket, priority=0)
+    monkeypatch.setattr(filesystem_registry, "DEFAULT_FILESYSTEM_REGISTRY", registry)
+    return folder
+
+
+def test_code_in_a_file_travels_through_the_root_on_vertex(
+    images: str, tmp_path: Path, buckets: Path, capfd
+):
+    module = tmp_path / "code/training.py"
+    module.parent.mkdir()
+    module.write_text(RUN_FN)
+    records = Importer("gs://photos/records", Examples, properties={"split_names": SPLITS})
+    trainer = Trainer(examples=records.outputs["result"], module_file=str(module))
+    pipeline = Pipeline("filed", components=[records, trainer])
+    config = ClusterConfig(image=IMAGE, root="gs://artifacts/filed")
+    with pytest.warns(UserWarning, match="Importer takes the files of its URI for unchanged"):
+        spec = json.loads(compile_pipeline(pipeline, "vertex", config))["pipelineSpec"]
+    module.unlink()
+    [wheel] = (buckets / "artifacts/filed/_wheels").iterdir()
+    given = spec["root"]["dag"]["tasks"]["Trainer"]["inputs"]["parameters"]
+    assert given["module_path"]["runtimeValue"]["constant"] == (
+        f"training@gs://artifacts/filed/_wheels/{wheel.name}"
+    )
+    launcher = Launcher(spec, str(tmp_path / "bucket"), tmp_path / "cluster", run_in_process)
+    place = tmp_path / "records"
+    darkroom.convert(images, str(place))
+    made = {"name": "1", "uri": str(place), "type": {"instanceSchema": ""}}
+    artifact = {**made, "metadata": {"split_names": SPLITS}}
+    launcher.runs["Importer"] = TaskRun("SUCCEEDED", outputs={"result": artifact})
+    runs = launcher.run({"Trainer"})
+    check_green(runs, capfd)
+    model = Path(runs["Trainer"].outputs["model"]["uri"])
+    assert (model / "Format-Serving/saved_model.pb").read_text() == "2"
