@@ -12,6 +12,7 @@ NAME = "photolab"
 SOURCE = '''
 import json
 import os
+from typing import List
 
 from tfx.dsl.component.experimental.container_component import create_container_component
 from tfx.dsl.components.base.base_component import BaseComponent
@@ -53,6 +54,13 @@ def MakeTable(
     os.makedirs(table.uri, exist_ok=True)
     with open(os.path.join(table.uri, "table.json"), "w") as file:
         json.dump([data, epochs, policies, seed], file)
+
+
+@component
+def KeepValues(table: OutputArtifact[Table], flag: Parameter[bool], sizes: Parameter[List[int]]):
+    os.makedirs(table.uri, exist_ok=True)
+    with open(os.path.join(table.uri, "table.json"), "w") as file:
+        json.dump([flag, sizes], file)
 
 
 def make_node(kind, node_id="Node", driver=BaseDriver, executor=BaseExecutor):

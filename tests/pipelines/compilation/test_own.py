@@ -28,7 +28,7 @@ from tfx.v1.components import (
 from tfx.v1.components import ImportSchemaGen as StockImportSchemaGen
 from tfx.v1.components import Pusher as StockPusher
 from tfx.v1.components import Trainer as StockTrainer
-from tfx.v1.dsl import Channel, Importer, Pipeline, Resolver
+from tfx.v1.dsl import Channel, Cond, Importer, Pipeline, Resolver
 from tfx.v1.dsl.experimental import LatestBlessedModelStrategy
 from tfx.v1.proto import PushDestination, ServingSpec
 from tfx.v1.types.standard_artifacts import Examples, Model, ModelBlessing, Schema
@@ -389,6 +389,27 @@ def test_a_folder_of_a_volume_is_a_place_that_tasks_see():
     pipeline = make_pipeline(manifest, model, pusher)
     spec = compile_spec(pipeline, volumes={"/mnt/photos": "photos"})
     assert {*spec["root"]["dag"]["tasks"]} == {"ManifestGen", "Importer", "Pusher"}
+
+
+def test_a_condition_is_part_of_the_task(photolab: ModuleType):
+    blessing = Importer("gs://runs/blessing", ModelBlessing, reimport=True).with_id("Blessing")
+    is_good = blessing.outputs["result"].future()[0].custom_property("blessed") == 1
+    with Cond(is_good):
+        table = make_table(photolab)
+    spec = compile_spec(make_pipeline(blessing, table))
+    task = spec["root"]["dag"]["tasks"]["MakeTable"]
+    [key] = task["inputs"]["artifacts"]
+    found = f"inputs.artifacts['{key}'].artifacts[0].metadata['blessed']"
+    assert task["triggerPolicy"] == {"condition": f"({found} == 1.0)"}
+    assert task["dependentTasks"] == ["Blessing"]
+
+
+def test_an_importer_with_a_condition_is_refused_on_kubeflow():
+    blessing = Importer("gs://runs/blessing", ModelBlessing, reimport=True).with_id("Blessing")
+    with Cond(blessing.outputs["result"].future()[0].custom_property("blessed") == 1):
+        model = Importer("gs://models/1", Model, reimport=True)
+    with pytest.raises(UsageError, match="an Importer must not have a condition"):
+        compile_spec(make_pipeline(blessing, model))
 
 
 def test_types_that_only_tfx_on_one_machine_knows_are_named(photolab: ModuleType):
