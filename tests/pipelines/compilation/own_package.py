@@ -97,10 +97,15 @@ def make_pipeline(*components, **options):
 '''
 
 
-def write_package(folder: Path) -> ModuleType:
-    """Writes the package into a folder that Python looks into, and imports it."""
-    (folder / NAME).mkdir()
-    (folder / NAME / "__init__.py").write_text(SOURCE)
-    sys.modules.pop(NAME, None)
+def write_package(folder: Path, name: str = NAME) -> ModuleType:
+    """Writes the package into a folder that Python looks into, and imports it.
+
+    Args:
+        folder: Where it is written.
+        name: Its name. Tests whose packages live at the same time need different ones.
+    """
+    (folder / name).mkdir()
+    (folder / name / "__init__.py").write_text(SOURCE.replace(NAME, name))
+    sys.modules.pop(name, None)
     importlib.invalidate_caches()
-    return importlib.import_module(NAME)
+    return importlib.import_module(name)

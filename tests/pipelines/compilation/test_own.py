@@ -157,6 +157,24 @@ def test_every_node_gets_what_the_cluster_is_told(photolab: ModuleType):
     assert importer["metadata"] == {"split_names": '["train", "eval"]'}
 
 
+@pytest.mark.parametrize(
+    ("target", "accelerator"), [("kubeflow", "nvidia.com/gpu"), ("vertex", "NVIDIA_TESLA_T4")]
+)
+def test_what_a_node_asks_for_itself_is_kept_and_completed(
+    photolab: ModuleType, target: str, accelerator: str
+):
+    spec_class = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec
+    asked = spec_class(cpu_limit=2, memory_limit=4)
+    asked.accelerator.type, asked.accelerator.count = "T4", 1
+    table = make_table(photolab).with_platform_config(asked)
+    spec = compile_spec(make_pipeline(table), target, resources={"MakeTable": {"memory_gb": 8}})
+    assert find_container(spec, "MakeTable")["resources"] == {
+        "cpuLimit": 2.0,
+        "memoryLimit": 8.0,
+        "accelerator": {"type": accelerator, "count": "1"},
+    }
+
+
 def test_a_name_that_no_node_has_is_refused_with_those_that_there_are(photolab: ModuleType):
     pipeline = make_pipeline(make_table(photolab).with_id("Table-1"), photolab.Shell())
     with pytest.raises(UsageError) as error:

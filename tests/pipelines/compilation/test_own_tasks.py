@@ -148,7 +148,7 @@ def test_a_stock_example_gen_reads_the_newest_span_on_vertex(tmp_path: Path, cap
 
 
 def test_components_of_ones_own_get_their_properties_whatever_their_names(tmp_path: Path, capfd):
-    photolab = write_package(tmp_path)
+    photolab = write_package(tmp_path, "phototasks")
     table = photolab.MakeTable(epochs=3, data="rows", policies="none", seed=7)
     values = photolab.KeepValues(flag=True, sizes=[16, 32])
     pipeline = photolab.make_pipeline(table, values)
