@@ -126,6 +126,8 @@ def _complete_container(
         container["env"] = [{"name": k, "value": v} for k, v in sorted(config.env.items())]
     given = find_resources(config.resources, node)
     resources = container.get("resources", {})  # those that a node of a user's own asks for
+    if asked := resources.get("accelerator"):
+        asked["type"] = spell_accelerator(asked["type"], target)
     for name, value in (
         ("cpuLimit", given.cpu),
         ("memoryLimit", given.memory_gb),

@@ -12,6 +12,7 @@ NAME = "photolab"
 SOURCE = '''
 import json
 import os
+from typing import List
 
 from tfx.dsl.component.experimental.container_component import create_container_component
 from tfx.dsl.components.base.base_component import BaseComponent
@@ -55,6 +56,13 @@ def MakeTable(
         json.dump([data, epochs, policies, seed], file)
 
 
+@component
+def KeepValues(table: OutputArtifact[Table], flag: Parameter[bool], sizes: Parameter[List[int]]):
+    os.makedirs(table.uri, exist_ok=True)
+    with open(os.path.join(table.uri, "table.json"), "w") as file:
+        json.dump([flag, sizes], file)
+
+
 def make_node(kind, node_id="Node", driver=BaseDriver, executor=BaseExecutor):
     """Returns a node with an output of a type."""
     class Spec(ComponentSpec):
@@ -89,10 +97,15 @@ def make_pipeline(*components, **options):
 '''
 
 
-def write_package(folder: Path) -> ModuleType:
-    """Writes the package into a folder that Python looks into, and imports it."""
-    (folder / NAME).mkdir()
-    (folder / NAME / "__init__.py").write_text(SOURCE)
-    sys.modules.pop(NAME, None)
+def write_package(folder: Path, name: str = NAME) -> ModuleType:
+    """Writes the package into a folder that Python looks into, and imports it.
+
+    Args:
+        folder: Where it is written.
+        name: Its name. Tests whose packages live at the same time need different ones.
+    """
+    (folder / name).mkdir()
+    (folder / name / "__init__.py").write_text(SOURCE.replace(NAME, name))
+    sys.modules.pop(name, None)
     importlib.invalidate_caches()
-    return importlib.import_module(NAME)
+    return importlib.import_module(name)

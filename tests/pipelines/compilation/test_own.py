@@ -28,7 +28,7 @@ from tfx.v1.components import (
 from tfx.v1.components import ImportSchemaGen as StockImportSchemaGen
 from tfx.v1.components import Pusher as StockPusher
 from tfx.v1.components import Trainer as StockTrainer
-from tfx.v1.dsl import Channel, Importer, Pipeline, Resolver
+from tfx.v1.dsl import Channel, Cond, Importer, Pipeline, Resolver
 from tfx.v1.dsl.experimental import LatestBlessedModelStrategy
 from tfx.v1.proto import PushDestination, ServingSpec
 from tfx.v1.types.standard_artifacts import Examples, Model, ModelBlessing, Schema
@@ -155,6 +155,24 @@ def test_every_node_gets_what_the_cluster_is_told(photolab: ModuleType):
     importer = spec["deploymentSpec"]["executors"]["Records_executor"]["importer"]
     assert importer["artifactUri"] == {"constant": "gs://photos/examples"}
     assert importer["metadata"] == {"split_names": '["train", "eval"]'}
+
+
+@pytest.mark.parametrize(
+    ("target", "accelerator"), [("kubeflow", "nvidia.com/gpu"), ("vertex", "NVIDIA_TESLA_T4")]
+)
+def test_what_a_node_asks_for_itself_is_kept_and_completed(
+    photolab: ModuleType, target: str, accelerator: str
+):
+    spec_class = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec
+    asked = spec_class(cpu_limit=2, memory_limit=4)
+    asked.accelerator.type, asked.accelerator.count = "T4", 1
+    table = make_table(photolab).with_platform_config(asked)
+    spec = compile_spec(make_pipeline(table), target, resources={"MakeTable": {"memory_gb": 8}})
+    assert find_container(spec, "MakeTable")["resources"] == {
+        "cpuLimit": 2.0,
+        "memoryLimit": 8.0,
+        "accelerator": {"type": accelerator, "count": "1"},
+    }
 
 
 def test_a_name_that_no_node_has_is_refused_with_those_that_there_are(photolab: ModuleType):
@@ -389,6 +407,27 @@ def test_a_folder_of_a_volume_is_a_place_that_tasks_see():
     pipeline = make_pipeline(manifest, model, pusher)
     spec = compile_spec(pipeline, volumes={"/mnt/photos": "photos"})
     assert {*spec["root"]["dag"]["tasks"]} == {"ManifestGen", "Importer", "Pusher"}
+
+
+def test_a_condition_is_part_of_the_task(photolab: ModuleType):
+    blessing = Importer("gs://runs/blessing", ModelBlessing, reimport=True).with_id("Blessing")
+    is_good = blessing.outputs["result"].future()[0].custom_property("blessed") == 1
+    with Cond(is_good):
+        table = make_table(photolab)
+    spec = compile_spec(make_pipeline(blessing, table))
+    task = spec["root"]["dag"]["tasks"]["MakeTable"]
+    [key] = task["inputs"]["artifacts"]
+    found = f"inputs.artifacts['{key}'].artifacts[0].metadata['blessed']"
+    assert task["triggerPolicy"] == {"condition": f"({found} == 1.0)"}
+    assert task["dependentTasks"] == ["Blessing"]
+
+
+def test_an_importer_with_a_condition_is_refused_on_kubeflow():
+    blessing = Importer("gs://runs/blessing", ModelBlessing, reimport=True).with_id("Blessing")
+    with Cond(blessing.outputs["result"].future()[0].custom_property("blessed") == 1):
+        model = Importer("gs://models/1", Model, reimport=True)
+    with pytest.raises(UsageError, match="an Importer must not have a condition"):
+        compile_spec(make_pipeline(blessing, model))
 
 
 def test_types_that_only_tfx_on_one_machine_knows_are_named(photolab: ModuleType):

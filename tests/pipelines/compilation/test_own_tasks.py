@@ -148,15 +148,22 @@ def test_a_stock_example_gen_reads_the_newest_span_on_vertex(tmp_path: Path, cap
 
 
 def test_components_of_ones_own_get_their_properties_whatever_their_names(tmp_path: Path, capfd):
-    photolab = write_package(tmp_path)
+    photolab = write_package(tmp_path, "phototasks")
     table = photolab.MakeTable(epochs=3, data="rows", policies="none", seed=7)
-    text = compile_pipeline(photolab.make_pipeline(table), "kubeflow", ClusterConfig(image=IMAGE))
+    values = photolab.KeepValues(flag=True, sizes=[16, 32])
+    pipeline = photolab.make_pipeline(table, values)
+    text = compile_pipeline(pipeline, "kubeflow", ClusterConfig(image=IMAGE))
     spec = next(yaml.safe_load_all(text))
     launcher = Launcher(spec, "s3://bucket/runs", tmp_path / "cluster", run_in_process)
     runs = launcher.run()
     check_green(runs, capfd)
-    written = launcher.find_bucket_path(runs["MakeTable"].outputs["table"]["uri"]) / "table.json"
-    assert json.loads(written.read_text()) == ["rows", 3, "none", 7]
+
+    def read(task: str) -> object:
+        folder = launcher.find_bucket_path(runs[task].outputs["table"]["uri"])
+        return json.loads((folder / "table.json").read_text())
+
+    assert read("MakeTable") == ["rows", 3, "none", 7]
+    assert read("KeepValues") == [1, "[16, 32]"]  # what TFX compiles of them
 
 
 def test_records_that_an_importer_names_are_read(images: str, tmp_path: Path, capfd):
