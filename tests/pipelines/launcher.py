@@ -144,7 +144,7 @@ class Launcher:
         return [task.name for task in list_tasks(self.spec)]
 
     def add_run(self, name: str, outputs: Mapping[str, Mapping[str, Any]]) -> None:
-        """Records a task as done that made these outputs, which are in no bucket."""
+        """Records a task as done that made these outputs, without looking for them in a bucket."""
         run = TaskRun("SUCCEEDED", execution=self.store.start_task(self.dag, name, {}, {}))
         self._publish(run, mlmd.Execution.COMPLETE, outputs)
         self.runs[name] = run

@@ -177,9 +177,9 @@ def test_records_that_an_importer_names_are_read(images: str, tmp_path: Path, ca
     darkroom.convert(images, str(launcher.find_bucket_path(uri)))
     # As Kubeflow's importer records it: URI and metadata of its specification.
     importer = spec["deploymentSpec"]["executors"]["Importer_executor"]["importer"]
-    made = {"name": "1", "uri": importer["artifactUri"]["constant"]}
-    artifact = {**made, "type": importer["typeSchema"], "metadata": importer["metadata"]}
-    launcher.runs["Importer"] = TaskRun("SUCCEEDED", outputs={"result": artifact})
+    made = {"type": importer["typeSchema"], "metadata": importer["metadata"]}
+    artifact = {"uri": importer["artifactUri"]["constant"], **made}
+    launcher.add_run("Importer", {"result": artifact})
     runs = launcher.run({"StatisticsGen"})
     check_green(runs, capfd)
     folder = launcher.find_bucket_path(runs["StatisticsGen"].outputs["statistics"]["uri"])
@@ -228,9 +228,9 @@ def test_code_in_a_file_travels_through_the_root_on_vertex(
     launcher = Launcher(spec, str(tmp_path / "bucket"), tmp_path / "cluster", run_in_process)
     place = tmp_path / "records"
     darkroom.convert(images, str(place))
-    made = {"name": "1", "uri": str(place), "type": {"instanceSchema": ""}}
-    artifact = {**made, "metadata": {"split_names": SPLITS}}
-    launcher.runs["Importer"] = TaskRun("SUCCEEDED", outputs={"result": artifact})
+    importer = spec["deploymentSpec"]["executors"]["Importer_executor"]["importer"]
+    made = {"type": importer["typeSchema"], "metadata": {"split_names": SPLITS}}
+    launcher.add_run("Importer", {"result": {"uri": str(place), **made}})
     runs = launcher.run({"Trainer"})
     check_green(runs, capfd)
     model = Path(runs["Trainer"].outputs["model"]["uri"])
