@@ -163,7 +163,7 @@ _OTHERS = {
         "--tmpfs",
         "--type",
     ),
-    *("--environment", "--job", "--sdk", "--temp"),  # of Beam: --job_endpoint and the like
+    *("--environment", "--job", "--parallelism", "--sdk", "--temp"),  # of Beam: --job_endpoint ...
     "--add-exports",  # of Java
     "--own-pipeline",  # of the entrypoint
     "--logdir",  # of TensorBoard
