@@ -132,8 +132,8 @@ def make_eval_config():
     )
 
 
-def make_pipeline(root, images=IMAGES, epochs=5):
-    """Returns the pipeline; `darkroom compile` passes the pipeline root."""
+def make_pipeline(root, images=IMAGES, epochs=5, metadata=None):
+    """Returns the pipeline; `darkroom compile` passes the root, and a cluster has metadata."""
     manifest = ManifestGen(images)
     records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
     examples = records.outputs["examples"]
@@ -166,7 +166,7 @@ def make_pipeline(root, images=IMAGES, epochs=5):
     )
     return Pipeline(
         pipeline_name="tuned-images",
-        pipeline_root=f"{root}/artifacts",
+        pipeline_root=root,
         components=[
             manifest,
             records,
@@ -178,7 +178,7 @@ def make_pipeline(root, images=IMAGES, epochs=5):
             evaluator,
         ],
         enable_cache=True,
-        metadata_connection_config=sqlite_metadata_connection_config(f"{root}/metadata.sqlite"),
+        metadata_connection_config=metadata,
         # The second argument keeps TFX from building a package of itself for Beam.
         beam_pipeline_args=["--runner=FnApiRunner", "--sdk_container_image=local"],
     )
@@ -186,4 +186,5 @@ def make_pipeline(root, images=IMAGES, epochs=5):
 
 if __name__ == "__main__":
     images, root = sys.argv[1:]
-    LocalRunner().run(make_pipeline(root, images))
+    metadata = sqlite_metadata_connection_config(f"{root}/metadata.sqlite")
+    LocalRunner().run(make_pipeline(f"{root}/artifacts", images, metadata=metadata))

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from types import ModuleType
@@ -110,7 +111,10 @@ def _call(function: Callable[..., Any], name: str, root: str) -> Any:
 
 
 def _make_error(what: str, error: BaseException) -> UsageError:
-    """Returns the error of a user's code, with the place that its author needs."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
+    """Returns the error of a user's code, with the place that its author needs: not a library's."""
+    frames = traceback.extract_tb(error.__traceback__)  # the first is of this module
+    libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
+    own = [frame for frame in frames[1:] if not frame.filename.startswith(libraries)]
+    place = (own or frames)[-1]
     said = f"{type(error).__name__}: {error}"
     return UsageError(f"{what}: {said} ({place.filename}:{place.lineno}).")

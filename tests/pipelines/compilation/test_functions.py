@@ -20,6 +20,7 @@ IMAGE = "registry.example.com/ml/photos:1"
 MODULE = """
 from tfx.v1.components import CsvExampleGen
 from tfx.v1.dsl import Pipeline
+from tfx.v1.orchestration.metadata import sqlite_metadata_connection_config
 
 from darkroom.components import ManifestGen
 
@@ -48,6 +49,10 @@ def make_nothing():
     return None
 
 
+def make_with_metadata(root):
+    sqlite_metadata_connection_config("minio://artifacts/metadata.sqlite")
+
+
 def fail():
     raise KeyError("no images")
 
@@ -55,6 +60,10 @@ def fail():
 def leave():
     raise SystemExit(3)
 """
+
+
+LINE = MODULE[: MODULE.index("sqlite_metadata_connection_config(")].count("\n") + 1
+PLACE = f"{Path('flowershop') / 'own.py'}:{LINE})"
 
 
 @pytest.fixture(autouse=True)
@@ -130,6 +139,8 @@ def test_a_configuration_file_may_name_the_function(tmp_path: Path, capsys):
         ("flowershop.own:make_of_images", "which needs images; darkroom passes nothing but root."),
         ("flowershop.own:make_nothing", "which returned NoneType, expected a pipeline of TFX."),
         ("flowershop.own:fail", "which failed: KeyError: 'no images' ("),
+        # The place in the user's code, not that in TensorFlow's.
+        ("flowershop.own:make_with_metadata", PLACE),
         ("flowershop.own:leave", "which failed: SystemExit: 3 ("),
         ("flowershop.own:make_from_csv", "Kubeflow cannot run the node CsvExampleGen"),
     ],

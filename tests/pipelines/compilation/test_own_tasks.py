@@ -76,10 +76,10 @@ def check_green(runs: dict[str, TaskRun], capfd) -> None:
 def test_transform_tuner_trainer_and_evaluator_run_on_kubeflow(images: str, tmp_path: Path, capfd):
     import tuned_images
 
-    pipeline = tuned_images.make_pipeline("", images, epochs=1)
+    root = "minio://mlpipeline/v2/artifacts"
+    pipeline = tuned_images.make_pipeline(root, images, epochs=1)
     config = ClusterConfig(image=IMAGE, volumes={images: "photos"})
     spec = next(yaml.safe_load_all(compile_pipeline(pipeline, "kubeflow", config)))
-    root = "minio://mlpipeline/v2/artifacts"
     launcher = Launcher(spec, root, tmp_path / "cluster", run_in_process)
     runs = launcher.run()
     check_green(runs, capfd)
