@@ -34,6 +34,7 @@ from darkroom.components.pusher.executor import read_destination
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, StateDriver
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW
+from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.checks import check_replaced
 from darkroom.pipelines.compilation.places import check_place
 from darkroom.pipelines.credentials import check_credentials
@@ -50,6 +51,9 @@ _PATHS: tuple[tuple[type[BaseNode], str, tuple[str, ...]], ...] = (
     (ImportSchemaGen, "schema_file", ("gs",)),
     (FileBasedExampleGen, "input_base", ("gs",)),
 )
+# Of Kubeflow, where neither a pipeline nor an administrator names one.
+_DEFAULT_ROOT = "minio://mlpipeline/v2/artifacts"
+_ENDPOINT = "AWS_ENDPOINT_URL"
 # Services have something of their own in the place of their drivers.
 _WITH_DRIVERS = (*_EXAMPLE_GENS, Importer, Resolver)
 
@@ -101,7 +105,7 @@ def is_cached(node: BaseNode) -> bool:
     return is_plain and not isinstance(node, (*_EXAMPLE_GENS, ImportSchemaGen, Pusher))
 
 
-def list_node_warnings(pipeline: Pipeline, target: str) -> Iterator[str]:
+def list_node_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -> Iterator[str]:
     """Yields what will not work as it seems, in whole sentences."""
     for node in pipeline.components:
         driver = node.driver_class
@@ -116,6 +120,30 @@ def list_node_warnings(pipeline: Pipeline, target: str) -> Iterator[str]:
                 f"{node.id} takes the files of its URI for unchanged, so what reads them may come "
                 "from the cache. Importer(reimport=True) imports them in each run."
             )
+        if isinstance(node, Importer) and target == KUBEFLOW:
+            yield from _find_other_bucket(node, config)
+
+
+def _find_other_bucket(node: Importer, config: ClusterConfig) -> Iterator[str]:
+    """Yields a warning where an artifact is in a bucket that Kubeflow may fail to open.
+
+    Its launcher opens the root's bucket as the administrator has set it up, and every other one as
+    Amazon's, with the environment of the task: `launcher_v2.go`.
+    """
+    uri = node.exec_properties["artifact_uri"]
+    if not isinstance(uri, str) or not uri.startswith(("minio://", "s3://")):
+        return
+    scheme, _, bucket, *_ = uri.split("/")
+    if [scheme, "", bucket] == (config.root or _DEFAULT_ROOT).split("/")[:3]:
+        return
+    names = {*config.env, *config.secret_env}
+    is_amazons = scheme == "s3:" and not any(name.startswith(_ENDPOINT) for name in names)
+    if not (is_amazons and names & {"AWS_REGION", "AWS_DEFAULT_REGION"}):
+        yield (
+            f"{node.id} names {uri!r}, which is in another bucket than the root. Kubeflow opens "
+            "that one as Amazon's, by AWS_REGION and the keys in the environment of the tasks. "
+            "Elsewhere it fails, so copy the files into the bucket of the root."
+        )
 
 
 def _check_kind(node: BaseNode, target: str) -> None:

@@ -84,7 +84,7 @@ def find_root(pipeline: Pipeline, config: ClusterConfig) -> str:
 def list_own_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -> list[str]:
     """Returns what will not work as it seems, in whole sentences."""
     given = dataclasses.replace(config, root=find_root(pipeline, config))
-    return [*list_warnings(given, target), *list_node_warnings(pipeline, target)]
+    return [*list_warnings(given, target), *list_node_warnings(pipeline, given, target)]
 
 
 def _set_beam_args(

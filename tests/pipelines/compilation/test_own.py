@@ -242,6 +242,53 @@ def test_an_importer_that_trusts_its_uri_is_warned_of():
         compile_spec(make_pipeline(records))
 
 
+REGION = {"AWS_REGION": "eu-west-1"}
+
+
+@pytest.mark.parametrize(
+    ("uri", "options"),
+    [
+        ("minio://photos/records", {"root": "minio://mlpipeline/runs"}),
+        ("minio://photos/records", {"root": "minio://mlpipeline/runs", "env": REGION}),
+        ("minio://photos/records", {"root": ""}),
+        ("s3://photos/records", {"root": "s3://artifacts/runs"}),
+        ("s3://photos/records", {"root": "minio://photos/runs"}),
+        (
+            "s3://photos/records",
+            {"env": {**REGION, "AWS_ENDPOINT_URL_S3": "http://store.example.com:9000"}},
+        ),
+    ],
+)
+def test_an_importer_from_a_bucket_that_kubeflow_may_not_reach_is_warned_of(
+    uri: str, options: dict[str, Any]
+):
+    records = Importer(uri, Examples, reimport=True).with_id("Records")
+    pipeline = make_pipeline(records, StatisticsGen(records.outputs["result"]))
+    with pytest.warns(UserWarning, match="Records names '.*', which is in another bucket than"):
+        compile_spec(pipeline, **options)
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "target"),
+    [
+        ("minio://mlpipeline/records", {"root": "minio://mlpipeline/runs"}, "kubeflow"),
+        ("minio://mlpipeline/records", {"root": ""}, "kubeflow"),
+        ("s3://photos/records", {"root": "s3://photos/runs"}, "kubeflow"),
+        ("s3://photos/records", {"env": REGION}, "kubeflow"),
+        ("gs://photos/records", {}, "kubeflow"),
+        ("gs://photos/records", {}, "vertex"),
+    ],
+)
+def test_an_importer_from_a_bucket_that_the_service_reaches_is_not_warned_of(
+    uri: str, options: dict[str, Any], target: str, recwarn: pytest.WarningsRecorder
+):
+    records = Importer(uri, Examples, reimport=True).with_id("Records")
+    compile_spec(
+        make_pipeline(records, StatisticsGen(records.outputs["result"])), target, **options
+    )
+    assert [each for each in recwarn if "bucket" in str(each.message)] == []
+
+
 def test_arguments_of_beam_are_the_pipelines_unless_the_configuration_has_some():
     def make(*own: str, **options: Any) -> Pipeline:
         records = import_examples()
