@@ -265,5 +265,6 @@ def test_a_pipeline_without_a_place_for_its_metadata_or_its_log_is_rejected(tmp_
         LocalRunner().run(pipeline)
 
 
-def test_the_package_names_its_runner():
-    assert dir(pipelines) == pipelines.__all__ == ["LocalRunner"]
+def test_the_package_names_what_is_public():
+    names = ["ClusterConfig", "LocalRunner", "compile_pipeline"]
+    assert dir(pipelines) == pipelines.__all__ == names
