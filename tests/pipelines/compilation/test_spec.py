@@ -280,6 +280,11 @@ def test_options_of_kubernetes_are_the_second_document(texts: dict[str, str]):
     }
 
 
+def test_what_many_tasks_have_is_written_at_each_of_them(texts: dict[str, str]):
+    assert texts["kubeflow"].count("secretName: mlpipeline-minio-artifact") == 11
+    assert texts["kubeflow"].count("constant: photos\n") == 11
+
+
 def test_a_pod_gets_what_is_asked_for():
     asked = {
         "cpu": 4,
