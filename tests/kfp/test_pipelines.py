@@ -113,12 +113,63 @@ def test_each_task_can_be_configured(tmp_path):
         ({"epoch": 3}, "The pipeline has no option 'epoch'. Did you mean epochs?"),
         ({"epochs": "3"}, "The parameter epochs is '3', expected a whole number."),
         ({"fail": False}, "The pipeline has no option 'fail'."),
+        ({"epochs": 0}, "epochs is 0, expected a whole number of at least 1."),
+        ({"encoding": "png"}, "encoding is 'png', expected one of keep, raw."),
+        ({"policies": {"leak": "warn"}}, "Unknown check 'leak'"),
+        ({"split_ratios": "80/30"}, "Split ratios are three numbers that add up to 100"),
+        ({"transfer": "both"}, "transfer is 'both', expected one of launcher, direct."),
+        ({"fine_tune_epochs": 2}, "fine_tune_epochs is 2, but no base is frozen before."),
+        ({"min_recall": 1.5}, "min_recall is 1.5, expected a number from 0 to 1."),
+        ({"data": "images.csv"}, "data is 'images.csv', which no container can see."),
+        ({"data": "file:///photos"}, "data is 'file:///photos', which no container can see."),
+        ({"label_map": "labels.txt"}, "label_map is 'labels.txt', which no container can see."),
+        ({"allowed_roots": ["photos"]}, "allowed_roots is 'photos', which no container can see."),
     ],
 )
 def test_a_wrong_option_is_named(options, message):
     with pytest.raises(UsageError) as caught:
         make_pipeline(**options)
     assert str(caught.value).startswith(message)
+
+
+def test_places_that_a_container_may_see_are_right(tmp_path):
+    spec = compile_pipeline(
+        tmp_path, data="s3://photos/*.csv", exclude="gs://b/out.parquet", weights="imagenet",
+        model="efficientnet-lite0", label_map="/mnt/photos/labels.txt", output_dir="",
+    )  # fmt: skip
+    assert spec["root"]["inputDefinitions"]["parameters"]["data"]["defaultValue"] == (
+        "s3://photos/*.csv"
+    )
+
+
+TOKEN = "ghp_" + "a1" * 18
+
+
+def set_token(name, value):
+    return lambda task: task.set_env_variable(name, value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"data": f"s3://photos/{TOKEN}.csv"}, "data contains what looks like a credential"),
+        ({"columns": {"path": TOKEN}}, "columns.path contains what looks like a credential"),
+        ({"epochs": TOKEN}, "epochs contains what looks like a credential"),
+        ({"configure": set_token("NOTE", TOKEN)}, "env of convert-images.NOTE contains"),
+        (
+            {"configure": set_token("AWS_SECRET_ACCESS_KEY", "x")},
+            "env of convert-images.AWS_SECRET_ACCESS_KEY is the name of a credential.",
+        ),
+    ],
+    ids=["data", "table", "wrong type", "environment", "name"],
+)
+def test_a_credential_does_not_get_into_a_file(tmp_path, options, message):
+    with pytest.raises(UsageError) as caught:
+        compile_pipeline(tmp_path, **options)
+    assert str(caught.value).startswith(message)
+    assert TOKEN not in str(caught.value)
+    assert "use_secret_as_env" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture

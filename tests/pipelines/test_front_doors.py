@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from darkroom.cli import commands
-from darkroom.pipelines import credentials
+from darkroom.options.compiled import credentials
 from darkroom.pipelines.compilation import checks
 from darkroom.pipelines.compilation.files import run_compile
 from darkroom.pipelines.compilation.spec import compile_pipeline
