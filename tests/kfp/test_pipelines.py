@@ -1,8 +1,10 @@
 """The pipeline of components without TFX: compiled by every kfp, and run by kfp itself."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -14,6 +16,7 @@ from .tasks import list_files
 
 pytest.importorskip("kfp", reason="needs the extra [kfp]")
 
+import kfp
 from google.protobuf import json_format
 from kfp import compiler, local
 from kfp.pipeline_spec import pipeline_spec_pb2
@@ -105,6 +108,30 @@ def test_each_task_can_be_configured(tmp_path):
             "validate-dataset-2",
         )
     }
+
+
+def test_the_configuration_of_the_guide_fits_namespaces_with_rules(tmp_path, monkeypatch):
+    """Each task has limits, and says that it does not run as root."""
+    guide = (Path(__file__).parents[2] / "docs/guides/kfp-components.md").read_text("utf-8")
+    [code] = [
+        each for each in re.findall(r"```python\n(.*?)```", guide, re.S) if "configure(" in each
+    ]
+    kubernetes = Mock()  # kfp-kubernetes is another package
+    monkeypatch.setattr(kfp, "kubernetes", kubernetes, raising=False)
+    names = {"make_pipeline": make_pipeline}  # of the first example
+    exec(code, names)
+    path = tmp_path / "pipeline.yaml"
+    compiler.Compiler().compile(names["pipeline"], str(path))
+    executors = yaml.safe_load(path.read_text())["deploymentSpec"]["executors"]
+    limits = {n: each["container"]["resources"]["memoryLimit"] for n, each in executors.items()}
+    assert len(limits) == 6
+    assert {n for n, limit in limits.items() if limit == 32.0} == {"exec-train-classifier"}
+    assert {n for n, limit in limits.items() if limit == 8.0} == limits.keys() - {
+        "exec-train-classifier"
+    }
+    context = kubernetes.set_security_context.call_args_list
+    assert {call.args[0].name for call in context} == {n.removeprefix("exec-") for n in executors}
+    assert all(call.kwargs == {"run_as_non_root": True} for call in context)
 
 
 @pytest.mark.parametrize(
