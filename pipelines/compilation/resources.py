@@ -30,6 +30,15 @@ _KUBERNETES_RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9][A
 _TOLERATION_KEYS = frozenset(("key", "operator", "value", "effect"))
 # The gate gives the same verdict each time, so it is retried only if its own table says so.
 _GATE = "ValidationGate"
+# What Vertex has no place for.
+_KUBERNETES_ONLY = (
+    "timeout_seconds",
+    "runs_as_root",
+    "pod_labels",
+    "pod_annotations",
+    "node_selector",
+    "tolerations",
+)
 # The key of `resources` for every component that has no table of its own.
 DEFAULT = "default"
 
@@ -162,6 +171,14 @@ def check_components(given: Mapping[str, Resources], components: list[str]) -> N
             f"resources names {unknown[0]!r}, which is not a component of the pipeline.",
             f"Components: {', '.join(sorted(components))}; or {DEFAULT!r} for all others.",
         )
+
+
+def list_unused(given: Resources, target: str) -> list[str]:
+    """Returns the keys of a table that a target takes no notice of, where they are set."""
+    if target != VERTEX:
+        return []
+    nothing = Resources()
+    return [key for key in _KUBERNETES_ONLY if getattr(given, key) != getattr(nothing, key)]
 
 
 def spell_accelerator(name: str, target: str) -> str:

@@ -129,6 +129,26 @@ def test_an_accelerator_for_an_image_without_cuda_is_a_warning(target, accelerat
     assert all("make image STAGE=cuda" in each for each in found)
 
 
+def test_what_vertex_has_no_place_for_is_a_warning_for_each_key():
+    shared = {"timeout_seconds": 60, "cpu": 2, "retries": 1, "runs_as_root": True}
+    labels = {"pod_labels": {"team": "a"}, "pod_annotations": {"note": "b"}}
+    nodes = {"node_selector": {"pool": "gpu"}, "tolerations": [{"operator": "Exists"}]}
+    resources = {"default": shared, "Trainer": {**labels, **nodes}, "Pusher": {"memory_gb": 4}}
+    config = _config(root="gs://b/run", resources=resources)
+    assert list_warnings(config, "vertex") == [
+        f"resources.{key} is for Kubernetes, and Vertex takes no notice of it."
+        for key in (
+            "default.timeout_seconds",
+            "default.runs_as_root",
+            "Trainer.pod_labels",
+            "Trainer.pod_annotations",
+            "Trainer.node_selector",
+            "Trainer.tolerations",
+        )
+    ]
+    assert list_warnings(config, "kubeflow") == []
+
+
 @pytest.mark.tfx
 def test_the_command_prints_warnings_and_has_them_in_its_json(tmp_path: Path, capsys):
     values = {"data": "s3://b/i.csv", "image": "darkroom:1", "kfp": "2.17", "target": "kubeflow"}
