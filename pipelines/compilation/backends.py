@@ -94,10 +94,21 @@ def _has_store(url: str, version: tuple[int, int]) -> bool:
 
 def list_warnings(config: ClusterConfig, target: str) -> list[str]:
     """Returns what will not work as it seems, in whole sentences."""
-    found = [*_find_idle_accelerators(config, target), *_find_unused(config, target)]
+    found = [*_find_moving_image(config.image)]
+    found += [*_find_idle_accelerators(config, target), *_find_unused(config, target)]
     if target == KUBEFLOW and config.kfp is not None:
         found += _find_limits(config, parse_version(config.kfp))
     return found
+
+
+def _find_moving_image(image: str) -> Iterator[str]:
+    """Yields a warning where the name of an image is one that the next image gets, too."""
+    name, digest = image.rpartition("/")[2].partition("@")[::2]
+    if not digest and name.partition(":")[2] in ("", "latest"):
+        yield (
+            f"image is {image!r}, which is the tag latest. Name a digest, or a tag that you never "
+            "reuse: the cache does not see that the image behind a name has changed."
+        )
 
 
 def _find_unused(config: ClusterConfig, target: str) -> Iterator[str]:

@@ -149,6 +149,28 @@ def test_what_vertex_has_no_place_for_is_a_warning_for_each_key():
     assert list_warnings(config, "kubeflow") == []
 
 
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+@pytest.mark.parametrize(
+    ("image", "number"),
+    [
+        ("x", 1),
+        ("registry.example.com/darkroom", 1),
+        ("registry.example.com:5000/ml/darkroom", 1),
+        ("registry.example.com/darkroom:latest", 1),
+        ("darkroom:1", 0),
+        ("registry.example.com:5000/ml/darkroom:1.0", 0),
+        (f"registry.example.com/darkroom@sha256:{'0' * 64}", 0),
+        (f"registry.example.com/darkroom:latest@sha256:{'0' * 64}", 0),
+    ],
+)
+def test_an_image_whose_name_the_next_one_gets_is_a_warning(target, image, number):
+    found = list_warnings(_config(image=image, root="gs://b/run"), target)
+    assert found == number * [
+        f"image is '{image}', which is the tag latest. Name a digest, or a tag that you never "
+        "reuse: the cache does not see that the image behind a name has changed."
+    ]
+
+
 @pytest.mark.tfx
 def test_the_command_prints_warnings_and_has_them_in_its_json(tmp_path: Path, capsys):
     values = {"data": "s3://b/i.csv", "image": "darkroom:1", "kfp": "2.17", "target": "kubeflow"}
