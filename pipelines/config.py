@@ -168,7 +168,7 @@ def read_config_file(path: str) -> dict[str, Any]:
         values = tomllib.loads(storage.read_bytes(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
-            f"{path} is not a TOML file: {error}.", "See `darkroom run --help`."
+            f"{path} is not a TOML file: {error}.", "Write texts in quotes, and NAME = VALUE."
         ) from error
     folder = storage.absolute(path).rpartition("/")[0]
     is_imagenet = values.get("weights") == IMAGENET

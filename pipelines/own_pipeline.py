@@ -6,6 +6,7 @@ import warnings
 
 from tfx.orchestration.pipeline import Pipeline
 
+from darkroom.errors import UsageError
 from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.checks import check_cluster, check_values
 from darkroom.pipelines.compilation.files import format_documents
@@ -31,6 +32,10 @@ def compile_pipeline(pipeline: Pipeline, target: str, config: ClusterConfig) -> 
         UsageError: The service cannot run a node, a value cannot work there, or a value contains a
             credential. The message names the node.
     """
+    if not isinstance(pipeline, Pipeline):
+        kind = type(pipeline).__name__
+        message = f"pipeline is a {kind}, expected a tfx.v1.dsl.Pipeline."
+        raise UsageError(message, "Call the function that returns it.")
     check_values(config)
     check_cluster(config, target)
     for warning in list_own_warnings(pipeline, config, target):

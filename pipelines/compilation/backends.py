@@ -12,11 +12,7 @@ from collections.abc import Iterator
 from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig
-from darkroom.pipelines.compilation.resources import (
-    find_resources,
-    list_unused,
-    spell_accelerator,
-)
+from darkroom.pipelines.compilation.resources import list_unused, spell_accelerator
 
 # All releases since the oldest that runs what darkroom compiles.
 VERSIONS = ((2, 5), (2, 14), (2, 15), (2, 16), (2, 17))
@@ -144,7 +140,7 @@ def _find_idle_accelerators(config: ClusterConfig, target: str) -> Iterator[str]
     if _HAS_CUDA.search(config.image):
         return
     for component in config.resources:
-        name = find_resources(config.resources, component).accelerator
+        name = config.resources[component].accelerator
         if name and spell_accelerator(name, target).startswith(_NVIDIA):
             yield (
                 f"resources.{component} asks for {name}, and the name of the image says nothing "

@@ -134,7 +134,9 @@ def _make_dumper() -> Any:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        pass
+        def ignore_aliases(self, data: Any) -> bool:
+            """Writes what many tasks share at each of them, where people look for it."""
+            return True
 
     def write(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
         # The writer quotes words like `yes` itself.

@@ -65,7 +65,9 @@ def _import_module(module: str, name: str) -> ModuleType:
                 "Install the package, or add its folder to PYTHONPATH.",
             ) from error
         raise _make_error(
-            f"pipeline is {name!r}, but {module} cannot be imported", error
+            f"pipeline is {name!r}, but {module} cannot be imported",
+            error,
+            "Install what it imports here, too: compiling imports the module.",
         ) from error
     except (Exception, SystemExit) as error:
         raise _make_error(
@@ -76,7 +78,8 @@ def _import_module(module: str, name: str) -> ModuleType:
 def _find_function(module: ModuleType, function: str, name: str) -> Callable[..., Any]:
     found: Callable[..., Any] | None = getattr(module, function, None)
     if found is None or not callable(found):
-        names = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+        functions = inspect.getmembers(module, inspect.isfunction)
+        names = [key for key, value in functions if value.__module__ == module.__name__]
         near = difflib.get_close_matches(function, names, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Its functions: {', '.join(names)}."
         raise UsageError(
@@ -110,11 +113,13 @@ def _call(function: Callable[..., Any], name: str, root: str) -> Any:
         raise _make_error(f"pipeline is {name!r}, which failed", error) from error
 
 
-def _make_error(what: str, error: BaseException) -> UsageError:
+def _make_error(what: str, error: BaseException, hint: str = "") -> UsageError:
     """Returns the error of a user's code, with the place that its author needs: not a library's."""
     frames = traceback.extract_tb(error.__traceback__)  # the first is of this module
     libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
     own = [frame for frame in frames[1:] if not frame.filename.startswith(libraries)]
-    place = (own or frames)[-1]
-    said = f"{type(error).__name__}: {error}"
-    return UsageError(f"{what}: {said} ({place.filename}:{place.lineno}).")
+    last = (own or frames)[-1]
+    said, place = str(error), f"{last.filename}:{last.lineno}"
+    if isinstance(error, SyntaxError):  # the place is its own: nothing ran there
+        said, place = error.msg, f"{error.filename}:{error.lineno}"
+    return UsageError(f"{what}: {type(error).__name__}: {said} ({place}).", hint)

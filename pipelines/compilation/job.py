@@ -139,7 +139,7 @@ def _complete_container(
     if given.accelerator is not None:
         kind = spell_accelerator(given.accelerator, target)
         # JSON writes an int64 as text.
-        resources["accelerator"] = {"type": kind, "count": str(given.num_accelerators)}
+        resources["accelerator"] = {"type": kind, "count": str(given.num_accelerators or 1)}
     if resources:
         container["resources"] = resources
 

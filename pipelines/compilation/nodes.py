@@ -19,7 +19,6 @@ from tfx.dsl.components.base.base_node import BaseNode
 from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
 from tfx.dsl.components.common.importer import Importer
 from tfx.dsl.components.common.resolver import Resolver
-from tfx.dsl.experimental.conditionals.conditional import get_predicates
 from tfx.dsl.placeholder.placeholder import Placeholder
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2 import compiler_utils
@@ -71,12 +70,6 @@ def check_nodes(pipeline: Pipeline, target: str, volumes: Iterable[str]) -> None
     """
     for node in pipeline.components:
         _check_kind(node, target)
-        is_conditional = get_predicates(node, pipeline.dsl_context_registry)
-        if target == KUBEFLOW and isinstance(node, Importer) and is_conditional:
-            raise UsageError(
-                f"Kubeflow cannot run the node {node.id}: an Importer must not have a condition.",
-                "Make it outside of Cond; what takes its artifact may have one.",
-            )
         if target == KUBEFLOW and not _TASK_NAME.fullmatch(node.id):
             raise UsageError(
                 f"The node {node.id} has a name that Kubeflow does not take for a task.",

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import Any
 from unittest import mock
 
+import tensorflow as tf
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
+from tfx.dsl.components.common.importer import Importer
+from tfx.dsl.experimental.conditionals.conditional import get_predicates
 from tfx.orchestration.data_types import RuntimeParameter
+from tfx.orchestration.kubeflow.v2.compiler_utils import placeholder_to_cel
 from tfx.orchestration.pipeline import Pipeline
+from tfx.types.channel_utils import encode_placeholder_with_channels, get_dependent_channels
 
-from darkroom.errors import DarkroomError, UsageError
+from darkroom.errors import DarkroomError, StorageError, UsageError
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE
+from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig, check_name
 from darkroom.pipelines.compilation.backends import list_warnings
 from darkroom.pipelines.compilation.beam_arguments import complete_beam_args
@@ -40,6 +47,7 @@ def make_own_documents(
 
     Raises:
         UsageError: The service cannot run the pipeline, or a value cannot work there.
+        StorageError: The code of a `module_file` cannot be copied into the root.
     """
     check_name(pipeline.pipeline_info.pipeline_name)
     if not pipeline.components:
@@ -47,6 +55,9 @@ def make_own_documents(
     config = dataclasses.replace(config, root=find_root(pipeline, config))
     check_paths({"root": config.root}, target, config.volumes)
     check_nodes(pipeline, target, config.volumes)
+    for node in pipeline.components:
+        _check_conditions(node, pipeline, target)
+        _check_upstream(node, pipeline)
     try:
         # TFX copies packages of `module_file` there.
         with mock.patch.object(pipeline.pipeline_info, "pipeline_root", config.root):
@@ -59,6 +70,13 @@ def make_own_documents(
             )
     except DarkroomError:
         raise
+    except tf.errors.OpError as error:
+        said = " ".join(error.message.split())
+        raise StorageError(
+            f"TFX cannot copy the code of a module_file into the root {config.root}: {said}",
+            "Log in with an account that may write there; or put the code into the image, and name "
+            "its function, as in run_fn='PACKAGE.MODULE.run_fn'.",
+        ) from error
     except Exception as error:  # TFX raises anything where it cannot compile a node
         raise UsageError(
             f"TFX cannot compile the pipeline for {target}: {type(error).__name__}: {error}"
@@ -70,6 +88,42 @@ def make_own_documents(
             _set_beam_args(container, node, pipeline.beam_pipeline_args, config)
     _add_defaults(spec, pipeline)
     return finish_documents(job, config, target)
+
+
+def _check_conditions(node: BaseNode, pipeline: Pipeline, target: str) -> None:
+    if node not in pipeline.dsl_context_registry.all_nodes:
+        raise UsageError(
+            f"{node.id} belongs to an earlier Pipeline object, and TFX compiles it for that alone.",
+            "Make the components again for each pipeline, in a function that returns it.",
+        )
+    for predicate in get_predicates(node, pipeline.dsl_context_registry):
+        if target == KUBEFLOW and isinstance(node, Importer):
+            raise UsageError(
+                f"Kubeflow cannot run the node {node.id}: an Importer must not have a condition.",
+                "Make it outside of Cond; what takes its artifact may have one.",
+            )
+        try:
+            placeholder_to_cel(encode_placeholder_with_channels(predicate, lambda _: "key"))
+        except ValueError as error:
+            raise UsageError(
+                f"TFX cannot compile the condition of {node.id}: {error}",
+                "Compare a property() or custom_property() of an artifact, or its uri, with a "
+                "constant. A value is in a file, which only a component can read.",
+            ) from error
+
+
+def _check_upstream(node: BaseNode, pipeline: Pipeline) -> None:
+    """Checks that the pipeline has what a node waits for; TFX compiles an edge to nowhere."""
+    conditions = get_predicates(node, pipeline.dsl_context_registry)
+    dependent = itertools.chain.from_iterable(map(get_dependent_channels, conditions))
+    channels = [*node.inputs.values(), *dependent]
+    needed = {name for channel in channels for name in channel.get_data_dependent_node_ids()}
+    needed |= {each.id for each in node.upstream_nodes}
+    if missing := sorted(needed - {each.id for each in pipeline.components}):
+        raise UsageError(
+            f"{node.id} needs {missing[0]}, which is not among the components of the pipeline.",
+            f"Add it to the list: Pipeline(..., components=[{missing[0]}, {node.id}, ...]).",
+        )
 
 
 def find_root(pipeline: Pipeline, config: ClusterConfig) -> str:

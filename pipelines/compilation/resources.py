@@ -6,7 +6,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from darkroom.errors import UsageError
@@ -39,7 +39,7 @@ _KUBERNETES_ONLY = (
     "node_selector",
     "tolerations",
 )
-# The key of `resources` for every component that has no table of its own.
+# The key of `resources` for what the table of a component leaves open.
 DEFAULT = "default"
 
 
@@ -47,15 +47,17 @@ DEFAULT = "default"
 class Resources:
     """What the tasks of a component get in a cluster.
 
+    What is None is taken from the table `default`, for each value alone.
+
     Attributes:
-        cpu: Cores; the target's default when None.
-        memory_gb: Memory in GB (10^9 bytes); the target's default when None.
-        cpu_request: Cores that a node must have free; `cpu` when None.
-        memory_gb_request: Memory that a node must have free; `memory_gb` when None.
+        cpu: Cores; the target's default when nothing says it.
+        memory_gb: Memory in GB (10^9 bytes); the target's default when nothing says it.
+        cpu_request: Cores that a node must have free; else `cpu`.
+        memory_gb_request: Memory that a node must have free; else `memory_gb`.
         accelerator: Model, as in `T4` or `L4`, or the target's own name: `NVIDIA_L4` on Vertex,
-            `amd.com/gpu` on Kubernetes; none when None.
-        num_accelerators: Number of accelerators of a task.
-        retries: How often a failed task is tried again.
+            `amd.com/gpu` on Kubernetes; else none.
+        num_accelerators: Number of accelerators of a task; else 1.
+        retries: How often a failed task is tried again; else 0.
         timeout_seconds: After this time Kubernetes ends a task that still runs; Kubernetes only.
         runs_as_root: Whether the task's user may be root, as images of one's own need it;
             Kubernetes only.
@@ -71,14 +73,14 @@ class Resources:
     cpu_request: float | None = None
     memory_gb_request: float | None = None
     accelerator: str | None = None
-    num_accelerators: int = 1
-    retries: int = 0
+    num_accelerators: int | None = None
+    retries: int | None = None
     timeout_seconds: int | None = None
-    runs_as_root: bool = False
-    pod_labels: Mapping[str, str] = field(default_factory=dict)
-    pod_annotations: Mapping[str, str] = field(default_factory=dict)
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    tolerations: tuple[Mapping[str, str], ...] = ()
+    runs_as_root: bool | None = None
+    pod_labels: Mapping[str, str] | None = None
+    pod_annotations: Mapping[str, str] | None = None
+    node_selector: Mapping[str, str] | None = None
+    tolerations: tuple[Mapping[str, str], ...] | None = None
 
     def __post_init__(self) -> None:
         """Checks the values.
@@ -89,11 +91,17 @@ class Resources:
         if not isinstance(self.accelerator, str | None):
             raise UsageError(f"accelerator is {self.accelerator!r}, expected a text.")
         for name in ("node_selector", "pod_labels", "pod_annotations"):
-            if not is_table_of_texts(getattr(self, name)):
+            table = getattr(self, name)
+            if table is not None and not is_table_of_texts(table):
                 raise UsageError(f"{name} is not a table of texts.", "Write each value in quotes.")
-        if not isinstance(self.runs_as_root, bool):
+        if not isinstance(self.runs_as_root, bool | None):
             raise UsageError(f"runs_as_root is {self.runs_as_root!r}, expected true or false.")
         self._check_numbers()
+        self._check_tolerations()
+
+    def _check_tolerations(self) -> None:
+        if self.tolerations is None:
+            return
         if not isinstance(self.tolerations, list | tuple):
             raise UsageError("tolerations is not a list.", "Write it as in [{ key = ... }].")
         object.__setattr__(self, "tolerations", tuple(self.tolerations))
@@ -108,13 +116,11 @@ class Resources:
         for name in ("cpu", "memory_gb", "cpu_request", "memory_gb_request"):
             value = getattr(self, name)
             if value is not None and not (is_number(value) and 0 < value < math.inf):
-                raise UsageError(f"{name} is {value!r}, expected a number above 0.")
-        counts = {"num_accelerators": 1, "retries": 0}
-        if self.timeout_seconds is not None:
-            counts["timeout_seconds"] = 1
-        for name, least in counts.items():
+                unit = " of GB, without a unit" if name.startswith("memory") else ""
+                raise UsageError(f"{name} is {value!r}, expected a number{unit} above 0.")
+        for name, least in {"num_accelerators": 1, "retries": 0, "timeout_seconds": 1}.items():
             value = getattr(self, name)
-            if type(value) is not int or value < least:
+            if value is not None and (type(value) is not int or value < least):
                 raise UsageError(f"{name} is {value!r}, expected a whole number from {least}.")
         for name in ("cpu", "memory_gb"):
             limit, request = getattr(self, name), getattr(self, f"{name}_request")
@@ -149,15 +155,30 @@ def parse_resources(given: Mapping[str, Any]) -> dict[str, Resources]:
             parsed[component] = Resources(**values)
         except UsageError as error:
             raise UsageError(f"resources.{component}: {error.message}", error.hint) from error
+    for component in parsed:
+        _check_with_default(parsed, component)
     return parsed
 
 
+def _check_with_default(parsed: Mapping[str, Resources], component: str) -> None:
+    try:
+        find_resources(parsed, component)
+    except UsageError as error:
+        where = f"resources.{component}, with resources.{DEFAULT}"
+        raise UsageError(f"{where}: {error.message}", error.hint) from error
+
+
 def find_resources(given: Mapping[str, Resources], component: str) -> Resources:
-    """Returns the resources of a component: its own table, or `default`'s, or none."""
-    if component in given:
-        return given[component]
-    shared = given.get(DEFAULT, Resources())
-    return dataclasses.replace(shared, retries=0) if component == _GATE else shared
+    """Returns the resources of a component: each value of its own table, else of `default`'s.
+
+    Raises:
+        UsageError: The two do not fit together, as a limit and a request above it.
+    """
+    shared = vars(given.get(DEFAULT, Resources()))
+    if component == _GATE:
+        shared = {**shared, "retries": None}
+    own = vars(given.get(component, Resources())).items()
+    return Resources(**shared | {key: value for key, value in own if value is not None})
 
 
 def check_components(given: Mapping[str, Resources], components: list[str]) -> None:
@@ -169,7 +190,7 @@ def check_components(given: Mapping[str, Resources], components: list[str]) -> N
     if unknown := sorted(set(given) - {DEFAULT, *components}):
         raise UsageError(
             f"resources names {unknown[0]!r}, which is not a component of the pipeline.",
-            f"Components: {', '.join(sorted(components))}; or {DEFAULT!r} for all others.",
+            f"Components: {', '.join(sorted(components))}; or {DEFAULT!r} for all.",
         )
 
 
@@ -177,8 +198,7 @@ def list_unused(given: Resources, target: str) -> list[str]:
     """Returns the keys of a table that a target takes no notice of, where they are set."""
     if target != VERTEX:
         return []
-    nothing = Resources()
-    return [key for key in _KUBERNETES_ONLY if getattr(given, key) != getattr(nothing, key)]
+    return [key for key in _KUBERNETES_ONLY if getattr(given, key)]
 
 
 def spell_accelerator(name: str, target: str) -> str:

@@ -137,9 +137,9 @@ def read_labels(path: str) -> list[str]:
     except OSError as error:
         raise StorageError(
             f"The label file cannot be read: {describe_os_error(error)}",
-            f"Give a file with one label a line. {storage.suggest_near(path)}"
+            f"label_map is a file with one label a line. {storage.suggest_near(path)}"
             if isinstance(error, FileNotFoundError)
-            else "Give a file with one label a line.",
+            else "label_map is a file with one label a line.",
         ) from error
     except UnicodeDecodeError as error:
         raise DataError(

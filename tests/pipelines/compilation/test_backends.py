@@ -133,7 +133,11 @@ def test_what_vertex_has_no_place_for_is_a_warning_for_each_key():
     shared = {"timeout_seconds": 60, "cpu": 2, "retries": 1, "runs_as_root": True}
     labels = {"pod_labels": {"team": "a"}, "pod_annotations": {"note": "b"}}
     nodes = {"node_selector": {"pool": "gpu"}, "tolerations": [{"operator": "Exists"}]}
-    resources = {"default": shared, "Trainer": {**labels, **nodes}, "Pusher": {"memory_gb": 4}}
+    resources = {
+        "default": shared,
+        "Trainer": {**labels, **nodes},
+        "Pusher": {"runs_as_root": False},
+    }
     config = _config(root="gs://b/run", resources=resources)
     assert list_warnings(config, "vertex") == [
         f"resources.{key} is for Kubernetes, and Vertex takes no notice of it."

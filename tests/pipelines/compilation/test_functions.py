@@ -20,6 +20,7 @@ IMAGE = "registry.example.com/ml/photos:1"
 MODULE = """
 from tfx.v1.components import CsvExampleGen
 from tfx.v1.dsl import Pipeline
+from tfx.v1.dsl.components import component
 from tfx.v1.orchestration.metadata import sqlite_metadata_connection_config
 
 from darkroom.components import ManifestGen
@@ -75,6 +76,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "own.py").write_text(MODULE)
     (folder / "half.py").write_text("import flowershop.own\nimport absent_package\n")
     (folder / "broken.py").write_text("1 / 0\n")
+    (folder / "unfinished.py").write_text("\ndef make()\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in [name for name in sys.modules if name.partition(".")[0] == "flowershop"]:
         monkeypatch.delitem(sys.modules, name)
@@ -133,6 +135,9 @@ def test_a_configuration_file_may_name_the_function(tmp_path: Path, capsys):
         ("absent:make", "Install the package, or add its folder to PYTHONPATH."),
         ("flowershop.absent:make", "but there is no module 'flowershop.absent'."),
         ("flowershop.half:make", "No module named 'absent_package' ("),
+        ("flowershop.half:make", "Install what it imports here, too"),
+        ("flowershop.unfinished:make", "SyntaxError: expected ':' (FOLDER/unfinished.py:2)."),
+        ("flowershop.own:mk", "Its functions: fail, leave, make_from_csv, make_nothing, make_of_"),
         ("flowershop.broken:make", "cannot be imported: ZeroDivisionError: division by zero ("),
         ("flowershop.own:make_pipelin", "has no function 'make_pipelin'. Did you mean 'make_pipe"),
         ("flowershop.own:pipeline", "but flowershop.own has no function 'pipeline'."),
@@ -146,11 +151,11 @@ def test_a_configuration_file_may_name_the_function(tmp_path: Path, capsys):
     ],
 )
 def test_what_is_not_a_function_of_a_pipeline_is_an_error_that_says_why(
-    tmp_path: Path, function: Any, message: str
+    tmp_path: Path, package: Path, function: Any, message: str
 ):
     with pytest.raises(UsageError) as error:
         run(tmp_path, function, root="s3://artifacts/run")
-    assert message in str(error.value)
+    assert message.replace("FOLDER", str(package)) in str(error.value)
     assert not (tmp_path / "p.yaml").exists()
 
 
@@ -158,3 +163,10 @@ def test_what_is_not_a_function_of_a_pipeline_is_an_error_that_says_why(
 def test_options_of_darkrooms_own_pipeline_are_refused(tmp_path: Path, option: str):
     with pytest.raises(UsageError, match=f"{option} is not an option for a pipeline of your own"):
         run(tmp_path, "flowershop.own:make_without_root", **{option: "1"})
+
+
+def test_a_function_in_the_place_of_its_pipeline_is_an_error_that_says_so():
+    from flowershop import own
+
+    with pytest.raises(UsageError, match="pipeline is a function, expected a tfx"):
+        compile_pipeline(own.make_pipeline, "kubeflow", ClusterConfig(image=IMAGE))

@@ -31,7 +31,7 @@ from tfx.v1.components import Trainer as StockTrainer
 from tfx.v1.dsl import Channel, Cond, Importer, Pipeline, Resolver
 from tfx.v1.dsl.experimental import LatestBlessedModelStrategy
 from tfx.v1.proto import PushDestination, ServingSpec
-from tfx.v1.types.standard_artifacts import Examples, Model, ModelBlessing, Schema
+from tfx.v1.types.standard_artifacts import Examples, Model, ModelBlessing, Schema, String
 
 from darkroom.components import ImageToTFRecord, ImportSchemaGen, ManifestGen, Pusher, Trainer
 from darkroom.errors import UsageError
@@ -125,11 +125,12 @@ def test_every_node_gets_what_the_cluster_is_told(photolab: ModuleType):
     assert find_container(spec, "StatisticsGen")["resources"] == {
         "cpuLimit": 8.0,
         "cpuRequest": 2.0,
+        "memoryLimit": 4.0,
         "accelerator": {"type": "nvidia.com/gpu", "count": "1"},
     }
     tasks = spec["root"]["dag"]["tasks"]
     assert tasks["MakeTable"]["retryPolicy"]["maxRetryCount"] == 2
-    assert "retryPolicy" not in tasks["StatisticsGen"]
+    assert tasks["StatisticsGen"]["retryPolicy"]["maxRetryCount"] == 2
     shared = {
         "pvcMount": [{"constant": "photos", "mountPath": "/mnt/photos"}],
         "secretAsEnv": [
@@ -180,7 +181,7 @@ def test_a_name_that_no_node_has_is_refused_with_those_that_there_are(photolab: 
     with pytest.raises(UsageError) as error:
         compile_spec(pipeline, resources={"MakeTable": {"cpu": 1}})
     assert error.value.message.startswith("resources names 'MakeTable', which is not a component")
-    assert error.value.hint == "Components: Shell, Table-1; or 'default' for all others."
+    assert error.value.hint == "Components: Shell, Table-1; or 'default' for all."
 
 
 def list_cached(pipeline: Pipeline, target: str = "kubeflow", **options: Any) -> dict[str, bool]:
@@ -467,6 +468,54 @@ def test_a_condition_is_part_of_the_task(photolab: ModuleType):
     found = f"inputs.artifacts['{key}'].artifacts[0].metadata['blessed']"
     assert task["triggerPolicy"] == {"condition": f"({found} == 1.0)"}
     assert task["dependentTasks"] == ["Blessing"]
+
+
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+def test_a_condition_on_what_is_in_a_file_is_refused(photolab: ModuleType, target: str):
+    first = photolab.make_node(String, "First")
+    with Cond(first.outputs["made"].future()[0].value == "good"):
+        table = make_table(photolab)
+    with pytest.raises(UsageError, match=r"condition of MakeTable: .*artifact_value_op") as error:
+        compile_spec(make_pipeline(first, table), target)
+    assert error.value.hint.startswith("Compare a property() or custom_property() of an artifact")
+
+
+def make_statistics(_: ModuleType) -> Any:
+    return StatisticsGen(import_examples().outputs["result"])
+
+
+def make_late_table(photolab: ModuleType) -> Any:
+    late = make_table(photolab).with_id("Late")
+    late.add_upstream_node(make_table(photolab))
+    return late
+
+
+def make_conditional_table(photolab: ModuleType) -> Any:
+    with Cond(import_examples().outputs["result"].future()[0].uri == "gs://a"):
+        return make_table(photolab)
+
+
+@pytest.mark.filterwarnings("ignore:Node .* depends on the output of node")  # TFX's own
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (make_statistics, "StatisticsGen needs Records, which is not among the components"),
+        (make_late_table, "Late needs MakeTable, which is not among the components of the"),
+        (make_conditional_table, "MakeTable needs Records, which is not among the components"),
+    ],
+)
+def test_a_node_that_was_forgotten_is_named(
+    photolab: ModuleType, make: Callable[[ModuleType], Any], message: str
+):
+    with pytest.raises(UsageError, match=message):
+        compile_spec(make_pipeline(make(photolab)))
+
+
+def test_nodes_of_an_earlier_pipeline_are_an_error_that_says_so(photolab: ModuleType):
+    table = make_table(photolab)
+    assert compile_spec(make_pipeline(table))
+    with pytest.raises(UsageError, match="MakeTable belongs to an earlier Pipeline object"):
+        compile_spec(make_pipeline(table))
 
 
 def test_an_importer_with_a_condition_is_refused_on_kubeflow():

@@ -23,6 +23,7 @@ from tfx.v1.types.standard_artifacts import Examples
 
 import darkroom
 from darkroom.dataset.example import decode_example
+from darkroom.errors import StorageError
 from darkroom.pipelines import ClusterConfig, compile_pipeline
 
 from ..launcher import LOGS, Launcher, TaskRun, run_in_process
@@ -186,6 +187,35 @@ def test_records_that_an_importer_names_are_read(images: str, tmp_path: Path, ca
     assert {path.name for path in folder.iterdir()} == {"Split-train", "Split-eval"}
 
 
+def test_a_root_that_cannot_take_the_code_of_a_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    module = tmp_path / "code/training.py"
+    module.parent.mkdir()
+    module.write_text(RUN_FN)
+    records = Importer("gs://photos/records", Examples, reimport=True)
+    trainer = Trainer(examples=records.outputs["result"], module_file=str(module))
+    gs = {"SUPPORTED_SCHEMES": ["gs://"], **dict.fromkeys(FILE_FUNCTIONS, staticmethod(refuse))}
+    use_for_gs(monkeypatch, type("Refusing", (TensorflowFilesystem,), gs))
+    config = ClusterConfig(image=IMAGE, root="gs://artifacts/filed")
+    with pytest.raises(
+        StorageError, match=r"root gs://artifacts/filed: no access \(403\)"
+    ) as error:
+        compile_pipeline(Pipeline("filed", components=[records, trainer]), "vertex", config)
+    assert "run_fn='PACKAGE.MODULE.run_fn'" in error.value.hint
+
+
+def use_for_gs(monkeypatch: pytest.MonkeyPatch, kind: type[TensorflowFilesystem]) -> None:
+    registry = filesystem_registry.FilesystemRegistry()
+    registry.register(TensorflowFilesystem, priority=1)
+    registry.register(kind, priority=0)
+    monkeypatch.setattr(filesystem_registry, "DEFAULT_FILESYSTEM_REGISTRY", registry)
+
+
+def refuse(*_: Any, **__: Any) -> None:
+    raise tf.errors.PermissionDeniedError(None, None, "no access\n\t(403)")
+
+
 @pytest.fixture
 def buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder in which TFX finds gs://, as `launcher.find_bucket_path` does."""
@@ -200,10 +230,7 @@ def buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     functions = {name: map_paths(getattr(TensorflowFilesystem, name)) for name in FILE_FUNCTIONS}
     bucket = type("Bucket", (TensorflowFilesystem,), {"SUPPORTED_SCHEMES": ["gs://"], **functions})
-    registry = filesystem_registry.FilesystemRegistry()
-    registry.register(TensorflowFilesystem, priority=1)
-    registry.register(bucket, priority=0)
-    monkeypatch.setattr(filesystem_registry, "DEFAULT_FILESYSTEM_REGISTRY", registry)
+    use_for_gs(monkeypatch, bucket)
     return folder
 
 

@@ -280,6 +280,11 @@ def test_options_of_kubernetes_are_the_second_document(texts: dict[str, str]):
     }
 
 
+def test_what_many_tasks_have_is_written_at_each_of_them(texts: dict[str, str]):
+    assert texts["kubeflow"].count("secretName: mlpipeline-minio-artifact") == 11
+    assert texts["kubeflow"].count("constant: photos\n") == 11
+
+
 def test_a_pod_gets_what_is_asked_for():
     asked = {
         "cpu": 4,
@@ -315,6 +320,39 @@ def test_a_pod_gets_what_is_asked_for():
         "imagePullSecret": secrets,
         "securityContext": {"runAsNonRoot": True},
     }
+
+
+def test_a_value_that_a_table_leaves_open_is_that_of_default():
+    shared = {
+        "cpu": 2,
+        "memory_gb": 8,
+        "cpu_request": 0.5,
+        "retries": 2,
+        "timeout_seconds": 60,
+        "runs_as_root": True,
+        "node_selector": {"pool": "small"},
+    }
+    own = {"Trainer": {"cpu": 8, "retries": 0}, "Pusher": {"runs_as_root": False}}
+    own["ImageValidator"] = {"node_selector": {}}
+    own["ValidationGate"] = {"cpu": 1}  # and default's retries are not for it
+    config = _config(resources={"default": shared, **own})
+    spec = compile_pipeline(config, "kubeflow")
+    found = {name: each.get("resources") for name, each in _containers(spec).items()}
+    requested = {"cpuRequest": 0.5, "memoryLimit": 8.0}
+    assert found["Trainer"] == {**requested, "cpuLimit": 8.0}
+    assert found["Evaluator"] == found["Pusher"] == {**requested, "cpuLimit": 2.0}
+    retries = {
+        name: each["retryPolicy"]["maxRetryCount"]
+        for name, each in spec["root"]["dag"]["tasks"].items()
+        if "retryPolicy" in each
+    }
+    assert retries == dict.fromkeys({*found} - {"Trainer", "ValidationGate"}, 2)
+    platform = make_platform_spec(config, spec)["platforms"]["kubernetes"]
+    pods = platform["deploymentSpec"]["executors"]
+    ends, small = {"activeDeadlineSeconds": "60"}, {"nodeSelector": {"labels": {"pool": "small"}}}
+    assert pods["Trainer_executor"] == {**ends, **small}
+    assert pods["Pusher_executor"] == {**ends, **small, "securityContext": {"runAsNonRoot": True}}
+    assert pods["ImageValidator_executor"] == ends
 
 
 def test_without_options_of_kubernetes_there_is_one_document():
@@ -439,6 +477,12 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
         ("kubeflow", {"data": "s3://b/$(HOME)/i.csv"}, "Kubernetes replaces $( in what"),
         ("kubeflow", {"env": {"A": "cost$$"}}, "env.A is 'cost$$'. Kubernetes replaces $$"),
         ("kubeflow", {"resources": {"Trainr": {"cpu": 1}}}, "not a component of the pipeline"),
+        (
+            "kubeflow",
+            {"resources": {"default": {"cpu_request": 2}, "Pusher": {"cpu": 1}}},
+            "resources.Pusher, with resources.default: cpu_request is 2, which is more than cpu",
+        ),
+        ("kubeflow", {"resources": {"Pusher": {"memory_gb": "32Gi"}}}, "a number of GB, without a"),
         ("kubeflow", {"resources": {"Trainer": {"accelerator": "NVIDIA"}}}, "no accelerator"),
         ("vertex", {"resources": {"Trainer": {"accelerator": "amd.com/gpu"}}}, "no accelerator"),
         ("kubeflow", {"beam_args": ("--runner=DataflowRunner",)}, "needs project and region and"),

@@ -71,8 +71,9 @@ _SECRET_NAME = re.compile(
 _HARMLESS_NAME = re.compile(r"(?i)_(?:file|path|name|uri|url|endpoint)$")
 
 _HINT = (
-    "Many people see specs, properties and logs. Give it by secret_env on Kubeflow, by the "
-    "service account on Vertex, or by the environment where you submit."
+    "Many people see specs, properties and logs. On Kubeflow, put it into a Secret, and name that "
+    "in secret_env as SECRET/KEY; on Vertex, use the service account; or give it by the "
+    "environment where you submit."
 )
 
 
