@@ -18,7 +18,7 @@ from darkroom.options.input import MEMORY_CACHE, NO_CACHE
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
-from darkroom.options.targets import KUBEFLOW, EngineFields, EngineOptions
+from darkroom.options.targets import KUBEFLOW, VERTEX_BUCKETS, EngineFields, EngineOptions
 from darkroom.options.training import IMAGENET, TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.pipelines.cluster_config import ClusterConfig, check_name
@@ -32,8 +32,6 @@ else:
 METADATA_FILE = "metadata.sqlite"
 _PATHS = ("data", "root", "label_map", "exclude", "schema", "weights", "push_to", "baseline_model")
 _CACHES_WITHOUT_FILES = (NO_CACHE, MEMORY_CACHE)
-# Vertex mounts every bucket that the service account may read.
-VERTEX_BUCKETS = "/gcs"
 
 
 @document

@@ -14,16 +14,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from darkroom.errors import UsageError
+from darkroom.options.compiled.credentials import (
+    check_credentials,
+    check_environment,
+    walk_texts,
+)
 from darkroom.options.targets import KUBEFLOW, TARGETS, VERTEX
 from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.backends import check_backend
 from darkroom.pipelines.compilation.places import check_places, do_tasks_read_labels
 from darkroom.pipelines.config import PipelineConfig, merge_options
-from darkroom.pipelines.credentials import (
-    check_credentials,
-    check_environment,
-    walk_texts,
-)
 
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[\w.-]+)?(@sha256:\w+)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -11,6 +11,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import StorageError, UsageError
+from darkroom.options.compiled.credentials import check_credentials
 from darkroom.options.targets import KUBEFLOW, VERTEX
 from darkroom.pipelines.cluster_config import make_cluster_config
 from darkroom.pipelines.compilation.backends import list_warnings
@@ -21,7 +22,6 @@ from darkroom.pipelines.compilation.checks import (
 )
 from darkroom.pipelines.compilation.seals import check_replaceable, seal_text
 from darkroom.pipelines.config import make_config
-from darkroom.pipelines.credentials import check_credentials
 from darkroom.runtime import progress
 
 # Kubeflow's and Vertex's clients tell the format by the ending.

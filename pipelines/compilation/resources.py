@@ -12,6 +12,7 @@ from typing import Any
 from darkroom.errors import UsageError
 from darkroom.options.checks import is_number, is_table_of_texts
 from darkroom.options.targets import VERTEX
+from darkroom.pipelines.kubernetes_names import check_annotations, check_labels, check_toleration
 
 # Kubernetes requests a kind of device, and the node decides the model; Vertex names the model.
 _NVIDIA_ON_KUBERNETES = "nvidia.com/gpu"
@@ -27,9 +28,17 @@ _ON_VERTEX: Mapping[str, str] = {
     "H200": "NVIDIA_H200_141GB",
 }
 _KUBERNETES_RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9][A-Za-z0-9_.-]*")
-_TOLERATION_KEYS = frozenset(("key", "operator", "value", "effect"))
 # The gate gives the same verdict each time, so it is retried only if its own table says so.
 _GATE = "ValidationGate"
+# What Vertex has no place for.
+_KUBERNETES_ONLY = (
+    "timeout_seconds",
+    "runs_as_root",
+    "pod_labels",
+    "pod_annotations",
+    "node_selector",
+    "tolerations",
+)
 # The key of `resources` for what the table of a component leaves open.
 DEFAULT = "default"
 
@@ -85,6 +94,9 @@ class Resources:
             table = getattr(self, name)
             if table is not None and not is_table_of_texts(table):
                 raise UsageError(f"{name} is not a table of texts.", "Write each value in quotes.")
+        check_labels("pod_labels", self.pod_labels or {})
+        check_labels("node_selector", self.node_selector or {})
+        check_annotations("pod_annotations", self.pod_annotations or {})
         if not isinstance(self.runs_as_root, bool | None):
             raise UsageError(f"runs_as_root is {self.runs_as_root!r}, expected true or false.")
         self._check_numbers()
@@ -97,11 +109,11 @@ class Resources:
             raise UsageError("tolerations is not a list.", "Write it as in [{ key = ... }].")
         object.__setattr__(self, "tolerations", tuple(self.tolerations))
         for toleration in self.tolerations:
-            if not is_table_of_texts(toleration) or not _TOLERATION_KEYS.issuperset(toleration):
+            if not is_table_of_texts(toleration):
                 raise UsageError(
-                    f"A toleration is {toleration!r}.",
-                    f"Give a table of texts with some of {', '.join(sorted(_TOLERATION_KEYS))}.",
+                    f"A toleration is {toleration!r}.", 'Give a table of texts, as { key = "..." }.'
                 )
+            check_toleration(toleration)
 
     def _check_numbers(self) -> None:
         for name in ("cpu", "memory_gb", "cpu_request", "memory_gb_request"):
@@ -148,6 +160,8 @@ def parse_resources(given: Mapping[str, Any]) -> dict[str, Resources]:
             raise UsageError(f"resources.{component}: {error.message}", error.hint) from error
     for component in parsed:
         _check_with_default(parsed, component)
+    for component in parsed:
+        _check_accelerators(parsed, component)
     return parsed
 
 
@@ -157,6 +171,17 @@ def _check_with_default(parsed: Mapping[str, Resources], component: str) -> None
     except UsageError as error:
         where = f"resources.{component}, with resources.{DEFAULT}"
         raise UsageError(f"{where}: {error.message}", error.hint) from error
+
+
+def _check_accelerators(parsed: Mapping[str, Resources], component: str) -> None:
+    """Checks that a number of accelerators is a number of something."""
+    users = list(parsed) if component == DEFAULT else [component]
+    named = any(find_resources(parsed, each).accelerator for each in users)
+    if parsed[component].num_accelerators is not None and not named:
+        raise UsageError(
+            f"resources.{component} has num_accelerators without accelerator.",
+            'Name what it is a number of, as in accelerator = "T4".',
+        )
 
 
 def find_resources(given: Mapping[str, Resources], component: str) -> Resources:
@@ -183,6 +208,13 @@ def check_components(given: Mapping[str, Resources], components: list[str]) -> N
             f"resources names {unknown[0]!r}, which is not a component of the pipeline.",
             f"Components: {', '.join(sorted(components))}; or {DEFAULT!r} for all.",
         )
+
+
+def list_unused(given: Resources, target: str) -> list[str]:
+    """Returns the keys of a table that a target takes no notice of, where they are set."""
+    if target != VERTEX:
+        return []
+    return [key for key in _KUBERNETES_ONLY if getattr(given, key)]
 
 
 def spell_accelerator(name: str, target: str) -> str:

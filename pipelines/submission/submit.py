@@ -11,13 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from darkroom.errors import DataError, UsageError, build_missing_extra_error
+from darkroom.options.compiled.credentials import check_credentials
 from darkroom.options.fields import list_options
 from darkroom.options.targets import VERTEX, KubeflowFields, VertexOptions
 from darkroom.pipelines.compilation.backends import list_warnings
 from darkroom.pipelines.compilation.checks import check_for_target, merge_checked_options
 from darkroom.pipelines.compilation.places import check_paths
 from darkroom.pipelines.config import make_config
-from darkroom.pipelines.credentials import check_credentials
 from darkroom.pipelines.submission.prepared_run import PreparedRun, Scalar, read_documents
 from darkroom.pipelines.submission.submitted_run import (
     SUCCEEDED,

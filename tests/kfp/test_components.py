@@ -178,3 +178,45 @@ except MissingExtraError as error:
     first, second = done.stdout.splitlines()
     assert first == "[] False"
     assert second.startswith("The module kfp needs the extra 'kfp', which is not installed. ")
+
+
+def compile_tasks(tmp_path, **given):
+    """Compiles a pipeline in which a training takes its values from anywhere."""
+    train = make_component("train_classifier", IMAGE)
+    convert = make_component("convert_images", IMAGE)
+
+    @dsl.pipeline(name="own")
+    def own(bucket: str = "photos", epochs: int = 3, model: str = "efficientnet-lite0") -> None:
+        run_time = {"epochs": epochs, "model": model}
+        options = {
+            key: run_time.get(key) if value is ... else value for key, value in given.items()
+        }
+        converted = convert(data=f"s3://{bucket}/{dsl.PIPELINE_JOB_NAME_PLACEHOLDER}.csv")
+        train(dataset_uri=converted.outputs["dataset_uri"], **options)
+
+    return compile_text(own, tmp_path)
+
+
+def test_values_that_only_a_run_knows_pass(tmp_path):
+    spec = compile_tasks(tmp_path, epochs=..., model=..., fine_tune_epochs=2, freeze="base")
+    given = spec["root"]["dag"]["tasks"]["train-classifier"]["inputs"]["parameters"]
+    assert given["model"] == {"componentInputParameter": "model"}
+    assert given["fine_tune_epochs"] == {"runtimeValue": {"constant": 2.0}}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"epochs": 0}, "epochs is 0, expected a whole number of at least 1."),
+        ({"epochs": ..., "batch_size": 0}, "batch_size is 0, expected a whole number"),
+        ({"freeze": "base", "model": "small_cnn"}, "freeze is 'base', but small_cnn has no base"),
+        ({"weights": "model.keras"}, "weights is 'model.keras', which no container can see."),
+        ({"weights": "s3://b/my.weights.h5"}, "weights is 's3://b/my.weights.h5', which no"),
+        ({"model": "glpat-" + "a1" * 10}, "model contains what looks like a credential"),
+    ],
+    ids=["count", "beside one of the run", "together", "relative", "store", "credential"],
+)
+def test_a_constant_is_checked_when_a_pipeline_is_made(tmp_path, given, message):
+    with pytest.raises(UsageError) as caught:
+        compile_tasks(tmp_path, **given)
+    assert caught.value.message.startswith(message)

@@ -130,9 +130,9 @@ def test_a_component_of_another_version(cluster):
     [
         ("verify_dataset", {}, "The task was given neither dataset nor dataset_uri."),
         ("convert_images", {"data": "a.csv", "transfer": "both"},
-         "transfer is 'both', expected launcher or direct."),
+         "transfer is 'both', expected one of launcher, direct."),
         ("convert_images", {"data": "a.csv", "max_rejects": 2.0},
-         "max_rejects is a share from 0 to 1, got 2.0."),
+         "max_rejects is 2.0, expected a number from 0 to 1."),
         ("convert_images", {"data": "a.csv", "encoding": "png"},
          "encoding is 'png', expected one of keep, raw."),
         ("convert_images", {"data": "a.csv", "split_ratios": "80/30"}, ""),

@@ -1,8 +1,10 @@
 """The pipeline of components without TFX: compiled by every kfp, and run by kfp itself."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -14,6 +16,7 @@ from .tasks import list_files
 
 pytest.importorskip("kfp", reason="needs the extra [kfp]")
 
+import kfp
 from google.protobuf import json_format
 from kfp import compiler, local
 from kfp.pipeline_spec import pipeline_spec_pb2
@@ -107,18 +110,93 @@ def test_each_task_can_be_configured(tmp_path):
     }
 
 
+def test_the_configuration_of_the_guide_fits_namespaces_with_rules(tmp_path, monkeypatch):
+    """Each task has limits, and says that it does not run as root."""
+    guide = (Path(__file__).parents[2] / "docs/guides/kfp-components.md").read_text("utf-8")
+    [code] = [
+        each for each in re.findall(r"```python\n(.*?)```", guide, re.S) if "configure(" in each
+    ]
+    kubernetes = Mock()  # kfp-kubernetes is another package
+    monkeypatch.setattr(kfp, "kubernetes", kubernetes, raising=False)
+    names = {"make_pipeline": make_pipeline}  # of the first example
+    exec(code, names)
+    path = tmp_path / "pipeline.yaml"
+    compiler.Compiler().compile(names["pipeline"], str(path))
+    executors = yaml.safe_load(path.read_text())["deploymentSpec"]["executors"]
+    limits = {n: each["container"]["resources"]["memoryLimit"] for n, each in executors.items()}
+    assert len(limits) == 6
+    assert {n for n, limit in limits.items() if limit == 32.0} == {"exec-train-classifier"}
+    assert {n for n, limit in limits.items() if limit == 8.0} == limits.keys() - {
+        "exec-train-classifier"
+    }
+    context = kubernetes.set_security_context.call_args_list
+    assert {call.args[0].name for call in context} == {n.removeprefix("exec-") for n in executors}
+    assert all(call.kwargs == {"run_as_non_root": True} for call in context)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"epoch": 3}, "The pipeline has no option 'epoch'. Did you mean epochs?"),
         ({"epochs": "3"}, "The parameter epochs is '3', expected a whole number."),
         ({"fail": False}, "The pipeline has no option 'fail'."),
+        ({"epochs": 0}, "epochs is 0, expected a whole number of at least 1."),
+        ({"encoding": "png"}, "encoding is 'png', expected one of keep, raw."),
+        ({"policies": {"leak": "warn"}}, "Unknown check 'leak'"),
+        ({"split_ratios": "80/30"}, "Split ratios are three numbers that add up to 100"),
+        ({"transfer": "both"}, "transfer is 'both', expected one of launcher, direct."),
+        ({"fine_tune_epochs": 2}, "fine_tune_epochs is 2, but no base is frozen before."),
+        ({"min_recall": 1.5}, "min_recall is 1.5, expected a number from 0 to 1."),
+        ({"data": "images.csv"}, "data is 'images.csv', which no container can see."),
+        ({"data": "file:///photos"}, "data is 'file:///photos', which no container can see."),
+        ({"label_map": "labels.txt"}, "label_map is 'labels.txt', which no container can see."),
+        ({"allowed_roots": ["photos"]}, "allowed_roots is 'photos', which no container can see."),
     ],
 )
 def test_a_wrong_option_is_named(options, message):
     with pytest.raises(UsageError) as caught:
         make_pipeline(**options)
     assert str(caught.value).startswith(message)
+
+
+def test_places_that_a_container_may_see_are_right(tmp_path):
+    spec = compile_pipeline(
+        tmp_path, data="s3://photos/*.csv", exclude="gs://b/out.parquet", weights="imagenet",
+        model="efficientnet-lite0", label_map="/mnt/photos/labels.txt", output_dir="",
+    )  # fmt: skip
+    assert spec["root"]["inputDefinitions"]["parameters"]["data"]["defaultValue"] == (
+        "s3://photos/*.csv"
+    )
+
+
+TOKEN = "ghp_" + "a1" * 18
+
+
+def set_token(name, value):
+    return lambda task: task.set_env_variable(name, value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"data": f"s3://photos/{TOKEN}.csv"}, "data contains what looks like a credential"),
+        ({"columns": {"path": TOKEN}}, "columns.path contains what looks like a credential"),
+        ({"epochs": TOKEN}, "epochs contains what looks like a credential"),
+        ({"configure": set_token("NOTE", TOKEN)}, "env of convert-images.NOTE contains"),
+        (
+            {"configure": set_token("AWS_SECRET_ACCESS_KEY", "x")},
+            "env of convert-images.AWS_SECRET_ACCESS_KEY is the name of a credential.",
+        ),
+    ],
+    ids=["data", "table", "wrong type", "environment", "name"],
+)
+def test_a_credential_does_not_get_into_a_file(tmp_path, options, message):
+    with pytest.raises(UsageError) as caught:
+        compile_pipeline(tmp_path, **options)
+    assert str(caught.value).startswith(message)
+    assert TOKEN not in str(caught.value)
+    assert "use_secret_as_env" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture

@@ -13,15 +13,15 @@ import pytest
 
 from darkroom.cli.commands import main
 from darkroom.errors import UsageError
-from darkroom.pipelines.compilation.checks import check_config
-from darkroom.pipelines.compilation.files import run_compile
-from darkroom.pipelines.config import PipelineConfig
-from darkroom.pipelines.credentials import (
+from darkroom.options.compiled.credentials import (
     KINDS,
     check_credentials,
     check_environment,
     find_credential,
 )
+from darkroom.pipelines.compilation.checks import check_config
+from darkroom.pipelines.compilation.files import run_compile
+from darkroom.pipelines.config import PipelineConfig
 
 _RANDOM = random.Random(7)
 _ALNUM = string.ascii_letters + string.digits

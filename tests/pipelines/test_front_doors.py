@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from darkroom.cli import commands
-from darkroom.pipelines import credentials
+from darkroom.options.compiled import credentials
 from darkroom.pipelines.compilation import checks
 from darkroom.pipelines.compilation.files import run_compile
 from darkroom.pipelines.compilation.spec import compile_pipeline
@@ -60,7 +60,7 @@ def values(tmp_path: Path) -> dict[str, Any]:
         "model": "my.models:build",
         "cache": False,
         "env": {"SIZE": "value of a variable"},
-        "resources": {"Trainer": {"node_selector": {"zone": "north of here"}}},
+        "resources": {"Trainer": {"node_selector": {"zone": "north-of-here"}}},
     }
 
 
@@ -79,7 +79,7 @@ def flags(values: dict[str, Any], tmp_path: Path) -> list[str]:
     tables = {name: values.pop(name) for name in ("env", "resources")}
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
     lines += ["[env]", f"SIZE = {json.dumps(tables['env']['SIZE'])}"]
-    lines += ["[resources.Trainer.node_selector]", 'zone = "north of here"']
+    lines += ["[resources.Trainer.node_selector]", 'zone = "north-of-here"']
     path.write_text("\n".join(lines))
     return [f"--config={path}", *(f"--{name}={value}" for name, value in given.items())]
 
@@ -88,7 +88,7 @@ def _check_counts(counts: Counter[str]) -> None:
     assert (counts["make"], counts["check"]) == (1, 1)
     searched = (
         *("gs://photos/images.csv", "gs://artifacts/run", "registry/darkroom:1"),
-        *("my.models:build", "value of a variable", "north of here", *LABELS),
+        *("my.models:build", "value of a variable", "north-of-here", *LABELS),
     )
     assert {text: counts[text] for text in searched} == dict.fromkeys(searched, 1)
 

@@ -95,7 +95,7 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 
 def _hide_credential(error: UsageError) -> UsageError:
     """Returns the error without a token that the arguments may contain."""
-    from darkroom.pipelines.credentials import find_credential
+    from darkroom.options.compiled.credentials import find_credential
 
     kind = find_credential(error.message)
     if kind is None:

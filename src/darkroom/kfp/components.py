@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 from kfp import dsl
+from kfp.dsl.container_component_class import ContainerComponent
 
 from darkroom.errors import UsageError
+from darkroom.kfp.execution import parse_value
 from darkroom.kfp.interface import Artifact, Interface, Parameter
 from darkroom.kfp.interfaces import find_interface
+from darkroom.options.compiled.credentials import check_credentials, check_environment
+from darkroom.options.compiled.places import SCHEMES, STORES, check_place
+from darkroom.options.targets import KUBEFLOW
+from darkroom.options.training import IMAGENET
 from darkroom.version import __version__
 
 # Of the images that the components run in.
 IMAGE_VARIABLE, CORE_IMAGE_VARIABLE = "DARKROOM_IMAGE", "DARKROOM_CORE_IMAGE"
 DEFAULT_IMAGE = f"darkroom:{__version__}"
+_PLACES = {
+    **SCHEMES,
+    **dict.fromkeys(("label_map", "output_dir"), STORES),
+    "dataset_uri": (*STORES, "minio"),
+}
+# Any absolute path may be one of a volume: those are mounted by functions of kfp-kubernetes.
+_VOLUMES = ("/",)
+SECRETS_HINT = (
+    "Many people see compiled pipelines and logs. Give it by a Secret, as in "
+    "kfp.kubernetes.use_secret_as_env, or on Vertex by the service account."
+)
+# What kfp puts into a text for a value that only a run knows.
+_PLACEHOLDER = "{{"
 
 
 def make_component(name: str, image: str | None = None) -> Any:
@@ -35,7 +54,63 @@ def make_component(name: str, image: str | None = None) -> Any:
     chosen = find_image(interface) if image is None else image
     if not chosen or any(map(str.isspace, chosen)):
         raise UsageError(f"image is {chosen!r}, expected the name of a container image.")
-    return dsl.container_component(_make_function(interface, chosen))
+    made = dsl.container_component(_make_function(interface, chosen))
+    return _Component(made.component_spec, made.pipeline_func, interface)
+
+
+class _Component(ContainerComponent):
+    """A component that checks what is known of its parameters when a pipeline is made."""
+
+    def __init__(self, component_spec: Any, pipeline_func: Any, interface: Interface) -> None:
+        super().__init__(component_spec, pipeline_func)
+        self._interface = interface
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dsl.PipelineTask:
+        check_constants(self._interface, kwargs)
+        return super().__call__(*args, **kwargs)
+
+
+def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:
+    """Checks those parameters of a component whose value is known when a pipeline is made.
+
+    Args:
+        interface: The component.
+        given: What a pipeline gives it, by name; kfp checks the names.
+
+    Raises:
+        UsageError: A value is wrong, contains a credential, or is a path that no container sees.
+    """
+    check_credentials(given, SECRETS_HINT)  # before a message shows a value
+    known = {each.name: each for each in interface.parameters}
+    constants = {k: v for k, v in given.items() if k in known and _is_constant(v)}
+    values = {name: parse_value(known[name], value) for name, value in constants.items()}
+    interface.check_values(values, given.keys() - values.keys())
+    for name, value in values.items():
+        if name in _PLACES and value and (name, value) != ("weights", IMAGENET):
+            for path in value if isinstance(value, list) else [value]:
+                check_place(name, path, _PLACES[name], KUBEFLOW, _VOLUMES)
+
+
+def check_task(task: dsl.PipelineTask) -> None:
+    """Checks that no environment variable of a task is a credential, or has the name of one.
+
+    Raises:
+        UsageError: One is.
+    """
+    variables = dict(task.container_spec.env or {})
+    check_credentials({f"env of {task.name}": variables}, SECRETS_HINT)
+    check_environment(f"env of {task.name}", variables, SECRETS_HINT)
+
+
+def _is_constant(value: Any) -> bool:
+    """Tells whether a value is known now: kfp has objects or placeholders for those of a run."""
+    if isinstance(value, Mapping):
+        return all(map(_is_constant, [*value, *value.values()]))
+    if isinstance(value, list | tuple):
+        return all(map(_is_constant, value))
+    if isinstance(value, str):
+        return _PLACEHOLDER not in value
+    return value is None or isinstance(value, bool | int | float)
 
 
 def find_image(interface: Interface) -> str:

@@ -21,10 +21,10 @@ from darkroom.conversion.result import ConversionResult
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_output
 from darkroom.dataset.index import find_index_files
-from darkroom.errors import DataError, StorageError, UsageError
+from darkroom.errors import DataError, StorageError
 from darkroom.kfp import pages
 from darkroom.kfp.execution import LOCATION, ArtifactPlace, Execution
-from darkroom.kfp.interfaces import DIRECT, TRANSFERS
+from darkroom.kfp.interfaces import DIRECT
 from darkroom.options.validation import CHECKS, FAIL, OFF
 from darkroom.runtime.lazy_names import is_installed
 from darkroom.validation.dataset_report import DatasetReport, format_table
@@ -47,8 +47,6 @@ def convert_images(execution: Execution) -> None:
     data, output_dir = options.pop("data"), options.pop("output_dir")
     transfer = options.pop("transfer")
     del options["source_fingerprint"]  # for the cache
-    if transfer not in TRANSFERS:
-        raise UsageError(f"transfer is {transfer!r}, expected {' or '.join(TRANSFERS)}.")
     dataset = execution.outputs["dataset"]
     place = output_dir or (dataset.remote if transfer == DIRECT else dataset.path)
     result = convert(data, place, **options)

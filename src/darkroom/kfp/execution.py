@@ -133,7 +133,7 @@ def parse_execution(text: str, interface: Interface) -> Execution:
         interface: The component.
 
     Raises:
-        UsageError: It is not one, or not one of this component.
+        UsageError: It is not one, or not one of this component, or a parameter has a wrong value.
         StorageError: An input has no files.
     """
     try:
@@ -156,6 +156,7 @@ def parse_execution(text: str, interface: Interface) -> Execution:
             "Let the component pass it: its argument is {{$}}.",
         ) from error
     _check_names(execution, interface)
+    interface.check_values(execution.parameters)
     check_files((each.uri, each.path) for each in execution.inputs.values())
     return execution
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,6 +90,10 @@ class Interface:
         outputs: The artifacts that it makes.
         results: Its output parameters.
         needs_tensorflow: Whether its image needs TensorFlow.
+        checks: What checks the values: each is called with the parameters that it takes, and
+            raises UsageError.
+        partial_checks: The same, where the values of some parameters are not known yet; () if
+            `checks` can do that.
     """
 
     name: str
@@ -98,6 +103,26 @@ class Interface:
     outputs: tuple[Artifact, ...] = ()
     results: tuple[Parameter, ...] = ()
     needs_tensorflow: bool = False
+    checks: tuple[Callable[..., object], ...] = ()
+    partial_checks: tuple[Callable[..., object], ...] = ()
+
+    def check_values(self, values: Mapping[str, Any], unknown: Collection[str] = ()) -> None:
+        """Checks the values of parameters.
+
+        Args:
+            values: Values by name, as the core takes them; for others their default counts.
+            unknown: Names of parameters whose value only a run knows.
+
+        Raises:
+            UsageError: A value is wrong, or two do not go together.
+        """
+        is_partial = any(not _list_taken(each).isdisjoint(unknown) for each in self.checks)
+        for check in self.partial_checks or self.checks if is_partial else self.checks:
+            check(**{name: values[name] for name in _list_taken(check) & values.keys()})
+
+
+def _list_taken(check: Callable[..., object]) -> set[str]:
+    return set(inspect.signature(check).parameters)
 
 
 def take_options(*classes: type, only: Sequence[str] = ()) -> tuple[Parameter, ...]:

@@ -7,6 +7,7 @@ options are fields of the options classes, so it loads neither kfp nor TensorFlo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from darkroom.errors import UsageError
 from darkroom.kfp.interface import (
@@ -22,13 +23,33 @@ from darkroom.kfp.interface import (
     Parameter,
     take_options,
 )
-from darkroom.options.conversion import ConversionFields
+from darkroom.options.checks import check_choice
+from darkroom.options.conversion import ConversionFields, ConversionOptions
+from darkroom.options.fields import check_fields
+from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import DATA_HELP, SourceFields
-from darkroom.options.training import TrainingFields
-from darkroom.options.validation import ValidationFields
+from darkroom.options.training import TrainingFields, TrainingOptions
+from darkroom.options.validation import ValidationFields, ValidationOptions
 
 LAUNCHER, DIRECT = TRANSFERS = ("launcher", "direct")
+
+
+def _check_transfer(transfer: str = LAUNCHER) -> None:
+    check_choice("transfer", transfer, TRANSFERS)
+
+
+def _check_bounds(min_accuracy: float = 0.0, min_recall: float = 0.0) -> None:
+    check_fields(PipelineFields(data="", min_accuracy=min_accuracy, min_recall=min_recall))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SomeTrainingOptions(TrainingFields):
+    """Options of a training of which not all are known, so each is checked on its own."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 _EITHER = Artifact(
     "dataset", DATASET, "The dataset that convert_images made; or give dataset_uri.", optional=True
@@ -94,6 +115,7 @@ CONVERT_IMAGES = Interface(
         Parameter("rejected", int, "Rows rejected."),
         Parameter("fingerprint", str, "Fingerprint of the dataset."),
     ),
+    checks=(ManifestOptions.parse, ConversionOptions, ValidationOptions, _check_transfer),
 )
 VALIDATE_DATASET = Interface(
     "validate_dataset",
@@ -119,6 +141,7 @@ VALIDATE_DATASET = Interface(
         _METRICS,
     ),
     results=(_PASSED,),
+    checks=(ValidationOptions,),
 )
 DATASET_STATISTICS = Interface(
     "dataset_statistics",
@@ -194,6 +217,8 @@ TRAIN_CLASSIFIER = Interface(
     ),
     results=(Parameter("accuracy", float, "Accuracy on the test split, or without one on eval."),),
     needs_tensorflow=True,
+    checks=(TrainingOptions,),
+    partial_checks=(_SomeTrainingOptions,),
 )
 EVALUATE_CLASSIFIER = Interface(
     "evaluate_classifier",
@@ -213,6 +238,7 @@ EVALUATE_CLASSIFIER = Interface(
     outputs=(_METRICS, _MATRIX, _PAGE, Artifact("card", MARKDOWN, "The card of the model.")),
     results=(_PASSED, Parameter("accuracy", float, "Share of the records whose label is found.")),
     needs_tensorflow=True,
+    checks=(_check_bounds,),
 )
 
 INTERFACES: Mapping[str, Interface] = {

@@ -10,7 +10,12 @@ from typing import Any
 from kfp import dsl
 
 from darkroom.errors import UsageError
-from darkroom.kfp.components import make_component
+from darkroom.kfp.components import (
+    SECRETS_HINT,
+    check_constants,
+    check_task,
+    make_component,
+)
 from darkroom.kfp.execution import parse_value
 from darkroom.kfp.interface import REQUIRED, Parameter
 from darkroom.kfp.interfaces import (
@@ -19,6 +24,7 @@ from darkroom.kfp.interfaces import (
     TRAIN_CLASSIFIER,
     VALIDATE_DATASET,
 )
+from darkroom.options.compiled.credentials import check_credentials
 
 PIPELINE_NAME = "darkroom-images"
 # What the pipeline decides itself.
@@ -49,9 +55,11 @@ def make_pipeline(
             as `data`, `seed` or `epochs`, are inputs of the pipeline, and this is their default.
 
     Raises:
-        UsageError: An option is unknown, or has a wrong value.
+        UsageError: An option is unknown, has a wrong value or a credential, or is a path that no
+            container sees.
     """
     known = _list_parameters()
+    check_credentials(options, SECRETS_HINT)  # before a message shows a value
     # Lists of options are tuples, which KFP does not know.
     options = {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
     for name, value in options.items():
@@ -62,6 +70,8 @@ def make_pipeline(
                 f"Did you mean {near[0]}?" if near else f"Options: {', '.join(sorted(known))}.",
             )
         parse_value(known[name], value)
+    for stage in _STAGES:
+        check_constants(stage, _pick(options, stage.parameters))
     inputs = [each for each in known.values() if each.runtime]
     constants = {name: value for name, value in options.items() if not known[name].runtime}
     components = _Components(image, core_image)
@@ -72,6 +82,7 @@ def make_pipeline(
         for task in tasks:
             if configure is not None:
                 configure(task)
+            check_task(task)
 
     pipeline.__name__ = "pipeline"
     signature = [_make_input(each, options) for each in inputs]

@@ -10,6 +10,8 @@ from darkroom.errors import UsageError
 from darkroom.options.fields import check_fields, describe, document, option
 
 KUBEFLOW, VERTEX = TARGETS = ("kubeflow", "vertex")
+# Vertex mounts every bucket that the service account may read.
+VERTEX_BUCKETS = "/gcs"
 FLINK, SPARK, PRISM, DATAFLOW = ENGINE_NAMES = ("flink", "spark", "prism", "dataflow")
 IMAGE, POOL, COMMAND = WORKERS = ("image", "pool", "command")
 

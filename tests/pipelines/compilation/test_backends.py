@@ -129,6 +129,52 @@ def test_an_accelerator_for_an_image_without_cuda_is_a_warning(target, accelerat
     assert all("make image STAGE=cuda" in each for each in found)
 
 
+def test_what_vertex_has_no_place_for_is_a_warning_for_each_key():
+    shared = {"timeout_seconds": 60, "cpu": 2, "retries": 1, "runs_as_root": True}
+    labels = {"pod_labels": {"team": "a"}, "pod_annotations": {"note": "b"}}
+    nodes = {"node_selector": {"pool": "gpu"}, "tolerations": [{"operator": "Exists"}]}
+    resources = {
+        "default": shared,
+        "Trainer": {**labels, **nodes},
+        "Pusher": {"runs_as_root": False},
+    }
+    config = _config(root="gs://b/run", resources=resources)
+    assert list_warnings(config, "vertex") == [
+        f"resources.{key} is for Kubernetes, and Vertex takes no notice of it."
+        for key in (
+            "default.timeout_seconds",
+            "default.runs_as_root",
+            "Trainer.pod_labels",
+            "Trainer.pod_annotations",
+            "Trainer.node_selector",
+            "Trainer.tolerations",
+        )
+    ]
+    assert list_warnings(config, "kubeflow") == []
+
+
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+@pytest.mark.parametrize(
+    ("image", "number"),
+    [
+        ("x", 1),
+        ("registry.example.com/darkroom", 1),
+        ("registry.example.com:5000/ml/darkroom", 1),
+        ("registry.example.com/darkroom:latest", 1),
+        ("darkroom:1", 0),
+        ("registry.example.com:5000/ml/darkroom:1.0", 0),
+        (f"registry.example.com/darkroom@sha256:{'0' * 64}", 0),
+        (f"registry.example.com/darkroom:latest@sha256:{'0' * 64}", 0),
+    ],
+)
+def test_an_image_whose_name_the_next_one_gets_is_a_warning(target, image, number):
+    found = list_warnings(_config(image=image, root="gs://b/run"), target)
+    assert found == number * [
+        f"image is '{image}', which is the tag latest. Name a digest, or a tag that you never "
+        "reuse: the cache does not see that the image behind a name has changed."
+    ]
+
+
 @pytest.mark.tfx
 def test_the_command_prints_warnings_and_has_them_in_its_json(tmp_path: Path, capsys):
     values = {"data": "s3://b/i.csv", "image": "darkroom:1", "kfp": "2.17", "target": "kubeflow"}

@@ -83,11 +83,12 @@ def find_credential(text: str) -> str | None:
     return next((kind for kind, p in KINDS.items() if any(map(p.search, texts))), None)
 
 
-def check_credentials(values: Mapping[str, Any]) -> None:
+def check_credentials(values: Mapping[str, Any], hint: str = _HINT) -> None:
     """Checks that no value contains a credential.
 
     Args:
         values: Values by the name of their option; they may be nested.
+        hint: Where the user gives a credential instead.
 
     Raises:
         UsageError: A value does. The message names the option, never the value.
@@ -95,18 +96,23 @@ def check_credentials(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         for place, text in (("The name of an option", name), *walk_texts(name, value)):
             if kind := find_credential(text):
-                raise UsageError(f"{place} contains what looks like a credential: {kind}.", _HINT)
+                raise UsageError(f"{place} contains what looks like a credential: {kind}.", hint)
 
 
-def check_environment(name: str, variables: Mapping[str, str]) -> None:
+def check_environment(name: str, variables: Mapping[str, str], hint: str = _HINT) -> None:
     """Checks that no environment variable has the name of a credential.
+
+    Args:
+        name: What names the variables, for the message.
+        variables: Values by the name of their variable.
+        hint: Where the user gives a credential instead.
 
     Raises:
         UsageError: A variable has.
     """
     for variable in variables:
         if _SECRET_NAME.search(variable) and not _HARMLESS_NAME.search(variable):
-            raise UsageError(f"{name}.{variable} is the name of a credential.", _HINT)
+            raise UsageError(f"{name}.{variable} is the name of a credential.", hint)
 
 
 def walk_texts(place: str, value: Any) -> Iterator[tuple[str, str]]:
