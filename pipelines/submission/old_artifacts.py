@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,6 +24,8 @@ _LOG = "executor-logs"
 _LOG_START_BYTES = 1 << 18  # TensorFlow and TFX print before us
 _MODEL_TASK, _MODEL = "Pusher", "pushed_model"
 _DEPTH = 4  # RUN/TASK/ID/ARTIFACT
+_MAX_DAYS = 365_000  # there is no date before the year 1
+_NUM_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def find_old_artifacts(
         keep_runs: Ids of runs to keep however old they are.
 
     Raises:
+        UsageError: A run to keep does not exist.
         StorageError: There is nothing of such a pipeline.
         OSError: The store does not answer.
     """
@@ -98,6 +101,7 @@ def find_old_artifacts(
             f"There is no artifact of a pipeline {name} in {root}.",
             "Give the pipeline root and the pipeline's name; Vertex keeps no logs there.",
         )
+    _check_runs(folders, keep_runs, f"{name} in {root}")
     known = [each for each in folders if each.started is not None]
     needed = _find_needed(known, _choose_runs(known, before, keep_runs))
     return OldArtifacts(
@@ -172,6 +176,25 @@ def _read_task(log: str) -> Mapping[str, Any] | None:
     return None
 
 
+def _check_runs(folders: Sequence[TaskFolder], keep_runs: Collection[str], where: str) -> None:
+    """Checks that each run to keep exists: an id with a typing error would protect nothing.
+
+    Raises:
+        UsageError: It does not.
+    """
+    started = {each.run: "" for each in folders}
+    for each in folders:
+        started[each.run] = max(started[each.run], str(each.started or ""))
+    if unknown := [each for each in keep_runs if each not in started]:
+        runs = sorted(started, key=lambda run: started[run], reverse=True)
+        more = f" and {len(runs) - _NUM_LISTED} more" if runs[_NUM_LISTED:] else ""
+        raise UsageError(
+            f"--keep-run is {unknown[0]!r}, which is not a run of the pipeline {where}.",
+            "Give the whole id, as at the end of the URL of the run's page: "
+            f"{', '.join(runs[:_NUM_LISTED])}{more}.",
+        )
+
+
 def _choose_runs(
     known: Iterable[TaskFolder], before: datetime, keep_runs: Collection[str]
 ) -> set[str]:
@@ -200,8 +223,8 @@ def count_back(days: int, now: datetime) -> datetime:
     """Returns the time so many days before another one.
 
     Raises:
-        UsageError: It is not at least one day.
+        UsageError: It is not at least one day, or before all dates.
     """
-    if days < 1:
-        raise UsageError(f"--keep-days is {days}, expected a whole number from 1.")
+    if not 1 <= days <= _MAX_DAYS:
+        raise UsageError(f"--keep-days is {days}, expected a whole number from 1 to {_MAX_DAYS}.")
     return now - timedelta(days=days)

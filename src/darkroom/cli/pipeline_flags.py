@@ -124,7 +124,8 @@ def add_artifacts(commands: Any) -> None:
         page="guides/submit",
         examples=(
             "darkroom artifacts minio://mlpipeline/darkroom --keep-days 60",
-            "darkroom artifacts s3://bucket/pipelines --name photos --keep-run 6f0c --remove",
+            "darkroom artifacts s3://bucket/pipelines --name photos "
+            "--keep-run 6f0c2d7e-93b1-4c58-a0e4-5d1f8b27c936 --remove",
         ),
         epilog="Kept are the runs of the last days, the newest pushed model, and what they read.",
     )
@@ -147,7 +148,7 @@ def add_artifacts(commands: Any) -> None:
         metavar="ID",
         action="append",
         default=[],
-        help="Keep this run, too; repeat for more",
+        help="Keep this run, too: its whole id, which ends the URL of its page; repeat for more",
     )
     parser.add_argument(
         "--remove",

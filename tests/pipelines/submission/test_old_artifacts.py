@@ -93,6 +93,31 @@ def test_a_run_to_keep_is_kept_with_all_that_it_read(store):
     assert {each.run for each in found.removable} == {"b"}
 
 
+def test_a_run_to_keep_that_does_not_exist_is_an_error_before_anything_is_deleted(store, capsys):
+    before = store.list()
+    command = ["artifacts", store.root, "--name", "photos", "--remove", "--keep-run"]
+    for given in ("olde", "", "photos/c"):
+        assert commands.main([*command, "c", "--keep-run", given]) == 2
+        said = capsys.readouterr().err
+        assert f"--keep-run is {given!r}, which is not a run of the pipeline photos" in said
+        assert "whole id, as at the end of the URL of the run's page: d, c, b, a." in said
+        assert store.list() == before
+
+
+def test_the_start_of_an_id_names_no_run_and_a_few_are_listed(store):
+    for number in range(9):
+        store.add(f"e{number}", "Trainer", "model", f"2026-02-2{number}")
+    with pytest.raises(UsageError, match="--keep-run is 'e', which is not a run") as error:
+        find_old_artifacts(store.root, "photos", BEFORE, ["e1", "e"])
+    assert error.value.hint.endswith("page: e8, e7, e6, e5, e4 and 8 more.")
+
+
+def test_a_run_whose_logs_say_nothing_can_be_named(store):
+    store.add("e", "Trainer", "model")
+    found = find_old_artifacts(store.root, "photos", BEFORE, ["e"])
+    assert _name(found.unknown) == ["e/Trainer"]
+
+
 def test_only_what_may_be_deleted_is_deleted(store):
     found = find_old_artifacts(store.root, "photos", BEFORE)
     before = store.list()
@@ -139,5 +164,6 @@ def test_a_wrong_root_or_time_is_an_error(tmp_path, capsys):
         find_old_artifacts(str(tmp_path), "photos", BEFORE)
     with pytest.raises(UsageError, match="--keep-days is 0"):
         count_back(0, NOW)
-    assert commands.main(["artifacts", str(tmp_path), "--keep-days", "0"]) == 2
-    assert "expected a whole number from 1" in capsys.readouterr().err
+    for days in ("0", "9999999", "99999999999"):
+        assert commands.main(["artifacts", str(tmp_path), "--keep-days", days]) == 2
+        assert f"--keep-days is {days}, expected a whole number from 1" in capsys.readouterr().err
