@@ -23,9 +23,9 @@ from darkroom.options.training import CONFIG_KEY, IMAGENET
 from darkroom.pipelines.local.pinning import fingerprint_model
 from darkroom.pipelines.submission.prepared_run import PreparedRun
 from darkroom.runtime import progress
+from darkroom.storage.uris import ENDPOINT_VARIABLES
 
 _SOURCE_TASK, _TRAINING_TASK = "ManifestGen", "Trainer"
-_ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 class _UnseenError(Exception):
@@ -81,10 +81,10 @@ def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_p
     # A server of S3 that the tasks know must be known here, too.
     executor = run.spec["deploymentSpec"]["executors"][f"{_SOURCE_TASK}_executor"]
     names = {each["name"] for each in executor["container"].get("env", ())}
-    known_here = any(os.environ.get(name) for name in _ENDPOINT_VARIABLES)
-    if names.intersection(_ENDPOINT_VARIABLES) and not known_here:
+    known_here = any(os.environ.get(name) for name in ENDPOINT_VARIABLES)
+    if names.intersection(ENDPOINT_VARIABLES) and not known_here:
         raise _UnseenError(
-            f"its {_ENDPOINT_VARIABLES[1]} is not set here; set it to the address of that server "
+            f"its {ENDPOINT_VARIABLES[1]} is not set here; set it to the address of that server "
             "as seen from this machine."
         )
     options = ManifestOptions.from_json(properties["options"])
