@@ -68,6 +68,22 @@ def switch_cache_off(run: PreparedRun) -> PreparedRun:
     return dataclasses.replace(run, documents=documents, notes=("All tasks run again.",))
 
 
+def note_uncached(run: PreparedRun) -> PreparedRun:
+    """Returns a run with a note of the tasks that were compiled without a cache."""
+    names = [
+        name
+        for name, task in run.tasks.items()
+        if not task.get("cachingOptions", {}).get("enableCache")
+    ]
+    if not names:
+        return run
+    note = (
+        f"Compiled without a cache: {', '.join(sorted(names))}. These tasks and all that follows "
+        "them run each time."
+    )
+    return dataclasses.replace(run, notes=(note,))
+
+
 def read_properties(run: PreparedRun, task: str) -> dict[str, Any]:
     """Returns the execution properties of a task, as its entrypoint will compute them.
 

@@ -215,13 +215,19 @@ def _set_cache(
     run: PreparedRun, *, is_wanted: bool, is_planned: bool, shared_paths: bool
 ) -> PreparedRun:
     """Returns the run with its cache off, or with the state of the files that it will read."""
-    from darkroom.pipelines.submission.cache_states import pin_states, switch_cache_off
+    from darkroom.pipelines.submission.cache_states import (
+        note_uncached,
+        pin_states,
+        switch_cache_off,
+    )
 
     if not is_wanted or not run.is_cached:
         return switch_cache_off(run)
-    # The state of today would hide what changes until the next run. A pipeline of one's own takes
-    # no state: what reads a path was compiled without a cache.
-    if is_planned or run.is_own:
+    # A pipeline of one's own takes no state: what reads a path was compiled without a cache.
+    if run.is_own:
+        return note_uncached(run)
+    # The state of today would hide what changes until the next run.
+    if is_planned:
         return run
     return pin_states(run, shared_paths=shared_paths)
 

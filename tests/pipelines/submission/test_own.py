@@ -61,6 +61,14 @@ def test_a_pipeline_of_ones_own_is_submitted_as_it_was_compiled(server: Server, 
     }
 
 
+def test_what_is_said_of_its_cache_is_true(server: Server, compiled: str, capsys):
+    assert submit(server, f"--pipeline={compiled}") == 0
+    assert (
+        "Cache      Compiled without a cache: ManifestGen. These tasks and all that follows them "
+        "run each time." in capsys.readouterr().out
+    )
+
+
 def test_a_run_time_parameter_without_a_default_cannot_be_submitted(
     server: Server, tmp_path: Path, capsys
 ):
