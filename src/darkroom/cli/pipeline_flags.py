@@ -184,7 +184,12 @@ def add_demo(commands: Any) -> None:
 def _add_pipeline_flags(parser: argparse.ArgumentParser) -> FlagGroups:
     """Adds what a pipeline is told, wherever it runs: options of `PipelineConfig`."""
     flags = FlagGroups(parser)
-    flags.add("run", "--config", metavar="FILE", help="TOML file with these options; flags win")
+    flags.add(
+        "run",
+        "--config",
+        metavar="FILE",
+        help="TOML file with options of the pipeline (docs/reference/options.md); flags win",
+    )
     flags.add_options(
         PipelineFields,
         SourceFields,
