@@ -7,10 +7,11 @@ task runs again when its files cannot be read on this machine.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from darkroom import storage
@@ -51,7 +52,7 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
         properties = read_properties(run, task)
         try:
             # A step that ends with the error is shown as failed.
-            with progress.step(f"Reading the {what}"):
+            with progress.step(f"Reading the {what}"), _tell_reason():
                 parameters[name] = read_state(run, properties, shared_paths)
             switches[task] = True
         except _UnseenError as unseen:
@@ -60,6 +61,16 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
     return dataclasses.replace(
         run, documents=run.cache_tasks(switches), parameters=parameters, notes=tuple(notes)
     )
+
+
+@contextlib.contextmanager
+def _tell_reason() -> Iterator[None]:
+    """Shows why a step fails at its end."""
+    try:
+        yield
+    except _UnseenError as unseen:
+        progress.remark(str(unseen))
+        raise
 
 
 def switch_cache_off(run: PreparedRun) -> PreparedRun:

@@ -43,7 +43,9 @@ def add_compile(commands: Any) -> None:
         commands,
         "compile",
         "Compile the pipeline for Kubeflow Pipelines or Vertex AI Pipelines.",
-        page="guides/submit",
+        page="guides/kubeflow",
+        epilog="For Vertex see docs/guides/vertex.md, for a pipeline of your own "
+        "docs/guides/own-pipeline.md, and docs/guides/submit.md to submit the file.",
         usage="darkroom compile --target {kubeflow,vertex} -o FILE [--config FILE] "
         "[--pipeline MODULE:FUNCTION] [options]",
         examples=(

@@ -155,7 +155,9 @@ class VertexOptions(SubmissionFields):
         check_fields(self)
         parse_cron(self.cron)
         if self.network and self.network_attachment:
-            raise UsageError("network and network_attachment exclude each other.")
+            raise UsageError(
+                "--network and --network-attachment exclude each other.", "Leave one of them out."
+            )
         if self.reserved_ip_ranges and not self.network:
             raise UsageError("reserved_ip_ranges are of a network.", "Give network, too.")
         for name in ("experiment", "persistent_resource"):
