@@ -18,7 +18,14 @@ from darkroom.options.input import MEMORY_CACHE, NO_CACHE
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
-from darkroom.options.targets import KUBEFLOW, VERTEX_BUCKETS, EngineFields, EngineOptions
+from darkroom.options.targets import (
+    KUBEFLOW,
+    VERTEX_BUCKETS,
+    EngineFields,
+    EngineOptions,
+    KubeflowFields,
+    VertexOptions,
+)
 from darkroom.options.training import IMAGENET, TrainingFields, TrainingOptions
 from darkroom.options.validation import ValidationFields, ValidationOptions
 from darkroom.pipelines.cluster_config import ClusterConfig, check_name
@@ -148,12 +155,25 @@ def merge_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns options by name with those of the file that `config` names; flags win.
 
     Raises:
-        UsageError: The file is not TOML.
+        UsageError: The file is not TOML, or has what is a flag alone.
         OSError: It cannot be read.
     """
     given = dict(values)
     from_file = read_config_file(path) if (path := given.pop("config", None)) else {}
+    for name, flag in _list_flags_of_submit().items():
+        if name in from_file:
+            raise UsageError(
+                f"{name} is a flag of `darkroom submit`, not of the file: {flag}.",
+                f"Leave it out of {path}.",
+            )
     return {**from_file, **given}
+
+
+def _list_flags_of_submit() -> dict[str, str]:
+    """Returns the flags that say how and as whom a run is submitted, by name."""
+    options = list_options(KubeflowFields, VertexOptions)
+    flags = {each.name: each.flag for each in options if each.flag}
+    return {**flags, "wait": "--wait", "shared_paths": "--shared-paths"}
 
 
 def read_config_file(path: str) -> dict[str, Any]:

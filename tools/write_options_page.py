@@ -24,6 +24,7 @@ _HEAD = """\
 
 Every option of `darkroom run`, `darkroom compile` and `darkroom submit`. The name is the key in a
 TOML file and the keyword of `PipelineConfig`. Options without a flag are set in a TOML file.
+Those of [the submission](#submission) are flags alone.
 Keywords of `darkroom.convert`, of the components and of the options classes have the same names.
 
 `darkroom convert` takes the groups *data* and *conversion*, `--max-rejects`, and the options of the
@@ -43,7 +44,7 @@ A call of `input_fn` with the number of an epoch makes that epoch alone: `repeat
 _SUBMISSION = """
 ## Submission
 
-Options of `darkroom submit` alone.
+Options of `darkroom submit` alone. Each is a flag: a TOML file does not take them.
 """
 _TABLE = ["| option | default | what it does |", "| --- | --- | --- |"]
 _TITLES = {"run": "The run"}

@@ -138,7 +138,21 @@ def find_root(pipeline: Pipeline, config: ClusterConfig) -> str:
 def list_own_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -> list[str]:
     """Returns what will not work as it seems, in whole sentences."""
     given = dataclasses.replace(config, root=find_root(pipeline, config))
-    return [*list_warnings(given, target), *list_node_warnings(pipeline, given, target)]
+    return [
+        *list_warnings(given, target),
+        *list_node_warnings(pipeline, given, target),
+        *_list_parameters_without_default(pipeline),
+    ]
+
+
+def _list_parameters_without_default(pipeline: Pipeline) -> list[str]:
+    return [
+        f"The run-time parameter {value.name!r} of {node.id} has no default. So each run needs a "
+        "value, by the UI or the client of the service: `darkroom submit` refuses the file."
+        for node in pipeline.components
+        for value in node.exec_properties.values()
+        if isinstance(value, RuntimeParameter) and value.default is None
+    ]
 
 
 def _set_beam_args(

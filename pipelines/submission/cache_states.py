@@ -7,10 +7,11 @@ task runs again when its files cannot be read on this machine.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from darkroom import storage
@@ -23,9 +24,9 @@ from darkroom.options.training import CONFIG_KEY, IMAGENET
 from darkroom.pipelines.local.pinning import fingerprint_model
 from darkroom.pipelines.submission.prepared_run import PreparedRun
 from darkroom.runtime import progress
+from darkroom.storage.uris import ENDPOINT_VARIABLES
 
 _SOURCE_TASK, _TRAINING_TASK = "ManifestGen", "Trainer"
-_ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 class _UnseenError(Exception):
@@ -51,7 +52,7 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
         properties = read_properties(run, task)
         try:
             # A step that ends with the error is shown as failed.
-            with progress.step(f"Reading the {what}"):
+            with progress.step(f"Reading the {what}"), _tell_reason():
                 parameters[name] = read_state(run, properties, shared_paths)
             switches[task] = True
         except _UnseenError as unseen:
@@ -62,10 +63,36 @@ def pin_states(run: PreparedRun, *, shared_paths: bool) -> PreparedRun:
     )
 
 
+@contextlib.contextmanager
+def _tell_reason() -> Iterator[None]:
+    """Shows why a step fails at its end."""
+    try:
+        yield
+    except _UnseenError as unseen:
+        progress.remark(str(unseen))
+        raise
+
+
 def switch_cache_off(run: PreparedRun) -> PreparedRun:
     """Returns a run that does not use the cache."""
     documents = run.cache_tasks(dict.fromkeys(run.tasks, False))
     return dataclasses.replace(run, documents=documents, notes=("All tasks run again.",))
+
+
+def note_uncached(run: PreparedRun) -> PreparedRun:
+    """Returns a run with a note of the tasks that were compiled without a cache."""
+    names = [
+        name
+        for name, task in run.tasks.items()
+        if not task.get("cachingOptions", {}).get("enableCache")
+    ]
+    if not names:
+        return run
+    note = (
+        f"Compiled without a cache: {', '.join(sorted(names))}. These tasks and all that follows "
+        "them run each time."
+    )
+    return dataclasses.replace(run, notes=(note,))
 
 
 def read_properties(run: PreparedRun, task: str) -> dict[str, Any]:
@@ -81,10 +108,10 @@ def _read_source_state(run: PreparedRun, properties: Mapping[str, Any], shared_p
     # A server of S3 that the tasks know must be known here, too.
     executor = run.spec["deploymentSpec"]["executors"][f"{_SOURCE_TASK}_executor"]
     names = {each["name"] for each in executor["container"].get("env", ())}
-    known_here = any(os.environ.get(name) for name in _ENDPOINT_VARIABLES)
-    if names.intersection(_ENDPOINT_VARIABLES) and not known_here:
+    known_here = any(os.environ.get(name) for name in ENDPOINT_VARIABLES)
+    if names.intersection(ENDPOINT_VARIABLES) and not known_here:
         raise _UnseenError(
-            f"its {_ENDPOINT_VARIABLES[1]} is not set here; set it to the address of that server "
+            f"its {ENDPOINT_VARIABLES[1]} is not set here; set it to the address of that server "
             "as seen from this machine."
         )
     options = ManifestOptions.from_json(properties["options"])

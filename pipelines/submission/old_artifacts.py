@@ -9,8 +9,9 @@ such a line was not written by darkroom.
 from __future__ import annotations
 
 import json
+import os
 import posixpath
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,12 +19,15 @@ from typing import Any
 from darkroom import storage
 from darkroom.errors import StorageError, UsageError
 from darkroom.options.pipeline import TASK_KEY
-from darkroom.storage.uris import find_remote
+from darkroom.storage.uris import ENDPOINT_VARIABLES, find_remote
 
 _LOG = "executor-logs"
 _LOG_START_BYTES = 1 << 18  # TensorFlow and TFX print before us
 _MODEL_TASK, _MODEL = "Pusher", "pushed_model"
 _DEPTH = 4  # RUN/TASK/ID/ARTIFACT
+_MAX_DAYS = 365_000  # there is no date before the year 1
+_NUM_LISTED = 5
+_SCHEMES = ("minio://", "s3://", "gs://")
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,11 @@ def find_old_artifacts(
         keep_runs: Ids of runs to keep however old they are.
 
     Raises:
-        StorageError: There is nothing of such a pipeline.
+        UsageError: The root is not in a store, or a run to keep does not exist.
+        StorageError: There is nothing of such a pipeline, or the address of its store is not known.
         OSError: The store does not answer.
     """
+    _check_root(root)
     folder = f"{root.rstrip('/')}/{name}"
     folders = [*_list_folders(folder)]
     if not folders:
@@ -98,11 +104,12 @@ def find_old_artifacts(
             f"There is no artifact of a pipeline {name} in {root}.",
             "Give the pipeline root and the pipeline's name; Vertex keeps no logs there.",
         )
+    _check_runs(folders, keep_runs, f"{name} in {root}")
     known = [each for each in folders if each.started is not None]
     needed = _find_needed(known, _choose_runs(known, before, keep_runs))
     return OldArtifacts(
-        tuple(each for each in known if each.uri not in needed),
-        tuple(each for each in known if each.uri in needed),
+        tuple(each for each in known if find_remote(each.uri) not in needed),
+        tuple(each for each in known if find_remote(each.uri) in needed),
         tuple(each for each in folders if each.started is None),
     )
 
@@ -172,6 +179,46 @@ def _read_task(log: str) -> Mapping[str, Any] | None:
     return None
 
 
+def _check_root(root: str) -> None:
+    """Checks that the root can be asked, which takes a store of S3 that is not there 10 seconds.
+
+    Raises:
+        UsageError: It is not in a store. A mounted bucket will not do: the logs of the tasks name
+            what they read by its place in the store.
+        StorageError: The address of Kubeflow's own store is not known.
+    """
+    if not root.startswith(_SCHEMES):
+        raise UsageError(
+            f"ROOT is {root!r}, expected a folder in minio://, s3:// or gs://.",
+            "Give the pipeline root of the runs, as minio://mlpipeline/v2/artifacts.",
+        )
+    if root.startswith(_SCHEMES[0]) and not any(map(os.environ.get, ENDPOINT_VARIABLES)):
+        raise StorageError(
+            f"{root} is in Kubeflow's own store, whose address is not known here.",
+            f"Set {ENDPOINT_VARIABLES[1]} to the address of that store as seen from this machine, "
+            "as http://localhost:9000.",
+        )
+
+
+def _check_runs(folders: Sequence[TaskFolder], keep_runs: Collection[str], where: str) -> None:
+    """Checks that each run to keep exists: an id with a typing error would protect nothing.
+
+    Raises:
+        UsageError: It does not.
+    """
+    started = {each.run: "" for each in folders}
+    for each in folders:
+        started[each.run] = max(started[each.run], str(each.started or ""))
+    if unknown := [each for each in keep_runs if each not in started]:
+        runs = sorted(started, key=lambda run: started[run], reverse=True)
+        more = f" and {len(runs) - _NUM_LISTED} more" if runs[_NUM_LISTED:] else ""
+        raise UsageError(
+            f"--keep-run is {unknown[0]!r}, which is not a run of the pipeline {where}.",
+            "Give the whole id, as at the end of the URL of the run's page: "
+            f"{', '.join(runs[:_NUM_LISTED])}{more}.",
+        )
+
+
 def _choose_runs(
     known: Iterable[TaskFolder], before: datetime, keep_runs: Collection[str]
 ) -> set[str]:
@@ -183,15 +230,18 @@ def _choose_runs(
 
 
 def _find_needed(known: Collection[TaskFolder], runs: Collection[str]) -> set[str]:
-    """Returns the folders of runs, and of all that was read to make them."""
-    places = {each.uri: each for each in known}
-    waiting = [each.uri for each in known if each.run in runs]
+    """Returns the folders of runs and of all that was read to make them.
+
+    They are URIs of `find_remote`: a user may write s3:// for what the tasks call minio://.
+    """
+    places = {find_remote(each.uri): each for each in known}
+    waiting = [uri for uri, each in places.items() if each.run in runs]
     needed: set[str] = set()
     while waiting:
         uri = waiting.pop()
         if uri not in needed:
             needed.add(uri)
-            folders = map(posixpath.dirname, places[uri].inputs)
+            folders = [posixpath.dirname(find_remote(each)) for each in places[uri].inputs]
             waiting += [each for each in folders if each in places]
     return needed
 
@@ -200,8 +250,8 @@ def count_back(days: int, now: datetime) -> datetime:
     """Returns the time so many days before another one.
 
     Raises:
-        UsageError: It is not at least one day.
+        UsageError: It is not at least one day, or before all dates.
     """
-    if days < 1:
-        raise UsageError(f"--keep-days is {days}, expected a whole number from 1.")
+    if not 1 <= days <= _MAX_DAYS:
+        raise UsageError(f"--keep-days is {days}, expected a whole number from 1 to {_MAX_DAYS}.")
     return now - timedelta(days=days)

@@ -125,6 +125,7 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
                 f"{sorted(values)[0]} is not an option of {run.name}, a pipeline of your own.",
                 "Its run-time parameters keep their defaults; for the rest, compile it again.",
             )
+        _check_defaults(run, path)
         check_paths({} if root is None else {"root": str(root)}, target, run.volumes)
         return run
     # The empty text means none, except for the source.
@@ -138,6 +139,17 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
             )
         read_properties(run, task)
     return run
+
+
+def _check_defaults(run: PreparedRun, path: str) -> None:
+    for name, definition in run.definitions.items():
+        if "defaultValue" not in definition and not definition.get("isOptional"):
+            raise UsageError(
+                f"The run-time parameter {name!r} of {path} has no default, and submit gives none.",
+                f'Give it one in your code, as RuntimeParameter("{name}", str, default=...), and '
+                "compile again; or start the run by the UI or the client of the service, with a "
+                "value.",
+            )
 
 
 def _encode_parameters(values: Mapping[str, Any]) -> dict[str, Scalar]:
@@ -203,13 +215,19 @@ def _set_cache(
     run: PreparedRun, *, is_wanted: bool, is_planned: bool, shared_paths: bool
 ) -> PreparedRun:
     """Returns the run with its cache off, or with the state of the files that it will read."""
-    from darkroom.pipelines.submission.cache_states import pin_states, switch_cache_off
+    from darkroom.pipelines.submission.cache_states import (
+        note_uncached,
+        pin_states,
+        switch_cache_off,
+    )
 
     if not is_wanted or not run.is_cached:
         return switch_cache_off(run)
-    # The state of today would hide what changes until the next run. A pipeline of one's own takes
-    # no state: what reads a path was compiled without a cache.
-    if is_planned or run.is_own:
+    # A pipeline of one's own takes no state: what reads a path was compiled without a cache.
+    if run.is_own:
+        return note_uncached(run)
+    # The state of today would hide what changes until the next run.
+    if is_planned:
         return run
     return pin_states(run, shared_paths=shared_paths)
 

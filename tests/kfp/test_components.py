@@ -124,7 +124,18 @@ def test_files_of_others_are_not_replaced(tmp_path, capsys):
     (tmp_path / "convert_images.yaml").write_text("mine")
     assert main([str(tmp_path)]) == 4
     assert (tmp_path / "convert_images.yaml").read_text() == "mine"
-    assert json.loads(capsys.readouterr().err)["error"]["code"] == "output"
+    said = capsys.readouterr().err
+    assert said.startswith(f"darkroom: {tmp_path}")
+    assert said.count("\n") == 2
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_in_plain_words(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main([str(tmp_path / "file" / "components")]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("darkroom: ")
+    assert str(tmp_path / "file") in said
+    assert "{" not in said
 
 
 def test_components_from_files_go_with_those_of_others(tmp_path):

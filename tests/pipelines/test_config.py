@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from darkroom.cli import commands
 from darkroom.cli.parser import build_parser
 from darkroom.errors import DarkroomError, UsageError
 from darkroom.options.training import TrainingOptions
@@ -227,3 +228,30 @@ def test_in_a_file_imagenet_is_not_a_path(tmp_path):
     }
     path.write_text('weights = "w.h5"\nfeature_cache = "none"\n')
     assert read_config_file(str(path)) == {"weights": f"{tmp_path}/w.h5", "feature_cache": "none"}
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [
+        ("service_account", "--service-account"),
+        ("labels", "--label"),
+        ("encryption_key", "--encryption-key"),
+        ("host", "--host"),
+        ("wait", "--wait"),
+        ("shared_paths", "--shared-paths"),
+    ],
+)
+def test_a_flag_of_submit_is_not_taken_from_the_file(tmp_path: Path, capsys, name: str, flag: str):
+    path = tmp_path / "run.toml"
+    path.write_text(f'data = "images.csv"\n{name} = "x"\n')
+    given = [f"--config={path}", "--target=kubeflow"]
+    for command in (
+        ["run", *given[:1]],
+        ["compile", *given, "-o", str(tmp_path / "a.yaml")],
+        ["submit", *given],
+        ["submit", *given, "--pipeline=a.yaml"],
+    ):
+        assert commands.main(command) == 2
+        said = capsys.readouterr().err
+        assert f"{name} is a flag of `darkroom submit`, not of the file: {flag}." in said
+        assert f"Leave it out of {path}." in said

@@ -43,7 +43,9 @@ def add_compile(commands: Any) -> None:
         commands,
         "compile",
         "Compile the pipeline for Kubeflow Pipelines or Vertex AI Pipelines.",
-        page="guides/submit",
+        page="guides/kubeflow",
+        epilog="For Vertex see docs/guides/vertex.md, for a pipeline of your own "
+        "docs/guides/own-pipeline.md, and docs/guides/submit.md to submit the file.",
         usage="darkroom compile --target {kubeflow,vertex} -o FILE [--config FILE] "
         "[--pipeline MODULE:FUNCTION] [options]",
         examples=(
@@ -124,7 +126,8 @@ def add_artifacts(commands: Any) -> None:
         page="guides/submit",
         examples=(
             "darkroom artifacts minio://mlpipeline/darkroom --keep-days 60",
-            "darkroom artifacts s3://bucket/pipelines --name photos --keep-run 6f0c --remove",
+            "darkroom artifacts s3://bucket/pipelines --name photos "
+            "--keep-run 6f0c2d7e-93b1-4c58-a0e4-5d1f8b27c936 --remove",
         ),
         epilog="Kept are the runs of the last days, the newest pushed model, and what they read.",
     )
@@ -147,7 +150,7 @@ def add_artifacts(commands: Any) -> None:
         metavar="ID",
         action="append",
         default=[],
-        help="Keep this run, too; repeat for more",
+        help="Keep this run, too: its whole id, which ends the URL of its page; repeat for more",
     )
     parser.add_argument(
         "--remove",
@@ -183,7 +186,12 @@ def add_demo(commands: Any) -> None:
 def _add_pipeline_flags(parser: argparse.ArgumentParser) -> FlagGroups:
     """Adds what a pipeline is told, wherever it runs: options of `PipelineConfig`."""
     flags = FlagGroups(parser)
-    flags.add("run", "--config", metavar="FILE", help="TOML file with these options; flags win")
+    flags.add(
+        "run",
+        "--config",
+        metavar="FILE",
+        help="TOML file with options of the pipeline (docs/reference/options.md); flags win",
+    )
     flags.add_options(
         PipelineFields,
         SourceFields,

@@ -18,11 +18,10 @@ from typing import Any
 import yaml
 from kfp import compiler
 
-from darkroom.errors import DarkroomError
+from darkroom.errors import DarkroomError, convert_error
 from darkroom.kfp.components import DEFAULT_IMAGE, make_component
-from darkroom.kfp.ending import report_error
 from darkroom.kfp.interfaces import INTERFACES
-from darkroom.storage import ledger
+from darkroom.storage import convert_os_error, ledger
 
 FOLDER = Path(__file__).parent / "yaml"
 # The oldest version that reads the files. The one that wrote them makes no difference.
@@ -93,7 +92,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         write_components(arguments.folder, arguments.image)
     except (DarkroomError, OSError) as error:
-        return report_error(error)
+        found = convert_error(convert_os_error(error) if isinstance(error, OSError) else error)
+        print(f"darkroom: {found.message}\n{found.hint}".strip(), file=sys.stderr)
+        return found.exit_code
     return 0
 
 

@@ -16,8 +16,17 @@ FLINK, SPARK, PRISM, DATAFLOW = ENGINE_NAMES = ("flink", "spark", "prism", "data
 IMAGE, POOL, COMMAND = WORKERS = ("image", "pool", "command")
 
 
-# A field of cron: numbers and names, ranges, lists and steps.
-_CRON_FIELD = re.compile(r"[0-9A-Za-z*?,/#-]+")
+# Each field of cron with its lowest number and its highest, and names for its numbers. Kubeflow's
+# parser, robfig/cron, does not know 7 for Sunday.
+_CRON_FIELDS = (
+    ("minute", 0, 59, ""),
+    ("hour", 0, 23, ""),
+    ("day", 1, 31, ""),
+    ("month", 1, 12, "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"),
+    ("weekday", 0, 6, "SUN MON TUE WED THU FRI SAT"),
+)
+# All numbers, one, or a range of them; each with a step or without.
+_CRON_PART = re.compile(r"(?:[*?]|([0-9]{1,2}|[A-Z]+)(?:-([0-9]{1,2}|[A-Z]+))?)(?:/0*[1-9][0-9]*)?")
 _KEY = re.compile(r"projects/[^/]+/locations/([^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
 
 
@@ -148,7 +157,9 @@ class VertexOptions(SubmissionFields):
         check_fields(self)
         parse_cron(self.cron)
         if self.network and self.network_attachment:
-            raise UsageError("network and network_attachment exclude each other.")
+            raise UsageError(
+                "--network and --network-attachment exclude each other.", "Leave one of them out."
+            )
         if self.reserved_ip_ranges and not self.network:
             raise UsageError("reserved_ip_ranges are of a network.", "Give network, too.")
         for name in ("experiment", "persistent_resource"):
@@ -176,12 +187,30 @@ def parse_cron(text: str | None) -> tuple[str, str]:
     """
     words = (text or "").split()
     zone = words.pop(0).partition("=")[2] if words and "TZ=" in words[0] else ""
-    if text is not None and (len(words) != 5 or not all(map(_CRON_FIELD.fullmatch, words))):
+    if text is not None and len(words) != len(_CRON_FIELDS):
         raise UsageError(
             f"cron is {text!r}, expected five fields of cron.",
             "Give minute, hour, day, month and weekday, as in '30 4 * * 1' for Mondays at 4:30.",
         )
+    for word, (name, low, high, names) in zip(words, _CRON_FIELDS, strict=False):
+        if not all(_is_in_cron(part, low, high, names) for part in word.upper().split(",")):
+            known = f" or {names[:3]}-{names[-3:]}" if names else ""
+            raise UsageError(
+                f"cron has the {name} {word!r}, expected {low}-{high}{known}.",
+                "Give *, a number, a range like 1-5, a list like 1,3, or a step like */2.",
+            )
     return zone, " ".join(words)
+
+
+def _is_in_cron(part: str, low: int, high: int, names: str) -> bool:
+    """Tells whether a part of a field has numbers, or names of them, in order and in a range."""
+    found = _CRON_PART.fullmatch(part)
+    if not found:
+        return False
+    known = {name: low + place for place, name in enumerate(names.split())}
+    given = [each for each in found.groups() if each]
+    numbers = [int(each) if each.isdigit() else known.get(each, -1) for each in given]
+    return all(low <= each <= high for each in numbers) and numbers == sorted(numbers)
 
 
 @document

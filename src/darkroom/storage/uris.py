@@ -12,6 +12,8 @@ import unicodedata
 
 from darkroom.errors import UsageError
 
+# Variables of AWS's clients with the address of a server of S3, each with precedence over the next.
+ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _WILDCARDS = frozenset("*?[")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tfx.v1.components import StatisticsGen
 from tfx.v1.dsl import Pipeline
+from tfx.v1.dsl.experimental import RuntimeParameter
 
 from darkroom.cli import commands
 from darkroom.components import ImageToTFRecord, ManifestGen
@@ -58,6 +59,30 @@ def test_a_pipeline_of_ones_own_is_submitted_as_it_was_compiled(server: Server, 
         "ImageToTFRecord": True,
         "StatisticsGen": True,
     }
+
+
+def test_what_is_said_of_its_cache_is_true(server: Server, compiled: str, capsys):
+    assert submit(server, f"--pipeline={compiled}") == 0
+    assert (
+        "Cache      Compiled without a cache: ManifestGen. These tasks and all that follows them "
+        "run each time." in capsys.readouterr().out
+    )
+
+
+def test_a_run_time_parameter_without_a_default_cannot_be_submitted(
+    server: Server, tmp_path: Path, capsys
+):
+    parameter = RuntimeParameter("images", str)
+    pipeline = Pipeline("own", components=[ManifestGen(parameter)])
+    path = tmp_path / "own.yaml"
+    with pytest.warns(UserWarning, match="'images' of ManifestGen has no default") as warnings:
+        path.write_text(compile_pipeline(pipeline, "kubeflow", ClusterConfig(image="own:1")))
+    assert "`darkroom submit` refuses the file" in str(warnings[0].message)
+    assert submit(server, f"--pipeline={path}") == 2
+    said = capsys.readouterr().err
+    assert f"The run-time parameter 'images' of {path} has no default" in said
+    assert 'Give it one in your code, as RuntimeParameter("images", str, default=...)' in said
+    assert server.requests == []
 
 
 def test_its_cache_can_be_switched_off(server: Server, compiled: str):

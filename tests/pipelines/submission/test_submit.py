@@ -180,8 +180,10 @@ def test_a_source_that_cannot_be_read_here_is_read_again(server, volume, compile
         assert _work(cache, run) == everything
     assert "source_fingerprint" not in run["runtime_config"]["parameters"]
     printed = capsys.readouterr()
-    assert "Reading the source failed after" in printed.err
-    assert "Reading the model failed after" in printed.err
+    for what, path in (("source", volume / "images.csv"), ("model", volume / "w.weights.h5")):
+        line, _ = [each for each in printed.err.splitlines() if f"Reading the {what}" in each]
+        assert "failed after" in line
+        assert f", {path} is a path in its container" in line
     output = printed.out
     assert "ManifestGen runs again" in output
     assert "Trainer runs again" in output

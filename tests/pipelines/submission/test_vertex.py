@@ -249,7 +249,10 @@ def test_the_service_gets_a_schedule_with_all_options(run, service):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"network_attachment": "inside"}, "network and network_attachment exclude each other"),
+        (
+            {"network_attachment": "inside"},
+            "--network and --network-attachment exclude each other. Leave one of them out",
+        ),
         ({"network": None, "reserved_ip_ranges": ["a"]}, "reserved_ip_ranges are of a network"),
         ({"encryption_key": "key"}, "expected a key in europe-west4"),
         ({"encryption_key": KEY.replace("west4", "west1")}, "expected a key in europe-west4"),
