@@ -130,6 +130,18 @@ def test_numbers_from_records_that_the_training_used_say_so(split, fingerprint, 
     assert " ".join(notes)[: len(said) or None] == said
 
 
+def test_a_folder_is_not_recognized_as_the_source_of_records(colors, records):
+    """As the guide says: by the fingerprint of a dataset, or of the images of one split."""
+
+    def find_use(trained, given, split):
+        data = {"train": find_split([str(trained)], "train").data}
+        return Facts(data=data).find_use(find_split([str(given)], split))
+
+    assert [find_use(records, records, each) for each in ("train", "all")] == ["train"] * 2
+    assert [find_use(records, colors, each) for each in ("train", "all")] == [""] * 2
+    assert [find_use(colors, colors, each) for each in ("train", "all")] == ["train", ""]
+
+
 def test_the_command_prints_numbers_and_classes(model, records, capsys):
     assert main(["evaluate", str(model.parent), str(records)]) == 0
     lines = capsys.readouterr().out.splitlines()
