@@ -130,6 +130,18 @@ def test_numbers_from_records_that_the_training_used_say_so(split, fingerprint, 
     assert " ".join(notes)[: len(said) or None] == said
 
 
+def test_a_folder_is_not_recognized_as_the_source_of_records(colors, records):
+    """As the guide says: by the fingerprint of a dataset, or of the images of one split."""
+
+    def find_use(trained, given, split):
+        data = {"train": find_split([str(trained)], "train").data}
+        return Facts(data=data).find_use(find_split([str(given)], split))
+
+    assert [find_use(records, records, each) for each in ("train", "all")] == ["train"] * 2
+    assert [find_use(records, colors, each) for each in ("train", "all")] == [""] * 2
+    assert [find_use(colors, colors, each) for each in ("train", "all")] == ["train", ""]
+
+
 def test_the_command_prints_numbers_and_classes(model, records, capsys):
     assert main(["evaluate", str(model.parent), str(records)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -192,6 +204,26 @@ def test_what_cannot_be_evaluated(model, colors, records, capsys, arguments, cod
     assert message.format(**names) in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("inside", ["", "report"])
+def test_a_report_is_not_written_into_its_dataset(model, colors, tmp_path, capsys, inside):
+    folder = tmp_path / "records"
+    darkroom.convert(colors, folder)
+    before = sorted(folder.rglob("*"))
+    command = ["evaluate", str(model), str(folder), "--report", str(folder / inside)]
+    assert main(command) == 4
+    said = capsys.readouterr().err
+    assert f"The report would be in the dataset {folder}, which it is not a part of." in said
+    assert "Choose another folder for it." in said
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_report_is_not_written_into_another_dataset(model, colors, records, capsys):
+    before = sorted(records.rglob("*"))
+    assert main(["evaluate", str(model), str(colors), "--report", str(records)]) == 4
+    assert f"The report would be in the dataset {records}, which" in capsys.readouterr().err
+    assert sorted(records.rglob("*")) == before
+
+
 def test_labels_that_the_model_does_not_know(model, tmp_path, capsys):
     source = tmp_path / "animals"
     write_pictures(source, {"test/cat/a.png": "red", "test/red/b.png": "red"})
@@ -202,18 +234,25 @@ def test_labels_that_the_model_does_not_know(model, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "share"),
     [
-        ("saved_model.pb", "is damaged"),
-        ("variables/variables.index", "is damaged"),
-        ("assets/labels.txt", "is damaged"),
+        ("saved_model.pb", 0),
+        ("saved_model.pb", 0.5),
+        ("variables/variables.index", 0),
+        ("variables/variables.index", 0.5),
+        ("variables/variables.data-00000-of-00001", 0),
+        ("variables/variables.data-00000-of-00001", 0.5),
+        ("assets/labels.txt", 0),
     ],
 )
-def test_a_damaged_model(model, records, tmp_path, capsys, name, message):
+def test_a_damaged_model(model, records, tmp_path, capsys, name, share):
     folder = shutil.copytree(model, tmp_path / "model")
-    (folder / name).write_bytes(b"")
+    data = (folder / name).read_bytes()
+    (folder / name).write_bytes(data[: int(share * len(data))])
     assert main(["evaluate", str(folder), str(records)]) == 1
-    assert message in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"The model in {folder} is damaged (" in said
+    assert "delete the folder model in it, and run the same darkroom train again" in said
 
 
 def test_a_model_of_another_tool(records, tmp_path, capsys):

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -120,6 +121,15 @@ def test_a_cell_of_the_matrix_opens_its_images():
     assert "dog, taken for cat" not in page.text
 
 
+def test_a_cell_with_more_images_than_it_shows_says_so():
+    found, confusion = make_result()
+    assert "are shown" not in Page(make_page()).text
+    confusion[0, 1] = 1211
+    page = Page(encode_page(found, FACTS, confusion, make_gallery()))
+    assert page.text.count("1 of 1,211 are shown.") == 1
+    assert page.text.count("are shown.") == 1
+
+
 def test_an_image_that_is_shown_several_times_is_in_the_page_once():
     text = make_page()
     assert text.count(f"{PIXEL}BBBB") == 1
@@ -217,6 +227,18 @@ def test_the_card_has_the_same_facts_as_markdown():
     assert "<script>" not in card
     rows = [line for line in card.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {3, 4, 6}
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(10, None), (12, "and 2 more: see"), (100, "and at least 90 more: see")],
+)
+def test_the_card_says_how_many_confusions_it_leaves_out(count, said):
+    found, _ = make_result()
+    pairs = tuple(Confusion("cat", f"label {n}", 1) for n in range(count))
+    card = encode_card(replace(found, confusions=pairs), FACTS)
+    assert card.count("| cat | label ") == 10
+    assert re.findall("… (and .* more: see) evaluation.json.", card) == ([said] if said else [])
 
 
 def test_facts_are_read_again(tmp_path):

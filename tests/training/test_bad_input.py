@@ -18,7 +18,7 @@ from darkroom.training.models import build_model
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.recipe.label_counts import find_label_counts
 
-from ..pictures import encode
+from ..pictures import encode, write_label_folders
 from .networks.torch_pickles import write_tensors
 
 pytestmark = pytest.mark.tensorflow
@@ -138,7 +138,25 @@ def test_a_split_without_images(tmp_path, refuse, are_records):
     message, hint = refuse(1, data, *TINY)
     noun = "record" if are_records else "image"
     assert message == f"darkroom: There is no {noun} of the eval split in {data}."
-    assert hint.startswith("Name the split in the source")
+    assert hint == (
+        "If the source names splits, name this one there, too, or convert the folder below the "
+        "split's, as photos/train, with --split-ratios. If it names none, convert it with "
+        "--split-ratios."
+    )
+
+
+@pytest.mark.parametrize("below", ["", "train"])
+def test_what_helps_without_an_eval_split(tmp_path, refuse, below):
+    """Shares count below the folder of a split, and not where folders name splits."""
+    data = tmp_path / "photos"
+    write_label_folders(data / "train", 20)
+    darkroom.convert(data / below, tmp_path / "records", split_ratios="50/50/0")
+    if below:
+        splits = find_data([str(tmp_path / "records")], []).splits
+        assert [splits[name].data[0]["records"] > 0 for name in ("train", "eval")] == [True, True]
+    else:
+        _, hint = refuse(1, tmp_path / "records", *TINY)
+        assert "convert the folder below the split's" in hint
 
 
 @pytest.mark.parametrize("are_records", [False, True])
@@ -151,7 +169,7 @@ def test_one_label_only_in_the_train_split(tmp_path, refuse, are_records):
     assert message == (
         "darkroom: All 8 images of the train split have the label cat, expected at least 2 labels."
     )
-    assert hint.startswith("Name the split of each image in the source")
+    assert hint.startswith("If the source names splits, move images of other labels into its train")
     assert not (tmp_path / "run").exists()
 
 

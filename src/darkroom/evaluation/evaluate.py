@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from darkroom import storage
 from darkroom.dataset.commit import read_output
+from darkroom.dataset.integrity.opening import check_outside
+from darkroom.dataset.layout import DATASET_FILE
 from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
 from darkroom.errors import UsageError
 from darkroom.evaluation.confusion import make_matrix
@@ -23,7 +25,14 @@ from darkroom.evaluation.serving import (
     load_model,
     load_tensorflow,
 )
-from darkroom.input.data_paths import ALL, NamedSplit, find_split, name_datasets
+from darkroom.input.data_paths import (
+    ALL,
+    NamedSplit,
+    check_one_kind,
+    find_split,
+    list_roots,
+    name_datasets,
+)
 from darkroom.runtime import progress
 from darkroom.storage import ledger
 
@@ -57,7 +66,8 @@ def evaluate(
         DataError: There is no model, no such split, the model does not know a label of the records,
             or an image is damaged.
         UsageError: `split` is not the name of a split, or several lists of images are given.
-        OutputError: `report_dir` has files of these names that darkroom did not write.
+        OutputError: `report_dir` is in a dataset, or has files of these names that darkroom did not
+            write.
         MissingExtraError: TensorFlow is not installed.
         OSError: Something cannot be read or written.
     """
@@ -66,8 +76,7 @@ def evaluate(
     folder = find_model(os.fspath(model))
     target = None if report_dir is None else storage.absolute(report_dir)
     if target is not None:
-        ledger.check_folder(target)
-        ledger.check_files(target, REPORT_FILES)
+        _check_target(target, [os.fspath(each) for each in given])
     load_tensorflow()
     named = find_split([os.fspath(each) for each in given], name)
     facts = read_facts(os.path.dirname(folder))
@@ -131,6 +140,20 @@ def check_split(split: str) -> str:
     if not name:
         raise UsageError(f"split is {split!r}, expected {', '.join((*SPLITS, ALL))}.")
     return name
+
+
+def _check_target(target: str, records: Sequence[str]) -> None:
+    """Checks that a report replaces no file of others, before anything is computed.
+
+    Raises:
+        OutputError: It would, or it would be in a dataset.
+    """
+    ledger.check_folder(target)
+    datasets = [] if check_one_kind(records) else list_roots(records)
+    for root in (*datasets, target):
+        if storage.exists(storage.join(root, DATASET_FILE)):
+            check_outside(root, target, "The report")
+    ledger.check_files(target, REPORT_FILES)
 
 
 def _evaluate_split(

@@ -34,6 +34,10 @@ _LABELS = f"assets/{LABELS_FILE}"
 _PARTS = (_GRAPH_FILE, "assets/", "variables/")
 _MAX_LABEL_BYTES = 1 << 28
 _HINT = "Name the folder of a training, or a SavedModel that darkroom exported."
+_DAMAGE_HINT = (
+    "In the folder of a training: delete the folder model in it, and run the same darkroom train "
+    "again, which then only exports the model. Of a copy: copy the model again."
+)
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,12 @@ def load_model(folder: str) -> ServedModel:
         labels = parse_labels(storage.read_bytes(labels_path, _MAX_LABEL_BYTES).decode())
         with copies.use_local_copy(folder) as local:
             signatures = tf.saved_model.load(local).signatures
+    # TensorFlow raises an IndexError for a file of variables that is too short.
+    except (tf.errors.OpError, ValueError, OSError, IndexError) as error:
+        raise DataError(
+            f"The model in {folder} is damaged ({type(error).__name__}).", _DAMAGE_HINT
+        ) from error
+    try:
         known = {name: signatures[name].structured_outputs for name in signatures}
         widths = {
             known[IMAGES_SIGNATURE][SCORES_KEY].shape[1],
@@ -127,10 +137,6 @@ def load_model(folder: str) -> ServedModel:
         }
     except (KeyError, IndexError) as error:
         raise DataError(f"The signatures of the model in {folder} lack {error}.", _HINT) from error
-    except (tf.errors.OpError, ValueError, OSError) as error:
-        raise DataError(
-            f"The model in {folder} is damaged ({type(error).__name__}).", "Export it again."
-        ) from error
     if widths != {len(labels)}:
         raise DataError(
             f"The model in {folder} has {len(labels)} labels, and scores for {max(widths)}.", _HINT

@@ -19,6 +19,13 @@ ALL = "all"
 # Opens the images of a split, and returns them with their label map.
 Open = Callable[[], tuple["ImageSource", Sequence[str]]]
 
+# Shares count only for rows that name no split.
+SPLIT_HINT = (
+    "If the source names splits, name this one there, too, or convert the folder below the "
+    "split's, as photos/train, with --split-ratios. If it names none, convert it with "
+    "--split-ratios."
+)
+
 
 class NamedSplit(NamedTuple):
     """A split of what a user named; nothing of it is opened yet.
@@ -161,5 +168,5 @@ def _build_missing_error(
     hint = f"Choose one of its splits: {', '.join(others)}." if others else ""
     return DataError(
         f"There is no {noun} of the {split} split in {place}.",
-        hint or "Name the split in the source, or use convert --split-ratios.",
+        hint or SPLIT_HINT,
     )

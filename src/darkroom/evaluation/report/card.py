@@ -8,6 +8,7 @@ from darkroom.evaluation.facts import Facts
 from darkroom.evaluation.report.listing import list_code, list_data, list_input, list_recipe
 from darkroom.evaluation.result import (
     CLASS_HEADER,
+    MAX_CONFUSIONS,
     SLICE_HEADER,
     Evaluation,
     describe_split,
@@ -37,6 +38,7 @@ def encode_card(found: Evaluation, facts: Facts) -> str:
         _encode_table(CLASS_HEADER, map(list_class_cells, classes[:MAX_CLASSES])),
         f"… and {more:,} more: all are in evaluation.json." if more > 0 else "",
         *_encode_section("Confusion", ("label", "taken for", "records"), confusions),
+        _count_more_confusions(found),
         *_encode_section("Columns, on the eval split", SLICE_HEADER, list_slices(found)),
         *_encode_section("Recipe", ("option", "value"), list_recipe(facts)),
         *_encode_section("Input", ("", ""), list_input(facts)),
@@ -45,6 +47,16 @@ def encode_card(found: Evaluation, facts: Facts) -> str:
         _encode_table(("", ""), [*list_code(facts), ("model (SHA-256)", found.model_sha256)]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _count_more_confusions(found: Evaluation) -> str:
+    """Returns a line on the pairs of labels that the card leaves out; without any, nothing."""
+    more = len(found.confusions) - _MAX_CONFUSIONS
+    if more <= 0:
+        return ""
+    # The result itself has no more than these.
+    least = "at least " if len(found.confusions) == MAX_CONFUSIONS else ""
+    return f"… and {least}{more:,} more: see evaluation.json."
 
 
 def _encode_section(

@@ -73,6 +73,7 @@ def _make_cell(
         "div",
         element("h3", f"{title}: {count:,}"),
         make_pictures(images, labels, gallery),
+        make_more(f"{len(images)} of {count:,} are shown.") if len(images) < count else None,
         class_="sheet",
     )
     opened = element("summary", f"{count:,}", small, title=title)

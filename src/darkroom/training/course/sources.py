@@ -14,6 +14,7 @@ from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.splits import EVAL, TEST, TRAIN
 from darkroom.errors import DataError
 from darkroom.input.data_paths import (
+    SPLIT_HINT,
     NamedSplit,
     check_one_kind,
     list_roots,
@@ -83,7 +84,8 @@ def check_training_labels(counts: Mapping[str, int]) -> None:
         raise DataError(
             f"All {sum(counts.values()):,} images of the train split have the label "
             f"{make_visible(present[0])}, expected at least 2 labels.",
-            "Name the split of each image in the source, or use convert --split-ratios.",
+            "If the source names splits, move images of other labels into its train split. If it "
+            "names none, convert it with a larger share of train in --split-ratios.",
         )
 
 
@@ -103,7 +105,7 @@ def _find_images(path: str, eval_path: str | None) -> TrainingData:
         if name not in found:
             raise DataError(
                 f"There is no image of the {name} split in {place}.",
-                "Name the split in the source.",
+                SPLIT_HINT,
             )
     training, evaluation = splits["train"], eval_splits["eval"]
     check_training_labels(Counter(labels[number] for number in training.labels))
@@ -129,7 +131,7 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> TrainingDat
         if not any(split in each.splits and each.splits[split].records for each in part.values()):
             raise DataError(
                 f"There is no record of the {split} split in {', '.join(part)}.",
-                "Name the split in the source, or use convert --split-ratios.",
+                SPLIT_HINT,
             )
 
     check_training_labels(_count_labels(parts[TRAIN]))

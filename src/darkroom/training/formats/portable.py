@@ -186,7 +186,10 @@ def format_export(result: ExportResult) -> str:
         for name, size, difference, same, path in rows
     ]
     height, width = result.image_size
-    takes = f"Input      uint8 [N, {height}, {width}, 3], RGB, resized by {result.resize!r}"
+    takes = (
+        f"Input      uint8 [N, {height}, {width}, 3], RGB, resized by {result.resize!r}: "
+        "bilinear, without antialiasing"
+    )
     on = f"Compared   on {format_count(result.images, 'image')} of the eval split"
     return "\n".join([takes, on, head, *lines])
 
