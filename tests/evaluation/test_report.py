@@ -19,6 +19,7 @@ from darkroom.evaluation.facts import Facts, describe_code, encode_evaluation, r
 from darkroom.evaluation.metrics import Bin, count_confusions, measure
 from darkroom.evaluation.report.card import encode_card
 from darkroom.evaluation.report.figures import make_calibration, make_curve
+from darkroom.evaluation.report.listing import list_recipe
 from darkroom.evaluation.report.page import choose_labels, encode_page
 from darkroom.evaluation.report.pictures import MAX_PICTURES, Gallery, Shown, _leave_out
 from darkroom.evaluation.result import Confusion, Evaluation
@@ -170,6 +171,21 @@ def test_a_model_without_its_training_says_that_less_is_known():
     assert "How it was trained is not known" in page.text
     assert "Recipe" not in page.text
     assert "Calibration" in page.text
+
+
+def test_the_recipe_has_what_was_trained():
+    history = [{"epoch": n, "phase": each} for n, each in enumerate(["head"] * 14 + ["top"] * 2, 1)]
+    recipe = {"epochs": 30, "fine_tune_epochs": 6, "feature_cache": None, "seed": 0}
+    rows = list_recipe(Facts(recipe=recipe, history=history, best_epoch=4))
+    assert rows == [
+        ("exported epoch", "4 of 16 (lowest val_loss)"),
+        ("epochs", "14 of 30"),
+        ("fine_tune_epochs", "2 of 6"),
+        ("feature_cache", "default"),
+        ("seed", "0"),
+    ]
+    whole = Facts(recipe={"epochs": 2, "fine_tune_epochs": 0}, history=HISTORY, best_epoch=2)
+    assert list_recipe(whole)[1:] == [("epochs", "2 of 2"), ("fine_tune_epochs", "0")]
 
 
 def test_many_labels_leave_only_those_with_the_most_mistakes():

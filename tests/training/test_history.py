@@ -8,6 +8,7 @@ import math
 import pytest
 
 from darkroom.errors import DataError
+from darkroom.options.training import TrainingOptions
 from darkroom.training.history import (
     Exported,
     find_best_epoch,
@@ -16,6 +17,7 @@ from darkroom.training.history import (
     write_best_epoch,
     write_history,
 )
+from darkroom.training.jobs.facts import collect_facts
 
 
 def _make_history(*losses):
@@ -68,3 +70,33 @@ def test_a_damaged_history_is_named(tmp_path, name, text):
     (tmp_path / name).write_text(text, "latin-1")
     with pytest.raises(DataError, match=f"{tmp_path}/{name} is damaged"):
         read_exported(str(tmp_path))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("options", "phases", "chosen"),
+    [
+        ({"model": "efficientnet-lite0"}, ["head", "head"], ("imagenet", 0, 10)),
+        ({"model": "efficientnet-lite0"}, ["head", "top", "all"], ("imagenet", 2, 10)),
+        (
+            {"model": "efficientnet-lite0", "weights": "a.h5", "export": "last"},
+            ["head"],
+            ("a.h5", 0, 0),
+        ),
+        (
+            {"model": "efficientnet-lite0", "fine_tune_epochs": 6, "early_stopping_patience": 3},
+            ["head", "top"],
+            ("imagenet", 6, 3),
+        ),
+        ({"model": "small_cnn"}, ["", ""], (None, 0, 0)),
+    ],
+)
+def test_the_recipe_has_what_the_training_chose(tmp_path, options, phases, chosen):
+    history = [{"epoch": n, "phase": phase} for n, phase in enumerate(phases, 1)]
+    write_history(str(tmp_path), history)
+    made = TrainingOptions(**options)
+    recipe = collect_facts(str(tmp_path), made, 1, {}).recipe
+    names = ("weights", "fine_tune_epochs", "early_stopping_patience")
+    assert tuple(recipe[name] for name in names) == chosen
+    others = {name: value for name, value in made.to_dict().items() if name not in names}
+    assert {name: value for name, value in recipe.items() if name not in names} == others

@@ -38,6 +38,18 @@ def datasets(helpers, write_dataset, tmp_path):
     return first, second
 
 
+def test_the_output_says_which_option_needs_another_folder(datasets, tmp_path, capsys, monkeypatch):
+    hints = ["dog has 12: --balance prior", "it rises: --epochs 60"]
+    monkeypatch.setattr("darkroom.training.run.list_hints", lambda *_: hints)
+    command = ["train", "--data", str(datasets[0]), "--checkpoint-dir", str(tmp_path / "run")]
+    assert main([*command, *QUICK, "--epochs", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "Next       dog has 12: --balance prior with another --checkpoint-dir\n" in printed
+    assert printed.rstrip().endswith("           it rises: --epochs 60")
+    assert main([*command, *QUICK, "--epochs", "1", "--balance", "prior"]) == 4
+    assert "is of another training: balance was none, now prior." in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_train_makes_a_model_and_says_when_it_is_complete(
     datasets, tmp_path, capsys, count_commits

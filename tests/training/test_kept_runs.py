@@ -40,17 +40,17 @@ def train(helpers, write_dataset, tmp_path):
 
     def run(name: str, epochs: int, kept: str = "kept", **options: object):
         folder = tmp_path / name
-        chosen = TrainingOptions(
-            image_size=(8, 8),
-            batch_size=8,
-            model="own_models:random",
-            learning_rate=0.01,
-            epochs=epochs,
+        values = {
+            "image_size": (8, 8),
+            "batch_size": 8,
+            "model": "own_models:random",
+            "learning_rate": 0.01,
+            "epochs": epochs,
             # Another schedule depends on the number of epochs.
-            schedule="constant",
-            warmup_ratio=0.0,
-            **options,
-        )
+            "schedule": "constant",
+            "warmup_ratio": 0.0,
+        }
+        chosen = TrainingOptions(**{**values, **options})
         config = {"darkroom": chosen.to_dict(), "checkpoint_dir": str(tmp_path / kept)}
         run_fn(
             types.SimpleNamespace(
@@ -114,6 +114,19 @@ def test_a_training_that_was_stopped_goes_on_also_towards_more_epochs(
     assert notes[0] == "Epoch 2 was the last one: nothing is left to train."
     assert len(history) == 2
     assert len(_read(train("third", 3))[0]) == 3
+
+
+def test_a_run_that_goes_on_counts_the_epochs_that_were_trained(train, notes):
+    # Too small a rate to change a weight: the second epoch is no better than the first.
+    options = {"model": "own_models:tiny", "early_stopping_patience": 1, "learning_rate": 1e-30}
+    assert len(_read(train("first", 4, **options))[0]) == 2
+    notes.clear()
+    train("second", 6, **options)
+    assert notes == [
+        "Goes on from 2 epochs, which an earlier run trained.",
+        "Ended after epoch 2: no lower val_loss in 1 epoch. To train on: "
+        "--early-stopping-patience 6.",
+    ]
 
 
 def test_what_a_later_run_goes_on_from_is_on_the_disk_once(train, tmp_path):

@@ -410,8 +410,14 @@ def run_dir(first, tmp_path):
 
 
 def test_the_checkpoint_of_another_training_is_an_error(dataset, run_dir):
-    for name, value in (("model", "small_cnn"), ("image_size", (16, 16))):
-        with pytest.raises(OutputError, match=f"is of another training: {name} was .*, now "):
+    for name, value, now in (
+        ("model", "small_cnn", "small_cnn"),
+        ("image_size", (16, 16), "16x16"),
+        ("label_smoothing", 0.1, "0.1"),
+    ):
+        was = {"image_size": "8x8", "label_smoothing": "0"}.get(name, ".*")
+        expected = rf"is of another training: {name} was {was}, now {now}\."
+        with pytest.raises(OutputError, match=expected):
             _train(dataset, run_dir, epochs=2, **{name: value})
 
 

@@ -32,7 +32,7 @@ class Facts:
     """How a model was made, as values for JSON; each is empty where it is not known.
 
     Attributes:
-        recipe: The options of the training, by name.
+        recipe: The options of the training, by name, with what it chose where they leave it open.
         history: One entry an epoch: its number and Keras's losses and metrics.
         best_epoch: The epoch, from 1, whose weights the model has; 0 if that is not known.
         input: What `input.json` says.

@@ -140,10 +140,13 @@ class TrainingRun:
     @property
     def is_finished(self) -> bool:
         """Whether all epochs of the phase are done or early stopping applies."""
+        return count_epochs(self.history, self.phase) >= self.epochs or self.is_stalled
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether early stopping applies."""
         done, in_phase = len(self.history), count_epochs(self.history, self.phase)
-        waited = done - max(self.best_epoch, done - in_phase)
-        is_stalled = self._patience > 0 and waited >= self._patience
-        return in_phase >= self.epochs or is_stalled
+        return 0 < self._patience <= done - max(self.best_epoch, done - in_phase)
 
     @property
     def best_epoch(self) -> int:

@@ -92,6 +92,16 @@ def write_history(folder: str, history: History) -> None:
     _write_json(storage.join(folder, HISTORY_FILE), history)
 
 
+def count_done(folder: str) -> int:
+    """Returns how many epochs the history in a folder has; 0 if there is none.
+
+    Raises:
+        DataError: It is damaged.
+    """
+    path = storage.join(folder, HISTORY_FILE)
+    return _read_json(path, len) if storage.exists(path) else 0
+
+
 def write_best_epoch(folder: str, history: History, exported: int | None = None) -> None:
     """Writes the best epoch's entry into the folder `best` of a folder. `best` must exist.
 

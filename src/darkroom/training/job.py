@@ -28,7 +28,7 @@ from darkroom.training.folder import (
 )
 from darkroom.training.history import PHASE, Exported, format_exported
 from darkroom.training.jobs.facts import collect_facts
-from darkroom.training.recipe.hints import format_for_python, format_hints
+from darkroom.training.recipe.hints import format_for_python, format_hints, name_other_folder
 
 if TYPE_CHECKING:
     from darkroom.training.run import TrainedModel
@@ -221,7 +221,7 @@ def _train_and_export(
         model_dir,
         trained.verdict.sentence if trained.verdict else None,
         exported_epoch=exported.epoch,
-        hints=trained.hints,
+        hints=[name_other_folder(hint) for hint in trained.hints],
     )
 
 

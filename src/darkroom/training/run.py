@@ -228,8 +228,8 @@ def _train_phases(course: Course, data: ImageBatches) -> InputTiming | None:
         # Features are read from memory, which says nothing about the input.
         if base is None:
             total = timing + (total or InputTiming())
-    if not is_trained:
-        progress.note(f"Epoch {course.done} was the last one: nothing is left to train.")
+    if end := course.explain_end(is_trained=is_trained):
+        progress.note(end)
     return total
 
 

@@ -78,6 +78,26 @@ def test_a_head_ends_where_its_loss_stays(tmp_path, train_in, values, monkeypatc
     assert len(train_in(tmp_path / "last", values).history) == 5
 
 
+def test_a_head_that_ended_early_says_so_and_trains_on(
+    tmp_path, train_in, values, monkeypatch, notes
+):
+    monkeypatch.setattr(phases, "_HEAD_PATIENCE", 2)
+    values |= {"epochs": 4, "fine_tune_epochs": 0, "learning_rate": 1e-30}
+    ended = "Ended after epoch 3: no lower val_loss in 2 epochs. To train on: "
+    for epochs in (4, 6):
+        # More epochs alone change nothing.
+        notes.clear()
+        assert len(train_in(tmp_path / "run", values | {"epochs": epochs}).history) == 3
+        assert [note for note in notes if "features" not in note and "known" not in note] == [
+            f"{ended}--early-stopping-patience {epochs}."
+        ]
+    notes.clear()
+    values |= {"epochs": 6, "early_stopping_patience": 6}
+    assert len(train_in(tmp_path / "run", values).history) == 6
+    assert "Resumes after epoch 3." in notes
+    assert not [note for note in notes if "Ended" in note]
+
+
 def test_no_phase_leaves_a_prior_in_the_model(tmp_path, train_in, values, dataset):
     values |= {"learning_rate": 1e-2, "export": "last", "balance": "prior"}
     trained = train_in(tmp_path / "run", values)

@@ -7,7 +7,12 @@ import pytest
 
 from darkroom.options.training import TrainingOptions
 from darkroom.training.job import TrainingResult
-from darkroom.training.recipe.hints import format_for_python, format_hints, list_hints
+from darkroom.training.recipe.hints import (
+    format_for_python,
+    format_hints,
+    list_hints,
+    name_other_folder,
+)
 
 LITE = "efficientnet-lite0"
 RISING = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75]
@@ -120,14 +125,29 @@ def test_a_model_without_accuracy_gets_no_hint_of_it():
     [
         ("it rises: --epochs 60", "it rises: epochs=60"),
         ("it tunes: --fine-tune-epochs 6", "it tunes: fine_tune_epochs=6"),
-        ("600 images are few: --model efficientnet-lite0",
-         "600 images are few: model='efficientnet-lite0'"),
+        ("600 images are few: --model efficientnet-lite0 with another --checkpoint-dir",
+         "600 images are few: model='efficientnet-lite0' with another checkpoint_dir"),
     ],
 )  # fmt: skip
 def test_a_notebook_names_arguments(hint, text):
     assert format_for_python(hint) == text
     result = TrainingResult(1, 1, {}, "/runs/a", "/runs/a/model", hints=[hint])
     assert html.escape(f"Next: {text}.") in result._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("hint", "is_other"),
+    [
+        ("600 images are few: --model efficientnet-lite0", True),
+        ("a label has fewer than 50 images, dog has 12: --balance prior", True),
+        ("it rises: --epochs 60", False),
+        ("it tunes: --fine-tune-epochs 6", False),
+        ("5 minutes have time for 0: --fit-minutes 9", False),
+    ],
+)
+def test_what_another_training_needs_is_said(hint, is_other):
+    elsewhere = " with another --checkpoint-dir" if is_other else ""
+    assert name_other_folder(hint) == f"{hint}{elsewhere}"
 
 
 @pytest.mark.parametrize(

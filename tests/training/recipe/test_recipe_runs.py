@@ -132,6 +132,6 @@ def test_epochs_with_another_eval_loss_are_not_compared(dataset, tmp_path, chang
     values = {"model": "own_models:tiny", "epochs": 1}
     _train(dataset, tmp_path / "run", **values)
     name, value = next(iter(change.items()))
-    was = OPTIONS.get(name)
+    was = OPTIONS.get(name, "none")
     with pytest.raises(OutputError, match=f"another training: {name} was {was}, now {value}"):
         _train(dataset, tmp_path / "run", **{**values, "epochs": 2, **change})

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from darkroom.evaluation.facts import Facts
 
+# The phases of a history after that of the head.
+_FINE_TUNING = ("top", "all")
+
 Rows = list[tuple[str, str]]
 
 
@@ -19,12 +22,21 @@ def list_input(facts: Facts) -> Rows:
 
 
 def list_recipe(facts: Facts) -> Rows:
-    """Returns the options of the training, and how long it went on."""
+    """Returns the options of the training, and how long it went on.
+
+    An option that was not given, and has no value until the training chooses one, is "default".
+    """
     if not facts.recipe:
         return []
     reason = "the last" if facts.recipe.get("export") == "last" else "lowest val_loss"
     epochs = f"{facts.best_epoch} of {len(facts.history)} ({reason})"
-    return [("exported epoch", epochs), *((k, _format(v)) for k, v in facts.recipe.items())]
+    values = {name: _format(value) for name, value in facts.recipe.items()}
+    tuned = sum(str(entry.get("phase")) in _FINE_TUNING for entry in facts.history)
+    for name, done in (("epochs", len(facts.history) - tuned), ("fine_tune_epochs", tuned)):
+        # A training may end early.
+        if facts.recipe.get(name):
+            values[name] = f"{done} of {values[name]}"
+    return [("exported epoch", epochs), *values.items()]
 
 
 def list_data(facts: Facts) -> Rows:
@@ -49,4 +61,4 @@ def _format(value: object) -> str:
         return " x ".join(map(str, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "none" if value is None else str(value)
+    return "default" if value is None else str(value)

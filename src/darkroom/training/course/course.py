@@ -122,10 +122,22 @@ class Course:
             )
         return not self._is_over
 
-    @property
-    def done(self) -> int:
-        """The number of epochs that are done."""
-        return len(self.history)
+    def explain_end(self, *, is_trained: bool) -> str:
+        """Says why no further epoch is trained; nothing where all that were asked for were.
+
+        Args:
+            is_trained: Whether this process trained an epoch.
+        """
+        *_, last = self.runs.values()
+        done, in_phase = len(last.history), count_epochs(last.history, last.phase)
+        if last.is_stalled and in_phase < last.epochs:
+            patience = choose_patience(self.options, last.phase)
+            # As many as all epochs: it then never ends before the last of them.
+            return (
+                f"Ended after epoch {done}: no lower {MONITOR} in {format_count(patience, 'epoch')}"
+                f". To train on: --early-stopping-patience {last.epochs}."
+            )
+        return "" if is_trained else f"Epoch {done} was the last one: nothing is left to train."
 
     @property
     def history(self) -> History:

@@ -10,6 +10,11 @@ from typing import Any
 
 from darkroom.errors import OutputError, UsageError
 
+# What is kept of an option under another name, or as yes or no.
+_NAMES = {"frozen": "freeze"}
+_TRUE = {"frozen": "base", "record_cache": "a cache"}
+_SMOOTHING = "label_smoothing"
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -68,10 +73,22 @@ class Identity:
         """Returns which values of a group differ, as in "seed was 1, now 2"; or nothing."""
         was, now = state[part], json.loads(json.dumps(getattr(self, part)))
         return ", ".join(
-            f"{name} was {was.get(name)}, now {now[name]}"
+            f"{_NAMES.get(name, name)} was {_spell(name, was.get(name))}, "
+            f"now {_spell(name, now[name])}"
             for name in now
             if was.get(name) != now[name]
         )
+
+
+def _spell(name: str, value: Any) -> str:
+    """Returns a value as the command line spells it."""
+    if isinstance(value, bool):
+        return _TRUE.get(name, "yes") if value else "none"
+    if isinstance(value, list):
+        return "x".join(map(str, value))
+    if value is None:
+        return "0" if name == _SMOOTHING else "none"
+    return str(value)
 
 
 def describe_way_out(folder: str) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from darkroom import storage
 from darkroom.dataset.splits import SPLITS
 from darkroom.evaluation.facts import FACTS_FILE, Facts, describe_code, encode_facts
 from darkroom.input.commits import Commits
 from darkroom.input.data_paths import name_datasets
-from darkroom.options.training import TrainingOptions
+from darkroom.options.training import EFFICIENTNET_LITE, IMAGENET, TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON
-from darkroom.training.history import HISTORY_FILE
+from darkroom.training.history import ALL, HISTORY_FILE, PHASE, TOP, History
 
 
 def collect_facts(
@@ -31,14 +32,28 @@ def collect_facts(
     """
     # There is none where the features of a frozen base were read from memory.
     verdict = storage.join(folder, VERDICT_JSON)
+    history = json.loads(storage.read_bytes(storage.join(folder, HISTORY_FILE)))
     return Facts(
-        recipe=options.to_dict(),
-        history=json.loads(storage.read_bytes(storage.join(folder, HISTORY_FILE))),
+        recipe=_describe_recipe(options, history),
+        history=history,
         best_epoch=best_epoch,
         input=json.loads(storage.read_bytes(verdict)) if storage.exists(verdict) else {},
         data=data,
         code=describe_code(options.model),
     )
+
+
+def _describe_recipe(options: TrainingOptions, history: History) -> dict[str, Any]:
+    """Returns the options with what the training chose where they leave it open."""
+    from darkroom.training.course.phases import choose_patience, plan_phases
+
+    first = plan_phases(options)[0].name
+    chosen: dict[str, Any] = {"early_stopping_patience": choose_patience(options, first)}
+    if options.model == EFFICIENTNET_LITE and options.weights is None:
+        chosen["weights"] = IMAGENET
+    if options.fine_tune_epochs is None:
+        chosen["fine_tune_epochs"] = sum(entry.get(PHASE) in (TOP, ALL) for entry in history)
+    return {**options.to_dict(), **chosen}
 
 
 def write_facts(folder: str, options: TrainingOptions, best_epoch: int, commits: Commits) -> None:

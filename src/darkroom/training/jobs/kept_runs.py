@@ -17,10 +17,11 @@ from darkroom.evaluation.facts import FACTS_FILE
 from darkroom.input.commits import Commits
 from darkroom.options.training import CONFIG_KEY
 from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
 from darkroom.storage import copies
 from darkroom.training.cluster import read_cluster
 from darkroom.training.folder import CHECKPOINTS_FOLDER, TRAINING_NAMES
-from darkroom.training.history import BEST_FOLDER
+from darkroom.training.history import BEST_FOLDER, count_done
 
 # Written last: the training was done, and what it wrote is copied.
 DONE_FILE = "done.json"
@@ -47,8 +48,11 @@ def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commi
     if storage.exists(storage.join(folder, DONE_FILE)):
         _clear_folder(folder)
     if not storage.has_files(folder) and (done := _find_earlier(checkpoint_dir, name, epochs)):
-        progress.note(f"Goes on from {done} epochs, which an earlier run trained.")
         earlier = storage.join(checkpoint_dir, f"{name}-{done}")
+        # It may have ended before the last epoch that it was to do.
+        if trained := count_done(earlier):
+            several = format_count(trained, "epoch")
+            progress.note(f"Goes on from {several}, which an earlier run trained.")
         storage.delete_file(storage.join(earlier, DONE_FILE))
         _move_folder(earlier, folder)
     return folder

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from darkroom.training.recipe.label_counts import Counts
 
 _ACCURACY = "val_accuracy"
-_OPTION = re.compile(r"--([a-z-]+) (\S+)")
+_OPTION = re.compile(r"--([a-z-]+)(?: (\S+))?")
+# With another of these, the checkpoint is of another training.
+_OTHER_TRAINING = re.compile(r"--(?:model|balance) \S+$")
 _RISES = "accuracy on the eval split still rises"
 _EPOCHS_FLAG = "--fine-tune-epochs"
 # More epochs help where a third of them is so much better than the third before it, and where the
@@ -63,6 +65,12 @@ def list_hints(
     return [hint for hint in found if hint]
 
 
+def name_other_folder(hint: str) -> str:
+    """Returns a hint for who names the folder of a training, where it cannot be the same one."""
+    elsewhere = " with another --checkpoint-dir" if _OTHER_TRAINING.search(hint) else ""
+    return f"{hint}{elsewhere}"
+
+
 def format_hints(hints: Sequence[str]) -> str:
     """Returns hints as lines to put below the result of a training."""
     return "".join(f"\n{'' if n else 'Next':<11}{hint}" for n, hint in enumerate(hints))
@@ -75,7 +83,10 @@ def format_for_python(hint: str) -> str:
 
 def _format_argument(option: re.Match[str]) -> str:
     name, value = option.groups()
-    return f"{name.replace('-', '_')}={value if value.isdecimal() else repr(value)}"
+    name = name.replace("-", "_")
+    if value is None:
+        return name
+    return f"{name}={value if value.isdecimal() else repr(value)}"
 
 
 def _suggest_network(options: TrainingOptions, accuracies: Sequence[float], num_images: int) -> str:
