@@ -86,17 +86,25 @@ def test_the_form_of_the_lines():
 
 def test_images_that_cannot_be_decoded_are_counted_and_named(model, new, capsys):
     (new / "broken.png").write_bytes(encode(np.zeros((9, 9, 3), np.uint8))[:40])
+    (new / "broken.gif").write_bytes(encode(np.zeros((9, 9, 3), np.uint8), "GIF")[:20])
+    (new / "page.bmp").write_bytes(b"<!doctype html>")
     (new / "empty.jpg").write_bytes(b"")
     (new / "scan.tif").write_bytes(encode(np.zeros((9, 9, 3), np.uint8), "TIFF"))
     assert main(["predict", str(model), str(new), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     reasons = {each["path"].removeprefix(f"{new}/"): each["reason"] for each in found["failed"]}
-    assert reasons == {"broken.png": "damaged", "empty.jpg": "empty", "scan.tif": "a TIFF"}
+    assert reasons == {
+        "broken.gif": "damaged",
+        "broken.png": "damaged",
+        "empty.jpg": "empty",
+        "page.bmp": "neither JPEG, PNG, GIF nor BMP",
+        "scan.tif": "a TIFF",
+    }
     assert [each["label"] for each in found["predictions"]] == ["blue", "red", "green"]
     assert main(["predict", str(model), str(new)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith(f"  blue  {new}/b.PNG")
-    assert lines[3] == f"Failed     {new}/broken.png: damaged"
+    assert lines[3] == f"Failed     {new}/broken.gif: damaged"
 
 
 def test_batches_do_not_change_the_answers(model, new, monkeypatch):

@@ -533,7 +533,7 @@ def test_shards_by_file_make_as_many_steps_each(files):
     numbers = [[int(image[0, 0, 0]) for images, _ in s for image in images] for s in shards]
     assert all(number % 3 in (0, 2) for number in numbers[0])
     assert all(number % 3 == 1 for number in numbers[1])
-    with pytest.raises(UsageError, match=r"shard is \(3, 4\), but there are only 3 files"):
+    with pytest.raises(UsageError, match=r"shard is \(3, 4\), but the number of files is only 3"):
         _epoch(files, shard=(3, 4), shard_by="file")
 
 

@@ -97,7 +97,7 @@ REJECTED = {
     "an AVIF": b"\0\0\0\x1cftypavif" + bytes(32),
     "a HEIC or a relative of it": b"\0\0\0\x1cftypheic" + bytes(32),
     "empty": b"",
-    "neither JPEG, PNG nor BMP": b"<!doctype html>",
+    "neither JPEG, PNG, GIF nor BMP": b"<!doctype html>",
 }
 
 

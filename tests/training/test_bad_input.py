@@ -176,7 +176,7 @@ def test_one_label_only_in_the_train_split(tmp_path, refuse, are_records):
 def test_one_label_only_in_all_splits(tmp_path, refuse):
     data = _write_images(tmp_path / "images", {"train": ["cat"], "eval": ["cat"]})
     message, _ = refuse(1, data, *TINY)
-    assert message == "darkroom: The label map has 1 labels, expected at least 2."
+    assert message == "darkroom: The label map has 1 label, expected at least 2."
 
 
 def test_a_damaged_index_does_not_stop_a_training(images, tmp_path):

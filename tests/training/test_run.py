@@ -450,7 +450,7 @@ def test_a_missing_split_is_an_error(helpers, write_dataset, tmp_path):
     root = write_dataset({"train": helpers.make_rows(8)})
     with pytest.raises(DataError, match=r"The eval split cannot be used: No file matches .*eval/"):
         run_fn(_fn_args(root, tmp_path, {"darkroom": _options().to_dict()}))
-    with pytest.raises(DataError, match="The label map has 1 labels, expected at least 2"):
+    with pytest.raises(DataError, match="The label map has 1 label, expected at least 2"):
         _train(root, tmp_path / "run", splits=("train", "train"), num_classes=1)
 
 

@@ -284,10 +284,11 @@ def _describe(data: bytes) -> str:
     """Returns what is wrong with an image that the model cannot decode."""
     import tensorflow as tf
 
-    from darkroom.input.graph.file_forms import describe_form
+    from darkroom.input.graph.file_forms import GIF, describe_form
 
     try:
         form = describe_form(tf.constant(data)).numpy().decode()
     except tf.errors.InvalidArgumentError:
         form = ""
-    return form or "damaged"
+    # The model reads GIFs, which input does not.
+    return "damaged" if form in ("", GIF) else form

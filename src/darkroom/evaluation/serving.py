@@ -16,6 +16,7 @@ from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, find_missing_extra
 from darkroom.evaluation.metrics import Floats
 from darkroom.runtime import logs
+from darkroom.runtime.text import format_count
 from darkroom.storage import copies
 
 if TYPE_CHECKING:
@@ -139,7 +140,9 @@ def load_model(folder: str) -> ServedModel:
         raise DataError(f"The signatures of the model in {folder} lack {error}.", _HINT) from error
     if widths != {len(labels)}:
         raise DataError(
-            f"The model in {folder} has {len(labels)} labels, and scores for {max(widths)}.", _HINT
+            f"The model in {folder} has {format_count(len(labels), 'label')}, and scores for "
+            f"{max(widths)}.",
+            _HINT,
         )
     return ServedModel(folder, tuple(labels), signatures)
 

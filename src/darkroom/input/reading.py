@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from darkroom.errors import DataError
 from darkroom.options.input import InputOptions
+from darkroom.runtime.text import format_count
 
 _READ_BUFFER_BYTES = 1 << 20
 # Share of the memory budget for files that are read at the same time.
@@ -82,7 +83,9 @@ def sample_records(files: Sequence[str]) -> tuple[str, bytes, float]:
         for first in records:
             sizes = [len(first), *map(len, records)]
             return file, first, statistics.fmean(sizes)
-    raise DataError(f"There is no record in {len(files)} files: {', '.join(files[:3])}.")
+    raise DataError(
+        f"There is no record in {format_count(len(files), 'file')}: {', '.join(files[:3])}."
+    )
 
 
 def count_records(file: str) -> int:

@@ -124,7 +124,7 @@ class RecordSource:
         index, count = part
         if count > len(self.files):
             raise UsageError(
-                f"shard is {part!r}, but there are only {len(self.files)} files.",
+                f"shard is {part!r}, but the number of files is only {len(self.files)}.",
                 'Use shard_by="record".',
             )
         return self if count == 1 else RecordSource(self.files[index::count], self.commits)

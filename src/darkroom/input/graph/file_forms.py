@@ -32,9 +32,10 @@ _PROFILE_BYTES = 1 << 17
 _FOREIGN_PROFILE = r"(?s)\C*ICC_PROFILE\x00\C*"
 _SRGB = r"(?s)\C*s\x00?R\x00?G\x00?B\C*"
 
+GIF = "a GIF"
 # How files begin that TensorFlow cannot read; the first that fits counts.
 _FOREIGN = {
-    "a GIF": "GIF8",
+    GIF: "GIF8",
     "a WebP": r"RIFF\C{4}WEBP",
     "a TIFF": "II|MM",
     "an AVIF": r"\C{4}ftypavi",
@@ -74,7 +75,7 @@ def describe_form(encoded: tf.Tensor) -> tf.Tensor:
     """
     start = tf.strings.substr(encoded, 0, _HEAD_BYTES)
     head = tf.unstack(to_numbers(encoded, _HEAD_BYTES))
-    form = tf.where(tf.equal(encoded, ""), "empty", "neither JPEG, PNG nor BMP")
+    form = tf.where(tf.equal(encoded, ""), "empty", "neither JPEG, PNG, GIF nor BMP")
     for name, beginning in reversed(_FOREIGN.items()):
         has_begun = tf.strings.regex_full_match(start, rf"(?s)({beginning})\C*")
         form = tf.where(has_begun, name, form)

@@ -12,6 +12,7 @@ from darkroom.dataset.schema import Kind, Schema
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources.base import BadRow, Row
 from darkroom.runtime import progress
+from darkroom.runtime.text import format_count
 
 # Files with other endings (licences, notes, thumbnail databases) are not rows.
 IMAGE_ENDINGS = frozenset(
@@ -44,7 +45,8 @@ class FolderSource:
         self.ignored = sorted(set(files) - set(self._files))
         if not self._files:
             raise DataError(
-                f"There is no image below {path}: {len(files)} files, none with an image's ending.",
+                f"There is no image below {path}: {format_count(len(files), 'file')}, none with an "
+                "image's ending.",
                 f"Known endings: {' '.join(sorted(IMAGE_ENDINGS))}. Convert other images to PNG.",
             )
         tops = {file.split("/")[0] for file in self._files if "/" in file}

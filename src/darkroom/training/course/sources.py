@@ -21,7 +21,7 @@ from darkroom.input.data_paths import (
     name_datasets,
     name_images,
 )
-from darkroom.runtime.text import make_visible
+from darkroom.runtime.text import format_count, make_visible
 
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
@@ -65,7 +65,7 @@ def check_labels(labels: Sequence[str]) -> None:
     """
     if len(labels) < 2:
         raise DataError(
-            f"The label map has {len(labels)} labels, expected at least 2.",
+            f"The label map has {format_count(len(labels), 'label')}, expected at least 2.",
             "Training needs images of two labels or more.",
         )
 
