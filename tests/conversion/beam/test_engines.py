@@ -184,7 +184,9 @@ def test_a_mistyped_option_of_beam_is_not_taken_for_one_of_the_engine(runner):
         build_options(runner, {"paralelism": 2})
 
 
-TRACEBACK = 'Traceback (most recent call last):\n  File "/lib/{}", line 3, in run\n    go()\n'
+TRACEBACK = (
+    'Traceback (most recent call last):\n  File "/site-packages/{}", line 3, in run\n    go()\n'
+)
 
 
 @pytest.mark.parametrize(
@@ -272,6 +274,16 @@ def test_a_defect_of_darkroom_on_a_worker_is_raised_as_it_is():
     said = TRACEBACK.format("darkroom/conversion/shard.py") + "TypeError: 'int' object"
     with pytest.raises(RuntimeError, match="job-1"), report_failures("FlinkRunner"):
         raise RuntimeError(f"job-1 FAILED: {said}")
+
+
+def test_an_error_in_a_folder_that_has_our_name_is_not_a_defect_of_ours(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    said = 'Traceback (most recent call last):\n  File "/home/me/darkroom/own.py", line 3, in run\n'
+    with (
+        pytest.raises(StorageError, match="TypeError: 'int' object"),
+        report_failures("FlinkRunner"),
+    ):
+        raise RuntimeError(f"job-1 FAILED: {said}    go()\nTypeError: 'int' object")
 
 
 def test_nothing_stays_of_a_job_that_ended_well(tmp_path, monkeypatch, capfd):

@@ -29,7 +29,9 @@ pytestmark = pytest.mark.heavy
 
 DAY = 24 * 3600
 JAVA = "\tat org.apache.beam.runners.fnexecution.control.Client.get(Client.java:71)\n" * 50
-TRACEBACK = 'Traceback (most recent call last):\n  File "/lib/{}", line 3, in run\n    go()\n'
+TRACEBACK = (
+    'Traceback (most recent call last):\n  File "/site-packages/{}", line 3, in run\n    go()\n'
+)
 
 
 @pytest.fixture

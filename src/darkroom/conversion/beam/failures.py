@@ -37,8 +37,12 @@ _WRAPPERS = {
     "ProgramInvocationException",
     "ClientExecutionException",
 }
-# An error that is not ours, raised by a function of ours, at the end of a traceback.
-_DEFECT = re.compile(r'File "[^"]*/darkroom/[^"]*", line \d+, in \S+\n[^\n]*\n(?:[ ~^]+\n)?\w+: ')
+# An error that is not ours, raised by a function of ours, at the end of a traceback. A folder of a
+# user's may have our name, too.
+_DEFECT = re.compile(
+    r'File "[^"]*/(?:src|(?:site|dist)-packages)/darkroom/[^"]*", line \d+, in \S+\n'
+    r"[^\n]*\n(?:[ ~^]+\n)?\w+: "
+)
 
 _CREDENTIALS = (
     "Workers take a store's address and credentials from their own environment: check these first. "
