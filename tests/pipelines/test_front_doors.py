@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,6 @@ from darkroom.pipelines.config import PipelineConfig
 from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
 from darkroom.pipelines.submission.submit import submit_pipeline
 from darkroom.pipelines.vertex_runner import format_for_vertex
-
-from .kubeflow_server import Server, serve
 
 pytestmark = pytest.mark.tfx
 
@@ -62,13 +60,6 @@ def values(tmp_path: Path) -> dict[str, Any]:
         "env": {"SIZE": "value of a variable"},
         "resources": {"Trainer": {"node_selector": {"zone": "north-of-here"}}},
     }
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr("kfp.client.Client._LOCAL_KFP_CONTEXT", str(tmp_path / "context.json"))
-    with serve() as state:
-        yield state
 
 
 @pytest.fixture

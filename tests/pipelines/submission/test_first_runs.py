@@ -15,11 +15,8 @@ import yaml
 from PIL import Image
 
 from darkroom.cli import commands
-from darkroom.pipelines.submission import submitted_run
 
-from ..kubeflow_server import Server, serve
-
-pytestmark = pytest.mark.tfx
+pytestmark = [pytest.mark.tfx, pytest.mark.usefixtures("no_waiting")]
 
 DOCS = Path(__file__).parents[3] / "docs"
 BUCKET = "mlpipeline"
@@ -36,15 +33,6 @@ def _find_command(target: str, name: str) -> list[str]:
     lines = "\n".join(_read_blocks(target, "bash")).splitlines()
     line = next(line for line in lines if line.startswith(f"darkroom {name} "))
     return shlex.split(line.partition(" #")[0])[1:]
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr("kfp.client.Client._LOCAL_KFP_CONTEXT", str(tmp_path / "context.json"))
-    monkeypatch.setattr(submitted_run, "_POLL_SECONDS", 0)
-    monkeypatch.setattr(submitted_run.time, "sleep", lambda _: None)
-    with serve() as state:
-        yield state
 
 
 @pytest.fixture

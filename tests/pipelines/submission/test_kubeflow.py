@@ -8,7 +8,6 @@ import json
 import logging
 import re
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +75,6 @@ PLATFORM = {
         }
     }
 }
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    # kfp's client reads ~/.config/kfp, found on import, and variables of its own.
-    monkeypatch.setattr("kfp.client.Client._LOCAL_KFP_CONTEXT", str(tmp_path / "context.json"))
-    for name in (TOKEN_VARIABLE, TOKEN_FILE_VARIABLE, "KF_PIPELINES_ENDPOINT"):
-        monkeypatch.delenv(name, raising=False)
-    with serve() as state:
-        yield state
 
 
 def _run(**changes: Any) -> PreparedRun:

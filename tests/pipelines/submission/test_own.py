@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,11 @@ from darkroom.cli import commands
 from darkroom.components import ImageToTFRecord, ManifestGen
 from darkroom.pipelines import ClusterConfig, compile_pipeline
 
-from ..kubeflow_server import Server, serve
+from ..kubeflow_server import Server
 
 pytestmark = pytest.mark.tfx
 
 CONFIG = 'pipeline = "flowers.own:make_pipeline"\n'
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr("kfp.client.Client._LOCAL_KFP_CONTEXT", str(tmp_path / "context.json"))
-    with serve() as state:
-        yield state
 
 
 @pytest.fixture

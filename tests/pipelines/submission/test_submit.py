@@ -6,7 +6,6 @@ import dataclasses
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,15 +18,15 @@ from darkroom.errors import AccessError, DataError, UsageError
 from darkroom.manifest import entries, fingerprint
 from darkroom.pipelines.config import PipelineConfig, make_config
 from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
-from darkroom.pipelines.submission import cache_states, submitted_run
+from darkroom.pipelines.submission import cache_states
 from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
 from darkroom.pipelines.submission.submit import submit_pipeline
 
 from ..backend.driver import make_fingerprint
-from ..kubeflow_server import Server, serve
+from ..kubeflow_server import Server
 from ..service_cache import ServiceCache
 
-pytestmark = pytest.mark.tfx
+pytestmark = [pytest.mark.tfx, pytest.mark.usefixtures("no_waiting")]
 
 ROOT = "minio://mlpipeline/darkroom"
 AFTER_TRAINING = {"Trainer", "Evaluator", "Pusher"}
@@ -54,15 +53,6 @@ KUBEFLOWS_KEY = {
     "outputParametersSpec": {"output_parameter_one": "STRING", "output_parameter_two": "INT"},
     "containerSpec": {"cmdArgs": ["sh", "ec", "test"], "image": "python:3.11"},
 }
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr("kfp.client.Client._LOCAL_KFP_CONTEXT", str(tmp_path / "context.json"))
-    monkeypatch.setattr(submitted_run, "_POLL_SECONDS", 0)
-    monkeypatch.setattr(submitted_run.time, "sleep", lambda _: None)
-    with serve() as state:
-        yield state
 
 
 @pytest.fixture

@@ -1,0 +1,36 @@
+"""What tests of submitting share. Nothing is imported here: some of these tests run without kfp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from .kubeflow_server import Server
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server that takes what Kubeflow's API takes; nothing on this machine names another one."""
+    from darkroom.pipelines.submission.kubeflow import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
+
+    from .kubeflow_server import serve
+
+    # kfp's client reads ~/.config/kfp, found on import, and variables of its own.
+    monkeypatch.setattr("kfp.client.Client._LOCAL_KFP_CONTEXT", str(tmp_path / "context.json"))
+    for name in (TOKEN_VARIABLE, TOKEN_FILE_VARIABLE, "KF_PIPELINES_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    with serve() as state:
+        yield state
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asks for the state of a run at once, again and again."""
+    from darkroom.pipelines.submission import submitted_run
+
+    monkeypatch.setattr(submitted_run, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(submitted_run.time, "sleep", lambda _: None)
