@@ -13,11 +13,11 @@ from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.resources import list_unused, spell_accelerator
+from darkroom.storage.uris import ENDPOINT_VARIABLES
 
 # All releases since the oldest that runs what darkroom compiles.
 VERSIONS = ((2, 5), (2, 14), (2, 15), (2, 16), (2, 17))
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(\.\d+)?")
-_ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 # The first version with each name of the store that comes with Kubeflow, and the first without it.
 _STORES = {
     ("minio-service", 9000): ((2, 5), (2, 16)),
@@ -64,7 +64,7 @@ def check_backend(config: ClusterConfig, target: str) -> None:
     if target != KUBEFLOW:
         raise UsageError("kfp is a version of Kubeflow Pipelines.", "Leave it out for Vertex.")
     version = parse_version(config.kfp)
-    for name in _ENDPOINTS:
+    for name in ENDPOINT_VARIABLES:
         if (url := config.env.get(name)) and not _has_store(url, version):
             right = "http://minio-service.kubeflow:9000"
             if version >= (2, 16):
