@@ -31,7 +31,7 @@ def load_pipeline(name: str, root: str) -> Pipeline:
         root: Passed to the function if it has a parameter `root`; it gets nothing else.
 
     Raises:
-        UsageError: There is no such function, it fails, or it returns something else.
+        UsageError: The function does not exist, fails, or returns something else.
     """
     found = _NAME.fullmatch(name)
     if not found:

@@ -271,6 +271,6 @@ def _check_type(kind: type[Artifact], place: str) -> None:
     path = find_class_path({"schemaTitle": name})
     if path is None or import_utils.import_class_by_path(path) is not kind:
         raise UsageError(
-            f"{place} has the artifact type {name!r}, but {package} has no such class {title}.",
+            f"{place} has the artifact type {name!r}, but {package} has no class {title}.",
             f"Tasks find the class by this name: import it in the package {package}.",
         )

@@ -89,7 +89,9 @@ def test_names_are_literal(read):
 
 
 def test_a_folder_without_images_is_refused(read):
-    with pytest.raises(DataError, match=r"There is no image below .*: 1 file, none with") as caught:
+    with pytest.raises(
+        DataError, match=r"There is no image below .*\. It has 1 file, and no"
+    ) as caught:
         read("cat/a.txt")
     assert ".jpeg" in caught.value.hint
 

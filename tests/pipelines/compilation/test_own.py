@@ -405,7 +405,7 @@ REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
     ("vertex", lambda p: p.make_node(p.Nameless), "made of Node has the artifact type 'Nameless'"),
     ("vertex", lambda p: p.make_node(p.Nameless), "Name the type PACKAGE.Nameless, and import"),
     ("kubeflow", lambda p: p.make_node(p.WithProperties), "which declares PROPERTIES"),
-    ("kubeflow", lambda p: p.make_node(p.Elsewhere), "but photolab has no such class NotThere"),
+    ("kubeflow", lambda p: p.make_node(p.Elsewhere), "but photolab has no class NotThere"),
     ("kubeflow", lambda p: make_local_class(p), "The executor of Node cannot be imported as "),
     ("vertex", lambda p: make_main_class(p), "The executor of Node is in the program that was st"),
     ("kubeflow", lambda p: p.make_node(p.Table, "a_b"), "Use letters, digits and dashes: .with_id"),

@@ -24,7 +24,7 @@ def list_input(facts: Facts) -> Rows:
 def list_recipe(facts: Facts) -> Rows:
     """Returns the options of the training, and how long it went on.
 
-    An option that was not given, and has no value until the training chooses one, is "default".
+    An option is "default" where the user gave no value and the training chose one.
     """
     if not facts.recipe:
         return []

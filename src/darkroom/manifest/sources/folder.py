@@ -45,8 +45,8 @@ class FolderSource:
         self.ignored = sorted(set(files) - set(self._files))
         if not self._files:
             raise DataError(
-                f"There is no image below {path}: {format_count(len(files), 'file')}, none with an "
-                "image's ending.",
+                f"There is no image below {path}. It has {format_count(len(files), 'file')}, and "
+                "no name has the ending of an image.",
                 f"Known endings: {' '.join(sorted(IMAGE_ENDINGS))}. Convert other images to PNG.",
             )
         tops = {file.split("/")[0] for file in self._files if "/" in file}
