@@ -74,15 +74,6 @@ LABEL org.opencontainers.image.title="darkroom" \
       org.opencontainers.image.created="${CREATED}" \
       org.opencontainers.image.base.name="${BASE}"
 
-FROM ${BEAM_SDK} AS beam-sdk
-
-FROM runtime AS beam-worker
-COPY --from=beam-sdk /opt/apache/beam /opt/apache/beam
-# Otherwise boot makes a virtual environment of the base's Python, without our packages.
-ENV RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
-ENTRYPOINT ["/opt/apache/beam/boot"]
-CMD []
-
 # What TensorFlow's extra `and-cuda` adds, and nothing else of its lock. TensorFlow looks for it beside
 # itself. The driver comes from the node.
 FROM project AS cuda-libraries
@@ -95,8 +86,11 @@ RUN sed -n '/^nvidia-/,/[^\\]$/p' cuda.txt > nvidia.txt && \
 
 FROM runtime AS cuda
 COPY --from=cuda-libraries /cuda /opt/darkroom
-# What Kubernetes' device plugin and Docker's --gpus give to a container.
-ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+# What Kubernetes' device plugin and Docker's --gpus give to a container; where Google's nodes mount
+# the driver; and the one folder that the wheel of TensorFlow 2.21 forgets to look in. Without it, all
+# GPUs are idle.
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility \
+    LD_LIBRARY_PATH=/usr/local/nvidia/lib64:/opt/darkroom/lib/python3.11/site-packages/nvidia/cusolver/lib
 
 FROM base AS core-dependencies
 ARG PIP_INDEX_URL
@@ -157,6 +151,17 @@ LABEL org.opencontainers.image.title="darkroom core" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}" \
       org.opencontainers.image.base.name="${BASE}"
+
+# After the other stages: an engine without BuildKit builds, and pulls, all that come before the stage
+# that was asked for.
+FROM ${BEAM_SDK} AS beam-sdk
+
+FROM runtime AS beam-worker
+COPY --from=beam-sdk /opt/apache/beam /opt/apache/beam
+# Otherwise boot makes a virtual environment of the base's Python, without our packages.
+ENV RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
+ENTRYPOINT ["/opt/apache/beam/boot"]
+CMD []
 
 # The last stage is the default.
 FROM runtime

@@ -65,8 +65,8 @@ def list_arguments(name: str, stage: str) -> list[str]:
 
 def test_the_default_is_the_runtime_and_the_worker_is_built_on_it() -> None:
     assert [*STAGES] == [
-        "base", "dependencies", "project", "runtime", "beam-sdk", "beam-worker", "cuda-libraries",
-        "cuda", "core-dependencies", "core-project", "core", "",
+        "base", "dependencies", "project", "runtime", "cuda-libraries", "cuda",
+        "core-dependencies", "core-project", "core", "beam-sdk", "beam-worker", "",
     ]  # fmt: skip
     assert STAGES["core"][0] == "base"
     assert STAGES["runtime"][0] == "base"
@@ -156,6 +156,17 @@ def test_the_stage_with_cuda_adds_the_libraries_of_a_lock_and_starts_the_same_pr
 
 
 # The lock
+
+
+def test_the_stage_with_cuda_looks_where_the_driver_and_cusolver_are() -> None:
+    [environment] = list_arguments("ENV", "cuda")
+    variables = dict(each.split("=") for each in environment.split())
+    assert variables["LD_LIBRARY_PATH"].split(":") == [
+        "/usr/local/nvidia/lib64",  # on Google's nodes
+        "/opt/darkroom/lib/python3.11/site-packages/nvidia/cusolver/lib",
+    ]
+    # If this fails, look whether the wheel of the next version still needs the second one.
+    assert read_pins(CUDA_LOCK)["tensorflow"].partition(" ")[0] == "tensorflow==2.21.0"
 
 
 def test_the_lock_of_cuda_is_that_of_the_same_tensorflow() -> None:
