@@ -8,9 +8,9 @@ import pytest
 
 from darkroom.errors import StorageError
 from darkroom.runtime import progress
-from darkroom.runtime.cell import CellProgress
 from darkroom.runtime.display import PlainProgress, RichProgress
 from darkroom.runtime.logs import redirect_output
+from darkroom.runtime.notebook.cell import CellProgress
 
 
 class Clock:
