@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from darkroom.errors import UsageError
+from darkroom.training import placement
 from darkroom.training.cluster import Cluster, read_cluster
 from darkroom.training.placement import make_placement
 
@@ -183,3 +185,20 @@ def test_several_workers_need_a_cluster(monkeypatch):
     with pytest.raises(UsageError, match="TF_CONFIG names no other worker"):
         make_placement("multi_worker")
     assert not make_placement("auto").is_distributed
+
+
+def test_a_gpu_that_tensorflow_does_not_find_is_a_warning(monkeypatch, caplog):
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        placement, "explain_idle_gpu", lambda *known: asked.append(known) or "Idle."
+    )
+    found: list[str] = []
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: found)
+    assert not make_placement("one").is_distributed
+    assert caplog.messages == ["Idle."]
+    [(version, packages)] = asked
+    assert version == tf.__version__
+    assert (Path(packages) / "tensorflow" / "__init__.py").is_file()
+    found.append("GPU:0")
+    make_placement("one")
+    assert caplog.messages == ["Idle."]

@@ -7,7 +7,6 @@ themselves are redirected; Python's streams, logging and absl follow.
 from __future__ import annotations
 
 import ctypes
-import glob
 import os
 import sys
 from collections.abc import Iterator
@@ -15,11 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TextIO
 
 from darkroom.errors import StorageError
-
-# NVIDIA's driver; the GPU of Windows, in WSL; AMD's driver.
-_DRIVERS = ("proc/driver/nvidia", "dev/dxg", "dev/kfd")
-# A card without its driver is a failure, too.
-_VENDORS, _GPU_VENDORS = "sys/bus/pci/devices/*/vendor", ("0x10de",)
+from darkroom.runtime.gpus import may_have_gpu
 
 
 @contextmanager
@@ -69,20 +64,7 @@ def quiet_tensorflow() -> None:
     is redirected: a library must not take the output of others.
     """
     if "tensorflow" not in sys.modules:
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if _may_have_gpu() else "3")
-
-
-def _may_have_gpu(system: str = "/") -> bool:
-    """Tells whether there is a GPU, or should be: then its failures have to be seen."""
-    if os.environ.get("NVIDIA_VISIBLE_DEVICES", "void") not in ("", "void", "none"):
-        return True  # set in images for GPUs, which may run without one by mistake
-    if any(os.path.exists(os.path.join(system, path)) for path in _DRIVERS):
-        return True
-    for path in glob.iglob(os.path.join(glob.escape(system), _VENDORS)):
-        with suppress(OSError), open(path) as file:
-            if file.read().strip() in _GPU_VENDORS:
-                return True
-    return False
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if may_have_gpu() else "3")
 
 
 def _flush() -> None:

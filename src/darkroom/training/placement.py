@@ -7,12 +7,15 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.options.input import InputOptions
+from darkroom.runtime import progress
+from darkroom.runtime.gpus import explain_idle_gpu
 from darkroom.training.cluster import Cluster, read_cluster
 
 
@@ -119,12 +122,15 @@ def make_placement(strategy: str) -> Placement:
         UsageError: TF_CONFIG is wrong, or missing for "multi_worker".
     """
     cluster = read_cluster()
+    num_gpus = len(tf.config.list_physical_devices("GPU"))
+    packages = str(Path(tf.__file__).parents[1])
+    if not num_gpus and (idle := explain_idle_gpu(tf.__version__, packages)):
+        progress.warn(idle)
     if strategy == "auto":
         if cluster.num_workers > 1:
             strategy = "multi_worker"
         else:
-            has_gpus = len(tf.config.list_physical_devices("GPU")) > 1
-            strategy = "mirrored" if has_gpus else "one"
+            strategy = "mirrored" if num_gpus > 1 else "one"
     if strategy == "multi_worker":
         if cluster.num_workers == 1:
             raise UsageError(
