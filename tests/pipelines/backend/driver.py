@@ -43,6 +43,11 @@ class Task:
         return [*self.container.get("command", ()), *self.container.get("args", ())]
 
     @property
+    def shown_name(self) -> str:
+        """The name that people see."""
+        return str(self.spec["taskInfo"]["name"])
+
+    @property
     def is_cached(self) -> bool:
         """Whether the cache is used for it."""
         return bool(self.spec.get("cachingOptions", {}).get("enableCache", False))
@@ -119,7 +124,7 @@ def make_input(
 
 
 def _make_outputs(task: Task, root: str, release: Release) -> dict[str, Any]:
-    folder = f"{root}/{task.name}/{SALT}"
+    folder = f"{root}/{task.shown_name if release.shows_names else task.name}/{SALT}"
     definitions = task.component.get("outputDefinitions", {})
     artifacts = {
         **definitions.get("artifacts", {}),

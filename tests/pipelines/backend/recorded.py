@@ -19,20 +19,23 @@ _SHORT_SESSION, _SHORT_ROOT = "SESSION", "ROOT"
 
 
 @dataclass(frozen=True)
-class RecordedInputs:
-    """Two components without TFX, on 2.17.0.
+class RecordedNative:
+    """One run of `darkroom.kfp.make_pipeline`, all tasks green.
 
     Attributes:
-        parameters: Parameters of the run.
         spec: The compiled pipeline.
-        tasks: By name: the ExecutorInput that the driver made, and the command.
-        artifacts: As those of `Recorded`.
+        tasks: By name: its command with `{{$}}` for the ExecutorInput, the parameters that the
+            driver gave to the launcher, ExecutorInput and ExecutorOutput of the task's process.
+        fingerprints: Of each task in the cache.
+        artifacts: What ML Metadata has of each output, by `TASK.KEY`.
+        run: Properties of the run in ML Metadata.
     """
 
-    parameters: dict[str, Any]
     spec: dict[str, Any]
     tasks: dict[str, dict[str, Any]]
+    fingerprints: dict[str, str]
     artifacts: dict[str, dict[str, Any]]
+    run: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -58,21 +61,26 @@ class Recorded:
 
 @cache
 def read_recorded(release: Release) -> Recorded:
-    """Returns what was recorded of a release."""
-    text = (GOLDEN / f"{release.version}.json").read_text()
+    """Returns what was recorded of a TFX pipeline on a release."""
+    commands = json.loads((GOLDEN / "argv.json").read_text())
+    return Recorded(_read_spec(release), commands, **_read_run(GOLDEN, release))
+
+
+@cache
+def read_native(release: Release) -> RecordedNative:
+    """Returns what was recorded of the pipeline without TFX on a release."""
+    return RecordedNative(**_read_run(GOLDEN / "native", release))
+
+
+def _read_run(folder: Path, release: Release) -> dict[str, Any]:
+    text = (folder / f"{release.version}.json").read_text()
     run = json.loads(text)["run"]
     # Within JSON, so that all other texts stay as they are.
     session = json.dumps(run["store_session_info"])
     text = text.replace(f'"{_SHORT_SESSION}"', session)
     text = text.replace(f'"{_SHORT_ROOT}/', f'"{run["pipeline_root"]}/')
-    commands = json.loads((GOLDEN / "argv.json").read_text())
-    return Recorded(_read_spec(release), commands, **json.loads(text))
-
-
-@cache
-def read_native() -> RecordedInputs:
-    """Returns what was recorded of components without TFX."""
-    return RecordedInputs(**json.loads((GOLDEN / "native.json").read_text()))
+    read: dict[str, Any] = json.loads(text)
+    return read
 
 
 def find_recorded(artifacts: Mapping[str, dict[str, Any]], task: str, key: str) -> dict[str, Any]:

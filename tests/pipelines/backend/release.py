@@ -16,6 +16,8 @@ class Release:
         version: The release that the golden data are of.
         endpoint: The store of a root minio:// where the administrator names none.
         has_retries: Whether the session of a store says how often a request is retried.
+        shows_names: Whether the folder of a task has the name that people see, not that of the
+            task in the file.
         names_outputs: Whether outputs have their names in ExecutorInput, and in the cache's key.
         output_file: Where a task writes its ExecutorOutput; a file beside its outputs when empty.
         downloads_siblings: Whether an input brings everything whose key begins with its own key.
@@ -26,6 +28,7 @@ class Release:
     version: str
     endpoint: str
     has_retries: bool
+    shows_names: bool
     names_outputs: bool
     output_file: str
     downloads_siblings: bool
@@ -64,6 +67,7 @@ V2_5 = Release(
     version="2.5.0",
     endpoint="minio-service.kubeflow:9000",
     has_retries=False,
+    shows_names=True,
     names_outputs=False,
     output_file="/tmp/kfp_outputs/output_metadata.json",
     downloads_siblings=True,
@@ -74,6 +78,7 @@ V2_15 = Release(
     version="2.15.0",
     endpoint="minio-service.kubeflow:9000",
     has_retries=True,
+    shows_names=False,
     names_outputs=True,
     output_file="",
     downloads_siblings=True,
@@ -84,6 +89,7 @@ V2_17 = Release(
     version="2.17.0",
     endpoint="seaweedfs.kubeflow:9000",
     has_retries=True,
+    shows_names=False,
     names_outputs=True,
     output_file="",
     downloads_siblings=False,

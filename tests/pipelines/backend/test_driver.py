@@ -9,11 +9,22 @@ from typing import Any
 
 import pytest
 
-from .driver import find_parameters, find_task, list_tasks, make_cache_key, make_fingerprint
+from .driver import (
+    LOGS,
+    as_protojson,
+    as_recorded,
+    find_parameters,
+    find_task,
+    list_tasks,
+    make_cache_key,
+    make_fingerprint,
+)
 from .driver import make_input as make_driver_input
-from .recorded import Recorded, find_recorded, read_native, read_recorded
-from .release import RELEASES, V2_17, Release
+from .process import format_command
+from .recorded import Recorded, RecordedNative, find_recorded, read_native, read_recorded
+from .release import RELEASES, V2_5, V2_17, Release
 
+NATIVE_RELEASES = (V2_5, V2_17)
 TASKS = [task.name for task in list_tasks(read_recorded(V2_17).spec)]
 
 
@@ -72,16 +83,66 @@ def test_only_what_names_its_source_is_cached(recorded: Recorded, release: Relea
     assert cached == {*TASKS} - ({"ManifestGen"} if release is not V2_17 else set())
 
 
-@pytest.mark.parametrize("name", ["convert-images", "verify-dataset"])
-def test_a_component_without_tfx_gets_the_same_input(name: str):
-    native = read_native()
-    task = find_task(native.spec, name)
-    given = make_driver_input(
-        task,
-        find_parameters(native.spec, native.parameters),
+# Components without TFX
+
+
+def make_native_input(native: RecordedNative, name: str, release: Release) -> dict[str, Any]:
+    """Returns what the driver makes of the outputs that the real tasks had."""
+    return make_driver_input(
+        find_task(native.spec, name),
+        find_parameters(native.spec, {}),
         partial(find_recorded, native.artifacts),
-        "minio://mlpipeline/native/photos/run-1",
-        V2_17,
+        native.run["pipeline_root"],
+        release,
     )
-    assert json.dumps(given) == json.dumps(native.tasks[name]["input"])
-    assert task.command == native.tasks[name]["command"]
+
+
+def list_native_tasks() -> list[Any]:
+    return [
+        pytest.param(release, name, id=f"{release.version}-{name}")
+        for release in NATIVE_RELEASES
+        for name in read_native(release).tasks
+    ]
+
+
+@pytest.mark.parametrize("release", NATIVE_RELEASES, ids=lambda release: release.version)
+def test_all_tasks_without_tfx_were_recorded(release: Release):
+    native = read_native(release)
+    assert len(native.tasks) == 6
+    assert native.tasks.keys() == native.fingerprints.keys()
+    assert native.tasks.keys() == {task.name for task in list_tasks(native.spec)}
+
+
+@pytest.mark.parametrize(("release", "name"), list_native_tasks())
+def test_a_task_without_tfx_gets_the_same_input(release: Release, name: str):
+    native = read_native(release)
+    given = make_native_input(native, name, release)
+    expected = native.tasks[name]
+    assert json.dumps(given["inputs"].get("parameterValues", {})) == json.dumps(
+        expected["parameters"]
+    )
+    task = find_task(native.spec, name)
+    assert task.command == expected["command"]
+    for key, each in given["outputs"]["artifacts"].items():
+        if key == LOGS:
+            each["artifacts"][0]["uri"] = release.name_log(each["artifacts"][0]["uri"], 0)
+    [text] = [each for each in format_command(task, given) if each.startswith('{"inputs"')]
+    assert json.loads(text) == expected["input"]
+
+
+@pytest.mark.parametrize(("release", "name"), list_native_tasks())
+def test_a_task_without_tfx_has_the_same_fingerprint_in_the_cache(release: Release, name: str):
+    native = read_native(release)
+    key = make_cache_key(find_task(native.spec, name), make_native_input(native, name, release))
+    assert make_fingerprint(key) == native.fingerprints[name]
+
+
+@pytest.mark.parametrize(("release", "name"), list_native_tasks())
+def test_metadata_without_tfx_are_recorded_as_they_were(release: Release, name: str):
+    native = read_native(release)
+    for key, each in native.tasks[name]["output"]["artifacts"].items():
+        known = {"display_name": key, "store_session_info": native.run["store_session_info"]}
+        [made] = each["artifacts"]
+        found = native.artifacts[f"{name}.{key}"]
+        assert as_recorded({**known, **made["metadata"]}) == as_protojson(found["properties"])
+        assert made["uri"] == found["uri"]
