@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import os
 import posixpath
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -152,30 +153,35 @@ def _list_folders(folder: str) -> Iterator[TaskFolder]:
         run, task, _ = path.split("/")
         uri = f"{folder}/{path}"
         logs = sorted(each for each in inside if each.startswith(_LOG) and "/" not in each)
-        said = next(filter(None, (_read_task(f"{uri}/{log}") for log in logs)), {})
+        started, inputs = next(
+            filter(None, (_read_start(f"{uri}/{log}") for log in logs)), (None, ())
+        )
         yield TaskFolder(
             uri,
             run,
             task,
             sum(inside.values()),
-            datetime.fromisoformat(said["started"]) if said else None,
-            tuple(said.get("inputs", ())),
+            started,
+            inputs,
             task == _MODEL_TASK and any(each.startswith(f"{_MODEL}/") for each in inside),
         )
 
 
-def _read_task(log: str) -> Mapping[str, Any] | None:
-    """Returns what the entrypoint wrote into a log; None when it did not."""
+def _read_start(log: str) -> tuple[datetime, tuple[str, ...]] | None:
+    """Returns when a task started and what it read, as the entrypoint wrote it into a log.
+
+    None when it did not: any program can write into a log.
+    """
     with storage.open_read(find_remote(log)) as file:
         start = file.read(_LOG_START_BYTES).decode(errors="replace")
     for line in start.splitlines():
         if TASK_KEY in line:
-            try:
-                found = json.loads(line)[TASK_KEY]
-                datetime.fromisoformat(found["started"])
-            except (ValueError, KeyError, TypeError):
-                continue
-            return dict(found)
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
+                said = json.loads(line)[TASK_KEY]
+                started, inputs = datetime.fromisoformat(said["started"]), said["inputs"]
+                is_known = isinstance(inputs, list) and all(isinstance(e, str) for e in inputs)
+                if is_known and started.tzinfo is not None:
+                    return started, tuple(inputs)
     return None
 
 

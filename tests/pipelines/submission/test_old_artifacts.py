@@ -146,7 +146,12 @@ def test_what_no_task_of_darkroom_wrote_is_left_alone(store):
     store.add("e", "Trainer", "model")  # of somebody else, or of an older version
     store.add("f", "Trainer", "model")
     forged = store.folder / "photos" / "f" / "Trainer" / "5a17" / "executor-logs-0"
-    forged.write_text('{"darkroom_task": {"started": "yesterday"}}\n{"darkroom_task": 3}\n')
+    forged.write_text(
+        '{"darkroom_task": {"started": "yesterday"}}\n{"darkroom_task": 3}\n'
+        '{"darkroom_task": {"started": "2026-01-01T04:30:00", "inputs": []}}\n'  # no time zone
+        '{"darkroom_task": {"started": "2026-01-01T04:30:00+00:00", "inputs": 3}}\n'
+        '{"darkroom_task": {"started": "2026-01-01T04:30:00+00:00", "inputs": [3]}}\n'
+    )
     other = Path(store.folder, "other", "run", "Trainer", "5a17", "model", "part")
     other.parent.mkdir(parents=True)
     other.write_bytes(b"x")
