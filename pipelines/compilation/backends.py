@@ -10,6 +10,7 @@ import urllib.parse
 from collections.abc import Iterator
 
 from darkroom.errors import UsageError
+from darkroom.options.compiled.images import explain_moving_image
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.resources import list_unused, spell_accelerator
@@ -90,21 +91,12 @@ def _has_store(url: str, version: tuple[int, int]) -> bool:
 
 def list_warnings(config: ClusterConfig, target: str) -> list[str]:
     """Returns what will not work as it seems, in whole sentences."""
-    found = [*_find_moving_image(config.image)]
+    moving = explain_moving_image(config.image)
+    found = [moving] if moving else []
     found += [*_find_idle_accelerators(config, target), *_find_unused(config, target)]
     if target == KUBEFLOW and config.kfp is not None:
         found += _find_limits(config, parse_version(config.kfp))
     return found
-
-
-def _find_moving_image(image: str) -> Iterator[str]:
-    """Yields a warning where the name of an image is one that the next image gets, too."""
-    name, digest = image.rpartition("/")[2].partition("@")[::2]
-    if not digest and name.partition(":")[2] in ("", "latest"):
-        yield (
-            f"image is {image!r}, which is the tag latest. Name a digest, or a tag that you never "
-            "reuse: the cache does not see that the image behind a name has changed."
-        )
 
 
 def _find_unused(config: ClusterConfig, target: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ Without `from __future__ import annotations`: kfp reads the types of a user's co
 import json
 import subprocess
 import sys
+import warnings
 
 import pytest
 import yaml
@@ -95,6 +96,18 @@ def test_an_image_without_a_name_and_an_unknown_component():
         make_component("convert_images", "a b")
     with pytest.raises(UsageError, match="There is no component 'convert'"):
         make_component("convert")
+
+
+@pytest.mark.parametrize("image", ["registry.example.com:5000/darkroom", "darkroom:latest"])
+def test_an_image_whose_name_the_next_one_gets_is_a_warning(image: str, monkeypatch):
+    with pytest.warns(UserWarning, match=f"image is '{image}', which is the tag latest"):
+        make_component("convert_images", image)
+    monkeypatch.setenv("DARKROOM_IMAGE", image)
+    with pytest.warns(UserWarning, match=f"image is '{image}', which is the tag latest"):
+        make_component("train_classifier")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_component("convert_images", IMAGE)
 
 
 @pytest.mark.parametrize("name", INTERFACES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
@@ -15,6 +16,7 @@ from darkroom.kfp.execution import parse_value
 from darkroom.kfp.interface import Artifact, Interface, Parameter
 from darkroom.kfp.interfaces import find_interface
 from darkroom.options.compiled.credentials import check_credentials, check_environment
+from darkroom.options.compiled.images import explain_moving_image
 from darkroom.options.compiled.places import SCHEMES, STORES, check_place
 from darkroom.options.targets import KUBEFLOW
 from darkroom.options.training import IMAGENET
@@ -54,6 +56,8 @@ def make_component(name: str, image: str | None = None) -> Any:
     chosen = find_image(interface) if image is None else image
     if not chosen or any(map(str.isspace, chosen)):
         raise UsageError(f"image is {chosen!r}, expected the name of a container image.")
+    if moving := explain_moving_image(chosen):
+        warnings.warn(moving, stacklevel=2)
     made = dsl.container_component(_make_function(interface, chosen))
     return _Component(made.component_spec, made.pipeline_func, interface)
 
