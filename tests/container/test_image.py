@@ -183,7 +183,7 @@ def test_any_user_may_run_it(run: Run, work: Path, user: str) -> None:
         (["--help"], 0),
         (["convert", "none.csv", "--output-dir", "records"], 3),
         (["convert"], 2),
-        (["verify", "none"], 1),
+        (["verify", "none"], 3),
         (["convert", "images.csv", "--output-dir", "/opt/records"], 3),
     ],
 )
@@ -192,6 +192,16 @@ def test_it_exits_as_the_command_does(
 ) -> None:
     done = run(*arguments, options=mount(work))
     assert done.returncode == code, done.stderr
+
+
+def test_a_damaged_dataset_is_exit_code_1(run: Run, work: Path) -> None:
+    done = run("convert", "images.csv", "--output-dir", "records", options=mount(work))
+    assert done.returncode == 0, done.stderr
+    assert run("verify", "records", options=mount(work)).returncode == 0
+    (work / "records/labels.txt").unlink()  # the folder belongs to the user of the container
+    damaged = run("verify", "records", options=mount(work))
+    assert damaged.returncode == 1
+    assert "labels.txt" in damaged.stdout + damaged.stderr
 
 
 def test_it_writes_the_same_bytes_as_this_machine(run: Run, work: Path) -> None:
