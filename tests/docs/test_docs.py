@@ -32,6 +32,11 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.S)
 _LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
+# A path from the root of the repository, in code font.
+_PATH = re.compile(
+    r"`((?:benchmarks|components|constraints|docs|examples|kubernetes|pipelines|src|tests|tools)"
+    r"/[\w./-]+)`"
+)
 _HEADING = re.compile(r"^#+ (.*)$", re.M)
 _TOCTREE = re.compile(r"```{toctree}\n((?::[^\n]*\n)*)(.*?)```", re.S)
 _TARGET = re.compile(r"^([a-z-]+):.*##", re.M)
@@ -91,6 +96,12 @@ def _anchors(page: Path) -> set[str]:
     headings = _HEADING.findall(_BLOCK.sub("", page.read_text()))
     words = (re.sub(r"[^\w -]", "", each.lower()).strip() for each in headings)
     return {"#" + each.replace(" ", "-") for each in words}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_of_the_repository_exists(page: Path):
+    named = _PATH.findall(page.read_text())
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def test_every_page_is_in_the_navigation():
