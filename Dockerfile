@@ -86,7 +86,7 @@ RUN sed -n '/^nvidia-/,/[^\\]$/p' cuda.txt > nvidia.txt && \
 
 FROM runtime AS cuda
 COPY --from=cuda-libraries /cuda /opt/darkroom
-# What Kubernetes' device plugin and Docker's --gpus give to a container; where Google's nodes mount
+# What Kubernetes' device plugin and Docker's --gpus give to a container; where GKE's nodes mount
 # the driver; and the one folder that the wheel of TensorFlow 2.21 forgets to look in. Without it, all
 # GPUs are idle.
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility \

@@ -22,7 +22,7 @@ CONFINED = (
     "--read-only", "--network=none", "--tmpfs=/tmp", "--cap-drop=ALL",
     "--security-opt=no-new-privileges", "--user=65532:65532",
 )  # fmt: skip
-# Where Docker, and where Google's nodes, mount the driver.
+# Where Docker, and where GKE's nodes, mount the driver.
 FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64"]
 DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
 LIST_GPUS = """

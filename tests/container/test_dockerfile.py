@@ -162,7 +162,7 @@ def test_the_stage_with_cuda_looks_where_the_driver_and_cusolver_are() -> None:
     [environment] = list_arguments("ENV", "cuda")
     variables = dict(each.split("=") for each in environment.split())
     assert variables["LD_LIBRARY_PATH"].split(":") == [
-        "/usr/local/nvidia/lib64",  # on Google's nodes
+        "/usr/local/nvidia/lib64",  # on GKE's nodes
         "/opt/darkroom/lib/python3.11/site-packages/nvidia/cusolver/lib",
     ]
     # If this fails, look whether the wheel of the next version still needs the second one.
