@@ -67,9 +67,11 @@ def plan(tmp_path, rows, num_shards=4, output=OUTPUT):
 REMOTE = [f"TRAIN,gs://my-bucket/images/{i:06d}.jpg,label {i % 7}\n" for i in range(5_000)]
 
 
-def test_the_extra_is_asked_for_before_anything_starts(monkeypatch):
+# The clients of Cloud Storage may be there without that of Dataflow.
+@pytest.mark.parametrize("module", ["io.gcp.gcsfilesystem", "runners.dataflow.internal.apiclient"])
+def test_the_extra_is_asked_for_before_anything_starts(module, monkeypatch):
     monkeypatch.undo()
-    monkeypatch.setitem(sys.modules, "apache_beam.io.gcp.gcsfilesystem", None)
+    monkeypatch.setitem(sys.modules, f"apache_beam.{module}", None)
     with pytest.raises(MissingExtraError, match=r"Dataflow needs the extra 'gcp'.*'\.\[gcp\]'"):
         make_job()
 

@@ -209,6 +209,7 @@ def check_extra() -> None:
             "darkroom.runtime.plain_beam"
         )  # before Beam itself, which would warn
         importlib.import_module("apache_beam.io.gcp.gcsfilesystem")
+        importlib.import_module("apache_beam.runners.dataflow.internal.apiclient")
     except ImportError as error:
         raise build_missing_extra_error("Dataflow", "gcp") from error
 
