@@ -57,7 +57,7 @@ def test_every_field_is_an_option_with_a_sentence_of_help(options: type):
     for each in found:
         assert re.fullmatch(r"[^\n]+\.", each.option.help), each.name
         assert each.option.group in GROUPS
-        assert f"        {each.name}: {each.option.help}" in (options.__doc__ or "")
+        assert f"\n    {each.name}: {each.option.help}" in (inspect.getdoc(options) or "")
 
 
 def test_an_option_has_one_help_text_and_one_type_in_all_classes():

@@ -104,7 +104,7 @@ def test_a_new_field_is_a_flag_a_toml_key_a_parameter_and_a_row_of_the_page(pack
         "*Run-time.* |"
     )
     assert row in found["page"].splitlines()
-    assert "        ema_decay: Decay of the averaged weights.\n" in found["doc"]
+    assert "\n    ema_decay: Decay of the averaged weights.\n" in found["doc"]
 
 
 @pytest.mark.tfx

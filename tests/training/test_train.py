@@ -33,6 +33,7 @@ def records(helpers, write_dataset):
 
 
 def test_the_options_are_those_of_the_command():
+    shown = inspect.getdoc(darkroom.train)
     parameters = inspect.signature(darkroom.train).parameters
     fields = list_options(TrainingFields)
     first = ["records", "checkpoint_dir", "eval_records", "tune"]
@@ -43,9 +44,9 @@ def test_the_options_are_those_of_the_command():
             each.default,
             each.type,
         )
-        assert f"        {each.name}: {each.option.help}" in darkroom.train.__doc__
-    assert "**options" not in darkroom.train.__doc__
-    assert "\n    Returns:\n" in darkroom.train.__doc__
+        assert f"\n    {each.name}: {each.option.help}" in shown
+    assert "**options" not in shown
+    assert "\nReturns:\n" in shown
 
 
 def test_the_function_and_the_command_leave_the_same(records, tmp_path, capsys):

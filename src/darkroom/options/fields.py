@@ -8,6 +8,7 @@ parameters, docstrings and docs/reference/options.md are made from these fields.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
@@ -127,10 +128,12 @@ def list_options(*classes: type) -> list[OptionField]:
 def document(options: type[_Class]) -> type[_Class]:
     """Adds the options to the docstring of their class; a decorator."""
     lines = [
-        f"        {each.name}: {each.option.help} {each.option.more}".rstrip()
+        f"    {each.name}: {each.option.help} {each.option.more}".rstrip()
         for each in list_options(options)
     ]
-    options.__doc__ = "\n".join([f"{options.__doc__}".rstrip(), "", "    Attributes:", *lines])
+    # Without the indent of the source, which Python 3.13 takes out of docstrings itself.
+    before = inspect.cleandoc(f"{options.__doc__}")
+    options.__doc__ = "\n".join([before, "", "Attributes:", *lines])
     return options
 
 

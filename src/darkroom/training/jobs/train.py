@@ -35,9 +35,10 @@ def _show_options(function: _Function) -> _Function:
     ]
     function.__signature__ = shown.replace(parameters=[*fixed, *named])  # type: ignore[attr-defined]
     lines = (f"{each.name}: {each.option.help} {each.option.more}".rstrip() for each in fields)
-    before, _, after = f"{function.__doc__}".partition(_OPTIONS_MARK)
+    # Without the indent of the source, which Python 3.13 takes out of docstrings itself.
+    before, _, after = inspect.cleandoc(f"{function.__doc__}").partition(_OPTIONS_MARK)
     rest = after.partition("\n")[2]
-    function.__doc__ = before + "\n        ".join(lines) + "\n" + rest
+    function.__doc__ = before + "\n    ".join(lines) + "\n" + rest
     return function
 
 
