@@ -24,7 +24,8 @@ from darkroom.storage.uris import ENDPOINT_VARIABLES, find_remote
 
 _LOG = "executor-logs"
 _LOG_START_BYTES = 1 << 18  # TensorFlow and TFX print before us
-_MODEL_TASK, _MODEL = "Pusher", "pushed_model"
+# Artifacts of Pusher, of Trainer, and of train_classifier, whatever a pipeline calls the task.
+_MODELS = ("pushed_model", "model", "trained_model")
 _DEPTH = 4  # RUN/TASK/ID/ARTIFACT
 _MAX_DAYS = 365_000  # there is no date before the year 1
 _NUM_LISTED = 5
@@ -42,7 +43,7 @@ class TaskFolder:
         size_bytes: All files together.
         started: When its first attempt started; None when its log does not say so.
         inputs: URIs of the artifacts that it read.
-        has_model: Whether it is a Pusher whose artifact has a model.
+        has_model: Whether there are files of a model in it.
     """
 
     uri: str
@@ -84,7 +85,7 @@ class OldArtifacts:
 def find_old_artifacts(
     root: str, name: str, before: datetime, keep_runs: Collection[str] = ()
 ) -> OldArtifacts:
-    """Finds what no run since a time needs, nor the newest pushed model, nor a run to keep.
+    """Finds what no run since a time needs, nor the newest model of a task, nor a run to keep.
 
     Args:
         root: Pipeline root: minio://, s3:// or gs://.
@@ -163,7 +164,7 @@ def _list_folders(folder: str) -> Iterator[TaskFolder]:
             sum(inside.values()),
             started,
             inputs,
-            task == _MODEL_TASK and any(each.startswith(f"{_MODEL}/") for each in inside),
+            any(each.partition("/")[0] in _MODELS and "/" in each for each in inside),
         )
 
 
@@ -228,11 +229,11 @@ def _check_runs(folders: Sequence[TaskFolder], keep_runs: Collection[str], where
 def _choose_runs(
     known: Iterable[TaskFolder], before: datetime, keep_runs: Collection[str]
 ) -> set[str]:
-    """Returns the runs to keep: the young ones, those named, and that of the newest model."""
+    """Returns the runs to keep: the young ones, those named, those of each task's newest model."""
     tasks = sorted(known, key=lambda each: each.started or before)
     chosen = {each.run for each in tasks if each.started and each.started >= before}
-    models = [each.run for each in tasks if each.has_model]
-    return {*chosen, *keep_runs, *models[-1:]}
+    newest = {each.task: each.run for each in tasks if each.has_model}
+    return {*chosen, *keep_runs, *newest.values()}
 
 
 def _find_needed(known: Collection[TaskFolder], runs: Collection[str]) -> set[str]:

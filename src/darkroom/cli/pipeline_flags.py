@@ -129,7 +129,7 @@ def add_artifacts(commands: Any) -> None:
             "darkroom artifacts s3://bucket/pipelines --name photos "
             "--keep-run 6f0c2d7e-93b1-4c58-a0e4-5d1f8b27c936 --remove",
         ),
-        epilog="Kept are the runs of the last days, the newest pushed model, and what they read.",
+        epilog="Kept are runs of the last days, the newest model of each task, and what they read.",
     )
     parser.add_argument("root", metavar="ROOT", help="Pipeline root: minio://, s3:// or gs://")
     parser.add_argument(

@@ -102,6 +102,19 @@ def test_what_a_young_run_and_the_newest_model_were_made_of_is_kept(store):
     assert all(each.size_bytes > 100 for each in found.removable)
 
 
+def test_the_newest_model_of_each_task_is_kept_whatever_the_task_is_called(store):
+    north = store.add("a", "PushNorth", "pushed_model", "2025-10-01")
+    store.add("e", "PushSouth", "pushed_model", "2025-10-02", (north,))
+    store.add("f", "PushSouth", "pushed_model", "2025-10-01")
+    store.add("g", "train-classifier", "trained_model", "2025-10-02")
+    store.add("h", "train-classifier", "trained_model", "2025-10-01")
+    store.add("i", "train-classifier", "card", "2025-10-03")  # stopped before it had a model
+    found = find_old_artifacts(store.root, "photos", BEFORE)
+    assert {"a/PushNorth", "e/PushSouth", "g/train-classifier"} <= set(_name(found.kept))
+    removable = {"f/PushSouth", "h/train-classifier", "i/train-classifier"}
+    assert removable <= set(_name(found.removable))
+
+
 def test_a_run_to_keep_is_kept_with_all_that_it_read(store):
     found = find_old_artifacts(store.root, "photos", BEFORE, ["c"])
     assert {each.run for each in found.removable} == {"b"}
@@ -165,7 +178,7 @@ def test_the_command_lists_first_and_deletes_when_told(store, capsys):
     command = ["artifacts", store.root, "--name", "photos", "--keep-days", "100000"]
     assert commands.main([*command, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["removable"] == []
-    # All runs are older than a day, so the newest pushed model alone is kept.
+    # All runs are older than a day, so the newest models alone are kept, and what they read.
     command[-1] = "1"
     assert commands.main(command) == 0
     printed = capsys.readouterr().out
@@ -175,8 +188,17 @@ def test_the_command_lists_first_and_deletes_when_told(store, capsys):
     assert commands.main([*command, "--remove", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["removed"]
-    assert told["removable_bytes"] > 700
-    assert {name.partition("/")[0] for name in store.list()} == {"a"}
+    assert told["removable_bytes"] > 600
+    assert store.list() == [
+        "a/ImageStatisticsGen",
+        "a/ImageToTFRecord",
+        "a/ManifestGen",
+        "a/Pusher",
+        "a/Trainer",
+        "b/ImageToTFRecord",
+        "b/ManifestGen",
+        "d/Trainer",
+    ]
 
 
 def test_a_root_that_is_spelled_in_another_way_than_by_the_tasks_keeps_the_same(store):
