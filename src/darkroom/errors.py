@@ -204,7 +204,14 @@ def describe_os_error(error: OSError) -> str:
 
 
 # TensorFlow's errors of files and servers are not OSErrors. Names, so that it is not imported.
-_TENSORFLOW_STORAGE = frozenset({"NotFoundError", "PermissionDeniedError", "UnavailableError"})
+_DAMAGED_HINT = "The file is damaged or cut short, or is of another kind: make it again."
+_TENSORFLOW_STORAGE = {
+    **dict.fromkeys(("NotFoundError", "PermissionDeniedError", "UnavailableError"), STORAGE_HINT),
+    **dict.fromkeys(
+        ("AbortedError", "DeadlineExceededError", "UnauthenticatedError"), STORAGE_HINT
+    ),
+    **dict.fromkeys(("DataLossError", "OutOfRangeError"), _DAMAGED_HINT),
+}
 # Of the device or of the machine; a full disk is told apart before.
 _NO_MEMORY = "ResourceExhaustedError"
 _MEMORY_HINT = (
@@ -224,10 +231,10 @@ def convert_error(error: Exception) -> DarkroomError:
     if missing := find_missing_extra(error):
         return missing
     kind = type(error)
-    is_storage = kind.__name__ in _TENSORFLOW_STORAGE or _NO_SPACE in str(error)
     is_tensorflow = kind.__module__.startswith("tensorflow.")
-    if is_tensorflow and is_storage:
-        return StorageError(f"{kind.__name__}: {error}", STORAGE_HINT)
+    hint = STORAGE_HINT if _NO_SPACE in str(error) else _TENSORFLOW_STORAGE.get(kind.__name__)
+    if is_tensorflow and hint:
+        return StorageError(f"{kind.__name__}: {error}", hint)
     if isinstance(error, MemoryError) or (is_tensorflow and kind.__name__ == _NO_MEMORY):
         return StorageError(f"There is not enough memory: {error or kind.__name__}", _MEMORY_HINT)
     return DarkroomError(f"{type(error).__name__}: {error}", DEFECT_HINT)
