@@ -19,21 +19,21 @@ _SHORT_SESSION, _SHORT_ROOT = "SESSION", "ROOT"
 
 
 @dataclass(frozen=True)
-class RecordedNative:
-    """One run of `darkroom.kfp.make_pipeline`, all tasks green.
+class RecordedTasks:
+    """One run, all tasks green, of which no files and executions were kept.
 
     Attributes:
         spec: The compiled pipeline.
         tasks: By name: its command with `{{$}}` for the ExecutorInput, the parameters that the
             driver gave to the launcher, ExecutorInput and ExecutorOutput of the task's process.
-        fingerprints: Of each task in the cache.
+        fingerprints: Of each task in the cache; None of those that are never cached.
         artifacts: What ML Metadata has of each output, by `TASK.KEY`.
         run: Properties of the run in ML Metadata.
     """
 
     spec: dict[str, Any]
     tasks: dict[str, dict[str, Any]]
-    fingerprints: dict[str, str]
+    fingerprints: dict[str, str | None]
     artifacts: dict[str, dict[str, Any]]
     run: dict[str, str]
 
@@ -67,13 +67,13 @@ def read_recorded(release: Release) -> Recorded:
 
 
 @cache
-def read_native(release: Release) -> RecordedNative:
-    """Returns what was recorded of the pipeline without TFX on a release."""
-    return RecordedNative(**_read_run(GOLDEN / "native", release))
+def read_tasks(kind: str, release: Release) -> RecordedTasks:
+    """Returns what was recorded of a later run: "tfx", or "native" for a pipeline without TFX."""
+    return RecordedTasks(**_read_run(GOLDEN / "runs", release, f"{kind}-"))
 
 
-def _read_run(folder: Path, release: Release) -> dict[str, Any]:
-    text = (folder / f"{release.version}.json").read_text()
+def _read_run(folder: Path, release: Release, kind: str = "") -> dict[str, Any]:
+    text = (folder / f"{kind}{release.version}.json").read_text()
     run = json.loads(text)["run"]
     # Within JSON, so that all other texts stay as they are.
     session = json.dumps(run["store_session_info"])

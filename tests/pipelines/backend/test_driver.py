@@ -21,10 +21,11 @@ from .driver import (
 )
 from .driver import make_input as make_driver_input
 from .process import format_command
-from .recorded import Recorded, RecordedNative, find_recorded, read_native, read_recorded
+from .recorded import Recorded, RecordedTasks, find_recorded, read_recorded, read_tasks
 from .release import RELEASES, V2_5, V2_17, Release
 
-NATIVE_RELEASES = (V2_5, V2_17)
+LATER_RELEASES = (V2_5, V2_17)
+LATER = {"tfx": 11, "native": 6}  # how many tasks they have
 TASKS = [task.name for task in list_tasks(read_recorded(V2_17).spec)]
 
 
@@ -83,45 +84,53 @@ def test_only_what_names_its_source_is_cached(recorded: Recorded, release: Relea
     assert cached == {*TASKS} - ({"ManifestGen"} if release is not V2_17 else set())
 
 
-# Components without TFX
+# Later runs, also of a pipeline without TFX
 
 
-def make_native_input(native: RecordedNative, name: str, release: Release) -> dict[str, Any]:
+def make_later_input(later: RecordedTasks, name: str, release: Release) -> dict[str, Any]:
     """Returns what the driver makes of the outputs that the real tasks had."""
     return make_driver_input(
-        find_task(native.spec, name),
-        find_parameters(native.spec, {}),
-        partial(find_recorded, native.artifacts),
-        native.run["pipeline_root"],
+        find_task(later.spec, name),
+        find_parameters(later.spec, {}),
+        partial(find_recorded, later.artifacts),
+        later.run["pipeline_root"],
         release,
     )
 
 
-def list_native_tasks() -> list[Any]:
+def list_later_tasks() -> list[Any]:
     return [
-        pytest.param(release, name, id=f"{release.version}-{name}")
-        for release in NATIVE_RELEASES
-        for name in read_native(release).tasks
+        pytest.param(later, release, name, id=f"{kind}-{release.version}-{name}")
+        for kind in LATER
+        for release in LATER_RELEASES
+        for later in [read_tasks(kind, release)]
+        for name in later.tasks
     ]
 
 
-@pytest.mark.parametrize("release", NATIVE_RELEASES, ids=lambda release: release.version)
-def test_all_tasks_without_tfx_were_recorded(release: Release):
-    native = read_native(release)
-    assert len(native.tasks) == 6
-    assert native.tasks.keys() == native.fingerprints.keys()
-    assert native.tasks.keys() == {task.name for task in list_tasks(native.spec)}
+@pytest.mark.parametrize("release", LATER_RELEASES, ids=lambda release: release.version)
+@pytest.mark.parametrize(("kind", "number"), LATER.items())
+def test_all_tasks_of_a_later_run_were_recorded(kind: str, number: int, release: Release):
+    later = read_tasks(kind, release)
+    assert len(later.tasks) == number
+    tasks = {task.name: task for task in list_tasks(later.spec)}
+    assert later.tasks.keys() == later.fingerprints.keys() == tasks.keys()
+    cached = {name for name, fingerprint in later.fingerprints.items() if fingerprint}
+    assert cached == {name for name, task in tasks.items() if task.is_cached}
+    # The run had no `model_fingerprint`, without which Trainer is never cached.
+    assert cached == {*tasks} - {"Pusher", "Trainer"}
 
 
-@pytest.mark.parametrize(("release", "name"), list_native_tasks())
-def test_a_task_without_tfx_gets_the_same_input(release: Release, name: str):
-    native = read_native(release)
-    given = make_native_input(native, name, release)
-    expected = native.tasks[name]
+@pytest.mark.parametrize(("later", "release", "name"), list_later_tasks())
+def test_a_task_of_a_later_run_gets_the_same_input(
+    later: RecordedTasks, release: Release, name: str
+):
+    given = make_later_input(later, name, release)
+    expected = later.tasks[name]
     assert json.dumps(given["inputs"].get("parameterValues", {})) == json.dumps(
         expected["parameters"]
     )
-    task = find_task(native.spec, name)
+    task = find_task(later.spec, name)
     assert task.command == expected["command"]
     for key, each in given["outputs"]["artifacts"].items():
         if key == LOGS:
@@ -130,19 +139,22 @@ def test_a_task_without_tfx_gets_the_same_input(release: Release, name: str):
     assert json.loads(text) == expected["input"]
 
 
-@pytest.mark.parametrize(("release", "name"), list_native_tasks())
-def test_a_task_without_tfx_has_the_same_fingerprint_in_the_cache(release: Release, name: str):
-    native = read_native(release)
-    key = make_cache_key(find_task(native.spec, name), make_native_input(native, name, release))
-    assert make_fingerprint(key) == native.fingerprints[name]
+@pytest.mark.parametrize(("later", "release", "name"), list_later_tasks())
+def test_a_task_of_a_later_run_has_the_same_fingerprint_in_the_cache(
+    later: RecordedTasks, release: Release, name: str
+):
+    if expected := later.fingerprints[name]:
+        key = make_cache_key(find_task(later.spec, name), make_later_input(later, name, release))
+        assert make_fingerprint(key) == expected
 
 
-@pytest.mark.parametrize(("release", "name"), list_native_tasks())
-def test_metadata_without_tfx_are_recorded_as_they_were(release: Release, name: str):
-    native = read_native(release)
-    for key, each in native.tasks[name]["output"]["artifacts"].items():
-        known = {"display_name": key, "store_session_info": native.run["store_session_info"]}
+@pytest.mark.parametrize(("later", "release", "name"), list_later_tasks())
+def test_metadata_of_a_later_run_come_back_as_they_did(
+    later: RecordedTasks, release: Release, name: str
+):
+    for key, each in later.tasks[name]["output"].get("artifacts", {}).items():
+        known = {"display_name": key, "store_session_info": later.run["store_session_info"]}
         [made] = each["artifacts"]
-        found = native.artifacts[f"{name}.{key}"]
+        found = later.artifacts[f"{name}.{key}"]
         assert as_recorded({**known, **made["metadata"]}) == as_protojson(found["properties"])
         assert made["uri"] == found["uri"]
