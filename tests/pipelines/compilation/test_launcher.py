@@ -21,6 +21,7 @@ from darkroom.validation.gate import GateError
 
 from ...warm_python import WarmPython
 from ..backend.driver import LOGS
+from ..backend.recorded import read_tasks
 from ..backend.release import V2_5, V2_15, V2_17, Release
 from ..backend.task_run import TaskRun
 from ..launcher import Launcher, compile_spec, run_in_process, run_subprocess
@@ -120,6 +121,22 @@ def check_green(launcher: Launcher, runs: dict[str, TaskRun], local_examples: Pa
     assert "dataset.json" in examples
 
 
+def check_recorded(runs: dict[str, TaskRun]) -> None:
+    """The tasks say as much of their outputs as those of a run on Kubeflow did."""
+
+    def describe(properties: dict[str, Any]) -> dict[str, str]:
+        kinds = {str: "text", dict: "struct"}
+        return {key: kinds.get(type(each), "number") for key, each in properties.items()}
+
+    found = {
+        f"{name}.{key}": describe(each["metadata"])
+        for name, run in runs.items()
+        for key, each in run.outputs.items()
+    }
+    artifacts = read_tasks("tfx", V2_17).artifacts
+    assert found == {name: describe(each["properties"]) for name, each in artifacts.items()}
+
+
 def check_shown(launcher: Launcher, runs: dict[str, TaskRun]) -> None:
     """What KFP's UI shows is there in the form that it reads."""
     outputs = runs["ImageValidator"].outputs
@@ -166,6 +183,7 @@ def test_all_tasks_succeed_and_write_the_same_bytes_as_the_local_runner(
     runs = launcher.run()
     check_green(launcher, runs, local_examples)
     check_shown(launcher, runs)
+    check_recorded(runs)
     [model] = (tmp_path / "pushed").iterdir()
     assert (model / "saved_model.pb").exists()
     pushed = runs["Pusher"].outputs["pushed_model"]["metadata"]
