@@ -16,6 +16,7 @@ from darkroom.kfp.execution import parse_value
 from darkroom.kfp.interface import Artifact, Interface, Parameter
 from darkroom.kfp.interfaces import find_interface
 from darkroom.options.compiled.credentials import check_credentials, check_environment
+from darkroom.options.compiled.expansion import check_replaced
 from darkroom.options.compiled.images import explain_moving_image
 from darkroom.options.compiled.places import SCHEMES, STORES, check_place
 from darkroom.options.targets import KUBEFLOW
@@ -82,11 +83,14 @@ def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:
         given: What a pipeline gives it, by name; kfp checks the names.
 
     Raises:
-        UsageError: A value is wrong, contains a credential, or is a path that no container sees.
+        UsageError: A value is wrong, contains a credential or what Kubernetes replaces, or is a
+            path that no container sees.
     """
     check_credentials(given, SECRETS_HINT)  # before a message shows a value
     known = {each.name: each for each in interface.parameters}
     constants = {k: v for k, v in given.items() if k in known and _is_constant(v)}
+    # Values go through the arguments of two containers: KFP's driver and the task.
+    check_replaced(constants)
     values = {name: parse_value(known[name], value) for name, value in constants.items()}
     interface.check_values(values, given.keys() - values.keys())
     for name, value in values.items():
@@ -96,14 +100,15 @@ def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:
 
 
 def check_task(task: dsl.PipelineTask) -> None:
-    """Checks that no environment variable of a task is a credential, or has the name of one.
+    """Checks that no environment variable of a task is a credential, or arrives changed.
 
     Raises:
-        UsageError: One is.
+        UsageError: One is or has the name of one, or has what Kubernetes replaces.
     """
     variables = dict(task.container_spec.env or {})
     check_credentials({f"env of {task.name}": variables}, SECRETS_HINT)
     check_environment(f"env of {task.name}", variables, SECRETS_HINT)
+    check_replaced({f"env of {task.name}": variables})
 
 
 def _is_constant(value: Any) -> bool:
