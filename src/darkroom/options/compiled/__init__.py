@@ -1,1 +1,1 @@
-"""Checks of what a compiled pipeline holds: nothing secret, no path of this machine, no text that changes."""
+"""Checks of what a compiled pipeline holds: no secret, no path of here, no text that changes."""
