@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Optional
 
 from kfp import dsl
@@ -53,14 +54,30 @@ def make_component(name: str, image: str | None = None) -> Any:
     Raises:
         UsageError: There is no such component, or the name of the image is empty.
     """
+    chosen = find_image(find_interface(name)) if image is None else image
+    made = make_quietly(name, chosen)
+    warn_of_moving_images([chosen])
+    return made
+
+
+def make_quietly(name: str, image: str) -> Any:
+    """Returns a component, as `make_component` does, without a warning of its image."""
     interface = find_interface(name)
-    chosen = find_image(interface) if image is None else image
-    if not chosen or any(map(str.isspace, chosen)):
-        raise UsageError(f"image is {chosen!r}, expected the name of a container image.")
-    if moving := explain_moving_image(chosen):
-        warnings.warn(moving, stacklevel=2)
-    made = dsl.container_component(_make_function(interface, chosen))
+    if not image or any(map(str.isspace, image)):
+        raise UsageError(f"image is {image!r}, expected the name of a container image.")
+    made = dsl.container_component(_make_function(interface, image))
     return _Component(made.component_spec, made.pipeline_func, interface)
+
+
+def warn_of_moving_images(images: Iterable[str]) -> None:
+    """Warns once of each image whose name the next one may get, at the line of the caller's."""
+    level, frame = 1, sys._getframe(0)
+    # From here to the first line that is not of this package.
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("darkroom.kfp"):
+        level, frame = level + 1, frame.f_back
+    for image in dict.fromkeys(images):
+        if moving := explain_moving_image(image):
+            warnings.warn(moving, stacklevel=level)
 
 
 class _Component(ContainerComponent):
