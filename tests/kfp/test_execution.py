@@ -162,7 +162,7 @@ def test_bad_input_is_a_sentence_and_exit_code_2(cluster, capfd, name, values, m
     ("name", "inputs", "values", "read"),
     [
         ("verify_dataset", {"dataset": "minio://b/r/1/dataset"}, {}, ["minio://b/r/1/dataset"]),
-        ("verify_dataset", {}, {"dataset_uri": "s3://b/r/1/dataset"}, ["s3://b/r/1/dataset"]),
+        ("verify_dataset", {}, {"dataset_uri": "s3://b/r/1/dataset/"}, ["s3://b/r/1/dataset"]),
         (
             "convert_images",
             {},

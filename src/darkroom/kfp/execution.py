@@ -93,7 +93,7 @@ class Execution:
     def list_read(self) -> set[str]:
         """Returns the URIs of its inputs, and those that parameters name to be read."""
         named = {
-            value
+            value.rstrip("/")
             for name, value in self.parameters.items()
             if isinstance(value, str) and value.startswith(tuple(MOUNTS)) and name not in _WRITTEN
         }
