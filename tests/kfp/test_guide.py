@@ -55,7 +55,9 @@ def find_accelerators(path: Path) -> dict[str, dict]:
     }
 
 
-@pytest.mark.parametrize("page", [GUIDE, *sorted((ROOT / "examples").glob("*.py"))], ids=str)
+@pytest.mark.parametrize(
+    "page", [GUIDE, *sorted((ROOT / "examples").glob("*.py"))], ids=lambda path: path.name
+)
 def test_whatever_asks_for_an_accelerator_by_name_has_an_image_with_cuda(page):
     text = page.read_text("utf-8")
     codes = re.findall(r"```python\n(.*?)```", text, re.S) if page == GUIDE else [text]
