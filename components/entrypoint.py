@@ -21,14 +21,13 @@ import json
 import sys
 import traceback
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from typing import NoReturn
 from unittest import mock
 
 from darkroom import storage
 from darkroom.errors import UsageError
-from darkroom.kfp.ending import handle_signals, report_error
-from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE, TASK_KEY
+from darkroom.kfp.ending import handle_signals, report_error, report_start
+from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE
 from darkroom.options.targets import TARGETS
 from darkroom.runtime.process import collect_less_garbage, end_process
 
@@ -103,7 +102,7 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
         given_text, spec_text, locate, has_parameters=not arguments.own_pipeline
     )
     given = json.loads(given_text)
-    _report_start(given)
+    report_start(artifact["uri"] for artifact in executor_io.list_artifacts(given["inputs"]))
     input_files.check_inputs(given, task)  # before anything is deleted
     executor_io.clear_outputs(task)
     arguments.json_serialized_invocation_args = json.dumps(task)
@@ -111,13 +110,6 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
     path = task["outputs"]["outputFile"]
     text = storage.read_bytes(path).decode()
     storage.write_bytes(path, executor_io.restore_output(text, given, task).encode())
-
-
-def _report_start(given: executor_io.Task) -> None:
-    """Prints what the task reads: Kubeflow keeps its log, and nothing else that tells this."""
-    inputs = sorted(artifact["uri"] for artifact in executor_io.list_artifacts(given["inputs"]))
-    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    print(json.dumps({TASK_KEY: {"started": started, "inputs": inputs}}), flush=True)
 
 
 def _find_executor(path: str) -> type[BaseExecutor]:

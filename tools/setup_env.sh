@@ -7,11 +7,13 @@
 #   setup_env.sh docs [PYTHON]   what builds the site, in .venv/docs-*
 #   setup_env.sh newest [PYTHON] the newest of everything, no constraints, in .venv/newest-*
 #   setup_env.sh bare [PYTHON]   the same without what is optional, pandas too, in .venv/bare-*
+#   setup_env.sh kfp [PYTHON]    the core and kfp of the version KFP, or the newest, in .venv/kfp-*
 #
 # PYTHON is a version (3.12), a command or a path; without it an interpreter is looked for.
 # What is missing is fetched into .venv/: uv, and with it the interpreter and a compiler. Packages
-# come from the hash-locked files in constraints/, except for tf, newest and bare. A current environment
-# is used as it is: then nothing is written, so that anybody who can read the checkout can use it.
+# come from the hash-locked files in constraints/, except for tf, newest, bare and kfp. A current
+# environment is used as it is: then nothing is written, so that anybody who can read the checkout
+# can use it.
 set -eu
 cd "$(dirname "$0")/.."
 unset PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -153,6 +155,11 @@ choose_newest() {
 
 choose_bare() { choose_newest; }
 
+choose_kfp() {
+  choose_core
+  name=kfp-${KFP:-newest}-$version needed_by="this environment" lock=
+}
+
 has_packages() {
   [ "$(cat "$venv/locked.stamp" 2>/dev/null)" = "$locked" ] &&
     "$venv/bin/python" -c 'print(1)' >/dev/null 2>&1
@@ -230,6 +237,7 @@ install_newest() {
     tf) packages= extras="[tf]" ;;
     newest) packages="hypothesis ipykernel pandas pytest pytest-xdist" extras="[tf,pretrained,kfp]" ;;
     bare) packages=ipykernel extras= ;;
+    kfp) packages="hypothesis pytest kfp${KFP:+==$KFP}" extras= ;;
   esac
   make_venv "newest packages"
   if [ -n "$uv" ]; then
@@ -253,8 +261,8 @@ install_project() {
 plan() {
   kind=$wanted
   case $kind in
-    tfx | demo | core | docs | newest | bare) "choose_$kind" ;;
-    *) die "usage: setup_env.sh tfx|demo|core|docs|newest|bare [PYTHON]" ;;
+    tfx | demo | core | docs | newest | bare | kfp) "choose_$kind" ;;
+    *) die "usage: setup_env.sh tfx|demo|core|docs|newest|bare|kfp [PYTHON]" ;;
   esac
   venv=$PWD/.venv/$name
   locked=$project
@@ -290,7 +298,7 @@ if ! has_packages || ! has_project; then
   if ! has_packages; then
     [ -n "$python" ] || fetch_python
     case $kind in
-      tf | newest | bare) install_newest ;;
+      tf | newest | bare | kfp) install_newest ;;
       *) install_locked ;;
     esac
     printf '%s\n' "$locked" >"$venv/locked.stamp"

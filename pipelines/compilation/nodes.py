@@ -33,10 +33,10 @@ from darkroom.components.pusher.executor import read_destination
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, StateDriver
 from darkroom.errors import UsageError
 from darkroom.options.compiled.credentials import check_credentials
+from darkroom.options.compiled.expansion import check_replaced
 from darkroom.options.compiled.places import check_place
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig
-from darkroom.pipelines.compilation.checks import check_replaced
 
 # Of tasks, as Argo has them.
 _TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")

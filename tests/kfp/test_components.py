@@ -4,6 +4,7 @@ Without `from __future__ import annotations`: kfp reads the types of a user's co
 """
 
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -108,6 +109,40 @@ def test_an_image_whose_name_the_next_one_gets_is_a_warning(image: str, monkeypa
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make_component("convert_images", IMAGE)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from darkroom.kfp import make_pipeline; make_pipeline('r/d')",
+        "from darkroom.kfp import make_component; make_component('train_classifier', 'r/d')",
+        "from darkroom.kfp import convert_images",
+        "from darkroom.kfp.yaml_files import write_components; write_components('made', 'r/d')",
+    ],
+    ids=["pipeline", "component", "import", "files"],
+)
+def test_a_moving_image_is_one_warning_at_the_line_of_the_user(code, tmp_path):
+    script = tmp_path / "mine.py"
+    script.write_text(f"\n{code}\n")
+    done = subprocess.run(
+        [sys.executable, "-W", "always::UserWarning", script],
+        cwd=tmp_path,
+        env={**os.environ, "DARKROOM_IMAGE": "r/d"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line for line in done.stderr.splitlines() if "which is the tag latest" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith(f"{script}:2: UserWarning: image is 'r/d'")
+
+
+def test_a_pipeline_with_two_moving_images_warns_of_both():
+    with pytest.warns(UserWarning, match="which is the tag latest") as caught:
+        darkroom.kfp.make_pipeline("r/d", core_image="r/core")
+    found = sorted(str(each.message).split("'")[1] for each in caught)
+    assert found == ["r/core", "r/d"]
+    assert {each.filename for each in caught} == {__file__}
 
 
 @pytest.mark.parametrize("name", INTERFACES)

@@ -169,6 +169,33 @@ def test_places_that_a_container_may_see_are_right(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "place", "found"),
+    [
+        ({"data": "s3://a/$$x.csv"}, "data is 's3://a/$$x.csv'", "$$"),
+        ({"expected_labels": ["a", "$$cash"]}, "expected_labels[1] is '$$cash'", "$$"),
+        ({"columns": {"label": "$(HOME)"}}, "columns.label is '$(HOME)'", "$("),
+        ({"columns": {"$(HOME)": "path"}}, "A key of columns is '$(HOME)'", "$("),
+        (
+            {"configure": lambda task: task.set_env_variable("NOTE", "a$$b")},
+            "env of convert-images.NOTE is 'a$$b'",
+            "$$",
+        ),
+    ],
+    ids=["data", "label", "table", "key", "environment"],
+)
+def test_a_text_that_would_reach_the_task_changed_is_refused(tmp_path, options, place, found):
+    with pytest.raises(UsageError) as caught:
+        compile_pipeline(tmp_path, "r/d:1", **options)
+    assert str(caught.value).startswith(f"{place}. Kubernetes replaces {found} in what it passes")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dollar_that_kubernetes_leaves_alone_is_kept(tmp_path):
+    spec = compile_pipeline(tmp_path, "r/d:1", data="s3://a/$x.csv", expected_labels=["5$"])
+    assert spec["root"]["inputDefinitions"]["parameters"]["data"]["defaultValue"] == "s3://a/$x.csv"
+
+
 TOKEN = "ghp_" + "a1" * 18
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Optional
 
 from kfp import dsl
@@ -16,6 +17,7 @@ from darkroom.kfp.execution import parse_value
 from darkroom.kfp.interface import Artifact, Interface, Parameter
 from darkroom.kfp.interfaces import find_interface
 from darkroom.options.compiled.credentials import check_credentials, check_environment
+from darkroom.options.compiled.expansion import check_replaced
 from darkroom.options.compiled.images import explain_moving_image
 from darkroom.options.compiled.places import SCHEMES, STORES, check_place
 from darkroom.options.targets import KUBEFLOW
@@ -52,14 +54,30 @@ def make_component(name: str, image: str | None = None) -> Any:
     Raises:
         UsageError: There is no such component, or the name of the image is empty.
     """
+    chosen = find_image(find_interface(name)) if image is None else image
+    made = make_quietly(name, chosen)
+    warn_of_moving_images([chosen])
+    return made
+
+
+def make_quietly(name: str, image: str) -> Any:
+    """Returns a component, as `make_component` does, without a warning of its image."""
     interface = find_interface(name)
-    chosen = find_image(interface) if image is None else image
-    if not chosen or any(map(str.isspace, chosen)):
-        raise UsageError(f"image is {chosen!r}, expected the name of a container image.")
-    if moving := explain_moving_image(chosen):
-        warnings.warn(moving, stacklevel=2)
-    made = dsl.container_component(_make_function(interface, chosen))
+    if not image or any(map(str.isspace, image)):
+        raise UsageError(f"image is {image!r}, expected the name of a container image.")
+    made = dsl.container_component(_make_function(interface, image))
     return _Component(made.component_spec, made.pipeline_func, interface)
+
+
+def warn_of_moving_images(images: Iterable[str]) -> None:
+    """Warns once of each image whose name the next one may get, at the line of the caller's."""
+    level, frame = 1, sys._getframe(0)
+    # From here to the first line that is not of this package.
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("darkroom.kfp"):
+        level, frame = level + 1, frame.f_back
+    for image in dict.fromkeys(images):
+        if moving := explain_moving_image(image):
+            warnings.warn(moving, stacklevel=level)
 
 
 class _Component(ContainerComponent):
@@ -82,11 +100,14 @@ def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:
         given: What a pipeline gives it, by name; kfp checks the names.
 
     Raises:
-        UsageError: A value is wrong, contains a credential, or is a path that no container sees.
+        UsageError: A value is wrong, contains a credential or what Kubernetes replaces, or is a
+            path that no container sees.
     """
     check_credentials(given, SECRETS_HINT)  # before a message shows a value
     known = {each.name: each for each in interface.parameters}
     constants = {k: v for k, v in given.items() if k in known and _is_constant(v)}
+    # Values go through the arguments of two containers: KFP's driver and the task.
+    check_replaced(constants)
     values = {name: parse_value(known[name], value) for name, value in constants.items()}
     interface.check_values(values, given.keys() - values.keys())
     for name, value in values.items():
@@ -96,14 +117,15 @@ def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:
 
 
 def check_task(task: dsl.PipelineTask) -> None:
-    """Checks that no environment variable of a task is a credential, or has the name of one.
+    """Checks that no environment variable of a task is a credential, or arrives changed.
 
     Raises:
-        UsageError: One is.
+        UsageError: One is or has the name of one, or has what Kubernetes replaces.
     """
     variables = dict(task.container_spec.env or {})
     check_credentials({f"env of {task.name}": variables}, SECRETS_HINT)
     check_environment(f"env of {task.name}", variables, SECRETS_HINT)
+    check_replaced({f"env of {task.name}": variables})
 
 
 def _is_constant(value: Any) -> bool:

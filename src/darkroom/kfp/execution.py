@@ -12,11 +12,13 @@ from typing import Any
 from darkroom import storage
 from darkroom.errors import UsageError
 from darkroom.kfp.interface import Interface, Parameter
-from darkroom.kfp.places import check_files, find_place
+from darkroom.kfp.places import MOUNTS, check_files, find_place
 from darkroom.storage.uris import find_remote
 
 # Of a dataset that is elsewhere than its artifact.
 LOCATION = "location"
+# Parameters that name where a task writes.
+_WRITTEN = ("output_dir", "checkpoint_dir")
 _KIND_NAMES = {
     str: "text",
     int: "a whole number",
@@ -88,6 +90,23 @@ class Execution:
     output_file: str
     results: dict[str, Any] = field(default_factory=dict)
 
+    def list_read(self) -> set[str]:
+        """Returns the URIs of its inputs, and those that parameters name to be read."""
+        named = {
+            value.rstrip("/")
+            for name, value in self.parameters.items()
+            if isinstance(value, str) and value.startswith(tuple(MOUNTS)) and name not in _WRITTEN
+        }
+        return named | {each.uri for each in self.inputs.values()}
+
+    def check_inputs(self) -> None:
+        """Checks that each input has files.
+
+        Raises:
+            StorageError: One has none.
+        """
+        check_files((each.uri, each.path) for each in self.inputs.values())
+
     def find_dataset(self) -> str:
         """Returns the place of the dataset that a task reads, and removes the parameter for it.
 
@@ -134,7 +153,6 @@ def parse_execution(text: str, interface: Interface) -> Execution:
 
     Raises:
         UsageError: It is not one, or not one of this component, or a parameter has a wrong value.
-        StorageError: An input has no files.
     """
     try:
         given = json.loads(text)
@@ -157,7 +175,6 @@ def parse_execution(text: str, interface: Interface) -> Execution:
         ) from error
     _check_names(execution, interface)
     interface.check_values(execution.parameters)
-    check_files((each.uri, each.path) for each in execution.inputs.values())
     return execution
 
 

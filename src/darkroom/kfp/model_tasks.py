@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
@@ -16,6 +16,7 @@ from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.evaluation.report.write import CARD_FILE, PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.result import Evaluation
 from darkroom.kfp.execution import ArtifactPlace, Execution
+from darkroom.kfp.places import name_uris
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.storage import copies
 from darkroom.training.folder import KERAS_FILE, RESULT_FILE
@@ -27,6 +28,7 @@ GRAPH_FILE = "saved_model.pb"
 _PAGES = {"page": PAGE_FILE, "card": CARD_FILE}
 # Checkpoints are not worth their upload when a training has ended.
 _LOGGED = (RESULT_FILE, HISTORY_FILE, KERAS_FILE, VERDICT_JSON, VERDICT_MARKDOWN, *REPORT_FILES)
+_TEXTS = (".json", ".md", ".html")
 
 
 def train_classifier(execution: Execution) -> None:
@@ -40,29 +42,40 @@ def train_classifier(execution: Execution) -> None:
                 "This is not the chief of a training with several workers, so it has no model.",
                 "A task trains alone: remove TF_CONFIG from its environment.",
             )
-        _hand_over(result, result.evaluation, execution)
+        _hand_over(result, result.evaluation, execution, is_scratch=not checkpoint_dir)
     _write_evaluation(result.evaluation, execution, _count_epochs(result))
     execution.results = {"accuracy": result.evaluation.accuracy}
     execution.write_output()
 
 
-def _hand_over(result: TrainingResult, found: Evaluation, execution: Execution) -> None:
+def _hand_over(
+    result: TrainingResult, found: Evaluation, execution: Execution, *, is_scratch: bool
+) -> None:
     """Copies a finished training into the artifacts."""
     folder, outputs = result.checkpoint_dir, execution.outputs
     model, log = outputs["trained_model"], outputs["log"]
     # A failed attempt may have left an earlier model.
     storage.delete(model.path)
     copies.copy_folder(result.model_dir, model.path, last=GRAPH_FILE)
-    storage.copy_file(
-        storage.join(folder, EVALUATION_FILE), storage.join(model.path, EVALUATION_FILE)
-    )
+    # The folder is gone when the task has ended.
+    places = {result.model_dir: model.uri, folder: log.uri} if is_scratch else {}
+    _copy_log(folder, EVALUATION_FILE, model.path, places)
     model.describe(_describe_model(found))
     storage.delete(log.path)
     for name in _list_logged(folder):
-        target = storage.join(log.path, name)
-        storage.make_folder(os.path.dirname(target))
-        storage.copy_file(storage.join(folder, name), target)
+        _copy_log(folder, name, log.path, places)
     execution.copy_outputs(folder, _PAGES)
+
+
+def _copy_log(folder: str, name: str, target: str, places: Mapping[str, str]) -> None:
+    """Copies a file of a training; texts name what is kept by where it is then."""
+    source, path = storage.join(folder, name), storage.join(target, name)
+    storage.make_folder(os.path.dirname(path))
+    if name.endswith(_TEXTS):
+        text = storage.read_bytes(source).decode()
+        storage.write_bytes(path, name_uris(text, places).encode())
+    else:
+        storage.copy_file(source, path)
 
 
 def _list_logged(folder: str) -> list[str]:

@@ -11,6 +11,7 @@ from darkroom import storage
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset import layout
 from darkroom.dataset.rejects import read_first_rejects
+from darkroom.kfp.places import name_uris
 from darkroom.runtime.class_table import list_classes
 from darkroom.runtime.markup import Html, element, escape_markdown
 from darkroom.runtime.text import format_count
@@ -28,8 +29,8 @@ class _Shown(Protocol):
 
 
 def encode_card(title: str, result: _Shown) -> str:
-    """Returns a page with what a notebook shows of a result."""
-    return make_page(title, STYLE, Html(result._repr_html_()))
+    """Returns a page with what a notebook shows of a result, with artifacts by their URIs."""
+    return make_page(title, STYLE, Html(name_uris(result._repr_html_())))
 
 
 def encode_inspection(split: str, sheet: bytes | None, table: str) -> str:

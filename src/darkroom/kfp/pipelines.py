@@ -14,12 +14,15 @@ from darkroom.kfp.components import (
     SECRETS_HINT,
     check_constants,
     check_task,
-    make_component,
+    find_image,
+    make_quietly,
+    warn_of_moving_images,
 )
 from darkroom.kfp.execution import parse_value
 from darkroom.kfp.interface import REQUIRED, Parameter
 from darkroom.kfp.interfaces import (
     CONVERT_IMAGES,
+    DATASET_STATISTICS,
     EVALUATE_CLASSIFIER,
     TRAIN_CLASSIFIER,
     VALIDATE_DATASET,
@@ -92,15 +95,16 @@ def make_pipeline(
 
 
 class _Components:
-    """The components with their images."""
+    """The components with their images; a warning of an image comes once."""
 
     def __init__(self, image: str | None, core_image: str | None) -> None:
-        data_image = core_image or image
-        self.convert = make_component("convert_images", data_image)
-        self.count = make_component("dataset_statistics", data_image)
-        self.validate = make_component("validate_dataset", data_image)
-        self.train = make_component("train_classifier", image)
-        self.evaluate = make_component("evaluate_classifier", image)
+        images = {}
+        for each in (*_STAGES, DATASET_STATISTICS):
+            named = image if each.needs_tensorflow else core_image or image
+            images[each.name] = find_image(each) if named is None else named
+        made = [make_quietly(name, found) for name, found in images.items()]
+        self.convert, self.validate, self.train, self.evaluate, self.count = made
+        warn_of_moving_images(images.values())
 
 
 def _list_parameters() -> dict[str, Parameter]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from darkroom import storage
 from darkroom.errors import StorageError
 
 MOUNTS_VARIABLE = "DARKROOM_MOUNTS"
 MOUNTS = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}
+NO_PLACES: Mapping[str, str] = MappingProxyType({})
 # Kubeflow gives it to each of its pods, and Vertex, where nothing is copied, does not have it.
 _POD_VARIABLE = "KFP_POD_NAME"
 
@@ -35,11 +37,17 @@ def find_place(uri: str) -> str:
     return find_mount(uri) if is_copied else uri
 
 
-def name_uris(text: str) -> str:
+def name_uris(text: str, places: Mapping[str, str] = NO_PLACES) -> str:
     """Returns a text with the URIs of artifacts in the place of the launcher's folders.
 
-    The folders are gone when somebody reads a message or the metadata of an artifact.
+    The folders are gone when somebody reads a message, a page or the metadata of an artifact.
+
+    Args:
+        text: The text.
+        places: Other folders of the container, and the URI of each; the inner ones first.
     """
+    for folder, uri in places.items():
+        text = text.replace(folder, uri)
     root = re.escape(os.environ.get(MOUNTS_VARIABLE, "/").rstrip("/"))
     for scheme, folder in MOUNTS.items():
         text = re.sub(rf"(?<![\w./-]){root}/{folder}/(?=\w)", scheme, text)

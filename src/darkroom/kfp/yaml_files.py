@@ -19,7 +19,7 @@ import yaml
 from kfp import compiler
 
 from darkroom.errors import DarkroomError, convert_error
-from darkroom.kfp.components import DEFAULT_IMAGE, make_component
+from darkroom.kfp.components import DEFAULT_IMAGE, make_quietly, warn_of_moving_images
 from darkroom.kfp.interfaces import INTERFACES
 from darkroom.storage import convert_os_error, ledger
 
@@ -40,7 +40,7 @@ def encode_component(name: str, image: str) -> str:
     """
     with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
         path = Path(folder, f"{name}.yaml")
-        compiler.Compiler().compile(make_component(name, image), str(path))
+        compiler.Compiler().compile(make_quietly(name, image), str(path))
         spec = yaml.safe_load(path.read_text("utf-8"))
     spec["sdkVersion"] = _SDK_VERSION
     _remove_copies(spec, spec["pipelineInfo"]["name"])
@@ -80,6 +80,7 @@ def write_components(folder: str, image: str) -> None:
         OSError: The folder cannot be written.
     """
     files = {f"{name}.yaml": encode_component(name, image).encode() for name in INTERFACES}
+    warn_of_moving_images([image])
     ledger.write_files(folder, files)
 
 

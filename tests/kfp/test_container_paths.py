@@ -1,0 +1,85 @@
+"""No path of a container is in what outlives it: artifacts, metadata, output parameters."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import darkroom
+
+from ..evaluation.conftest import COLORS, model, write_pictures  # noqa: F401
+from .tasks import Artifact, Cluster, Done, list_files
+
+DATASET = "minio://mlpipeline/v2/artifacts/images/run-1/convert/1/dataset"
+
+
+@pytest.fixture
+def dataset(cluster, jpeg_set):
+    made = Artifact(DATASET)
+    darkroom.convert(jpeg_set.csv, cluster.find(made))
+    return made
+
+
+def find_traces(cluster: Cluster, done: Done) -> list[str]:
+    """Returns which outputs of a task name a folder of its container."""
+    places = [str(cluster.folder / "containers"), str(Path(tempfile.gettempdir(), "darkroom-"))]
+    said = {f"{key} (metadata)": json.dumps(each.metadata) for key, each in done.artifacts.items()}
+    said |= {key: json.dumps(each) for key, each in done.parameters.items()}
+    for key, artifact in done.artifacts.items():
+        path = cluster.find(artifact)
+        if not path.exists():  # the log, which the launcher writes
+            continue
+        files = list_files(path) if path.is_dir() else {"": path.read_bytes()}
+        said |= {f"{key}/{name}": data.decode("latin-1") for name, data in files.items()}
+    return [key for key, text in said.items() if any(place in text for place in places)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "validate_dataset",
+        "dataset_statistics",
+        "verify_dataset",
+        "find_duplicates",
+        "inspect_dataset",
+    ],
+)
+def test_a_task_of_data_names_the_dataset_by_its_uri(cluster, dataset, name):
+    options = {"fail": False} if name == "validate_dataset" else {}
+    done = cluster.run(name, {"dataset": dataset}, **options)
+    assert find_traces(cluster, done) == []
+    if name == "verify_dataset":
+        assert f"<code>{DATASET}</code>" in cluster.find(done.artifacts["page"]).read_text()
+
+
+def test_a_conversion_names_no_folder_of_its_container(cluster, faulty_set):
+    done = cluster.run("convert_images", data=str(faulty_set.csv), max_rejects=1.0)
+    assert find_traces(cluster, done) == []
+
+
+@pytest.mark.tensorflow
+def test_a_model_and_what_is_told_of_it_name_no_folder_of_the_container(
+    cluster,
+    model,  # noqa: F811
+    tmp_path,
+):
+    rows = {f"{split}/{name}/{n}.png": name for name in COLORS for split in ("train", "eval")
+            for n in range(6)}  # fmt: skip
+    made = Artifact(DATASET)
+    darkroom.convert(write_pictures(tmp_path / "pictures", rows), cluster.find(made))
+    given = Artifact(DATASET.replace("dataset", "model"))
+    shutil.copytree(model, cluster.find(given))
+    done = cluster.run("evaluate_classifier", {"model": given, "dataset": made})
+    assert find_traces(cluster, done) == []
+    done = cluster.run(
+        "train_classifier", {"dataset": made}, epochs=1, image_size=[8, 8], batch_size=4
+    )
+    assert find_traces(cluster, done) == []
+    kept = done.artifacts["trained_model"]
+    assert kept.uri in (cluster.find(kept) / "evaluation.json").read_text()
+    log = done.artifacts["log"]
+    assert f'"{log.uri}"' in (cluster.find(log) / "training.json").read_text()

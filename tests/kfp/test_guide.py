@@ -1,0 +1,166 @@
+"""The guide and the examples of components without TFX: their code, as it is there."""
+
+import inspect
+import re
+import runpy
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from unittest.mock import Mock, create_autospec
+
+import pytest
+import yaml
+
+pytest.importorskip("kfp", reason="needs the extra [kfp]")
+
+import kfp
+from kfp import compiler
+
+from darkroom.kfp import yaml_files
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs/guides/kfp-components.md"
+EXAMPLE = ROOT / "examples/kfp_pipeline.py"
+IMAGE = "registry.example.com/darkroom:7"
+
+
+def read_blocks(heading: str, language: str = "python") -> list[str]:
+    """Returns the code of a section of the guide."""
+    _, _, text = GUIDE.read_text("utf-8").partition(f"\n## {heading}\n")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text.partition("\n## ")[0], re.S | re.M)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder in which the code is run; kfp-kubernetes is another package than kfp."""
+    monkeypatch.setattr(kfp, "kubernetes", Mock(), raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def read_executors(path: Path) -> dict:
+    spec = yaml.safe_load(path.read_text("utf-8"))
+    executors = spec["deploymentSpec"]["executors"]
+    return {name: each["container"] for name, each in executors.items()}
+
+
+def find_accelerators(path: Path) -> dict[str, dict]:
+    return {
+        name: each["resources"]["accelerator"]
+        for name, each in read_executors(path).items()
+        if "accelerator" in each.get("resources", {})
+    }
+
+
+@pytest.mark.parametrize(
+    "page", [GUIDE, *sorted((ROOT / "examples").glob("*.py"))], ids=lambda path: path.name
+)
+def test_whatever_asks_for_an_accelerator_by_name_has_an_image_with_cuda(page):
+    text = page.read_text("utf-8")
+    codes = re.findall(r"```python\n(.*?)```", text, re.S) if page == GUIDE else [text]
+    asking = [
+        code
+        for code in codes
+        if re.search(
+            r"set_accelerator_type\(\s*[\"']|[\"']?accelerator[\"']?\s*[:=]\s*[\"'].", code
+        )
+    ]
+    assert all("-cuda" in code for code in asking)
+    assert len(asking) == (page == GUIDE)
+
+
+def test_the_example_asks_for_an_accelerator_only_by_its_third_argument(folder):
+    plain, gpu = folder / "plain.yaml", folder / "gpu.yaml"
+    for words in ([IMAGE, plain], [f"{IMAGE}-cuda", gpu, "nvidia.com/gpu"]):
+        subprocess.run([sys.executable, EXAMPLE, *words], check=True)
+    assert find_accelerators(plain) == {}
+    [(name, found)] = find_accelerators(gpu).items()
+    assert name == "exec-train-classifier"
+    assert "nvidia.com/gpu" in found.values()
+
+
+def test_a_gpu_of_the_guide_is_for_the_training_in_the_image_with_cuda(folder):
+    [code] = read_blocks("A GPU")
+    names: dict = {}
+    exec(code, names)
+    compiler.Compiler().compile(names["pipeline"], "gpu.yaml")
+    assert find_accelerators(folder / "gpu.yaml").keys() == {"exec-train-classifier"}
+    images = {name: each["image"] for name, each in read_executors(folder / "gpu.yaml").items()}
+    assert images["exec-train-classifier"].endswith("-cuda")
+    assert not images["exec-convert-images"].endswith("-cuda")
+
+
+def test_the_sample_data_needs_neither_tensorflow_nor_kfp(folder):
+    [command] = read_blocks("Sample data for a first run", "bash")
+    [code] = re.findall(r"^python -c '(.*)'$", command, re.M)
+    blocked = "import sys; sys.modules.update(dict.fromkeys(['tensorflow', 'tfx', 'kfp'])); "
+    subprocess.run([sys.executable, "-c", blocked + code], check=True)
+    rows = (folder / "demo/images/digits.csv").read_text().splitlines()
+    assert len(rows) > 1797
+
+
+def test_the_first_run_on_kubeflow_is_compiled_and_sent(folder, monkeypatch):
+    compiling, sending = read_blocks("A first run on Kubeflow")
+    exec(compiling, {})
+    found = read_executors(folder / "first.yaml")
+    assert {each["image"] for each in found.values()} == {"darkroom:first"}
+    assert find_accelerators(folder / "first.yaml") == {}
+    assert len(kfp.kubernetes.use_secret_as_env.call_args_list) == len(found) == 6
+    client = create_autospec(kfp.Client)
+    monkeypatch.setattr(kfp, "Client", client)
+    exec(sending, {})
+    sent = client.return_value.create_run_from_pipeline_package
+    assert Path(sent.call_args.args[0]) == Path("first.yaml")
+    assert "arguments" in inspect.signature(kfp.Client.create_run_from_pipeline_package).parameters
+
+
+def test_the_first_run_on_vertex_is_compiled_and_sent(folder, monkeypatch):
+    compiling, sending = read_blocks("A first run on Vertex")
+    exec(compiling, {})
+    assert len(read_executors(folder / "first.yaml")) == 6
+    aiplatform = pytest.importorskip("google.cloud.aiplatform")
+    credentials = pytest.importorskip("google.auth.credentials").AnonymousCredentials()
+    monkeypatch.setattr("google.auth.default", lambda *_, **__: (credentials, "my-project"))
+    submit, wait = Mock(), Mock()
+    monkeypatch.setattr(aiplatform.PipelineJob, "submit", submit)
+    monkeypatch.setattr(aiplatform.PipelineJob, "wait", wait)
+    names: dict = {}
+    exec(sending, names)
+    job = names["job"].to_dict()
+    assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://my-bucket/darkroom"
+    assert job["runtimeConfig"]["parameterValues"]["epochs"] == 8
+    assert submit.call_args.kwargs.keys() == {"service_account"}
+    wait.assert_called_once_with()
+
+
+class _Files(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def served(folder):
+    """The address of a web server with the files of the components, for one image."""
+    assert yaml_files.main(["components", "--image", IMAGE]) == 0
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Files, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_components_are_loaded_from_the_url_of_their_files(served, folder):
+    [code] = [each for each in read_blocks("A pipeline of your own") if "from_url" in each]
+    assert "darkroom" not in code  # it needs kfp alone
+    (folder / "look.py").write_text(code.replace("https://files.example.com", served))
+    runpy.run_path("look.py")
+    found = read_executors(folder / "look.yaml")
+    assert {name: each["image"] for name, each in found.items()} == {
+        "exec-convert-images": IMAGE,
+        "exec-inspect-dataset": IMAGE,
+    }
+    commands = {tuple(each["command"]) for each in found.values()}
+    assert ("python3", "-m", "darkroom.kfp.task", "convert_images") in commands
