@@ -14,11 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from darkroom.errors import UsageError
-from darkroom.options.compiled.credentials import (
-    check_credentials,
-    check_environment,
-    walk_texts,
-)
+from darkroom.options.compiled.credentials import check_credentials, check_environment
+from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.targets import KUBEFLOW, TARGETS, VERTEX
 from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.backends import check_backend
@@ -46,8 +43,6 @@ _OTHER_VOLUMES = frozenset(
         "kfp-workspace",
     ]
 )
-# Kubernetes replaces these in the arguments of a container: `$(NAME)`, and `$$` by `$`.
-_REPLACED = re.compile(r"\$[$(]")
 
 
 def merge_checked_options(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,8 +126,7 @@ def check_cluster(config: ClusterConfig, target: str) -> None:
                 )
     if twice := sorted(config.env.keys() & config.secret_env.keys()):
         raise UsageError(f"{twice[0]} is in env and in secret_env.", "Leave one of them out.")
-    if target == KUBEFLOW:
-        check_replaced(vars(config))
+    check_replaced(vars(config), target)
     _check_volumes(config.volumes)
     check_backend(config, target)
 
@@ -155,25 +149,6 @@ def name_baseline(config: PipelineConfig, target: str) -> PipelineConfig:
             "Name a folder of pushed models: push_to, or baseline_model.",
         )
     return dataclasses.replace(config, baseline_model=config.push_to)
-
-
-def check_replaced(values: Mapping[str, Any]) -> None:
-    """Checks that Kubernetes passes texts as they are.
-
-    Args:
-        values: Values by their place; they may be nested.
-
-    Raises:
-        UsageError: Kubernetes would change one.
-    """
-    for name, value in values.items():
-        for place, text in walk_texts(name, value):
-            if found := _REPLACED.search(text):
-                raise UsageError(
-                    f"{place} is {text!r}. Kubernetes replaces {found[0]} in what it passes to a "
-                    "container, so the task would get another text.",
-                    "Use a text without $$ and $(.",
-                )
 
 
 def _check_volumes(volumes: Mapping[str, str]) -> None:

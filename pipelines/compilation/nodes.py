@@ -34,9 +34,9 @@ from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, StateDriver
 from darkroom.errors import UsageError
 from darkroom.options.compiled.credentials import check_credentials
 from darkroom.options.compiled.places import check_place
+from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig
-from darkroom.pipelines.compilation.checks import check_replaced
 
 # Of tasks, as Argo has them.
 _TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")
@@ -197,8 +197,7 @@ def _check_properties(node: BaseNode, target: str) -> None:
             )
         given: Any = value.default if isinstance(value, RuntimeParameter) else value
         check_credentials({place: given})
-        if target == KUBEFLOW:
-            check_replaced({place: given})
+        check_replaced({place: given}, target)
 
 
 def _check_paths(node: BaseNode, target: str, volumes: Iterable[str]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from darkroom.errors import DataError, UsageError, build_missing_extra_error
 from darkroom.options.compiled.credentials import check_credentials
+from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.fields import list_options
 from darkroom.options.targets import VERTEX, KubeflowFields, VertexOptions
 from darkroom.pipelines.compilation.backends import list_warnings
@@ -119,6 +120,7 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
     run = own if own.is_own else PreparedRun(documents, root, _encode_parameters(values))
     if ("pipelineSpec" in run.documents[0]) != (target == VERTEX):
         raise UsageError(f"{path} was not compiled for {target}.", "Compile it for this target.")
+    check_replaced({**values, "root": root}, target)
     if run.is_own:
         if values:
             raise UsageError(

@@ -323,6 +323,38 @@ def test_arguments_of_beam_are_the_pipelines_unless_the_configuration_has_some()
         list_args(make(beam_pipeline_args=["--runner=DataflowRunner"]))
 
 
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--job_name=$$y$(HOME)", "is '--job_name=$$y$(HOME)'. "),
+        ("--url=https://me:hunter2hunter2@host/", "contains what looks like a credential"),
+    ],
+)
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+@pytest.mark.parametrize("is_shared", [True, False], ids=["pipeline", "node"])
+def test_an_argument_of_beam_that_no_task_gets_is_an_error_that_names_the_node(
+    target: str, is_shared: bool, argument: str, message: str
+):
+    records = import_examples()
+    statistics = StatisticsGen(records.outputs["result"])
+    if not is_shared:
+        statistics.with_beam_pipeline_args([argument])
+    pipeline = make_pipeline(
+        records, statistics, beam_pipeline_args=[argument] if is_shared else None
+    )
+    with pytest.raises(UsageError) as error:
+        compile_spec(pipeline, target)
+    assert error.value.message.startswith(f"StatisticsGen.beam_pipeline_args[0] {message}")
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+def test_a_root_of_the_pipeline_that_a_service_would_change_is_refused(photolab, target: str):
+    pipeline = make_pipeline(make_table(photolab), pipeline_root="gs://artifacts/$(NAME)")
+    with pytest.raises(UsageError, match="root is 'gs://artifacts/"):
+        compile_spec(pipeline, target, root="")
+
+
 @pytest.mark.parametrize("target", ["kubeflow", "vertex"])
 def test_a_run_time_parameter_keeps_its_default(target: str, tmp_path: Path):
     source = RuntimeParameter("images", str, default="gs://photos/images.csv")
@@ -410,6 +442,7 @@ REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
     ("vertex", lambda p: make_main_class(p), "The executor of Node is in the program that was st"),
     ("kubeflow", lambda p: p.make_node(p.Table, "a_b"), "Use letters, digits and dashes: .with_id"),
     ("kubeflow", lambda p: make_table(p, data="$(HOME)"), "MakeTable.data is '$(HOME)'. Kube"),
+    ("vertex", lambda p: make_table(p, data="$$a"), "data is '$$a'. Vertex may replace $$ in"),
     (
         "vertex",
         lambda p: make_table(p, data="https://me:hunter2hunter2@host/"),

@@ -140,6 +140,23 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(server, volume, 
     assert _work(cache, _submit(server, *submit)) == NEVER_CACHED
 
 
+@pytest.mark.parametrize(
+    ("flag", "value", "message"),
+    [
+        ("--push-to", "s3://a/$(KFP_POD_NAME)", "--push-to is 's3://a/$(KFP_POD_NAME)'."),
+        ("--data", "s3://a/$$x.csv", "data is 's3://a/$$x.csv'. Kubernetes replaces $$"),
+        ("--root", "s3://a/$(HOME)", "root is 's3://a/$(HOME)'. Kubernetes replaces $("),
+    ],
+)
+def test_a_text_that_kubernetes_would_change_is_an_error(
+    server, compiled, capsys, flag, value, message
+):
+    command = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
+    assert commands.main([*command, flag, value]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert server.requests == []
+
+
 def test_a_changed_parameter_runs_only_the_tasks_that_use_it(server, compiled):
     cache = ServiceCache()
     submit = [f"--pipeline={compiled}", "--shared-paths"]

@@ -1,1 +1,1 @@
-"""Checks of what a compiled pipeline holds: nothing secret, and no path of this machine."""
+"""Checks of what a compiled pipeline holds: nothing secret, no path of this machine."""
