@@ -27,7 +27,12 @@ from darkroom.pipelines.cluster_config import ClusterConfig, check_name
 from darkroom.pipelines.compilation.backends import list_warnings
 from darkroom.pipelines.compilation.beam_arguments import complete_beam_args
 from darkroom.pipelines.compilation.job import finish_documents, make_job
-from darkroom.pipelines.compilation.nodes import check_nodes, is_cached, list_node_warnings
+from darkroom.pipelines.compilation.nodes import (
+    check_nodes,
+    find_image,
+    is_cached,
+    list_node_warnings,
+)
 from darkroom.pipelines.compilation.places import check_paths
 
 _LOCAL_IMAGE = LOCAL_BEAM_ARGS[1]
@@ -141,8 +146,9 @@ def find_root(pipeline: Pipeline, config: ClusterConfig) -> str:
 def list_own_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -> list[str]:
     """Returns what will not work as it seems, in whole sentences."""
     given = dataclasses.replace(config, root=find_root(pipeline, config))
+    images = {node.id: find_image(node, given) for node in pipeline.components}
     return [
-        *list_warnings(given, target),
+        *list_warnings(given, target, images),
         *list_node_warnings(pipeline, given, target),
         *_list_parameters_without_default(pipeline),
     ]

@@ -37,6 +37,7 @@ from darkroom.components import ImageToTFRecord, ImportSchemaGen, ManifestGen, P
 from darkroom.errors import UsageError
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.pipelines import ClusterConfig, compile_pipeline
+from darkroom.pipelines.compilation.own import list_own_warnings
 
 from ..spec_rules import find_violations
 from .own_package import write_package
@@ -174,6 +175,42 @@ def test_what_a_node_asks_for_itself_is_kept_and_completed(
         "memoryLimit": 8.0,
         "accelerator": {"type": accelerator, "count": "1"},
     }
+
+
+def ask_for_gpu(node: Any, accelerator: str = "T4") -> Any:
+    spec_class = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec
+    asked = spec_class()
+    asked.accelerator.type, asked.accelerator.count = accelerator, 1
+    return node.with_platform_config(asked)
+
+
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+def test_a_node_that_asks_for_a_gpu_without_cuda_is_warned_of(photolab: ModuleType, target: str):
+    def list_idle(**options: Any) -> list[str]:
+        nodes = [ask_for_gpu(make_table(photolab)), ask_for_gpu(photolab.Shell())]
+        config = ClusterConfig(**{"image": IMAGE, **options})
+        return list_own_warnings(make_pipeline(*nodes), config, target)
+
+    table, shell = list_idle()
+    assert table.startswith("MakeTable.platform_config asks for T4, and the name of the image says")
+    assert IMAGE in table
+    # It has an image of its own.
+    assert shell.startswith("Shell.platform_config asks for T4")
+    assert "alpine:3" in shell
+    assert list_idle(image=f"{IMAGE}-cuda") == [shell]
+    # What the configuration asks for counts, and has a warning of its own.
+    resources = {"MakeTable": {"accelerator": "V100"}, "Shell": {"accelerator": "V100"}}
+    table, shell = list_idle(resources=resources)
+    assert table.startswith("resources.MakeTable asks for V100")
+    assert shell.startswith("resources.Shell asks for V100")
+    assert "alpine:3" in shell
+
+
+def test_a_node_that_asks_for_another_accelerator_is_not_warned_of(
+    photolab: ModuleType,
+):
+    pipeline = make_pipeline(ask_for_gpu(make_table(photolab), "amd.com/gpu"))
+    assert list_own_warnings(pipeline, ClusterConfig(image=IMAGE), "kubeflow") == []
 
 
 def test_a_name_that_no_node_has_is_refused_with_those_that_there_are(photolab: ModuleType):
