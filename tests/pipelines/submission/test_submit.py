@@ -295,6 +295,8 @@ def test_an_error_of_the_server_has_its_exit_code(server, compiled, status, code
         (["--image=other:2"], "image is part of the compiled file"),
         (["--epochs=3", "--seed=1", "--num-shards=2"], "--num-shards is part of the compiled file"),
         (["--project=p"], "--project is not for --target kubeflow"),
+        (["--reserved-ip-range=r"], "--reserved-ip-range is not for --target kubeflow"),
+        (["--label=a=b"], "--label is not for --target kubeflow"),
         (["--epochs=0"], "epochs is 0, expected a whole number of at least 1"),
         (["--learning-rate=nan", "--no-cache"], "--learning-rate is nan"),
         (["--min-accuracy=90"], "--min-accuracy is 90.0, expected a number from 0 to 1"),
