@@ -1,9 +1,9 @@
-"""Kubernetes' rules for labels, annotations and tolerations, which only its server checks."""
+"""Kubernetes' rules for labels, tolerations, Secrets and the like, which only its server checks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from darkroom.errors import UsageError
 
@@ -11,6 +11,9 @@ from darkroom.errors import UsageError
 _MOST_IN_NAME, _MOST_IN_PREFIX = 63, 253
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _PREFIX_PART = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_SECRET_KEY = re.compile(r"(?!\.\.?$|\.\.)[A-Za-z0-9._-]{1,253}")
+# Kubeflow and Argo find the pods of a run by labels of their own; those of a task would win.
+_TAKEN_PREFIXES = ("pipelines.kubeflow.org", "workflows.argoproj.io")
 _OPERATORS = ("Exists", "Equal")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_KEYS = ("effect", "key", "operator", "value")
@@ -56,6 +59,46 @@ def check_annotations(name: str, annotations: Mapping[str, str]) -> None:
 def _check_key(name: str, shown: str, key: str) -> None:
     if not _is_key(key):
         raise UsageError(f"{name} has the key {shown!r:.300}, which is not one.", _KEY_HINT)
+
+
+def check_free(name: str, keys: Iterable[str]) -> None:
+    """Checks that no key of labels or annotations of a pod is one that Kubeflow sets itself.
+
+    Raises:
+        UsageError: A key is.
+    """
+    for key in keys:
+        prefix = key.rpartition("/")[0].lower()
+        if prefix in _TAKEN_PREFIXES:
+            raise UsageError(
+                f"{name} has the key {key!r}, and Kubeflow sets those of {prefix} itself.",
+                "Use a key with another prefix, or without one.",
+            )
+
+
+def check_secret(name: str, secret: str, key: str | None = None) -> None:
+    """Checks the name of a Secret, and of a key in it.
+
+    Args:
+        name: What names the Secret, for the message. It never shows the text, which may be the
+            secret itself.
+        secret: The name.
+        key: The key; None for the Secret as a whole.
+
+    Raises:
+        UsageError: Kubernetes does not take one of them.
+    """
+    if not _is_prefix(secret):
+        raise UsageError(
+            f"{name} is not a name of a Secret.",
+            f"It has at most {_MOST_IN_PREFIX} small letters, digits, '-' and '.', and begins and "
+            "ends with a letter or digit.",
+        )
+    if key is not None and not _SECRET_KEY.fullmatch(key):
+        raise UsageError(
+            f"{name} does not name a key of a Secret.",
+            f"A key has at most {_MOST_IN_PREFIX} letters, digits, '-', '_' and '.'.",
+        )
 
 
 def check_toleration(toleration: Mapping[str, str]) -> None:

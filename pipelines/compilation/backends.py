@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from darkroom.errors import UsageError
 from darkroom.options.compiled.images import explain_moving_image
@@ -25,6 +26,8 @@ _STORES = {
     ("seaweedfs", 8333): ((2, 15), None),
     ("seaweedfs", 9000): ((2, 16), None),
 }
+# Behind the name of Kubeflow's own store; without a namespace it is that of the tasks.
+_NAMESPACES = ("", "kubeflow", "kubeflow.svc", "kubeflow.svc.cluster.local")
 # From 2.15 on, the keys of a user's namespace open these in the bucket of Kubeflow's own store.
 _OWN_BUCKET = "mlpipeline"
 _SHARED_KEYS, _OPEN = (2, 15), ("artifacts", "private-artifacts", "private", "shared")
@@ -46,11 +49,11 @@ def parse_version(text: str) -> tuple[int, int]:
     version = int(found[1]), int(found[2])
     if version < VERSIONS[0]:
         raise UsageError(
-            f"Kubeflow Pipelines {text} is older than the compiled file needs.",
+            f"kfp is {text!r}, which is older than the compiled file needs.",
             f"Ask the administrator for one of {known}.",
         )
     if version < VERSIONS[-1] and version not in VERSIONS:
-        raise UsageError(f"There is no Kubeflow Pipelines {text}.", f"Known: {known}.")
+        raise UsageError(f"kfp is {text!r}, and there is no such version.", f"Known: {known}.")
     return version
 
 
@@ -63,7 +66,9 @@ def check_backend(config: ClusterConfig, target: str) -> None:
     if config.kfp is None:
         return
     if target != KUBEFLOW:
-        raise UsageError("kfp is a version of Kubeflow Pipelines.", "Leave it out for Vertex.")
+        raise UsageError(
+            f"kfp is {config.kfp!r}, a version of Kubeflow Pipelines.", "Leave it out for Vertex."
+        )
     version = parse_version(config.kfp)
     for name in ENDPOINT_VARIABLES:
         if (url := config.env.get(name)) and not _has_store(url, version):
@@ -80,20 +85,33 @@ def _has_store(url: str, version: tuple[int, int]) -> bool:
     """Tells whether a version has a store at an address; those of others it may always have."""
     try:
         parts = urllib.parse.urlsplit(url)
-        host, port = (parts.hostname or "").partition(".")[0], parts.port
+        host, _, namespace = (parts.hostname or "").rstrip(".").partition(".")
+        port = parts.port
     except ValueError:
         return True
-    if not any(host == name for name, _ in _STORES):
+    if namespace not in _NAMESPACES or not any(host == name for name, _ in _STORES):
         return True
     first, without = _STORES.get((host, port or 80), (VERSIONS[-1], VERSIONS[0]))
     return first <= version and (without is None or version < without)
 
 
-def list_warnings(config: ClusterConfig, target: str) -> list[str]:
-    """Returns what will not work as it seems, in whole sentences."""
+def list_warnings(
+    config: ClusterConfig, target: str, images: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
+    """Returns what will not work as it seems, in whole sentences.
+
+    Args:
+        config: What the cluster is told.
+        target: `kubeflow` or `vertex`.
+        images: Container images by component, of those that have one of their own.
+    """
     moving = explain_moving_image(config.image)
     found = [moving] if moving else []
-    found += [*_find_idle_accelerators(config, target), *_find_unused(config, target)]
+    for component, table in config.resources.items():
+        image = images.get(component, config.image)
+        place, name = f"resources.{component}", table.accelerator
+        found += find_idle_accelerator(place, name, image, target) if name else []
+    found += _find_unused(config, target)
     if target == KUBEFLOW and config.kfp is not None:
         found += _find_limits(config, parse_version(config.kfp))
     return found
@@ -127,15 +145,18 @@ def _find_limits(config: ClusterConfig, version: tuple[int, int]) -> Iterator[st
                 )
 
 
-def _find_idle_accelerators(config: ClusterConfig, target: str) -> Iterator[str]:
-    """Yields a warning where a GPU is asked for, and nothing says that the image can use it."""
-    if _HAS_CUDA.search(config.image):
-        return
-    for component in config.resources:
-        name = config.resources[component].accelerator
-        if name and spell_accelerator(name, target).startswith(_NVIDIA):
-            yield (
-                f"resources.{component} asks for {name}, and the name of the image says nothing "
-                f"of CUDA: {config.image}. Without CUDA the accelerator is idle. `make image "
-                "STAGE=cuda` builds an image with it; put cuda into its name or its tag."
-            )
+def find_idle_accelerator(place: str, accelerator: str, image: str, target: str) -> Iterator[str]:
+    """Yields a warning if a GPU is asked for, and nothing says that the image can use it.
+
+    Args:
+        place: What asks for the accelerator, for the message.
+        accelerator: Its name.
+        image: The container image of the task.
+        target: `kubeflow` or `vertex`.
+    """
+    if spell_accelerator(accelerator, target).startswith(_NVIDIA) and not _HAS_CUDA.search(image):
+        yield (
+            f"{place} asks for {accelerator}, and the name of the image says nothing of CUDA: "
+            f"{image}. Without CUDA the accelerator is idle. `make image STAGE=cuda` builds an "
+            "image with it; put cuda into its name or its tag."
+        )

@@ -15,12 +15,13 @@ from typing import Any
 
 from darkroom.errors import UsageError
 from darkroom.options.compiled.credentials import check_credentials, check_environment
-from darkroom.options.compiled.expansion import check_replaced
+from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.targets import KUBEFLOW, TARGETS, VERTEX
 from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.backends import check_backend
 from darkroom.pipelines.compilation.places import check_places, do_tasks_read_labels
 from darkroom.pipelines.config import PipelineConfig, merge_options
+from darkroom.pipelines.kubernetes_names import check_secret
 
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[\w.-]+)?(@sha256:\w+)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -117,6 +118,8 @@ def check_cluster(config: ClusterConfig, target: str) -> None:
                 "mounted.",
             )
     make_secrets(config.secret_env)
+    for number, name in enumerate(config.image_pull_secrets):
+        check_secret(f"image_pull_secrets[{number}]", name)
     for name in ("env", "secret_env"):
         for variable in getattr(config, name):
             if not _VARIABLE.fullmatch(variable):
@@ -126,8 +129,7 @@ def check_cluster(config: ClusterConfig, target: str) -> None:
                 )
     if twice := sorted(config.env.keys() & config.secret_env.keys()):
         raise UsageError(f"{twice[0]} is in env and in secret_env.", "Leave one of them out.")
-    if target == KUBEFLOW:
-        check_replaced(vars(config))
+    check_replaced(vars(config), target)
     _check_volumes(config.volumes)
     check_backend(config, target)
 
@@ -200,5 +202,6 @@ def make_secrets(secret_env: Mapping[str, str]) -> list[dict[str, Any]]:
                 f"secret_env.{variable} does not name a key of a Secret.",
                 'Write it as in AWS_ACCESS_KEY_ID = "mlpipeline-minio-artifact/accesskey".',
             )
+        check_secret(f"secret_env.{variable}", secret, key)
         secrets.setdefault(secret, []).append({"envVar": variable, "secretKey": key})
     return [{"secretName": secret, "keyToEnv": keys} for secret, keys in sorted(secrets.items())]

@@ -10,16 +10,21 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable
-from types import ModuleType
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType, ModuleType
 from typing import Any
 
+from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.pipeline import Pipeline
 
 from darkroom.errors import UsageError
 
 ROOT_PARAMETER = "root"
 _NAME = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
+_KFP_HINT = (
+    "A component of kfp belongs into a pipeline of kfp: docs/guides/kfp-components.md. "
+    "darkroom.components has those for TFX."
+)
 _FILES = (".yaml", ".yml", ".json")
 
 
@@ -45,7 +50,7 @@ def load_pipeline(name: str, root: str) -> Pipeline:
         pipeline = _call(function, name, root)
     if not isinstance(pipeline, Pipeline):
         hint = "Return tfx.v1.dsl.Pipeline(...)."
-        if type(pipeline).__module__.partition(".")[0] == "kfp":
+        if _is_of_kfp(type(pipeline).__module__):
             hint = "A pipeline of kfp is compiled by kfp: kfp.compiler.Compiler().compile(...)."
         raise UsageError(
             f"pipeline is {name!r}, which returned {type(pipeline).__name__}, expected a pipeline "
@@ -110,7 +115,60 @@ def _call(function: Callable[..., Any], name: str, root: str) -> Any:
     try:
         return function(**given)
     except (Exception, SystemExit) as error:
-        raise _make_error(f"pipeline is {name!r}, which failed", error) from error
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        _check_components(name, error, frames)
+        is_kfps = any(_is_of_kfp(frame.f_globals.get("__name__", "")) for frame in frames)
+        hint = _KFP_HINT * is_kfps
+        raise _make_error(f"pipeline is {name!r}, which failed", error, hint) from error
+
+
+def _check_components(name: str, error: BaseException, frames: Sequence[FrameType]) -> None:
+    """Names what is not a component, where a Pipeline was given that and TFX failed at it.
+
+    Raises:
+        UsageError: A Pipeline was given something else.
+    """
+    for frame in frames:
+        known = frame.f_locals
+        if not isinstance(known.get("self"), Pipeline) or "components" not in known:
+            continue
+        given = known["components"]
+        one_by_one = given if isinstance(given, list | tuple | set) else [given]
+        for number, each in enumerate(one_by_one):
+            if not isinstance(each, BaseNode | Iterator):
+                place = f"components[{number}]" if one_by_one is given else "components"
+                what, hint = _describe(each)
+                raise UsageError(
+                    f"pipeline is {name!r}, but {place} of its Pipeline is {what}, expected a "
+                    "component of TFX.",
+                    hint,
+                ) from error
+        if isinstance(given, BaseNode):
+            raise UsageError(
+                f"pipeline is {name!r}, but components of its Pipeline is {given.id} alone.",
+                f"Give a list: Pipeline(..., components=[{given.id}]).",
+            ) from error
+
+
+def _is_of_kfp(module: str) -> bool:
+    return module.partition(".")[0] == "kfp"
+
+
+def _describe(given: Any) -> tuple[str, str]:
+    """Says what an object is that is not a component, and what to do about it."""
+    name = getattr(given, "__name__", "") or getattr(given, "name", "")
+    kind = type(given).__name__
+    if given is None:
+        return "None", "See that the function that makes the component returns it."
+    if any(_is_of_kfp(each.__module__) for each in type(given).__mro__):
+        return f"the {name} of kfp", _KFP_HINT
+    if isinstance(given, list | tuple | set | dict):
+        return f"a {kind}", "Give all components in one list: components=[*first, second]."
+    if isinstance(given, type):
+        return f"the class {name}", f"Make a component of it: {name}(...)."
+    if callable(given):
+        return f"the function {name or kind}", "Call it, and give what it returns."
+    return f"a {kind}", "Give components of TFX, or of darkroom.components."
 
 
 def _make_error(what: str, error: BaseException, hint: str = "") -> UsageError:

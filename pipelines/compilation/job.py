@@ -36,6 +36,8 @@ _BACKOFF = {"backoffDuration": "30s", "backoffFactor": 2.0}
 _LONGEST_TEMPLATE = 131_072 - 11_000  # bytes
 # From 2.14 on, the driver of the whole run gets all tasks in one argument.
 _LONGEST_ROOT = 131_072 - 3_000  # bytes
+# Vertex gives a container the task's input as one argument; other things need some of it.
+_LONGEST_INPUT = 131_072 - 11_000  # bytes
 # Kubeflow counts from the start of the first attempt, and stops an attempt that still runs then: a
 # task that takes longer is never retried. Vertex accepts an hour at most.
 _LONGEST_RETRYING = {KUBEFLOW: "2592000s", VERTEX: "3600s"}
@@ -83,7 +85,7 @@ def make_job(
             _cut_beam_args(container, node, pipeline.beam_pipeline_args)
             _complete_container(container, node.id, config, target)
         _complete_task(spec, node.id, config, target, is_cached=is_cached(node))
-        _check_length(spec, node.id)
+        _check_length(spec, node.id, target)
     return job
 
 
@@ -101,7 +103,8 @@ def finish_documents(
         UsageError: The options of all tasks are too long.
     """
     spec = job["pipelineSpec"]
-    _check_root_length(spec)
+    if target == KUBEFLOW:
+        _check_root_length(spec)
     _name_system_types(spec)
     if target == KUBEFLOW:
         platform = make_platform_spec(config, spec)
@@ -155,20 +158,30 @@ def _complete_task(
         task["retryPolicy"] = {"maxRetryCount": retries, **_BACKOFF, **longest}
 
 
-def _check_length(spec: dict[str, Any], node: str) -> None:
-    """Checks that a task's properties fit into what each version of Kubeflow passes them by.
+def _check_length(spec: dict[str, Any], node: str, target: str) -> None:
+    """Checks that a task's properties fit into what the service passes them by.
 
     Raises:
         UsageError: They do not fit.
     """
     inputs = spec["root"]["dag"]["tasks"][node].get("inputs", {}).get("parameters", {})
     texts = [each["runtimeValue"]["constant"] for each in inputs.values() if "runtimeValue" in each]
+    what = f"The options of {node}"
+    if target == VERTEX:
+        if (length := len(json.dumps(texts))) > _LONGEST_INPUT:
+            raise UsageError(
+                f"{what} need {length:,} bytes in one argument of its container, expected at most "
+                f"{_LONGEST_INPUT:,}: Linux takes no longer one.",
+                "Put a long label map into a bucket, and give its path, as gs://BUCKET/labels.txt: "
+                "the task then reads the file.",
+            )
+        return
     executor = spec["deploymentSpec"]["executors"][f"{node}_executor"]
     texts.append(executor.get("container", {}).get("env"))
     # The template is JSON, with the pod's patch as a text of JSON, with the input as another one.
     length = 2 * len(json.dumps(json.dumps(json.dumps(texts))))
     if length > _LONGEST_TEMPLATE:
-        raise _make_length_error(f"The options of {node}", length, _LONGEST_TEMPLATE)
+        raise _make_length_error(what, length, _LONGEST_TEMPLATE)
 
 
 def _check_root_length(spec: Mapping[str, Any]) -> None:

@@ -33,10 +33,12 @@ from darkroom.components.pusher.executor import read_destination
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN, StateDriver
 from darkroom.errors import UsageError
 from darkroom.options.compiled.credentials import check_credentials
-from darkroom.options.compiled.expansion import check_replaced
 from darkroom.options.compiled.places import check_place
+from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig
+from darkroom.pipelines.compilation.backends import find_idle_accelerator
+from darkroom.pipelines.compilation.resources import find_resources
 
 # Of tasks, as Argo has them.
 _TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")
@@ -115,6 +117,23 @@ def list_node_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -
             )
         if isinstance(node, Importer) and target == KUBEFLOW:
             yield from _find_other_bucket(node, config)
+        yield from _find_idle_accelerator(node, config, target)
+
+
+def find_image(node: BaseNode, config: ClusterConfig) -> str:
+    """Returns the container image of a node; a container component has one of its own."""
+    return str(getattr(node.executor_spec, "image", config.image))
+
+
+def _find_idle_accelerator(node: BaseNode, config: ClusterConfig, target: str) -> Iterator[str]:
+    """Yields a warning where a node asks for a GPU itself, and its image may not use it."""
+    # A message of any type; TFX takes only the one that has these.
+    accelerator = getattr(getattr(node, "platform_config", None), "accelerator", None)
+    name = getattr(accelerator, "type", "")
+    # The configuration has the last word, and its own warning.
+    if name and not find_resources(config.resources, node.id).accelerator:
+        image = find_image(node, config)
+        yield from find_idle_accelerator(f"{node.id}.platform_config", name, image, target)
 
 
 def _find_other_bucket(node: Importer, config: ClusterConfig) -> Iterator[str]:
@@ -197,8 +216,7 @@ def _check_properties(node: BaseNode, target: str) -> None:
             )
         given: Any = value.default if isinstance(value, RuntimeParameter) else value
         check_credentials({place: given})
-        if target == KUBEFLOW:
-            check_replaced({place: given})
+        check_replaced({place: given}, target)
 
 
 def _check_paths(node: BaseNode, target: str, volumes: Iterable[str]) -> None:

@@ -19,13 +19,20 @@ from tfx.orchestration.pipeline import Pipeline
 from tfx.types.channel_utils import encode_placeholder_with_channels, get_dependent_channels
 
 from darkroom.errors import DarkroomError, StorageError, UsageError
+from darkroom.options.compiled.credentials import check_credentials
+from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig, check_name
 from darkroom.pipelines.compilation.backends import list_warnings
 from darkroom.pipelines.compilation.beam_arguments import complete_beam_args
 from darkroom.pipelines.compilation.job import finish_documents, make_job
-from darkroom.pipelines.compilation.nodes import check_nodes, is_cached, list_node_warnings
+from darkroom.pipelines.compilation.nodes import (
+    check_nodes,
+    find_image,
+    is_cached,
+    list_node_warnings,
+)
 from darkroom.pipelines.compilation.places import check_paths
 
 _LOCAL_IMAGE = LOCAL_BEAM_ARGS[1]
@@ -53,6 +60,7 @@ def make_own_documents(
     if not pipeline.components:
         raise UsageError("The pipeline has no components.")
     config = dataclasses.replace(config, root=find_root(pipeline, config))
+    check_replaced({"root": config.root}, target)  # it may be the pipeline's
     check_paths({"root": config.root}, target, config.volumes)
     check_nodes(pipeline, target, config.volumes)
     for node in pipeline.components:
@@ -85,7 +93,7 @@ def make_own_documents(
     for node in pipeline.components:
         if isinstance(node.executor_spec, BeamExecutorSpec):
             container = spec["deploymentSpec"]["executors"][f"{node.id}_executor"]["container"]
-            _set_beam_args(container, node, pipeline.beam_pipeline_args, config)
+            _set_beam_args(container, node, pipeline.beam_pipeline_args, config, target)
     _add_defaults(spec, pipeline)
     return finish_documents(job, config, target)
 
@@ -138,8 +146,9 @@ def find_root(pipeline: Pipeline, config: ClusterConfig) -> str:
 def list_own_warnings(pipeline: Pipeline, config: ClusterConfig, target: str) -> list[str]:
     """Returns what will not work as it seems, in whole sentences."""
     given = dataclasses.replace(config, root=find_root(pipeline, config))
+    images = {node.id: find_image(node, given) for node in pipeline.components}
     return [
-        *list_warnings(given, target),
+        *list_warnings(given, target, images),
         *list_node_warnings(pipeline, given, target),
         *_list_parameters_without_default(pipeline),
     ]
@@ -156,7 +165,11 @@ def _list_parameters_without_default(pipeline: Pipeline) -> list[str]:
 
 
 def _set_beam_args(
-    container: dict[str, Any], node: BaseNode, shared: Sequence[str], config: ClusterConfig
+    container: dict[str, Any],
+    node: BaseNode,
+    shared: Sequence[str],
+    config: ClusterConfig,
+    target: str,
 ) -> None:
     """Replaces the arguments of Beam of a node by those that hold in the cluster.
 
@@ -169,6 +182,9 @@ def _set_beam_args(
     wanted = [each for each in (*shared, *own) if each != _LOCAL_IMAGE]
     if not all(isinstance(each, str) for each in wanted):
         raise UsageError(f"{node.id} has a placeholder among the arguments of Beam.")
+    place = f"{node.id}.beam_pipeline_args"
+    check_credentials({place: wanted})
+    check_replaced({place: wanted}, target)
     args = container["args"]
     container["args"] = args[: len(args) - len(given)] + complete_beam_args(wanted, config.image)
 

@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom.errors import UsageError
-from darkroom.options.checks import is_number, is_table_of_texts
+from darkroom.options.checks import check_count, is_number, is_table_of_texts
 from darkroom.options.targets import VERTEX
-from darkroom.pipelines.kubernetes_names import check_annotations, check_labels, check_toleration
+from darkroom.pipelines.kubernetes_names import (
+    check_annotations,
+    check_free,
+    check_labels,
+    check_toleration,
+)
 
 # Kubernetes requests a kind of device, and the node decides the model; Vertex names the model.
 _NVIDIA_ON_KUBERNETES = "nvidia.com/gpu"
@@ -39,6 +44,8 @@ _KUBERNETES_ONLY = (
     "node_selector",
     "tolerations",
 )
+# Kubeflow and Kubernetes keep these whole numbers in 32 bits.
+_MOST = (1 << 31) - 1
 # The key of `resources` for what the table of a component leaves open.
 DEFAULT = "default"
 
@@ -97,6 +104,8 @@ class Resources:
         check_labels("pod_labels", self.pod_labels or {})
         check_labels("node_selector", self.node_selector or {})
         check_annotations("pod_annotations", self.pod_annotations or {})
+        for name in ("pod_labels", "pod_annotations"):
+            check_free(name, getattr(self, name) or {})
         if not isinstance(self.runs_as_root, bool | None):
             raise UsageError(f"runs_as_root is {self.runs_as_root!r}, expected true or false.")
         self._check_numbers()
@@ -123,8 +132,8 @@ class Resources:
                 raise UsageError(f"{name} is {value!r}, expected a number{unit} above 0.")
         for name, least in {"num_accelerators": 1, "retries": 0, "timeout_seconds": 1}.items():
             value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < least):
-                raise UsageError(f"{name} is {value!r}, expected a whole number from {least}.")
+            if value is not None:
+                check_count(name, value, least, _MOST)
         for name in ("cpu", "memory_gb"):
             limit, request = getattr(self, name), getattr(self, f"{name}_request")
             if None not in (limit, request) and request > limit:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from darkroom.errors import DataError, UsageError, build_missing_extra_error
 from darkroom.options.compiled.credentials import check_credentials
+from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.fields import list_options
 from darkroom.options.targets import VERTEX, KubeflowFields, VertexOptions
 from darkroom.pipelines.compilation.backends import list_warnings
@@ -38,7 +39,7 @@ _Options = TypeVar("_Options", bound="DataclassInstance")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _SUBMITTED, _PLANNED = "SUBMITTED", "PLANNED"
 # Options of the services' clients; the rest are fields of `PipelineConfig`.
-_SERVICE_OPTIONS = tuple(each.name for each in list_options(KubeflowFields, VertexOptions))
+_SERVICE_FLAGS = {each.name: each.flag for each in list_options(KubeflowFields, VertexOptions)}
 
 
 def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
@@ -62,7 +63,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     is_planned = values.get("cron") is not None
     if wait and is_planned:
         raise UsageError("--wait and --cron exclude each other.", "Leave --wait out.")
-    of_service = {name: values.pop(name) for name in _SERVICE_OPTIONS if name in values}
+    of_service = {name: values.pop(name) for name in _SERVICE_FLAGS if name in values}
     path, shared_paths = values.pop("pipeline", None), values.pop("shared_paths", False)
     merged = merge_checked_options(values)
     # All checks that need no TFX come first: loading it takes seconds.
@@ -119,6 +120,7 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
     run = own if own.is_own else PreparedRun(documents, root, _encode_parameters(values))
     if ("pipelineSpec" in run.documents[0]) != (target == VERTEX):
         raise UsageError(f"{path} was not compiled for {target}.", "Compile it for this target.")
+    check_replaced({**values, "root": root}, target)
     if run.is_own:
         if values:
             raise UsageError(
@@ -198,9 +200,11 @@ def _make_options(kind: type[_Options], target: str, given: Mapping[str, Any]) -
     """Returns the options of a service, after a check that they belong to it."""
     fields = {each.name: each for each in dataclasses.fields(kind)}
     if foreign := sorted(set(given) - set(fields)):
-        raise UsageError(f"{_spell(foreign[0])} is not for --target {target}.", "Leave it out.")
+        raise UsageError(
+            f"{_SERVICE_FLAGS[foreign[0]]} is not for --target {target}.", "Leave it out."
+        )
     missing = [
-        _spell(name)
+        f"{_SERVICE_FLAGS[name]}"
         for name, each in fields.items()
         if name not in given
         and each.default is dataclasses.MISSING
@@ -230,10 +234,6 @@ def _set_cache(
     if is_planned:
         return run
     return pin_states(run, shared_paths=shared_paths)
-
-
-def _spell(name: str) -> str:
-    return "--label" if name == "labels" else f"--{name.replace('_', '-')}"
 
 
 def _format(run: PreparedRun, submitted: SubmittedRun | Schedule, status: RunStatus) -> str:

@@ -12,7 +12,7 @@ from darkroom.options.conversion import ConversionFields
 from darkroom.options.fields import GROUPS, OptionField, list_options
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
-from darkroom.options.targets import EngineFields
+from darkroom.options.targets import EngineFields, KubeflowFields, VertexOptions
 from darkroom.options.training import TrainingFields
 from darkroom.options.validation import ValidationFields
 
@@ -195,6 +195,8 @@ def name_flag(error: DarkroomError, arguments: argparse.Namespace) -> DarkroomEr
         EngineFields,
         ValidationFields,
         TrainingFields,
+        KubeflowFields,
+        VertexOptions,
     )
     flags = {each.name: each.flag for each in fields if each.flag}
     # No argument without a flag has a name of two words.

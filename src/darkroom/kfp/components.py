@@ -17,9 +17,9 @@ from darkroom.kfp.execution import parse_value
 from darkroom.kfp.interface import Artifact, Interface, Parameter
 from darkroom.kfp.interfaces import find_interface
 from darkroom.options.compiled.credentials import check_credentials, check_environment
-from darkroom.options.compiled.expansion import check_replaced
 from darkroom.options.compiled.images import explain_moving_image
 from darkroom.options.compiled.places import SCHEMES, STORES, check_place
+from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.targets import KUBEFLOW
 from darkroom.options.training import IMAGENET
 from darkroom.version import __version__
@@ -107,7 +107,7 @@ def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:
     known = {each.name: each for each in interface.parameters}
     constants = {k: v for k, v in given.items() if k in known and _is_constant(v)}
     # Values go through the arguments of two containers: KFP's driver and the task.
-    check_replaced(constants)
+    check_replaced(constants, KUBEFLOW)
     values = {name: parse_value(known[name], value) for name, value in constants.items()}
     interface.check_values(values, given.keys() - values.keys())
     for name, value in values.items():
@@ -125,7 +125,7 @@ def check_task(task: dsl.PipelineTask) -> None:
     variables = dict(task.container_spec.env or {})
     check_credentials({f"env of {task.name}": variables}, SECRETS_HINT)
     check_environment(f"env of {task.name}", variables, SECRETS_HINT)
-    check_replaced({f"env of {task.name}": variables})
+    check_replaced({f"env of {task.name}": variables}, KUBEFLOW)
 
 
 def _is_constant(value: Any) -> bool:

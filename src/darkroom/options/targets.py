@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -27,6 +28,7 @@ _CRON_FIELDS = (
 )
 # All numbers, one, or a range of them; each with a step or without.
 _CRON_PART = re.compile(r"(?:[*?]|([0-9]{1,2}|[A-Z]+)(?:-([0-9]{1,2}|[A-Z]+))?)(?:/0*[1-9][0-9]*)?")
+_ZONE_PREFIXES = ("CRON_TZ", "TZ")
 _KEY = re.compile(r"projects/[^/]+/locations/([^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
 
 
@@ -161,7 +163,7 @@ class VertexOptions(SubmissionFields):
                 "--network and --network-attachment exclude each other.", "Leave one of them out."
             )
         if self.reserved_ip_ranges and not self.network:
-            raise UsageError("reserved_ip_ranges are of a network.", "Give network, too.")
+            raise UsageError("reserved_ip_ranges needs a network.", "Give network, too.")
         for name in ("experiment", "persistent_resource"):
             if self.cron and getattr(self, name):
                 raise UsageError(
@@ -186,7 +188,7 @@ def parse_cron(text: str | None) -> tuple[str, str]:
         UsageError: The text is not a schedule.
     """
     words = (text or "").split()
-    zone = words.pop(0).partition("=")[2] if words and "TZ=" in words[0] else ""
+    zone = _parse_zone(words.pop(0)) if words and "=" in words[0] else ""
     if text is not None and len(words) != len(_CRON_FIELDS):
         raise UsageError(
             f"cron is {text!r}, expected five fields of cron.",
@@ -200,6 +202,23 @@ def parse_cron(text: str | None) -> tuple[str, str]:
                 "Give *, a number, a range like 1-5, a list like 1,3, or a step like */2.",
             )
     return zone, " ".join(words)
+
+
+def _parse_zone(word: str) -> str:
+    """Returns the time zone of a word like CRON_TZ=ZONE, checked where this machine knows zones."""
+    prefix, _, zone = word.partition("=")
+    if prefix not in _ZONE_PREFIXES:
+        raise UsageError(
+            f"cron begins with {word!r}, expected the times, or a time zone before them.",
+            "Write CRON_TZ=ZONE or TZ=ZONE, as in 'CRON_TZ=Europe/Berlin 30 4 * * 1'.",
+        )
+    known = zoneinfo.available_timezones()  # empty without tzdata
+    if not zone or (known and zone not in known):
+        raise UsageError(
+            f"cron has the time zone {zone!r}, which is not one.",
+            "Give a name of the IANA time zone database, as Europe/Berlin or UTC.",
+        )
+    return zone
 
 
 def _is_in_cron(part: str, low: int, high: int, names: str) -> bool:

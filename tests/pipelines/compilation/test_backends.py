@@ -35,9 +35,9 @@ def test_a_version_has_many_spellings(text: str, version: tuple[int, int]):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("2.4.1", "Kubeflow Pipelines 2.4.1 is older than the compiled file needs"),
-        ("1.8", "is older than the compiled file needs"),
-        ("2.9", "There is no Kubeflow Pipelines 2.9"),
+        ("2.4.1", "kfp is '2.4.1', which is older than the compiled file needs"),
+        ("1.8", "kfp is '1.8', which is older than the compiled file needs"),
+        ("2.9", "kfp is '2.9', and there is no such version"),
         ("newest", "expected a version as in 2.17"),
         ("2", "expected a version as in 2.17"),
     ],
@@ -50,7 +50,7 @@ def test_a_version_that_cannot_run_the_file_is_an_error(text: str, message: str)
 
 def test_a_version_of_kubeflow_is_not_one_of_vertex():
     config = _config(kfp="2.17", root="gs://bucket/run")
-    with pytest.raises(UsageError, match="Leave it out for Vertex"):
+    with pytest.raises(UsageError, match=r"kfp is '2.17', .* Leave it out for Vertex"):
         check_for_target(config, "vertex")
 
 
@@ -63,6 +63,8 @@ SEAWEED = "http://seaweedfs.kubeflow:9000"
     [
         ("2.16", MINIO, SEAWEED),
         ("2.17.0", "http://minio-service.kubeflow.svc.cluster.local:9000", SEAWEED),
+        ("2.17", "http://minio-service:9000", SEAWEED),
+        ("2.17", "http://minio-service.kubeflow.svc.:9000", SEAWEED),
         ("2.5", SEAWEED, MINIO),
         ("2.15", SEAWEED, MINIO),
         ("2.14", "http://seaweedfs.kubeflow:8333", MINIO),
@@ -85,6 +87,10 @@ def test_the_address_of_another_versions_store_is_an_error(version: str, url: st
         ("2.17", SEAWEED),
         ("2.99", SEAWEED),
         ("2.17", "https://minio.example.com"),
+        ("2.17", "http://minio-service.minio-tenant.svc:9000"),
+        ("2.15", "https://minio-service.example.com"),
+        ("2.5", "http://seaweedfs.storage:8333"),
+        ("2.17", "http://minio-service.kubeflow.example.com:9000"),
         (None, MINIO),
     ],
 )

@@ -153,11 +153,26 @@ def test_a_label_map_that_no_task_can_open_is_an_error():
 )
 def test_a_long_label_map_is_an_error_before_any_version_of_kubeflow_refuses_it(tmp_path, labels):
     path = _write_labels(tmp_path, labels)
-    with pytest.raises(UsageError, match="The options of ManifestGen need") as error:
+    with pytest.raises(UsageError, match=r"The options of ManifestGen need") as error:
         compile_pipeline(PipelineConfig(**VALUES, label_map=str(path)), "kubeflow")
     assert "Put a long label map into a store or a volume" in error.value.hint
     _write_labels(tmp_path, labels[:1_000])
     compile_pipeline(PipelineConfig(**VALUES, label_map=str(path)), "kubeflow")
+
+
+def test_vertex_takes_as_many_labels_as_fit_into_one_argument(tmp_path):
+    labels = [f"species {number:04}" for number in range(9_000)]
+    path = _write_labels(tmp_path, labels[:6_000])
+    config = PipelineConfig(**{**VALUES, "root": "gs://artifacts/run"}, label_map=str(path))
+    spec = compile_pipeline(config, "vertex")["pipelineSpec"]
+    text = _find_options(spec)
+    assert json.loads(text)["labels"] == labels[:6_000]
+    assert len(json.dumps(text)) < LONGEST_ARGUMENT
+    _write_labels(tmp_path, labels)
+    with pytest.raises(UsageError, match=r"The options of ManifestGen need .* Linux") as error:
+        compile_pipeline(config, "vertex")
+    assert "Kubeflow" not in str(error.value)
+    assert "gs://BUCKET/labels.txt" in error.value.hint
 
 
 def test_options_that_are_too_long_together_are_an_error():

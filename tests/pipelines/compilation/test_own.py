@@ -37,6 +37,7 @@ from darkroom.components import ImageToTFRecord, ImportSchemaGen, ManifestGen, P
 from darkroom.errors import UsageError
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.pipelines import ClusterConfig, compile_pipeline
+from darkroom.pipelines.compilation.own import list_own_warnings
 
 from ..spec_rules import find_violations
 from .own_package import write_package
@@ -174,6 +175,42 @@ def test_what_a_node_asks_for_itself_is_kept_and_completed(
         "memoryLimit": 8.0,
         "accelerator": {"type": accelerator, "count": "1"},
     }
+
+
+def ask_for_gpu(node: Any, accelerator: str = "T4") -> Any:
+    spec_class = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec
+    asked = spec_class()
+    asked.accelerator.type, asked.accelerator.count = accelerator, 1
+    return node.with_platform_config(asked)
+
+
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+def test_a_node_that_asks_for_a_gpu_without_cuda_is_warned_of(photolab: ModuleType, target: str):
+    def list_idle(**options: Any) -> list[str]:
+        nodes = [ask_for_gpu(make_table(photolab)), ask_for_gpu(photolab.Shell())]
+        config = ClusterConfig(**{"image": IMAGE, **options})
+        return list_own_warnings(make_pipeline(*nodes), config, target)
+
+    table, shell = list_idle()
+    assert table.startswith("MakeTable.platform_config asks for T4, and the name of the image says")
+    assert IMAGE in table
+    # It has an image of its own.
+    assert shell.startswith("Shell.platform_config asks for T4")
+    assert "alpine:3" in shell
+    assert list_idle(image=f"{IMAGE}-cuda") == [shell]
+    # What the configuration asks for counts, and has a warning of its own.
+    resources = {"MakeTable": {"accelerator": "V100"}, "Shell": {"accelerator": "V100"}}
+    table, shell = list_idle(resources=resources)
+    assert table.startswith("resources.MakeTable asks for V100")
+    assert shell.startswith("resources.Shell asks for V100")
+    assert "alpine:3" in shell
+
+
+def test_a_node_that_asks_for_another_accelerator_is_not_warned_of(
+    photolab: ModuleType,
+):
+    pipeline = make_pipeline(ask_for_gpu(make_table(photolab), "amd.com/gpu"))
+    assert list_own_warnings(pipeline, ClusterConfig(image=IMAGE), "kubeflow") == []
 
 
 def test_a_name_that_no_node_has_is_refused_with_those_that_there_are(photolab: ModuleType):
@@ -323,6 +360,38 @@ def test_arguments_of_beam_are_the_pipelines_unless_the_configuration_has_some()
         list_args(make(beam_pipeline_args=["--runner=DataflowRunner"]))
 
 
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--job_name=$$y$(HOME)", "is '--job_name=$$y$(HOME)'. "),
+        ("--url=https://me:hunter2hunter2@host/", "contains what looks like a credential"),
+    ],
+)
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+@pytest.mark.parametrize("is_shared", [True, False], ids=["pipeline", "node"])
+def test_an_argument_of_beam_that_no_task_gets_is_an_error_that_names_the_node(
+    target: str, is_shared: bool, argument: str, message: str
+):
+    records = import_examples()
+    statistics = StatisticsGen(records.outputs["result"])
+    if not is_shared:
+        statistics.with_beam_pipeline_args([argument])
+    pipeline = make_pipeline(
+        records, statistics, beam_pipeline_args=[argument] if is_shared else None
+    )
+    with pytest.raises(UsageError) as error:
+        compile_spec(pipeline, target)
+    assert error.value.message.startswith(f"StatisticsGen.beam_pipeline_args[0] {message}")
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+def test_a_root_of_the_pipeline_that_a_service_would_change_is_refused(photolab, target: str):
+    pipeline = make_pipeline(make_table(photolab), pipeline_root="gs://artifacts/$(NAME)")
+    with pytest.raises(UsageError, match="root is 'gs://artifacts/"):
+        compile_spec(pipeline, target, root="")
+
+
 @pytest.mark.parametrize("target", ["kubeflow", "vertex"])
 def test_a_run_time_parameter_keeps_its_default(target: str, tmp_path: Path):
     source = RuntimeParameter("images", str, default="gs://photos/images.csv")
@@ -410,6 +479,7 @@ REFUSED: list[tuple[str, Callable[[ModuleType], Any], str]] = [
     ("vertex", lambda p: make_main_class(p), "The executor of Node is in the program that was st"),
     ("kubeflow", lambda p: p.make_node(p.Table, "a_b"), "Use letters, digits and dashes: .with_id"),
     ("kubeflow", lambda p: make_table(p, data="$(HOME)"), "MakeTable.data is '$(HOME)'. Kube"),
+    ("vertex", lambda p: make_table(p, data="$$a"), "data is '$$a'. Vertex may replace $$ in"),
     (
         "vertex",
         lambda p: make_table(p, data="https://me:hunter2hunter2@host/"),

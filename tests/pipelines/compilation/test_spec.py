@@ -476,6 +476,9 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
         ("vertex", {"image_pull_secrets": ("a",)}, "image_pull_secrets is for Kubernetes"),
         ("kubeflow", {"data": "s3://b/$(HOME)/i.csv"}, "Kubernetes replaces $( in what"),
         ("kubeflow", {"env": {"A": "cost$$"}}, "env.A is 'cost$$'. Kubernetes replaces $$"),
+        ("vertex", {"env": {"A": "$(HOME)"}}, "env.A is '$(HOME)'. Vertex may replace $("),
+        ("vertex", {"push_to": "gs://b/$$p"}, "push_to is 'gs://b/$$p'. Vertex may replace $$"),
+        ("vertex", {"beam_args": ("--name=$(A)",)}, "beam_args[0] is '--name=$(A)'. Vertex may"),
         ("kubeflow", {"resources": {"Trainr": {"cpu": 1}}}, "not a component of the pipeline"),
         (
             "kubeflow",

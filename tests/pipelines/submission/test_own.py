@@ -77,6 +77,12 @@ def test_a_run_time_parameter_without_a_default_cannot_be_submitted(
     assert server.requests == []
 
 
+def test_a_root_that_kubernetes_would_change_is_an_error(server: Server, compiled: str, capsys):
+    assert submit(server, f"--pipeline={compiled}", "--root=s3://artifacts/$$own") == 2
+    assert "root is 's3://artifacts/$$own'. Kubernetes replaces $$" in capsys.readouterr().err
+    assert server.requests == []
+
+
 def test_its_cache_can_be_switched_off(server: Server, compiled: str):
     assert submit(server, f"--pipeline={compiled}", "--no-cache") == 0
     assert not any(list_cached(server).values())

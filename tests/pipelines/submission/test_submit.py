@@ -140,6 +140,23 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(server, volume, 
     assert _work(cache, _submit(server, *submit)) == NEVER_CACHED
 
 
+@pytest.mark.parametrize(
+    ("flag", "value", "message"),
+    [
+        ("--push-to", "s3://a/$(KFP_POD_NAME)", "--push-to is 's3://a/$(KFP_POD_NAME)'."),
+        ("--data", "s3://a/$$x.csv", "data is 's3://a/$$x.csv'. Kubernetes replaces $$"),
+        ("--root", "s3://a/$(HOME)", "root is 's3://a/$(HOME)'. Kubernetes replaces $("),
+    ],
+)
+def test_a_text_that_kubernetes_would_change_is_an_error(
+    server, compiled, capsys, flag, value, message
+):
+    command = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
+    assert commands.main([*command, flag, value]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert server.requests == []
+
+
 def test_a_changed_parameter_runs_only_the_tasks_that_use_it(server, compiled):
     cache = ServiceCache()
     submit = [f"--pipeline={compiled}", "--shared-paths"]
@@ -278,6 +295,8 @@ def test_an_error_of_the_server_has_its_exit_code(server, compiled, status, code
         (["--image=other:2"], "image is part of the compiled file"),
         (["--epochs=3", "--seed=1", "--num-shards=2"], "--num-shards is part of the compiled file"),
         (["--project=p"], "--project is not for --target kubeflow"),
+        (["--reserved-ip-range=r"], "--reserved-ip-range is not for --target kubeflow"),
+        (["--label=a=b"], "--label is not for --target kubeflow"),
         (["--epochs=0"], "epochs is 0, expected a whole number of at least 1"),
         (["--learning-rate=nan", "--no-cache"], "--learning-rate is nan"),
         (["--min-accuracy=90"], "--min-accuracy is 90.0, expected a number from 0 to 1"),
