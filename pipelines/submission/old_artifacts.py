@@ -248,9 +248,17 @@ def _find_needed(known: Collection[TaskFolder], runs: Collection[str]) -> set[st
         uri = waiting.pop()
         if uri not in needed:
             needed.add(uri)
-            folders = [posixpath.dirname(find_remote(each)) for each in places[uri].inputs]
-            waiting += [each for each in folders if each in places]
+            folders = {each for read in places[uri].inputs for each in _list_parents(read)}
+            waiting += folders & places.keys()
     return needed
+
+
+def _list_parents(uri: str) -> Iterator[str]:
+    """Yields the folders that a URI is in: a task may read a file deep in an artifact."""
+    path = find_remote(uri)
+    while (parent := posixpath.dirname(path)) != path:
+        yield parent
+        path = parent
 
 
 def count_back(days: int, now: datetime) -> datetime:

@@ -115,6 +115,12 @@ def test_the_newest_model_of_each_task_is_kept_whatever_the_task_is_called(store
     assert removable <= set(_name(found.removable))
 
 
+def test_the_artifact_is_kept_of_which_a_young_run_read_a_file(store):
+    found = store.add("e", "find-duplicates", "duplicates", "2025-10-01")
+    store.add("f", "convert-images", "dataset", "2026-02-20", (f"{found}/of/one/part",))
+    assert "e/find-duplicates" in _name(find_old_artifacts(store.root, "photos", BEFORE).kept)
+
+
 def test_a_run_to_keep_is_kept_with_all_that_it_read(store):
     found = find_old_artifacts(store.root, "photos", BEFORE, ["c"])
     assert {each.run for each in found.removable} == {"b"}
