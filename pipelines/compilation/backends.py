@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from darkroom.errors import UsageError
-from darkroom.options.compiled.images import explain_moving_image
+from darkroom.options.compiled.images import explain_idle_accelerator, explain_moving_image
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.resources import list_unused, spell_accelerator
@@ -32,8 +32,6 @@ _NAMESPACES = ("", "kubeflow", "kubeflow.svc", "kubeflow.svc.cluster.local")
 _OWN_BUCKET = "mlpipeline"
 _SHARED_KEYS, _OPEN = (2, 15), ("artifacts", "private-artifacts", "private", "shared")
 _NO_RETRIES = (2, 17)
-_NVIDIA = ("nvidia.com/", "NVIDIA_")
-_HAS_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
 
 
 def parse_version(text: str) -> tuple[int, int]:
@@ -154,9 +152,6 @@ def find_idle_accelerator(place: str, accelerator: str, image: str, target: str)
         image: The container image of the task.
         target: `kubeflow` or `vertex`.
     """
-    if spell_accelerator(accelerator, target).startswith(_NVIDIA) and not _HAS_CUDA.search(image):
-        yield (
-            f"{place} asks for {accelerator}, and the name of the image says nothing of CUDA: "
-            f"{image}. Without CUDA the accelerator is idle. `make image STAGE=cuda` builds an "
-            "image with it; put cuda into its name or its tag."
-        )
+    spelled = spell_accelerator(accelerator, target)
+    if idle := explain_idle_accelerator(place, accelerator, spelled, image):
+        yield idle

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -288,3 +289,17 @@ def test_the_example_is_a_pipeline(tmp_path):
     converting = spec["deploymentSpec"]["executors"]["exec-convert-images"]["container"]
     assert converting["image"] == "example.com/d:1"
     assert converting["resources"]["cpuLimit"] == 4.0
+
+
+@pytest.mark.parametrize("accelerator", ["nvidia.com/gpu", "NVIDIA_TESLA_T4"])
+def test_a_gpu_for_an_image_without_cuda_is_a_warning(tmp_path, accelerator: str):
+    def configure(task):
+        if task.name == "train-classifier":
+            task.set_accelerator_type(accelerator).set_accelerator_limit(1)
+
+    warned = f"train-classifier asks for {accelerator}, .* says nothing of CUDA: tf:1"
+    with pytest.warns(UserWarning, match=warned):
+        compile_pipeline(tmp_path, "tf:1", configure=configure)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        compile_pipeline(tmp_path, "tf:1-cuda", core_image="core:1", configure=configure)

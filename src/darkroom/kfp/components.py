@@ -17,7 +17,7 @@ from darkroom.kfp.execution import parse_value
 from darkroom.kfp.interface import Artifact, Interface, Parameter
 from darkroom.kfp.interfaces import find_interface
 from darkroom.options.compiled.credentials import check_credentials, check_environment
-from darkroom.options.compiled.images import explain_moving_image
+from darkroom.options.compiled.images import explain_idle_accelerator, explain_moving_image
 from darkroom.options.compiled.places import SCHEMES, STORES, check_place
 from darkroom.options.compiled.replaced import check_replaced
 from darkroom.options.targets import KUBEFLOW
@@ -71,13 +71,16 @@ def make_quietly(name: str, image: str) -> Any:
 
 def warn_of_moving_images(images: Iterable[str]) -> None:
     """Warns once of each image whose name the next one may get, at the line of the caller's."""
+    _warn(filter(None, map(explain_moving_image, dict.fromkeys(images))))
+
+
+def _warn(texts: Iterable[str]) -> None:
     level, frame = 1, sys._getframe(0)
     # From here to the first line that is not of this package.
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("darkroom.kfp"):
         level, frame = level + 1, frame.f_back
-    for image in dict.fromkeys(images):
-        if moving := explain_moving_image(image):
-            warnings.warn(moving, stacklevel=level)
+    for text in texts:
+        warnings.warn(text, stacklevel=level)
 
 
 class _Component(ContainerComponent):
@@ -119,6 +122,8 @@ def check_constants(interface: Interface, given: Mapping[str, Any]) -> None:
 def check_task(task: dsl.PipelineTask) -> None:
     """Checks that no environment variable of a task is a credential, or arrives changed.
 
+    It warns of a GPU that the image of the task may not be able to use.
+
     Raises:
         UsageError: One is or has the name of one, or has what Kubernetes replaces.
     """
@@ -126,6 +131,9 @@ def check_task(task: dsl.PipelineTask) -> None:
     check_credentials({f"env of {task.name}": variables}, SECRETS_HINT)
     check_environment(f"env of {task.name}", variables, SECRETS_HINT)
     check_replaced({f"env of {task.name}": variables}, KUBEFLOW)
+    wanted = getattr(task.container_spec.resources, "accelerator_type", "") or ""
+    if idle := explain_idle_accelerator(task.name, wanted, wanted, task.container_spec.image):
+        _warn([idle])
 
 
 def _is_constant(value: Any) -> bool:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+# What Kubernetes and Vertex call the GPUs that need CUDA.
+_NVIDIA = ("nvidia.com/", "NVIDIA_")
+_HAS_CUDA = re.compile(r"cuda|gpu", re.IGNORECASE)
+
 
 def explain_moving_image(image: str) -> str | None:
     """Says what is wrong if the next image gets the same name; None if it does not."""
@@ -11,4 +17,22 @@ def explain_moving_image(image: str) -> str | None:
     return (
         f"image is {image!r}, which is the tag latest. Name a digest, or a tag that you never "
         "reuse: the cache does not see that the image behind a name has changed."
+    )
+
+
+def explain_idle_accelerator(place: str, name: str, spelled: str, image: str) -> str | None:
+    """Says what is wrong if a GPU is asked for, and nothing says that the image can use it.
+
+    Args:
+        place: What asks for the accelerator.
+        name: The accelerator as it was asked for.
+        spelled: The same as Kubernetes or Vertex spells it.
+        image: The container image of the task.
+    """
+    if not spelled.startswith(_NVIDIA) or _HAS_CUDA.search(image):
+        return None
+    return (
+        f"{place} asks for {name}, and the name of the image says nothing of CUDA: {image}. "
+        "Without CUDA the accelerator is idle. `make image STAGE=cuda` builds an image with it; put cuda "
+        "into its name or its tag."
     )
