@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -212,7 +211,10 @@ def _parse_zone(word: str) -> str:
             f"cron begins with {word!r}, expected the times, or a time zone before them.",
             "Write CRON_TZ=ZONE or TZ=ZONE, as in 'CRON_TZ=Europe/Berlin 30 4 * * 1'.",
         )
-    known = zoneinfo.available_timezones()  # empty without tzdata
+    # Here, because `--help` would load it, too.
+    from zoneinfo import available_timezones
+
+    known = available_timezones()  # empty without tzdata
     if not zone or (known and zone not in known):
         raise UsageError(
             f"cron has the time zone {zone!r}, which is not one.",

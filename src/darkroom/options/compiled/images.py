@@ -33,6 +33,6 @@ def explain_idle_accelerator(place: str, name: str, spelled: str, image: str) ->
         return None
     return (
         f"{place} asks for {name}, and the name of the image says nothing of CUDA: {image}. "
-        "Without CUDA the accelerator is idle. `make image STAGE=cuda` builds an image with it; put cuda "
-        "into its name or its tag."
+        "Without CUDA the accelerator is idle. `make image STAGE=cuda` builds an image with it; "
+        "put cuda into its name or its tag."
     )
