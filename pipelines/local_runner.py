@@ -44,6 +44,7 @@ def launch(pipeline: Pipeline) -> None:
 
     Raises:
         DataError: The metadata are damaged.
+        StorageError: They cannot be written.
         UsageError: Beam would take the pipeline's root for a pattern.
         Exception: What the executor of a node raised.
     """
@@ -51,6 +52,7 @@ def launch(pipeline: Pipeline) -> None:
     lineage.check_metadata(pipeline.metadata_connection_config)
     # TFX passes the process's arguments to absl, which would reject ours.
     with (
+        lineage.name_metadata(pipeline.metadata_connection_config),
         mock.patch.object(sys, "argv", sys.argv[:1]),
         _use_reporting_launcher(len(pipeline.components)),
         _log_warnings_only(),

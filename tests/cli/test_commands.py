@@ -20,7 +20,7 @@ from darkroom.cli.commands import _quiet_libraries, main
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import TooManyRejectsError, describe_dataset
 from darkroom.dataset.commit import read_dataset
-from darkroom.errors import UsageError, convert_error
+from darkroom.errors import UsageError
 from darkroom.storage.locks import FolderLock
 from darkroom.validation.validate import validate
 
@@ -611,9 +611,3 @@ def test_excluded_rows_have_a_line_and_unknown_names_a_warning(jpeg_set, tmp_pat
     assert re.search(r"^Duplicates 0\nExcluded   1$", out, re.MULTILINE), out
     assert "Warning: 1 name in" in err
     assert "not found in the source, as 'none.jpg'." in err
-
-
-def test_a_disk_that_tensorflow_finds_full_is_not_a_defect_of_darkroom():
-    kind = type("UnknownError", (Exception,), {"__module__": "tensorflow.python.framework"})
-    assert convert_error(kind("x/ckpt; No space left on device")).exit_code == 3
-    assert convert_error(kind("something else")).exit_code == 70
