@@ -30,6 +30,7 @@ from darkroom.kfp.ending import handle_signals, report_error, report_start
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE
 from darkroom.options.targets import TARGETS
 from darkroom.runtime.process import collect_less_garbage, end_process
+from darkroom.runtime.streams import secure_streams
 
 # Searching the modules of TFX for garbage takes a third of the time of their import.
 with collect_less_garbage():
@@ -126,5 +127,6 @@ def _find_executor(path: str) -> type[BaseExecutor]:
 
 
 if __name__ == "__main__":
+    secure_streams()
     handle_signals()
     end_process(main())

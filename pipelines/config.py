@@ -67,6 +67,7 @@ class PipelineConfig(
         """
         super().__post_init__()
         check_name(self.name)
+        check_root(self.root)
         if not self._is_label_map_elsewhere:
             self.manifest.resolve_labels()
         for options in ("conversion", "engine_options", "validation", "training"):
@@ -120,6 +121,19 @@ class PipelineConfig(
     def push_dir(self) -> str:
         """Folder of the pushed models."""
         return storage.join(self.root, "pushed") if self.push_to is None else self.push_to
+
+
+def check_root(path: str) -> None:
+    """Checks the folder of a run.
+
+    Raises:
+        UsageError: Beam and TFX would take it for a pattern, and find none of their own files.
+    """
+    if storage.has_wildcard(path):
+        raise UsageError(
+            f"root is {path!r}, expected a name without *, ? and [.",
+            "Beam and TFX take these for a pattern. Choose another folder.",
+        )
 
 
 def make_config(values: Mapping[str, Any], target: str | None = None) -> PipelineConfig:

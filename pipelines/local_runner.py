@@ -18,7 +18,7 @@ from tfx.types.artifact import Artifact
 
 from darkroom import storage
 from darkroom.errors import DataError, OutputError
-from darkroom.pipelines.config import PipelineConfig
+from darkroom.pipelines.config import PipelineConfig, check_root
 from darkroom.pipelines.local import lineage
 from darkroom.pipelines.local.cached_outputs import check_outputs
 from darkroom.pipelines.local.output_sums import keep_sums
@@ -44,11 +44,15 @@ def launch(pipeline: Pipeline) -> None:
 
     Raises:
         DataError: The metadata are damaged.
+        StorageError: They cannot be written.
+        UsageError: Beam would take the pipeline's root for a pattern.
         Exception: What the executor of a node raised.
     """
+    check_root(str(pipeline.pipeline_info.pipeline_root))
     lineage.check_metadata(pipeline.metadata_connection_config)
     # TFX passes the process's arguments to absl, which would reject ours.
     with (
+        lineage.name_metadata(pipeline.metadata_connection_config),
         mock.patch.object(sys, "argv", sys.argv[:1]),
         _use_reporting_launcher(len(pipeline.components)),
         _log_warnings_only(),

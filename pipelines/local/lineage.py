@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,14 @@ from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 
 from darkroom import storage
-from darkroom.errors import DataError
+from darkroom.errors import STORAGE_HINT, DarkroomError, DataError, StorageError
 from darkroom.pipelines.config import METADATA_FILE
+
+# Errors of ML Metadata have sqlite's words, and no class for them.
+_SQLITE_FAULTS = (
+    "database or disk is full|disk I/O error|unable to open database file|"
+    "attempt to write a readonly database"
+)
 
 
 def make_connection_config(root: str) -> Any:
@@ -55,6 +62,29 @@ def check_metadata(connection: Any) -> None:
         )
 
 
+@contextmanager
+def name_metadata(connection: Any) -> Iterator[None]:
+    """Names the file of ML Metadata where it cannot be written, as on a full disk.
+
+    Args:
+        connection: The pipeline's `metadata_connection_config`.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    try:
+        yield
+    except DarkroomError:
+        raise
+    except Exception as error:
+        found = re.search(_SQLITE_FAULTS, str(error))
+        if not found:
+            raise
+        path = connection.sqlite.filename_uri
+        message = f"{path} cannot be read or written: {found[0]}."
+        raise StorageError(message, STORAGE_HINT) from error
+
+
 @dataclass(frozen=True)
 class NodeRun:
     """The outcome of a node in a run.
@@ -83,8 +113,15 @@ def read_run(connection: Any, pipeline_name: str) -> dict[str, NodeRun]:
     Args:
         connection: The pipeline's `metadata_connection_config`.
         pipeline_name: Its name.
+
+    Raises:
+        StorageError: The metadata cannot be read.
     """
-    store = metadata_store.MetadataStore(connection)
+    with name_metadata(connection):
+        return _read_run(metadata_store.MetadataStore(connection), pipeline_name)
+
+
+def _read_run(store: Any, pipeline_name: str) -> dict[str, NodeRun]:
     runs = [
         context
         for context in store.get_contexts_by_type("pipeline_run")

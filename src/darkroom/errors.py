@@ -5,6 +5,7 @@ A damaged image is never an exception: it is a rejected row, counted and listed.
 
 from __future__ import annotations
 
+import re
 import sys
 
 
@@ -212,14 +213,25 @@ _TENSORFLOW_STORAGE = {
     ),
     **dict.fromkeys(("DataLossError", "OutOfRangeError"), _DAMAGED_HINT),
 }
-# Of the device or of the machine; a full disk is told apart before.
-_NO_MEMORY = "ResourceExhaustedError"
 _MEMORY_HINT = (
     "Take a smaller --batch-size or --image-size, a machine with more memory, or in a cluster a "
     "greater memory_gb."
 )
-# It has several classes for a full disk, which only the system's text tells.
-_NO_SPACE = "No space left on device"
+# What the machine ran out of, by what libraries say. Most have no class of exceptions for it, and
+# Beam keeps only the text of a worker's error.
+_EXHAUSTED = (
+    (
+        "Something cannot be read or written",
+        "No space left on device|Disk quota exceeded|Read-only file system|Too many open files",
+        STORAGE_HINT,
+    ),
+    (
+        "There is not enough memory",
+        "MemoryError|OutOfMemory|out of memory|ResourceExhaustedError|Cannot allocate memory|"
+        "bad_alloc|failed to map segment|can't start new thread",
+        _MEMORY_HINT,
+    ),
+)
 
 
 def convert_error(error: Exception) -> DarkroomError:
@@ -228,13 +240,23 @@ def convert_error(error: Exception) -> DarkroomError:
         return error
     if isinstance(error, OSError):
         return StorageError(describe_os_error(error), STORAGE_HINT)
-    if missing := find_missing_extra(error):
+    if missing := find_missing_extra(error) or _find_exhaustion(error):
         return missing
     kind = type(error)
-    is_tensorflow = kind.__module__.startswith("tensorflow.")
-    hint = STORAGE_HINT if _NO_SPACE in str(error) else _TENSORFLOW_STORAGE.get(kind.__name__)
-    if is_tensorflow and hint:
-        return StorageError(f"{kind.__name__}: {error}", hint)
-    if isinstance(error, MemoryError) or (is_tensorflow and kind.__name__ == _NO_MEMORY):
-        return StorageError(f"There is not enough memory: {error or kind.__name__}", _MEMORY_HINT)
+    hint = _TENSORFLOW_STORAGE.get(kind.__name__)
+    if kind.__module__.startswith("tensorflow.") and hint:
+        said = str(error) or "TensorFlow does not name the file."
+        return StorageError(f"{kind.__name__}: {said}", hint)
     return DarkroomError(f"{type(error).__name__}: {error}", DEFECT_HINT)
+
+
+def _find_exhaustion(error: BaseException | None) -> StorageError | None:
+    """Returns the error to show when memory or disk ran out, here or in what caused an error."""
+    while error is not None:
+        said = f"{type(error).__name__}: {error}"
+        for what, texts, hint in _EXHAUSTED:
+            if found := re.search(f"^.*?({texts}).*$", said, re.MULTILINE):
+                line = found[0].partition(" [while running")[0].strip().rstrip(":.")
+                return StorageError(f"{what}: {line}.", hint)
+        error = error.__cause__
+    return None

@@ -20,7 +20,7 @@ from darkroom.cli.commands import _quiet_libraries, main
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import TooManyRejectsError, describe_dataset
 from darkroom.dataset.commit import read_dataset
-from darkroom.errors import UsageError, convert_error
+from darkroom.errors import UsageError
 from darkroom.storage.locks import FolderLock
 from darkroom.validation.validate import validate
 
@@ -560,26 +560,6 @@ sys.exit(main())
     assert done.stdout.splitlines()[-1:] == ["cleaned up"]
 
 
-@pytest.mark.parametrize("arguments", ["--help", "run --help", "verify ."])
-def test_a_reader_that_has_enough_is_not_an_error(tmp_path, arguments):
-    (tmp_path / "dataset.json").write_text("{}")
-    reader, writer = os.pipe()
-    os.close(reader)
-    done = subprocess.run(
-        [sys.executable, "-u", "-m", "darkroom.cli", *arguments.split()],
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
-    os.close(writer)
-    # argparse of Python 3.11 and later says nothing of a help text that nobody reads.
-    codes = (0, 141) if "--help" in arguments else (141,)
-    assert done.returncode in codes
-    assert done.stderr == ""
-
-
 @pytest.mark.parametrize("command", ["run", "compile", "submit", "convert", "train", "verify"])
 def test_help_names_a_page(command, capsys):
     assert main([command, "--help"]) == 0
@@ -631,25 +611,3 @@ def test_excluded_rows_have_a_line_and_unknown_names_a_warning(jpeg_set, tmp_pat
     assert re.search(r"^Duplicates 0\nExcluded   1$", out, re.MULTILINE), out
     assert "Warning: 1 name in" in err
     assert "not found in the source, as 'none.jpg'." in err
-
-
-def test_output_that_cannot_be_written_is_an_error_of_the_environment(tmp_path):
-    (tmp_path / "dataset.json").write_text("{}")
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "darkroom.cli", "verify", ".", "--json"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=tmp_path,
-            check=False,
-        )
-    assert done.returncode == 3
-    assert "No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_disk_that_tensorflow_finds_full_is_not_a_defect_of_darkroom():
-    kind = type("UnknownError", (Exception,), {"__module__": "tensorflow.python.framework"})
-    assert convert_error(kind("x/ckpt; No space left on device")).exit_code == 3
-    assert convert_error(kind("something else")).exit_code == 70

@@ -53,6 +53,16 @@ def test_a_tilde_in_the_file_is_the_home_folder(tmp_path: Path, monkeypatch):
     }
 
 
+@pytest.mark.parametrize("root", ["root[x]", "runs/r*", "/r?/first"])
+def test_a_root_that_beam_would_take_for_a_pattern_is_refused(root, tmp_path, capsys):
+    with pytest.raises(UsageError, match=r"^root is '.*', expected a name without \*, \? and \["):
+        PipelineConfig(data="images.csv", root=root)
+    command = ["run", "--data", str(tmp_path), "--root", f"{tmp_path}/{root}"]
+    assert commands.main(command) == 2
+    assert "--root is " in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
     config = PipelineConfig(data="images.csv", root="/run")
     assert config.training == TrainingOptions(image_size=config.image_size)

@@ -100,6 +100,21 @@ def test_patterns_name_sorted_files(tmp_path: Path):
     assert storage.match_pattern(f"{tmp_path}/*.csv") == [f"{tmp_path}/1.csv", f"{tmp_path}/2.csv"]
 
 
+def test_what_exists_is_no_pattern_and_neither_is_the_beginning_of_one(tmp_path: Path):
+    for name in ("d[1]/a*", "d[1]/ab", "d1/a", "x?/y"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    whole = f"{tmp_path}/d[1]/a*"
+    assert not storage.is_pattern(whole)
+    assert storage.match_pattern(whole) == [whole]
+    assert storage.match_pattern(f"{tmp_path}/d[1]/*") == [whole, f"{tmp_path}/d[1]/ab"]
+    assert storage.match_pattern(f"{tmp_path}/x?/[y]") == [f"{tmp_path}/x?/y"]
+    assert storage.is_pattern(f"{tmp_path}/d?")
+    assert storage.match_pattern(f"{tmp_path}/d[12]/*") == [f"{tmp_path}/d1/a"]
+    assert storage.match_pattern(f"{tmp_path}/d[1]/none") == []
+    assert storage.match_pattern(f"file://{tmp_path}/d[1]/ab") == [f"{tmp_path}/d[1]/ab"]
+
+
 def test_folders_are_listed_and_deleted(tmp_path: Path):
     (tmp_path / "folder" / "inner").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "folder")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.errors import OutputError
+from darkroom.errors import OutputError, UsageError
 from darkroom.storage import ledger
-from darkroom.training.folder import claim_folder, delete_model
+from darkroom.training.folder import check_place, claim_folder, delete_model
 
 NAMES = ("training.json", "history.json", "input.json", "input.md")
 FOLDERS = ("checkpoints", "best", "tensorboard", "model")
@@ -34,6 +34,12 @@ def test_a_file_of_the_user_under_a_name_of_a_training_stops_it(tmp_path: Path, 
         claim_folder(str(tmp_path))
     assert "Choose another --checkpoint-dir" in stop.value.hint
     assert _read(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["c[1]", "c*", "runs?/c"])
+def test_tensorflow_would_delete_the_checkpoints_of_others_by_a_pattern(name: str):
+    with pytest.raises(UsageError, match=r"^checkpoint_dir is '.*', expected a name without"):
+        check_place(name)
 
 
 def test_other_files_of_the_user_stop_it(tmp_path: Path):

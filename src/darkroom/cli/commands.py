@@ -23,15 +23,9 @@ from darkroom.cli import data_commands, model_commands
 from darkroom.cli.data_commands import read_options
 from darkroom.cli.model_commands import start_tensorflow
 from darkroom.cli.process import Signal, end_by_signal
-from darkroom.errors import (
-    STORAGE_HINT,
-    DarkroomError,
-    StorageError,
-    UsageError,
-    convert_error,
-    describe_os_error,
-)
+from darkroom.errors import DarkroomError, UsageError, convert_error
 from darkroom.runtime.process import collect_less_garbage, end_process, find_explanation
+from darkroom.runtime.streams import secure_streams
 
 _QUIET = ("validate", "train", "evaluate", "predict", "benchmark", "compile", "submit")
 _EXIT_USAGE, _EXIT_DEFECT = 2, 70
@@ -49,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     from darkroom.cli.parser import build_parser
 
+    if argv is None:
+        secure_streams()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end_by_signal)
     arguments = argparse.Namespace(command=None)
@@ -58,18 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             _complete(parser)
         arguments = parser.parse_args(argv)
         code = _run_command(arguments)
-        sys.stdout.flush()
     except UsageError as error:
         as_json = "--json" in (sys.argv[1:] if argv is None else argv)
         asked = argparse.Namespace(json=as_json)
         code = _report(asked, _hide_credential(error))
-    except BrokenPipeError:
-        # Who reads the output, as `head`, has enough of it.
-        code = 128 + signal.SIGPIPE
-    except OSError as error:
-        _drop_output()
-        said = f"Standard output cannot be written: {describe_os_error(error)}"
-        code = _report(argparse.Namespace(json=False), StorageError(said, STORAGE_HINT))
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else _EXIT_USAGE
         if code > 128:
@@ -132,11 +120,9 @@ def _run_command(arguments: argparse.Namespace) -> int:
         # Searching the modules of TFX for garbage takes a third of the time of their import.
         with collect_less_garbage():
             return command[arguments.command](arguments)
-    except Exception as error:  # the last resort: a defect of ours must say so
+    except Exception as error:  # noqa: BLE001  the last resort: a defect of ours must say so
         if Signal.number is not None:
             raise SystemExit(128 + Signal.number) from None
-        if isinstance(error, BrokenPipeError):
-            raise
         found = convert_error(convert_os_error(error) if isinstance(error, OSError) else error)
         if found.exit_code == _EXIT_DEFECT:
             traceback.print_exc()
@@ -160,26 +146,10 @@ def _quiet_libraries(command: str) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3" if command in _QUIET else "1")
 
 
-def _print_json(value: dict[str, object]) -> bool:
-    """Prints a value; tells whether standard output took it. A full disk does not."""
-    try:
-        print(json.dumps(value), flush=True)
-    except BrokenPipeError:
-        raise
-    except OSError:
-        _drop_output()
-        return False
-    else:
-        return True
-
-
-def _drop_output() -> None:
-    """Forgets what waits for standard output, or Python tries to write it again at the end."""
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-
-
 def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
-    if not (arguments.json and _print_json({"error": error.to_dict()})):
+    if arguments.json:
+        print(json.dumps({"error": error.to_dict()}))
+    else:
         print(f"darkroom: {error.message}", file=sys.stderr)
         if error.hint:
             print(error.hint.lstrip("\n"), file=sys.stderr)

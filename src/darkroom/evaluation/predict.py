@@ -163,13 +163,13 @@ def list_images(paths: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for path in map(storage.absolute, paths):
-        if storage.is_pattern(path):
-            part = storage.match_pattern(path)
-        elif storage.is_folder(path):
+        if storage.is_folder(path):
             part = [storage.join(path, name) for name in storage.walk_files(path)]
         elif storage.exists(path):
             found.append(path)
             continue
+        elif storage.is_pattern(path):
+            part = storage.match_pattern(path)
         else:
             raise storage.build_missing_error(path, "The image")
         part = [each for each in part if os.path.splitext(each)[1].lower() in IMAGE_ENDINGS]

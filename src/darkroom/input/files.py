@@ -23,7 +23,7 @@ from darkroom.errors import DataError, UsageError
 from darkroom.input.graph.decode import decode_image
 from darkroom.input.graph.file_forms import check_decodable, describe_form
 from darkroom.input.source import EpochOrder, LabeledImage
-from darkroom.manifest.sources import LIST_ENDINGS, AnySource, find_sources
+from darkroom.manifest.sources import AnySource, find_sources
 from darkroom.manifest.table import read_manifest_rows
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.input import NO_CACHE, InputOptions
@@ -217,14 +217,12 @@ def is_converted(source: AnySource) -> TypeGuard[str | os.PathLike[str]]:
     if not isinstance(source, str | os.PathLike):
         return False
     path = storage.absolute(source)
-    if storage.is_pattern(path) or os.path.splitext(path)[1].lower() in LIST_ENDINGS:
-        return False
     # The commit first: for a remote dataset this is the only request.
     if storage.exists(storage.join(path, DATASET_FILE)):
         return True
     names = storage.list_folder(path)
     if not names:
-        # A file or an empty folder. If there is nothing at all, this raises an error.
+        # A file, a pattern or an empty folder. If there is nothing at all, this raises an error.
         find_sources(path)
     return bool(names) and all(is_reserved(name) or name == LOCK_FILE for name in names)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from darkroom import storage
 from darkroom.errors import DataError
 from darkroom.options.input import InputOptions
 from darkroom.runtime.text import format_count
@@ -25,9 +26,10 @@ def list_files(file_patterns: str | Sequence[str]) -> list[str]:
 
     Raises:
         DataError: No file matches.
+        OSError: A store cannot be asked.
     """
     patterns = [file_patterns] if isinstance(file_patterns, str) else list(file_patterns)
-    files = sorted({file for pattern in patterns for file in tf.io.gfile.glob(pattern)})
+    files = sorted({file for pattern in patterns for file in storage.match_pattern(pattern)})
     if not files:
         raise DataError(
             f"No file matches {', '.join(patterns) or 'an empty list of patterns'}.",

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import NoReturn
 
@@ -58,5 +59,6 @@ def handle_signals() -> None:
 
 def _end_by_signal(number: int, _: object) -> NoReturn:
     # Not with sys.stderr: the signal may interrupt one of its writes, and a second one would raise.
-    os.write(2, f"Ended by {signal.Signals(number).name}.\n".encode())
+    with suppress(OSError):
+        os.write(2, f"Ended by {signal.Signals(number).name}.\n".encode())
     os._exit(128 + number)

@@ -23,6 +23,7 @@ from darkroom.kfp.execution import Execution, parse_execution
 from darkroom.kfp.interfaces import find_interface
 from darkroom.runtime import progress
 from darkroom.runtime.process import collect_less_garbage, end_process
+from darkroom.runtime.streams import secure_streams
 
 TASKS: Mapping[str, Callable[[Execution], None]] = {
     "convert_images": data_tasks.convert_images,
@@ -84,5 +85,6 @@ def run_task(name: str, text: str) -> None:
 
 
 if __name__ == "__main__":
+    secure_streams()
     handle_signals()
     end_process(main())

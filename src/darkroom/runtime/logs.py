@@ -15,6 +15,7 @@ from typing import TextIO
 
 from darkroom.errors import StorageError
 from darkroom.runtime.gpus import may_have_gpu
+from darkroom.runtime.streams import open_patiently
 
 
 @contextmanager
@@ -26,8 +27,8 @@ def redirect_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
     Yields:
         A text stream on the original standard output, for progress and summary; `isatty()` answers
-        as for the original. When the block ends, also by an exception, the stream is closed and
-        both descriptors are restored.
+        as for the original, and what it cannot write is dropped. When the block ends, also by an
+        exception, the stream is closed and both descriptors are restored.
 
     Raises:
         StorageError: The log file cannot be written.
@@ -44,7 +45,7 @@ def redirect_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         stack.callback(os.close, log)
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
         terminal = stack.enter_context(
-            open(os.dup(1), "w", encoding=encoding, errors="backslashreplace", buffering=1)
+            open_patiently(os.dup(1), encoding, "backslashreplace", closes=True)
         )
         _flush()
         for descriptor in (1, 2):

@@ -11,10 +11,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from darkroom.errors import DarkroomError
+from darkroom.runtime.streams import find_loss
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -44,14 +45,14 @@ def end_process(code: int) -> NoReturn:
     now and then a command that had succeeded died of it.
 
     Args:
-        code: Its exit code.
+        code: Its exit code. A standard output that took nothing does not change it.
     """
     # TensorFlow removes its temporary files.
     atexit._run_exitfuncs()
-    # The reader of a pipe may have gone.
-    with suppress(BrokenPipeError):
-        sys.stdout.flush()
-        sys.stderr.flush()
+    sys.stdout.flush()
+    if loss := find_loss():
+        print(f"Standard output cannot be written: {loss.strerror}.", file=sys.stderr)
+    sys.stderr.flush()
     os._exit(code)
 
 

@@ -13,6 +13,7 @@ import glob
 import hashlib
 import os
 import posixpath
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
@@ -33,7 +34,7 @@ from darkroom.storage.files import FileTooLargeError as FileTooLargeError
 from darkroom.storage.files import NotAFileError as NotAFileError
 from darkroom.storage.uris import absolute as absolute
 from darkroom.storage.uris import expand_home as expand_home
-from darkroom.storage.uris import is_pattern as is_pattern
+from darkroom.storage.uris import has_wildcard as has_wildcard
 from darkroom.storage.uris import is_remote as is_remote
 from darkroom.storage.uris import join as join
 from darkroom.storage.uris import local_path as local_path
@@ -238,11 +239,30 @@ def has_files(path: str) -> bool:
         return False
 
 
+def is_pattern(path: str) -> bool:
+    """Tells whether `path` is a wildcard pattern: a name that exists is that file or folder.
+
+    Raises:
+        OSError: A store cannot be asked.
+    """
+    return has_wildcard(path) and not exists(path)
+
+
 def match_pattern(pattern: str) -> list[str]:
-    """Returns the sorted paths that match a wildcard pattern."""
+    """Returns the sorted paths that match a wildcard pattern.
+
+    What exists under its beginning is meant by that: in `data[1]/*`, the folder `data[1]`, if there
+    is one.
+
+    Raises:
+        OSError: A store cannot be asked.
+    """
+    ends = [found.end() for found in re.finditer("/|$", pattern)]
+    literal = next((pattern[:end] for end in reversed(ends) if not is_pattern(pattern[:end])), "")
+    wild = pattern[len(literal) :]
     if is_remote(pattern):
-        return sorted(remote.match(pattern))
-    return sorted(glob.glob(local_path(pattern), recursive=True))
+        return sorted(remote.match(literal, wild))
+    return sorted(glob.glob(glob.escape(local_path(literal)) + wild, recursive=True))
 
 
 def make_folder(path: str) -> None:

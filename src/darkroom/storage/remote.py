@@ -125,19 +125,22 @@ def _is_marker(found: Object) -> bool:
     return found.name.endswith("/") and not found.size_bytes
 
 
-def match(pattern: str) -> list[str]:
-    """Returns the paths that match a pattern; `*` ends at a `/`, `**` does not."""
+def match(literal: str, wild: str) -> list[str]:
+    """Returns the paths that begin with a text and match a pattern after it.
+
+    `*` ends at a `/`, `**` does not.
+    """
     from darkroom.runtime.plain_beam import beam
 
-    scheme, bucket, name = split_path(pattern)
-    expression = beam.io.filesystem.FileSystem.translate_pattern(name)
+    scheme, bucket, start = split_path(literal)
+    expression = beam.io.filesystem.FileSystem.translate_pattern(wild)
     is_match = re.compile(expression).match
-    prefix = re.split(r"[*?\[]", name, maxsplit=1)[0]
+    prefix = start + re.split(r"[*?\[]", wild, maxsplit=1)[0]
     return [
         f"{scheme}://{bucket}/{found.name}"
-        for page in _list_pages(pattern, prefix)
+        for page in _list_pages(literal, prefix)
         for found in page.objects
-        if is_match(found.name)
+        if found.name.startswith(start) and is_match(found.name[len(start) :])
     ]
 
 

@@ -72,8 +72,8 @@ def find_remote(uri: str) -> str:
     return f"s3://{uri.removeprefix('minio://')}" if uri.startswith("minio://") else uri
 
 
-def is_pattern(path: str) -> bool:
-    """Tells whether `path` has a wildcard (`*`, `?` or `[`)."""
+def has_wildcard(path: str) -> bool:
+    """Tells whether `path` has a wildcard (`*`, `?` or `[`), which a name may have, too."""
     return not _WILDCARDS.isdisjoint(path)
 
 

@@ -48,8 +48,15 @@ def check_place(folder: str) -> None:
     """Checks that TensorFlow can write a training's checkpoints to a place.
 
     Raises:
-        UsageError: They would be in a store that it cannot write to.
+        UsageError: They would be in a store that it cannot write to, or it would take the folder
+            for a pattern.
     """
+    if storage.has_wildcard(folder):
+        raise UsageError(
+            f"checkpoint_dir is {folder!r}, expected a name without *, ? and [.",
+            "TensorFlow takes these for a pattern when it deletes an old checkpoint, and would "
+            "delete that of another training. Choose another folder.",
+        )
     import tensorflow as tf
 
     scheme = folder.partition("://")[0]

@@ -1,4 +1,7 @@
-"""Fixtures for the phases of a training: a small network with weights, and data."""
+"""Fixtures for the phases of a training: a small network with weights, and data.
+
+This file loads no TensorFlow: make test-fast runs the tests here that need none.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,22 @@ import pytest
 
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
-from darkroom.training.networks import efficientnet_lite
-
-from ..training_process import train_dataset
 
 SIZE = (32, 32)
 
 
 @pytest.fixture
 def small_network(monkeypatch, training_process):
+    from darkroom.training.networks import efficientnet_lite
+
     monkeypatch.setattr(efficientnet_lite, "build_network", training_process.build_small_network)
+    return efficientnet_lite
 
 
 @pytest.fixture
 def weights(small_network, tmp_path):
     path = str(tmp_path / "network.weights.h5")
-    efficientnet_lite.build_network(SIZE).save_weights(path)
+    small_network.build_network(SIZE).save_weights(path)
     return path
 
 
@@ -55,11 +58,11 @@ def notes(monkeypatch):
 
 
 @pytest.fixture
-def train_in(dataset):
+def train_in(dataset, training_process):
     """Trains with options in a folder."""
 
     def train_now(run_dir, values):
         options = TrainingOptions(**values)
-        return train_dataset(dataset, run_dir, options)
+        return training_process.train_dataset(dataset, run_dir, options)
 
     return train_now

@@ -17,7 +17,7 @@ from darkroom.manifest.sources.parquet import ParquetSource
 from darkroom.options.manifest import parse_source_encoding
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING
 
-__all__ = ["LIST_ENDINGS", "AnySource", "BadRow", "Row", "Source", "find_sources", "open_sources"]
+__all__ = ["AnySource", "BadRow", "Row", "Source", "find_sources", "open_sources"]
 
 AnySource = str | os.PathLike[str] | DataFrame
 
@@ -27,7 +27,7 @@ _TEXT_READERS: dict[str, Callable[[str, Schema | None, str], Source]] = {
     ".jsonl": JsonlSource,
     ".ndjson": JsonlSource,
 }
-LIST_ENDINGS = (*_TEXT_READERS, ".parquet")
+_LIST_ENDINGS = (*_TEXT_READERS, ".parquet")
 
 
 def open_sources(
@@ -105,5 +105,5 @@ def _open(path: str, schema: Schema | None, encoding: str) -> Source:
         return FolderSource(path, schema)
     raise UsageError(
         f"The kind of the source {path} is unknown.",
-        f"Known: {', '.join(LIST_ENDINGS)}, a folder of images, or a DataFrame.",
+        f"Known: {', '.join(_LIST_ENDINGS)}, a folder of images, or a DataFrame.",
     )

@@ -1,0 +1,55 @@
+"""ML Metadata where its file cannot be written."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from darkroom.errors import DataError, StorageError
+from darkroom.pipelines.local.lineage import make_connection_config, name_metadata, read_latest_run
+
+pytestmark = pytest.mark.tfx
+
+
+@contextmanager
+def limited_files(num_bytes: int) -> Iterator[None]:
+    """Lets this process write only short files, as a full disk would."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path):
+    with limited_files(20_000), pytest.raises(StorageError) as caught:
+        read_latest_run(str(tmp_path), "darkroom")
+    path = f"{tmp_path}/metadata.sqlite"
+    assert caught.value.message == f"{path} cannot be read or written: disk I/O error."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Cannot create node: database or disk is full query: INSERT INTO `Type`",
+        "Failed to establish connection: unable to open database file",
+        "attempt to write a readonly database query: COMMIT",
+    ],
+)
+def test_words_of_sqlite_within_a_run(tmp_path: Path, text: str):
+    connection = make_connection_config(str(tmp_path))
+    with pytest.raises(StorageError, match=r"metadata\.sqlite cannot be read or written: "):  # noqa: SIM117
+        with name_metadata(connection):
+            raise RuntimeError(text)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("another one"), DataError("disk I/O error")])
+def test_other_errors_stay(tmp_path: Path, error: Exception):
+    with pytest.raises(type(error)) as caught, name_metadata(make_connection_config(str(tmp_path))):
+        raise error
+    assert caught.value is error
