@@ -9,14 +9,12 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
-import math
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
 from darkroom import storage
 from darkroom.errors import DataError, StorageError, UsageError
@@ -29,6 +27,7 @@ from darkroom.options.training import (
 )
 from darkroom.storage import copies
 from darkroom.training.networks import efficientnet_lite
+from darkroom.training.networks.answers import check_answers
 from darkroom.training.networks.warm_start import load_training
 from darkroom.training.networks.weights import (
     SAVE_HINT,
@@ -92,7 +91,9 @@ def _build(spec: str, num_classes: int, image_size: tuple[int, int], weights: st
         model = _build_small_cnn(num_classes, image_size)
     else:
         model = _call(_find_function(spec), spec, num_classes, image_size)
-        _check_custom(model, spec, num_classes, image_size)
+        if not isinstance(model, keras.Model):
+            raise UsageError(f"{spec} returned {type(model).__name__}, expected a Keras model.")
+        check_answers(model, spec, image_size, num_classes)
     if weights:
         _load_weights(model, weights)
     return model
@@ -230,23 +231,6 @@ def _find_function(spec: str) -> Any:
             _suggest(function_name, names),
         )
     return function
-
-
-def _check_custom(model: object, spec: str, num_classes: int, image_size: tuple[int, int]) -> None:
-    """Checks the model that the user's function returned, with one black image."""
-    if not isinstance(model, keras.Model):
-        raise UsageError(f"{spec} returned {type(model).__name__}, expected a Keras model.")
-    scores = np.asarray(model(np.zeros((1, *image_size, 3), np.uint8), training=False))
-    if scores.shape != (1, num_classes):
-        raise UsageError(
-            f"{spec} gives {list(scores.shape)} for one image, expected [1, {num_classes}].",
-            f"End the model with a layer of {num_classes} units, one for each label.",
-        )
-    if not math.isclose(float(scores.sum()), 1.0, abs_tol=1e-2) or scores.min() < 0:
-        raise UsageError(
-            f"{spec} does not give probabilities: {scores[0, :5].tolist()}... for a black image.",
-            "End the model with a softmax.",
-        )
 
 
 def _load_weights(model: Any, weights: str) -> None:
