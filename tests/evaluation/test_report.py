@@ -260,7 +260,11 @@ def test_the_card_says_how_many_confusions_it_leaves_out(count, said):
 def test_facts_are_read_again(tmp_path):
     found, _ = make_result()
     assert read_facts(str(tmp_path)) == Facts()
-    facts = Facts(recipe={"a": 1}, best_epoch=3, data={"test": [{"name": "x"}]})
+    facts = Facts(
+        recipe={"a": 1},
+        best_epoch=3,
+        data={"test": [{"name": "x", "fingerprint": "a", "records": 2}]},
+    )
     (tmp_path / "evaluation.json").write_bytes(encode_evaluation(found, facts))
     assert read_facts(str(tmp_path)).recipe == {"a": 1}
     for damaged in ("", "[]", '{"format": 1, "facts": {"other": 1}}', "[" * 100_000):

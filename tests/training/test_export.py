@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
+from darkroom.errors import UsageError
 from darkroom.input.pipeline import make_eval_dataset
 from darkroom.options.input import InputOptions
 from darkroom.training.export import export_model
@@ -21,11 +22,11 @@ SIZE = (6, 5)
 LABELS = ["naïve", "007", "big cat"]
 
 
-def _identity(size):
-    """A model whose scores are its pixels."""
+def _shares(size):
+    """A model whose probabilities are the shares of its pixels in their sum."""
     inputs = keras.Input((*size, 3), dtype="uint8")
-    outputs = keras.layers.Flatten()(keras.layers.Rescaling(1.0)(inputs))
-    return keras.Model(inputs, outputs)
+    flat = keras.layers.Flatten()(keras.layers.Rescaling(1.0)(inputs))
+    return keras.Model(inputs, flat / keras.ops.sum(flat, axis=1, keepdims=True))
 
 
 def _brightest_channel():
@@ -67,7 +68,7 @@ def test_served_pixels_equal_those_of_evaluation_to_the_last_bit(helpers, tmp_pa
         for number, image in enumerate(images)
     ]
     files = helpers.write_split(tmp_path, "eval", records)
-    model = _identity(size)
+    model = _shares(size)
     directory = str(tmp_path / "model")
     export_model(model, [str(n) for n in range(np.prod(size) * 3)], size, directory, resize=resize)
     served = tf.saved_model.load(directory)
@@ -80,8 +81,11 @@ def test_served_pixels_equal_those_of_evaluation_to_the_last_bit(helpers, tmp_pa
         files, InputOptions(size, batch_size=5, resize=resize)
     ):
         expected = tf.reshape(tf.cast(pixels, tf.float32), (len(numbers), -1))
-        np.testing.assert_array_equal(tf.gather(by_bytes, numbers), expected)
-        np.testing.assert_array_equal(model(pixels), expected)
+        shares = tf.gather(by_bytes, numbers)
+        # Sums of whole numbers: exact, and so are the pixels.
+        found = np.rint(shares * tf.reduce_sum(expected, 1, keepdims=True))
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(model(pixels), shares)
         seen += len(numbers)
     assert seen == 32
 
@@ -134,3 +138,49 @@ def test_optimizer_is_not_exported(tmp_path):
     shapes = [shape for name, shape in saved if name.startswith("model_variables")]
     assert sorted(shapes) == [[3], [90, 3]]
     assert len(saved) == 3  # The third is the checkpoint's own object graph.
+
+
+def _dense(activation, dtype="float32"):
+    pixels = keras.Input((*SIZE, 3), dtype="uint8")
+    means = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 16)(pixels))
+    dense = keras.layers.Dense(3, activation, kernel_initializer="identity", dtype=dtype)
+    return keras.Model(pixels, dense(means))
+
+
+def test_logits_are_refused_and_from_logits_adds_a_softmax(tmp_path):
+    logits = _dense(None)
+    with pytest.raises(UsageError, match=r"does not give probabilities: \[.*from_logits=True"):
+        export_model(logits, LABELS, SIZE, str(tmp_path / "model"))
+    assert not (tmp_path / "model").exists()
+    export_model(logits, LABELS, SIZE, str(tmp_path / "model"), from_logits=True)
+    served = tf.saved_model.load(str(tmp_path / "model"))
+    pixels = np.random.default_rng(3).integers(0, 256, (4, *SIZE, 3), np.uint8)
+    expected = tf.nn.softmax(logits(pixels)).numpy()
+    np.testing.assert_allclose(served.classify(tf.constant(pixels)), expected, rtol=1e-6)
+    image = encode(pixels[0])
+    answer = served.signatures["serving_default"](image_bytes=tf.constant([image]))
+    np.testing.assert_allclose(answer["scores"][0], expected[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "relu"])
+def test_what_is_neither_probabilities_nor_logits_is_refused(tmp_path, activation):
+    with pytest.raises(UsageError, match="does not give probabilities"):
+        export_model(_dense(activation), LABELS, SIZE, str(tmp_path / "model"))
+
+
+def test_probabilities_are_not_taken_for_logits(tmp_path):
+    with pytest.raises(UsageError, match=r"gives probabilities: .*Leave out from_logits"):
+        export_model(_dense("softmax"), LABELS, SIZE, str(tmp_path / "model"), from_logits=True)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_probabilities_of_half_the_precision_add_up_to_one(tmp_path, dtype):
+    model = _dense("softmax", dtype)
+    export_model(model, LABELS, SIZE, str(tmp_path / "model"))
+    pixels = np.random.default_rng(3).integers(0, 256, (64, *SIZE, 3), np.uint8)
+    pixels *= np.array([1, 0, 0], np.uint8)
+    given = tf.cast(model(pixels), tf.float32)
+    served = tf.saved_model.load(str(tmp_path / "model"))
+    found = served.classify(tf.constant(pixels))
+    np.testing.assert_allclose(np.sum(found, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(found, given, atol=0.01)

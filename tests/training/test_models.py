@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.options.training import APPLICATIONS
+from darkroom.options.training import APPLICATIONS, TrainingOptions
+from darkroom.training.model import make_parts
 from darkroom.training.models import build_model, check_model, list_applications
 
 pytestmark = pytest.mark.tensorflow
@@ -179,15 +180,34 @@ def test_own_function_gets_classes_and_size(own_models):
         ("own_models:text", "own_models:text returned str, expected a Keras model"),
         ("own_models:wide", r"own_models:wide gives \[1, 4\] for one image, expected \[1, 3\]"),
         ("own_models:logits", "own_models:logits does not give probabilities"),
+        ("own_models:each", "own_models:each does not give probabilities"),
     ],
 )
 def test_the_name_of_an_unknown_model_is_an_error(own_models, spec, message):
     own_models.make = _dense
     own_models.text = lambda *_: "model"
     own_models.wide = lambda num_classes, size: _dense(num_classes + 1, size)
-    own_models.logits = lambda num_classes, size: _dense(num_classes, size, "relu")
+    own_models.logits = lambda num_classes, size: _dense(num_classes, size, None)
+    own_models.each = lambda num_classes, size: _dense(num_classes, size, "sigmoid")
     with pytest.raises(UsageError, match=message):
         build_model(spec, 3, (32, 32))
+
+
+@pytest.mark.parametrize("from_logits", [True, False])
+def test_the_loss_of_a_compiled_model_must_take_what_it_gives(own_models, from_logits):
+    def make(num_classes, image_size):
+        model = _dense(num_classes, image_size)
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=from_logits)
+        model.compile("sgd", loss)
+        return model
+
+    own_models.make = make
+    options = TrainingOptions(model="own_models:make", image_size=(32, 32))
+    if not from_logits:
+        assert make_parts(options, 3, 1).trained.compiled
+        return
+    with pytest.raises(UsageError, match="comes compiled with a loss that takes logits"):
+        make_parts(options, 3, 1)
 
 
 def test_the_names_for_suggestions_are_those_of_keras():

@@ -46,6 +46,8 @@ def evaluate(
     records: Paths | Sequence[Paths],
     split: str = TEST,
     report_dir: Paths | None = None,
+    *,
+    from_logits: bool = False,
 ) -> Evaluation:
     """Says how good an exported model is, by what a server would answer.
 
@@ -58,13 +60,14 @@ def evaluate(
         report_dir: Folder for `model.html`, `model.md` and `evaluation.json`; made if it does not
             exist. Files of an earlier report are replaced, others are not. None: nothing is
             written.
+        from_logits: The model gives logits, and probabilities are made of them.
 
     Returns:
         The numbers; `to_dict()` gives them as values for JSON.
 
     Raises:
-        DataError: There is no model, no such split, the model does not know a label of the records,
-            or an image is damaged.
+        DataError: There is no model, no such split, the model does not know a label of the records
+            or does not give probabilities, or an image is damaged.
         UsageError: `split` is not the name of a split, or several lists of images are given.
         OutputError: `report_dir` is in a dataset, or has files of these names that darkroom did not
             write.
@@ -82,7 +85,7 @@ def evaluate(
     facts = read_facts(os.path.dirname(folder))
     if facts == Facts():
         facts = read_facts(folder)  # an artifact of Kubeflow has nothing beside it
-    found, scored = _evaluate_split(load_model(folder), named, facts)
+    found, scored = _evaluate_split(load_model(folder, from_logits=from_logits), named, facts)
     if target is not None:
         found = replace(found, report_path=storage.join(target, PAGE_FILE))
         with progress.step("Report"):
@@ -110,7 +113,7 @@ def evaluate_training(
         slices: How good it is for values of columns, where that was measured.
 
     Raises:
-        DataError: An image is damaged, or a score is not a finite number.
+        DataError: An image is damaged, or the model does not give probabilities.
     """
     with progress.step("Evaluation"):
         found, scored = _evaluate_split(load_model(model_dir), named, facts)

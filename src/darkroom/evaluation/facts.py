@@ -9,12 +9,13 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from darkroom import storage
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.evaluation.result import Evaluation
-from darkroom.input.data_paths import ALL, NamedSplit
+from darkroom.input.data_paths import ALL, DataPart, NamedSplit
+from darkroom.runtime.json_values import parse_json
 from darkroom.version import __version__
 
 # Beside the model of a training.
@@ -25,6 +26,26 @@ FACTS_FILE = "facts.json"
 _FORMAT = 1
 _MAX_BYTES = 1 << 28
 _PACKAGES = ("tensorflow", "keras", "numpy")
+
+
+def _check_entry(entry: Mapping[str, int | float | str]) -> None:
+    texts = {name for name, value in entry.items() if isinstance(value, str)}
+    if not isinstance(entry.get("epoch"), int) or texts - {"phase"}:
+        raise ValueError(f"{entry!r:.80} is not an epoch of a history")
+
+
+# An epoch of a history: its number, Keras's losses and metrics, and its phase if there are several.
+HistoryEntry = Annotated[dict[str, int | float | str], _check_entry]
+
+
+class InputCosts(TypedDict, total=False):
+    """What `input.json` says."""
+
+    verdict: str
+    waiting_share: float
+    images_per_second: float
+    microseconds_an_image: Mapping[str, float] | None
+    speedup: float
 
 
 @dataclass(frozen=True)
@@ -41,20 +62,29 @@ class Facts:
     """
 
     recipe: Mapping[str, Any] = field(default_factory=dict)
-    history: Sequence[Mapping[str, float]] = ()
+    history: Sequence[HistoryEntry] = ()
     best_epoch: int = 0
-    input: Mapping[str, Any] = field(default_factory=dict)
-    data: Mapping[str, Sequence[Mapping[str, str | int]]] = field(default_factory=dict)
+    input: InputCosts = field(default_factory=InputCosts)
+    data: Mapping[str, Sequence[DataPart]] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
 
     def find_use(self, split: NamedSplit) -> str:
         """Returns what the training used a split for: train or eval; empty if for nothing."""
         seen = {part["fingerprint"] for part in split.data}
         for name in (TRAIN, EVAL):
-            used = {part.get("fingerprint") for part in self.data.get(name, ())}
+            used = {part["fingerprint"] for part in self.data.get(name, ())}
             if split.name in (name, ALL) and used & seen:
                 return name
         return ""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What `evaluation.json` and `facts.json` hold."""
+
+    format: int
+    facts: Facts
+    evaluation: Mapping[str, Any] = field(default_factory=dict)
 
 
 def describe_code(model: str) -> dict[str, str]:
@@ -88,10 +118,10 @@ def encode_facts(facts: Facts) -> bytes:
 def read_facts(folder: str, name: str = EVALUATION_FILE) -> Facts:
     """Reads what a file in the folder of a training knows; nothing if there is none."""
     try:
-        values = json.loads(storage.read_bytes(storage.join(folder, name), _MAX_BYTES))
-        return Facts(**values["facts"]) if values["format"] == _FORMAT else Facts()
-    except (*storage.UNUSABLE, ValueError, KeyError, TypeError, RecursionError):
+        kept = parse_json(storage.read_bytes(storage.join(folder, name), _MAX_BYTES), _Kept)
+    except (*storage.UNUSABLE, ValueError):
         return Facts()
+    return kept.facts if kept.format == _FORMAT else Facts()
 
 
 def _find_file(module: str) -> str | None:

@@ -97,7 +97,11 @@ class Predictions:
 @storage.report_failures
 @progress.shown
 def predict(
-    model: Paths, images: Paths | Sequence[Paths], output: Paths | None = None
+    model: Paths,
+    images: Paths | Sequence[Paths],
+    output: Paths | None = None,
+    *,
+    from_logits: bool = False,
 ) -> Predictions:
     """Says what an exported model predicts for images, by what a server would answer.
 
@@ -107,12 +111,14 @@ def predict(
         output: A file, `.csv` or `.jsonl`, for path, label and score of each image. It is a source
             that `darkroom.convert` takes. A file of an earlier prediction is replaced, another one
             is not. None: nothing is written.
+        from_logits: The model gives logits, and probabilities are made of them.
 
     Returns:
         The predictions, and the images that the model cannot decode.
 
     Raises:
-        DataError: There is no model, no image, or the model can decode none of them.
+        DataError: There is no model, no image, the model can decode none of them, or it does not
+            give probabilities.
         UsageError: `output` has another ending.
         OutputError: `output` is a file that darkroom did not write.
         MissingExtraError: TensorFlow is not installed.
@@ -125,7 +131,7 @@ def predict(
     given = [images] if isinstance(images, str | os.PathLike) else images
     paths = list_images([os.fspath(each) for each in given])
     load_tensorflow()
-    found, failed = _predict_all(load_model(folder), paths)
+    found, failed = _predict_all(load_model(folder, from_logits=from_logits), paths)
     if not found:
         raise DataError(
             f"The model can decode none of {format_count(len(paths), 'image')}: "

@@ -8,8 +8,9 @@ from typing import Any
 
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.evaluation.confusion import ConfusionMatrix
-from darkroom.evaluation.metrics import Bin, ClassScore, Metrics
+from darkroom.evaluation.metrics import ClassScore, Metrics
 from darkroom.input.data_paths import ALL
+from darkroom.runtime.json_values import build_value
 from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import list_first, make_visible
 
@@ -18,6 +19,7 @@ MAX_SHOWN_CLASSES = 20
 MAX_CONFUSIONS = 100
 MAX_SHOWN_SLICES = 200
 _MAX_LABEL_CHARACTERS = 24
+_METRICS = frozenset(Metrics.__dataclass_fields__)
 _USES = {
     TRAIN: "The model was trained on these records, so the numbers say nothing of new images.",
     EVAL: "The training chose its best epoch by these records, so the numbers are a little too "
@@ -100,23 +102,12 @@ class Evaluation:
         """Makes a result from `to_dict`'s form.
 
         Raises:
-            KeyError: A value is missing.
-            TypeError: A value is of another kind.
+            ValueError: A value is missing, unknown or of another type.
         """
-        numbers = {name: values[name] for name in Metrics.__dataclass_fields__}
-        numbers["interval"] = tuple(numbers["interval"])
-        numbers["classes"] = tuple(ClassScore(**each) for each in numbers["classes"])
-        numbers["bins"] = tuple(Bin(**each) for each in numbers["bins"])
-        # An earlier version wrote no slices, and no matrix.
-        known = {"slices": (), "matrix": None, **values}
-        own = {name: known[name] for name in cls.__dataclass_fields__ if name != "metrics"}
-        own["slices"] = tuple(Slice(**each) for each in own["slices"])
-        own["confusions"] = tuple(Confusion(**each) for each in own["confusions"])
-        own["notes"] = tuple(own["notes"])
-        if matrix := own["matrix"]:
-            rows = tuple(map(tuple, matrix["rows"]))
-            own["matrix"] = ConfusionMatrix(tuple(matrix["labels"]), rows)
-        return cls(metrics=Metrics(**numbers), **own)
+        known = build_value(values, dict[str, Any])
+        numbers = {name: each for name, each in known.items() if name in _METRICS}
+        own = {name: each for name, each in known.items() if name not in _METRICS}
+        return build_value({**own, "metrics": numbers}, cls)
 
     def __repr__(self) -> str:
         return (

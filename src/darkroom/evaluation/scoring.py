@@ -63,8 +63,8 @@ def score_split(model: ServedModel, source: ImageSource, labels: Sequence[str]) 
         labels: Their label map. It may have other numbers than that of the model.
 
     Raises:
-        DataError: The model does not know a label, an image is damaged, or a score is not a finite
-            number.
+        DataError: The model does not know a label, an image is damaged, or the model does not give
+            probabilities.
     """
     from darkroom.input.damage import explain_damage
 
@@ -77,13 +77,7 @@ def score_split(model: ServedModel, source: ImageSource, labels: Sequence[str]) 
             truth.append(labels_found)
             done += len(found)
             progress.advance(done, total, "images")
-    joined = np.concatenate(scores)
-    if wrong := int((~np.isfinite(joined)).any(axis=1).sum()):
-        raise DataError(
-            f"The model gives scores that are not finite numbers for {wrong:,} of {done:,} images.",
-            "Train again with a lower learning rate.",
-        )
-    return Scored(source, joined, numbers[np.concatenate(truth)])
+    return Scored(source, np.concatenate(scores), numbers[np.concatenate(truth)])
 
 
 def match_labels(labels: Sequence[str], known: Sequence[str]) -> Ints:

@@ -15,6 +15,7 @@ from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, find_missing_extra
 from darkroom.evaluation.metrics import Floats
+from darkroom.evaluation.probabilities import make_probabilities
 from darkroom.runtime import logs
 from darkroom.runtime.text import format_count
 from darkroom.storage import copies
@@ -49,31 +50,45 @@ class ServedModel:
         folder: Its folder.
         labels: Its label map.
         signatures: Its signatures by name.
+        from_logits: Whether it gives logits, of which probabilities are made here.
     """
 
     folder: str
     labels: tuple[str, ...]
     signatures: Any
+    from_logits: bool = False
 
     def score_images(self, images: tf.Tensor | Sequence[bytes]) -> Floats:
-        """Returns the probabilities that a server answers for image files, [N, C]."""
-        import tensorflow as tf
+        """Returns the probabilities that a server answers for image files, [N, C].
 
-        answer = self.signatures[IMAGES_SIGNATURE](image_bytes=tf.convert_to_tensor(images))
-        return np.asarray(answer[SCORES_KEY])
+        Raises:
+            DataError: The model gives something else.
+        """
+        return self._take(self._ask(images)[SCORES_KEY])
 
     def answer_images(self, images: Sequence[bytes]) -> list[tuple[str, float]]:
-        """Returns the label and the score that a server answers for each image file."""
-        import tensorflow as tf
+        """Returns the label and its probability that a server answers for each image file.
 
-        answer = self.signatures[IMAGES_SIGNATURE](image_bytes=tf.constant(list(images)))
+        Raises:
+            DataError: The model gives no probabilities.
+        """
+        answer = self._ask(images)
         labels = [each.decode() for each in answer[LABEL_KEY].numpy().tolist()]
-        return list(zip(labels, answer[SCORE_KEY].numpy().tolist(), strict=True))
+        scores = self._take(answer[SCORES_KEY]).max(axis=1)
+        return list(zip(labels, scores.tolist(), strict=True))
 
     def score_examples(self, examples: tf.Tensor) -> Floats:
         """Returns the same for records, serialised tf.train.Example."""
         answer = self.signatures[EXAMPLES_SIGNATURE](examples=examples)
-        return np.asarray(answer[PROBABILITIES_KEY])
+        return self._take(answer[PROBABILITIES_KEY])
+
+    def _ask(self, images: tf.Tensor | Sequence[bytes]) -> Any:
+        import tensorflow as tf
+
+        return self.signatures[IMAGES_SIGNATURE](image_bytes=tf.convert_to_tensor(images))
+
+    def _take(self, scores: Any) -> Floats:
+        return make_probabilities(np.asarray(scores), self.folder, from_logits=self.from_logits)
 
 
 def load_tensorflow() -> None:
@@ -110,8 +125,12 @@ def find_model(path: str) -> str:
     raise DataError(f"There is no {_GRAPH_FILE} in {place}.", _HINT)
 
 
-def load_model(folder: str) -> ServedModel:
+def load_model(folder: str, *, from_logits: bool = False) -> ServedModel:
     """Loads a SavedModel.
+
+    Args:
+        folder: Its folder.
+        from_logits: Whether it gives logits.
 
     Raises:
         DataError: It is damaged, or darkroom did not export it.
@@ -144,7 +163,7 @@ def load_model(folder: str) -> ServedModel:
             f"{max(widths)}.",
             _HINT,
         )
-    return ServedModel(folder, tuple(labels), signatures)
+    return ServedModel(folder, tuple(labels), signatures, from_logits)
 
 
 def identify_model(folder: str) -> str:

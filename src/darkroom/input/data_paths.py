@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset, read_output
@@ -27,6 +27,20 @@ SPLIT_HINT = (
 )
 
 
+class DataPart(TypedDict):
+    """A dataset, or a list or folder of images.
+
+    Attributes:
+        name: The last part of its path.
+        fingerprint: Text that changes with its contents.
+        records: Number of records or images.
+    """
+
+    name: str
+    fingerprint: str
+    records: int
+
+
 class NamedSplit(NamedTuple):
     """A split of what a user named; nothing of it is opened yet.
 
@@ -39,7 +53,7 @@ class NamedSplit(NamedTuple):
 
     name: str
     open: Open
-    data: Sequence[dict[str, str | int]]
+    data: Sequence[DataPart]
 
 
 def check_one_kind(*groups: Sequence[str]) -> bool:
@@ -114,7 +128,7 @@ def name_datasets(commits: Mapping[str, Dataset], split: str) -> NamedSplit:
         files = [file for each in opened.values() for file in each.files]
         return RecordSource(files, staged), labels
 
-    data: list[dict[str, str | int]] = [
+    data: list[DataPart] = [
         {
             "name": root.rpartition("/")[2],
             "fingerprint": each.fingerprint,
@@ -138,7 +152,7 @@ def _find_images(path: str, split: str) -> NamedSplit:
 
 def name_images(path: str, source: ImageSource, labels: Sequence[str], split: str) -> NamedSplit:
     """Returns a split of a list or folder of images that is open already."""
-    data: dict[str, str | int] = {
+    data: DataPart = {
         "name": path.rstrip("/").rpartition("/")[2],
         "fingerprint": source.identify(),
         "records": source.count_images(),

@@ -32,6 +32,7 @@ from darkroom.evaluation.serving import (
 from darkroom.images.pixels import RAW
 from darkroom.input.graph.decode import decode_image
 from darkroom.options.input import STRETCH
+from darkroom.training.networks.answers import check_answers, is_half
 
 PIXELS_KEY = "pixels"
 
@@ -53,6 +54,7 @@ def export_model(
     directory: str,
     *,
     resize: str = STRETCH,
+    from_logits: bool = False,
 ) -> None:
     """Writes a SavedModel with two signatures. Both decode images as evaluation does.
 
@@ -67,12 +69,18 @@ def export_model(
     become that size. Other formats are made of them.
 
     Args:
-        model: A Keras model, uint8 [N, height, width, 3] to probabilities [N, C].
+        model: A Keras model, uint8 [N, height, width, 3] to probabilities [N, C]; or to logits.
         labels: The C labels in the order of their numbers.
         image_size: (height, width) in pixels.
         directory: Where the SavedModel is written.
         resize: How images become `image_size`, as in the `InputOptions` of evaluation.
+        from_logits: The model gives logits: a softmax is exported with it.
+
+    Raises:
+        UsageError: The model gives something else.
     """
+    hint = "End the model with a softmax, or pass from_logits=True."
+    check_answers(model, "The model", image_size, len(labels), from_logits=from_logits, hint=hint)
     module = tf.Module()
     # Only the variables: with the Keras model, its optimizer and its layers would be saved, too.
     module.model_variables = [variable.value for variable in model.variables]
@@ -80,7 +88,7 @@ def export_model(
 
     @tf.function(input_signature=[pixels], autograph=False)
     def classify(pixels: tf.Tensor) -> tf.Tensor:
-        return tf.cast(model(pixels, training=False), tf.float32)
+        return _make_probabilities(model(pixels, training=False), from_logits)
 
     module.classify = classify
     module.describe_resize = tf.function(lambda: tf.constant(resize), input_signature=[])
@@ -112,6 +120,14 @@ def export_model(
             EXAMPLES_SIGNATURE: _make_signature(serve_examples, "examples"),
         }
         tf.saved_model.save(module, directory, signatures=signatures)
+
+
+def _make_probabilities(given: tf.Tensor, from_logits: bool) -> tf.Tensor:
+    scores = tf.cast(given, tf.float32)
+    if from_logits:
+        return tf.nn.softmax(scores)
+    # Probabilities of half the precision do not add up to one.
+    return scores / tf.reduce_sum(scores, -1, keepdims=True) if is_half(given) else scores
 
 
 def _decode_features(

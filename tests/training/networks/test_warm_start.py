@@ -78,6 +78,14 @@ def test_a_folder_without_a_training_is_an_error(tmp_path):
     assert "--checkpoint-dir" in caught.value.hint
 
 
+def test_weights_that_are_not_finite_are_an_error(earlier):
+    model, folder = earlier
+    model.layers[-1].set_weights([each * np.nan for each in model.layers[-1].get_weights()])
+    export_model(model, LABELS, SIZE, str(folder / "model"))
+    with pytest.raises(DataError, match="variables has numbers that are not finite"):
+        build_model("small_cnn", 3, SIZE, str(folder), LABELS)
+
+
 def test_damaged_files_of_a_training_are_an_error(earlier):
     _, folder = earlier
     [data] = (folder / "model" / "variables").glob("variables.data-*")

@@ -54,11 +54,11 @@ class _Pickler(pickle.Pickler):
         return ("storage", kind, thing.tensor.key, "cpu", array.size, None)
 
 
-def write_tensors(path: Path, arrays: dict[str, np.ndarray], table: Any = None) -> Path:
-    """Writes arrays as torch does; with a `table` that one instead of their table."""
+def write_tensors(path: Path, arrays: dict[str, np.ndarray]) -> Path:
+    """Writes arrays as torch does."""
     tensors = OrderedDict((k, _Tensor(str(n), a)) for n, (k, a) in enumerate(arrays.items()))
     file = io.BytesIO()
-    for thing in (_MAGIC, _PROTOCOL, _SYSTEM, tensors if table is None else table):
+    for thing in (_MAGIC, _PROTOCOL, _SYSTEM, tensors):
         _dump(thing, file)
     _dump([tensor.key for tensor in tensors.values()], file)
     for tensor in tensors.values():

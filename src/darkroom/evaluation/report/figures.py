@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from darkroom.evaluation.facts import HistoryEntry
 from darkroom.evaluation.metrics import Bin
 from darkroom.runtime.markup import Html, element
 
@@ -14,7 +15,7 @@ _MAX_POINTS = 500
 _VIEW = {"viewBox": f"0 0 {_WIDTH} {_HEIGHT}"}
 
 
-def make_curve(history: Sequence[Mapping[str, float]], name: str, best_epoch: int) -> Html | None:
+def make_curve(history: Sequence[HistoryEntry], name: str, best_epoch: int) -> Html | None:
     """Returns the chart of a metric on train and eval; None if there is no such metric.
 
     Args:
@@ -100,12 +101,9 @@ def make_calibration(bins: Sequence[Bin]) -> Html:
     return element("figure", caption, chart, class_="chart")
 
 
-def _list_points(history: Sequence[Mapping[str, float]], key: str) -> list[tuple[float, float]]:
-    return [
-        (float(entry["epoch"]), float(entry[key]))
-        for entry in history
-        if key in entry and math.isfinite(entry[key])
-    ]
+def _list_points(history: Sequence[HistoryEntry], key: str) -> list[tuple[float, float]]:
+    points = [(float(entry["epoch"]), float(entry[key])) for entry in history if key in entry]
+    return [(epoch, value) for epoch, value in points if math.isfinite(value)]
 
 
 def _scale_x(share: float) -> float:

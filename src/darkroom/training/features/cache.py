@@ -10,7 +10,6 @@ import hashlib
 import io
 import os
 import re
-import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,8 +21,8 @@ from darkroom.options.training import NO_FEATURE_CACHE
 from darkroom.runtime import progress
 
 _FILE = re.compile(r"features-[0-9a-f]{32}\.npz")
-# What reading a file that is not complete or not ours may raise.
-_DAMAGED = (ValueError, LookupError, EOFError, zipfile.BadZipFile)
+_KEY_BYTES = 32
+_MAX_BYTES = 1 << 28
 
 Array = np.ndarray[Any, Any]
 
@@ -32,11 +31,16 @@ def choose_folder(feature_cache: str | None) -> str | None:
     """Returns the folder of the cache that an option names; None for no cache.
 
     The default one is left out where it cannot be made, as in a container without a home.
+
+    Raises:
+        OSError: The one that the option names cannot be made.
     """
     if feature_cache == NO_FEATURE_CACHE:
         return None
     if feature_cache is not None:
-        return storage.absolute(feature_cache)
+        folder = storage.absolute(feature_cache)
+        storage.make_folder(folder)
+        return folder
     caches = os.environ.get("XDG_CACHE_HOME") or storage.expand_home("~/.cache")
     folder = storage.join(storage.absolute(caches), "darkroom", "features")
     try:
@@ -73,20 +77,24 @@ class FeatureCache:
         return found
 
     def add(self, keys: Sequence[bytes], features: Array) -> None:
-        """Keeps the features of images.
+        """Keeps the features of images, if they are finite and can be written.
 
         Args:
             keys: The keys of the images, 32 bytes each.
             features: float32 [len(keys), D].
         """
-        if self._folder is None or not keys:
+        if self._folder is None or not keys or not np.isfinite(features).all():
             return
         file = io.BytesIO()
         joined = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), -1)
         np.savez(file, keys=joined, features=features)
-        name = hashlib.sha256(joined.tobytes()).hexdigest()[:32]
-        storage.make_folder(self._folder)
-        storage.write_bytes(storage.join(self._folder, f"features-{name}.npz"), file.getvalue())
+        try:
+            storage.make_folder(self._folder)
+            storage.write_bytes(storage.join(self._folder, _name_file(joined)), file.getvalue())
+        except OSError as error:
+            # A full disk, for example: the training does not need it.
+            progress.note(f"Features are no longer kept. {describe_os_error(error)}")
+            self._folder = None
 
     def _list_files(self) -> list[str]:
         if self._folder is None or not storage.is_folder(self._folder):
@@ -95,23 +103,47 @@ class FeatureCache:
         return [storage.join(self._folder, name) for name in sorted(names)]
 
 
+def _name_file(keys: Array) -> str:
+    return f"features-{hashlib.sha256(keys.tobytes()).hexdigest()[:32]}.npz"
+
+
 def _load_file(
     path: str, rows: Mapping[bytes, Sequence[int]], features: Array, known: set[bytes]
 ) -> set[bytes]:
     """Fills in the features of a file that no other file had, and returns their keys."""
     try:
-        with storage.open_read(path) as file, np.load(file, allow_pickle=False) as stored:
+        data = storage.read_bytes(path, _MAX_BYTES)
+    except storage.UNUSABLE:  # a folder, or another training has just deleted it
+        return set()
+    try:
+        # From memory: all that is raised here is the file's fault.
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             # The cache may be that of many datasets: features are read where a key is wanted.
-            keys = [key.tobytes() for key in stored["keys"]]
+            keys = _read_keys(stored, path)
             wanted = [n for n, key in enumerate(keys) if key in rows and key not in known]
             if not wanted:
                 return set()
-            values = stored["features"]
-        for n in wanted:
-            features[rows[keys[n]]] = values[n]
-    except _DAMAGED:
+            values = _read_features(stored, (len(keys), features.shape[1]))
+    except Exception:  # noqa: BLE001  numpy, zipfile and zlib raise whatever they meet
         # Without its deletion, it would be computed again each time.
         progress.note(f"{path} is damaged: its features are computed again.")
         storage.delete_file(path)
         return set()
+    for n in wanted:
+        features[rows[keys[n]]] = values[n]
     return {keys[n] for n in wanted}
+
+
+def _read_keys(stored: Mapping[str, Array], path: str) -> list[bytes]:
+    keys = stored["keys"]
+    is_right = (keys.dtype, keys.shape[1:]) == (np.uint8, (_KEY_BYTES,))
+    if not is_right or not path.endswith(_name_file(keys)):
+        raise ValueError("its keys are not those of its name")
+    return [key.tobytes() for key in keys]
+
+
+def _read_features(stored: Mapping[str, Array], shape: tuple[int, int]) -> Array:
+    features = stored["features"]
+    if (features.dtype, features.shape) != (np.float32, shape) or not np.isfinite(features).all():
+        raise ValueError("its features are not those of its keys")
+    return features

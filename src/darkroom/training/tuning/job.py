@@ -17,7 +17,7 @@ from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
 from darkroom.training.course.sources import TrainingData, find_data
 from darkroom.training.folder import TUNING_FOLDER, check_place, claim_folder, delete_training
-from darkroom.training.history import HISTORY_FILE, find_best_epoch
+from darkroom.training.history import find_best_epoch, read_history
 from darkroom.training.job import TrainingResult, train_found, train_model
 from darkroom.training.tuning.search import Trial, Trials, find_best, format_values
 
@@ -105,10 +105,10 @@ def _has_diverged(error: DataError, folder: str) -> bool:
     """Tells whether a training failed because its loss was not a finite number."""
     from darkroom.training.loops import DivergedError
 
-    history = storage.join(folder, HISTORY_FILE)
     if isinstance(error.__context__, DivergedError):
         return True
-    return storage.exists(history) and not find_best_epoch(json.loads(storage.read_bytes(history)))
+    history = read_history(folder)
+    return bool(history) and not find_best_epoch(history)
 
 
 def _report(trials: Sequence[Trial], best: Trial) -> None:
@@ -124,4 +124,4 @@ def _report(trials: Sequence[Trial], best: Trial) -> None:
 
 def _read_chosen(folder: str) -> str:
     path = storage.join(folder, _CHOSEN_FILE)
-    return storage.read_bytes(path).decode() if storage.exists(path) else ""
+    return storage.read_bytes(path).decode(errors="replace") if storage.exists(path) else ""

@@ -16,6 +16,7 @@ from darkroom import storage
 from darkroom.errors import DataError
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
+from darkroom.runtime.json_values import parse_json
 from darkroom.training.tuning.space import Space, make_space
 
 TRIALS_FILE = "trials.json"
@@ -39,6 +40,14 @@ class Trial:
     values: Mapping[str, Any]
     score: float
     epoch: int
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """What `trials.json` holds."""
+
+    plan: Mapping[str, Any]
+    trials: tuple[Trial, ...]
 
 
 # Trains with some options in a folder, and returns accuracy and number of the best epoch.
@@ -103,11 +112,13 @@ class Trials:
         if not storage.exists(path):
             return []
         try:
-            saved = json.loads(storage.read_bytes(path, _MAX_BYTES))
-            if saved["plan"] != json.loads(json.dumps(self._plan)):
+            saved = parse_json(storage.read_bytes(path, _MAX_BYTES), _Saved)
+            if saved.plan != json.loads(json.dumps(self._plan)):
                 return []
-            return [Trial(**each) for each in saved["trials"]]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            for each in saved.trials:
+                replace(self._options, **each.values)  # which checks them
+            return [*saved.trials]
+        except (ValueError, TypeError) as error:
             raise DataError(f"{path} is damaged: {error!r}.", "Delete it.") from error
 
 

@@ -1,0 +1,62 @@
+"""Whether what a model gives is probabilities, and probabilities of logits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from darkroom.errors import DataError
+from darkroom.evaluation.metrics import Floats
+
+# How far the sum of the probabilities of an image may be from 1.
+SUM_TOLERANCE = 1e-3
+
+
+def are_probabilities(scores: Floats, tolerance: float = SUM_TOLERANCE) -> bool:
+    """Tells whether each row of scores [N, C] is within 0 and 1, and has a sum of 1.
+
+    Args:
+        scores: The scores.
+        tolerance: How far the sum may be from 1.
+    """
+    sums = scores.sum(axis=1, dtype=np.float64)
+    is_within = (scores >= 0) & (scores <= 1)
+    return bool(is_within.all() and (abs(sums - 1) <= tolerance).all())
+
+
+def make_probabilities(scores: Floats, model_dir: str, *, from_logits: bool) -> Floats:
+    """Returns the probabilities of what an exported model gives, [N, C].
+
+    Args:
+        scores: What it gives.
+        model_dir: The folder of its SavedModel.
+        from_logits: Whether that is logits.
+
+    Raises:
+        DataError: It is not finite, not probabilities, or not logits.
+    """
+    if wrong := int((~np.isfinite(scores)).any(axis=1).sum()):
+        raise DataError(
+            f"The model gives scores that are not finite numbers for {wrong:,} of {len(scores):,} "
+            "images.",
+            "Train again with a lower learning rate.",
+        )
+    if not len(scores) or are_probabilities(scores) != from_logits:
+        return _apply_softmax(scores) if from_logits else scores
+    shown = ", ".join(f"{each:.4g}" for each in scores[0, :5])
+    if from_logits:
+        raise DataError(
+            f"from_logits is True, but the model in {model_dir} gives probabilities: {shown}.",
+            "Leave out from_logits.",
+        )
+    raise DataError(
+        f"The model in {model_dir} does not give probabilities: for the first image {shown}, "
+        "expected numbers from 0 to 1 with a sum of 1.",
+        "If they are logits, export it again with export_model(..., from_logits=True). Until then, "
+        "evaluate and predict of Python take from_logits=True, too.",
+    )
+
+
+def _apply_softmax(scores: Floats) -> Floats:
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    found: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return found

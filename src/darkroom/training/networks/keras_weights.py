@@ -1,0 +1,78 @@
+"""Gives a network the weights of a file of Keras."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Any
+
+import h5py
+import numpy as np
+
+from darkroom import storage
+from darkroom.errors import DataError, UsageError
+from darkroom.storage import copies
+from darkroom.training.networks.weights import SAVE_HINT
+
+# In a `.keras` file.
+_WEIGHTS = "model.weights.h5"
+
+
+def load_keras_weights(model: Any, weights: str) -> None:
+    """Gives a network the weights of a file of Keras, `.h5` or `.keras`.
+
+    Args:
+        model: A Keras model.
+        weights: The path of the file.
+
+    Raises:
+        DataError: The file is damaged, or has numbers that are complex or not finite.
+        UsageError: It is of another network.
+    """
+    with copies.use_local_copy(storage.expand_home(weights)) as path:
+        try:
+            model.load_weights(path)
+            is_complex = _has_complex(path)
+        except MemoryError:
+            raise
+        except ValueError as error:
+            # After that, Keras lists every layer of the model.
+            reason = _describe(error).partition(" Example error")[0][:300]
+            raise UsageError(
+                f"The weights {weights} do not fit {model.name}: {reason}",
+                "They must be of the same network, without its head where darkroom makes one.",
+            ) from error
+        # h5py, zipfile and Keras raise whatever they meet.
+        except Exception as error:
+            raise DataError(
+                f"{weights} is damaged: {_describe(error)[:300]}.", SAVE_HINT
+            ) from error
+    if is_complex or not are_finite(model.get_weights()):
+        kind = "complex numbers" if is_complex else "numbers that are not finite"
+        raise DataError(f"{weights} has {kind}, expected weights of a network.", SAVE_HINT)
+
+
+def are_finite(weights: list[Any]) -> bool:
+    """Tells whether all numbers of weights are finite."""
+    return all(bool(np.isfinite(each).all()) for each in weights)
+
+
+def _has_complex(path: str) -> bool:
+    """Tells whether a file has complex numbers, of which Keras takes the real part."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive, archive.open(_WEIGHTS) as file:
+            return _has_complex_datasets(io.BytesIO(file.read()))
+    return _has_complex_datasets(path)
+
+
+def _has_complex_datasets(file: Any) -> bool:
+    with h5py.File(file, "r") as opened:
+        return bool(
+            opened.visititems(
+                lambda _, each: getattr(each, "dtype", np.dtype(int)).kind == "c" or None
+            )
+        )
+
+
+def _describe(error: Exception) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
