@@ -17,8 +17,9 @@ from darkroom.conversion.output.attempts import Attempt, new_token
 from darkroom.conversion.start import start_attempt
 from darkroom.dataset import commit, layout
 from darkroom.dataset.layout import Folders
-from darkroom.dataset.rejects import list_rejects
+from darkroom.dataset.rejects import count_rejects, list_rejects
 from darkroom.errors import DataError
+from darkroom.images.access import check_not_all_denied
 from darkroom.options.conversion import ConversionOptions
 from darkroom.runtime.plain_beam import apply_transform
 
@@ -48,6 +49,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
         Raises:
             DataError: Nothing could be written; the message lists the first rejects.
+            StorageError: Nothing could, because no image may be read.
             OutputError: An output folder has files that darkroom did not write.
             UsageError: An image of the manifest is in a folder that the conversion writes.
         """
@@ -70,8 +72,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         with guard_job(pipeline, write, f"darkroom-{attempt.token}"), pipeline:
             apply_transform(pipeline, "WriteDataset", write)
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
+            listed = list_rejects(folders.rejects)
+            check_not_all_denied(count_rejects(folders.rejects), listed)
             raise DataError(
-                f"No image could be written. {list_rejects(folders.rejects)}",
+                f"No image could be written. {listed}",
                 "Fix the images, or the paths in the source.",
             )
         written = commit.read_dataset(folders.examples)

@@ -27,7 +27,8 @@ class Fault:
 
     Attributes:
         text: Part of "METHOD /path?query".
-        kind: A status, or one of cut, drip, stall, reset.
+        kind: A status, a status and S3's code for it as in "400 ExpiredToken", or one of cut, drip,
+            stall, reset.
         times: How many more times.
     """
 
@@ -95,7 +96,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.on_request(line)
         fault = self.server.find_fault(line)
         if isinstance(fault, int):
-            self._answer(fault, {}, _ERROR % fault)
+            self._answer(fault, {}, _ERROR % (b"Fault%d" % fault))
+        elif fault and fault[0].isdigit():
+            status, code = fault.split()
+            self._answer(int(status), {}, _ERROR % code.encode())
         elif fault == "reset":
             linger = struct.pack("ii", 1, 0)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
@@ -157,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 _HOP = {"connection", "content-length", "transfer-encoding", "host", "expect", "keep-alive"}
-_ERROR = b"<?xml version='1.0'?><Error><Code>Fault%d</Code><Message>made up</Message></Error>"
+_ERROR = b"<?xml version='1.0'?><Error><Code>%b</Code><Message>made up</Message></Error>"
 
 
 def _serve(upstream: tuple[str, int]) -> Iterator[Proxy]:
