@@ -63,6 +63,18 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             rejects=rejects.uri,
         )
         options = ConversionOptions.from_json(exec_properties[OPTIONS_KEY])
+        with storage.be_patient(options.store_patience_seconds):
+            written = self._convert(folders, options)
+        # Readers of the artifact expect records in each of its splits.
+        splits = [name for name, split in written.splits.items() if split.records]
+        examples.split_names = artifact_utils.encode_split_names(splits)
+        examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
+        examples.set_string_custom_property("fingerprint", written.fingerprint)
+        examples.set_int_custom_property("records", written.written)
+        rejects.set_int_custom_property("rejected", written.rejected)
+        warn_of_rejects(written.rejected, written.rows, rejects.uri)
+
+    def _convert(self, folders: Folders, options: ConversionOptions) -> commit.Dataset:
         ownership.survey(folders).check()
         overlap.check_images_outside(folders)
         attempt = Attempt(new_token(), runner="TFX")
@@ -78,12 +90,4 @@ class Executor(base_beam_executor.BaseBeamExecutor):
                 f"No image could be written. {listed}",
                 "Fix the images, or the paths in the source.",
             )
-        written = commit.read_dataset(folders.examples)
-        # Readers of the artifact expect records in each of its splits.
-        splits = [name for name, split in written.splits.items() if split.records]
-        examples.split_names = artifact_utils.encode_split_names(splits)
-        examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
-        examples.set_string_custom_property("fingerprint", written.fingerprint)
-        examples.set_int_custom_property("records", written.written)
-        rejects.set_int_custom_property("rejected", written.rejected)
-        warn_of_rejects(written.rejected, written.rows, rejects.uri)
+        return commit.read_dataset(folders.examples)

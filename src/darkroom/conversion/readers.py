@@ -91,7 +91,8 @@ class ImageReaders:
         if self._stopped.is_set():
             raise InterruptedError("reading was stopped")
         try:
-            data = storage.read_bytes(uri, MAX_IMAGE_BYTES)
+            with storage.limit(stopped=self._stopped):
+                data = storage.read_bytes(uri, MAX_IMAGE_BYTES)
             self._refusals.clear()
             return self._preparer.prepare(data)
         except RejectError as error:

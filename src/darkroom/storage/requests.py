@@ -66,9 +66,10 @@ def request(
         StorageError: The store fails in a way that will not pass.
         MissingExtraError: The store needs an extra that is not installed.
     """
-    store = open_store(path)
 
     def attempt() -> _Result:
+        # Within the limits of an attempt, too: a client may look for credentials in the network.
+        store = open_store(path)
         try:
             return action(store)
         except store.errors as error:
