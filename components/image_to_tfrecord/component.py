@@ -10,7 +10,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
 from darkroom.components.image_to_tfrecord import executor
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS, ConversionOptions
 from darkroom.options.image import (
     AUTO_COPIES,
     CHECK_FULL,
@@ -68,6 +68,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         find_decoded_copies: str = AUTO_COPIES,
         compression: str = "none",
         num_shards: int | Mapping[str, int] | None = None,
+        store_patience_seconds: float = DEFAULT_STORE_PATIENCE_SECONDS,
     ) -> None:
         """Makes the component.
 
@@ -84,6 +85,8 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
             compression: Compression of the record files. `none` or `gzip`.
             num_shards: Number of shards per split. A number for each split, or numbers by split;
                 None chooses from the size of the data.
+            store_patience_seconds: How long reads and writes are tried again while a store does not
+                answer.
 
         Raises:
             UsageError: An option is wrong.
@@ -96,6 +99,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
             find_decoded_copies=find_decoded_copies,
             compression=compression,
             num_shards=num_shards,
+            store_patience_seconds=store_patience_seconds,
         )
         super().__init__(
             ImageToTFRecordSpec(

@@ -17,8 +17,9 @@ from darkroom.conversion.output.attempts import Attempt, new_token
 from darkroom.conversion.start import start_attempt
 from darkroom.dataset import commit, layout
 from darkroom.dataset.layout import Folders
-from darkroom.dataset.rejects import list_rejects
+from darkroom.dataset.rejects import count_rejects, list_rejects
 from darkroom.errors import DataError
+from darkroom.images.access import check_not_all_denied
 from darkroom.options.conversion import ConversionOptions
 from darkroom.runtime.plain_beam import apply_transform
 
@@ -48,6 +49,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
 
         Raises:
             DataError: Nothing could be written; the message lists the first rejects.
+            StorageError: Nothing could, because no image may be read.
             OutputError: An output folder has files that darkroom did not write.
             UsageError: An image of the manifest is in a folder that the conversion writes.
         """
@@ -61,6 +63,18 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             rejects=rejects.uri,
         )
         options = ConversionOptions.from_json(exec_properties[OPTIONS_KEY])
+        with storage.be_patient(options.store_patience_seconds):
+            written = self._convert(folders, options)
+        # Readers of the artifact expect records in each of its splits.
+        splits = [name for name, split in written.splits.items() if split.records]
+        examples.split_names = artifact_utils.encode_split_names(splits)
+        examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
+        examples.set_string_custom_property("fingerprint", written.fingerprint)
+        examples.set_int_custom_property("records", written.written)
+        rejects.set_int_custom_property("rejected", written.rejected)
+        warn_of_rejects(written.rejected, written.rows, rejects.uri)
+
+    def _convert(self, folders: Folders, options: ConversionOptions) -> commit.Dataset:
         ownership.survey(folders).check()
         overlap.check_images_outside(folders)
         attempt = Attempt(new_token(), runner="TFX")
@@ -70,16 +84,10 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         with guard_job(pipeline, write, f"darkroom-{attempt.token}"), pipeline:
             apply_transform(pipeline, "WriteDataset", write)
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
+            listed = list_rejects(folders.rejects)
+            check_not_all_denied(count_rejects(folders.rejects), listed)
             raise DataError(
-                f"No image could be written. {list_rejects(folders.rejects)}",
+                f"No image could be written. {listed}",
                 "Fix the images, or the paths in the source.",
             )
-        written = commit.read_dataset(folders.examples)
-        # Readers of the artifact expect records in each of its splits.
-        splits = [name for name, split in written.splits.items() if split.records]
-        examples.split_names = artifact_utils.encode_split_names(splits)
-        examples_utils.set_payload_format(examples, example_gen_pb2.PayloadFormat.FORMAT_TF_EXAMPLE)
-        examples.set_string_custom_property("fingerprint", written.fingerprint)
-        examples.set_int_custom_property("records", written.written)
-        rejects.set_int_custom_property("rejected", written.rejected)
-        warn_of_rejects(written.rejected, written.rows, rejects.uri)
+        return commit.read_dataset(folders.examples)

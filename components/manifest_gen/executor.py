@@ -12,6 +12,7 @@ from darkroom import storage
 from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.dataset.layout import REJECTS_LIST_FILE
 from darkroom.manifest.writer import write_manifest
+from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS
 from darkroom.options.manifest import ManifestOptions
 
 SOURCE_KEY = "source"
@@ -50,9 +51,10 @@ class Executor(base_executor.BaseExecutor):
                 exec_properties[SOURCE_KEY],
             )
         options = ManifestOptions.from_json(exec_properties[OPTIONS_KEY])
-        manifest = write_manifest(
-            exec_properties[SOURCE_KEY], manifest_artifact.uri, rejects_artifact.uri, options
-        )
+        with storage.be_patient(DEFAULT_STORE_PATIENCE_SECONDS):
+            manifest = write_manifest(
+                exec_properties[SOURCE_KEY], manifest_artifact.uri, rejects_artifact.uri, options
+            )
         for name in ("rows", "rejected", "deduplicated"):
             manifest_artifact.set_int_custom_property(name, getattr(manifest, name))
         rejects_artifact.set_int_custom_property("rejected", manifest.rejected)

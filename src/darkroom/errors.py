@@ -98,7 +98,16 @@ class DeniedPathError(StorageError, PermissionError):
 
 
 class AccessError(StorageError, PermissionError):
-    """A remote store denies access."""
+    """A remote store denies access to an object."""
+
+    code = "access"
+
+
+class CredentialsError(StorageError):
+    """A remote store does not accept who asks: for it, all objects are the same.
+
+    Credentials are missing, wrong or expired, or this machine's clock is off.
+    """
 
     code = "access"
 
@@ -124,6 +133,10 @@ class MissingExtraError(StorageError):
     """An optional dependency is not installed."""
 
     code = "missing-extra"
+
+
+# They say nothing about the data, so no row may be rejected for them.
+NOT_THE_DATA = (TransientStorageError, CredentialsError, MissingExtraError)
 
 
 class MissingNameError(DarkroomError, AttributeError):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from apache_beam.runners.portability.portable_runner import PipelineResult
 
+from darkroom import storage
 from darkroom.audit.duplicates import find_duplicates
 from darkroom.audit.verify import verify
 from darkroom.components.artifacts import ImageManifest, Rejects
@@ -19,7 +21,7 @@ from darkroom.dataset.integrity.checksums import read_sums, sum_bytes
 from darkroom.dataset.journal import write_journal
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_records
-from darkroom.errors import DataError, OutputError, UsageError
+from darkroom.errors import DataError, OutputError, StorageError, UsageError
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.conversion import ConversionOptions
 from darkroom.runtime.process import find_explanation
@@ -126,6 +128,21 @@ def test_fails_with_the_first_rejects_when_nothing_can_be_written(
     for path in images.parent.glob("*.jpg"):
         path.write_bytes(b"")
     with pytest.raises(DataError, match=r"(?s)No image could be written.*empty.*\.jpg"):
+        convert_source(str(images), new_artifact, beam_context)
+
+
+def test_images_that_may_not_be_read_are_the_environments_fault(
+    images: Path, new_artifact, beam_context, monkeypatch
+):
+    read_bytes = storage.read_bytes
+
+    def read(path: str, limit_bytes: int | None = None) -> bytes:
+        if path.endswith(".jpg"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return read_bytes(path, limit_bytes)
+
+    monkeypatch.setattr(storage, "read_bytes", read)
+    with pytest.raises(StorageError, match=r"(?s)None of the images may be read. .*row 1: permi"):
         convert_source(str(images), new_artifact, beam_context)
 
 

@@ -172,6 +172,7 @@ def test_properties_are_json_text_of_the_options(components):
         },
         "compression": "none",
         "num_shards": {"train": 4, "eval": 4, "test": 4},
+        "store_patience_seconds": 180.0,
     }
     assert json.loads(properties["ImageValidator"].pop("options"))["policies"]["leakage"] == "warn"
     assert properties == {

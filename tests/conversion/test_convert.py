@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import pickle
 import random
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import apache_beam as beam
@@ -21,6 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from apache_beam.pipeline import PipelineVisitor
 
+from darkroom import storage
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.commit import Commit
 from darkroom.conversion.convert import convert
@@ -40,6 +43,7 @@ from darkroom.options.conversion import ConversionOptions
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
 from darkroom.storage.locks import FolderLock
+from darkroom.storage.stores import retries
 
 from ..pictures import encode
 
@@ -560,3 +564,34 @@ def test_no_image_crosses_a_stage(tmp_path, jpeg_set):
             value | f"CheckSize{number}" >> beam.Map(check_size)
     assert len(seen) == 5
     assert datasets.read_dataset(out).written == 41
+
+
+@pytest.mark.parametrize("known_to", ["client", "worker"])
+def test_the_client_and_each_worker_hold_out_for_a_store(
+    image_set, tmp_path, monkeypatch, known_to
+):
+    """An engine starts workers in other processes, so the tasks carry the option."""
+    before, found, read_bytes = retries._shared, [], storage.read_bytes
+
+    def read(path: str, limit_bytes: int | None = None) -> bytes:
+        if path.endswith((".jpg", ".png")):
+            found.append(retries._own.get() or retries._shared)
+        return read_bytes(path, limit_bytes)
+
+    monkeypatch.setattr(storage, "read_bytes", read)
+    if known_to == "client":
+        monkeypatch.setattr(storage, "set_patience", lambda seconds: None)
+    else:
+        monkeypatch.setattr(storage, "be_patient", lambda seconds: nullcontext())
+        monkeypatch.setattr(retries, "_shared", before)  # set again afterwards
+    convert(image_set.csv, tmp_path / "out", store_patience_seconds=7)
+    written = [limits for limits in found if limits.stopped]
+    assert written
+    assert {limits[:2] for limits in written} == {(7, math.inf)}
+    assert known_to == "worker" or retries._shared == before
+
+
+def test_patience_is_not_part_of_the_dataset(image_set, tmp_path):
+    convert(image_set.csv, tmp_path / "out")
+    again = convert(image_set.csv, tmp_path / "out", store_patience_seconds=7)
+    assert again.already_complete

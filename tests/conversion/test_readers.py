@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from darkroom import storage
+from darkroom.conversion import readers
 from darkroom.conversion.readers import ImageReaders, cut_batches
-from darkroom.errors import MissingExtraError
+from darkroom.errors import AccessError, CredentialsError, MissingExtraError
 from darkroom.images.access import check_access
 from darkroom.manifest.table import ManifestRow
 from darkroom.options.image import ImageOptions
@@ -40,7 +41,43 @@ def test_a_missing_extra_is_not_the_fault_of_an_image(monkeypatch):
     monkeypatch.setattr(storage, "read_bytes", read_bytes)
     with pytest.raises(MissingExtraError, match="'aws'"):
         check_access(["s3://photos/1.jpg"])
-    readers = ImageReaders(ImageOptions())
+    made = ImageReaders(ImageOptions())
     with pytest.raises(MissingExtraError, match="'aws'"):
-        readers.encode(_rows(1, "s3://photos/1.jpg", 9), lambda _: None)
-    readers.close()
+        made.encode(_rows(1, "s3://photos/1.jpg", 9), lambda _: None)
+    made.close()
+
+
+def _encode(monkeypatch, read_bytes, count):
+    """Encodes images of a store, one after the other; returns the reasons of the rejects."""
+    monkeypatch.setattr(readers, "_REMOTE_THREADS", 1)
+    monkeypatch.setattr(storage, "read_bytes", read_bytes)
+    found, made = [], ImageReaders(ImageOptions())
+    rows = _rows(count, "s3://photos/1.jpg", 9)
+    made.encode(rows, lambda encoded: found.extend(each.reason for each in encoded.rejects))
+    made.close()
+    return found
+
+
+def test_credentials_are_not_the_fault_of_an_image(monkeypatch):
+    def read_bytes(uri: str, limit_bytes: int | None = None) -> bytes:
+        raise CredentialsError("ExpiredToken")
+
+    with pytest.raises(CredentialsError, match="ExpiredToken"):
+        _encode(monkeypatch, read_bytes, 1)
+
+
+def test_a_store_that_refuses_20_images_and_gives_none_between_them_ends_the_run(monkeypatch):
+    asked = 0
+
+    def read_bytes(uri: str, limit_bytes: int | None = None) -> bytes:
+        nonlocal asked
+        asked += 1
+        if asked == 20:
+            return b"no image, but an answer"
+        raise AccessError(f"{uri} may not be read: AccessDenied", "Ask for the right to list.")
+
+    found = _encode(monkeypatch, read_bytes, 39)
+    assert found == ["permission_denied"] * 19 + ["not_an_image"] + ["permission_denied"] * 19
+    asked = 0
+    with pytest.raises(AccessError, match=r"refused 20 images and gave none between them.*right"):
+        _encode(monkeypatch, read_bytes, 40)

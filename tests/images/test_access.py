@@ -4,8 +4,8 @@ import pytest
 
 from darkroom import storage
 from darkroom.dataset.rejects import HINTS
-from darkroom.errors import AccessError, StorageError, TransientStorageError
-from darkroom.images.access import check_access, describe_failure
+from darkroom.errors import AccessError, CredentialsError, StorageError, TransientStorageError
+from darkroom.images.access import check_access, check_not_all_denied, describe_failure
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,21 @@ def test_a_store_that_denies_access_to_all_stops_the_run(monkeypatch):
     monkeypatch.setattr(storage, "read_bytes", read)
     with pytest.raises(StorageError, match=r"None of the first 2 images may be read: gs://b/1"):
         check_access(["gs://b/1.jpg", "gs://b/2.jpg"])
+
+
+def test_credentials_that_are_not_accepted_stop_the_run(monkeypatch):
+    def read(path, limit_bytes=None):
+        raise CredentialsError(f"{path}: ExpiredToken")
+
+    monkeypatch.setattr(storage, "read_bytes", read)
+    with pytest.raises(CredentialsError):
+        check_access(["s3://b/1.jpg"])
+
+
+def test_records_that_are_missing_for_want_of_permission_alone_are_the_environments_fault():
+    check_not_all_denied({"permission_denied": 9, "missing": 1}, "")
+    with pytest.raises(StorageError, match=r"None of the images may be read. The first: row 1"):
+        check_not_all_denied({"permission_denied": 9}, "The first: row 1")
 
 
 def test_a_store_that_is_down_stops_the_run(monkeypatch):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from darkroom import storage
 from darkroom.storage.stores import retries
 
 BUCKET = "photos"
@@ -27,7 +28,8 @@ class Fault:
 
     Attributes:
         text: Part of "METHOD /path?query".
-        kind: A status, or one of cut, drip, stall, reset.
+        kind: A status, a status and S3's code for it as in "400 ExpiredToken", or one of cut, drip,
+            stall, reset.
         times: How many more times.
     """
 
@@ -95,7 +97,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.on_request(line)
         fault = self.server.find_fault(line)
         if isinstance(fault, int):
-            self._answer(fault, {}, _ERROR % fault)
+            self._answer(fault, {}, _ERROR % (b"Fault%d" % fault))
+        elif fault and fault[0].isdigit():
+            status, code = fault.split()
+            self._answer(int(status), {}, _ERROR % code.encode())
         elif fault == "reset":
             linger = struct.pack("ii", 1, 0)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
@@ -157,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 _HOP = {"connection", "content-length", "transfer-encoding", "host", "expect", "keep-alive"}
-_ERROR = b"<?xml version='1.0'?><Error><Code>Fault%d</Code><Message>made up</Message></Error>"
+_ERROR = b"<?xml version='1.0'?><Error><Code>%b</Code><Message>made up</Message></Error>"
 
 
 def _serve(upstream: tuple[str, int]) -> Iterator[Proxy]:
@@ -233,10 +238,12 @@ def store(request: pytest.FixtureRequest) -> tuple[Proxy, str]:
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Waits of milliseconds, and a temporary folder that a test can look into."""
+    """Few waits of milliseconds, and a temporary folder that a test can look into."""
     monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0.002)
-    monkeypatch.setattr(retries, "MAX_ATTEMPTS", 4)
-    monkeypatch.setattr(retries, "DEADLINE_SECONDS", 10.0)
+    monkeypatch.setattr(retries, "_shared", retries.Limits(10.0, 4))
+    # A conversion would hold out; tests/storage/test_retries.py has its patience.
+    monkeypatch.setattr(retries, "set_patience", lambda seconds: None)
+    monkeypatch.setattr(storage, "set_patience", lambda seconds: None)
     monkeypatch.setattr(retries, "ATTEMPT_SECONDS", 5.0)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", os.fspath(tmp_path / "temporary"))

@@ -103,7 +103,7 @@ def test_slow_objects_end_at_the_deadline(store, kind, monkeypatch):
     proxy, root = store
     storage.write_bytes(f"{root}/a", b"x" * 40_000)
     monkeypatch.setattr(retries, "ATTEMPT_SECONDS", 0.2)
-    monkeypatch.setattr(retries, "DEADLINE_SECONDS", 0.5)
+    monkeypatch.setattr(retries, "_shared", retries.Limits(0.5, 4))
     proxy.fail("GET", kind)
     # The first attempt ends at its own deadline, and the deadline of all leaves no fourth one.
     with pytest.raises(TransientStorageError, match=r"failed [1-3] times? in .*no end after 0 sec"):

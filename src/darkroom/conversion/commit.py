@@ -69,6 +69,10 @@ class Commit:
             OutputError: A later attempt has taken the output, or has committed.
             StorageError: A shard is not as its worker wrote it.
         """
+        with storage.be_patient(self.options.store_patience_seconds):
+            self._commit(reports)
+
+    def _commit(self, reports: Sequence[ShardReport]) -> None:
         folders = self.folders
         attempts.check_current(folders, self.output)
         manifest = read_manifest(folders.manifest)

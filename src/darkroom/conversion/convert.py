@@ -16,7 +16,7 @@ from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
 from darkroom.manifest.sources import AnySource
 from darkroom.options.checks import check_flag
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS, ConversionOptions
 from darkroom.options.image import (
     AUTO_COPIES,
     CHECK_FULL,
@@ -52,6 +52,7 @@ def convert(
     find_decoded_copies: str = AUTO_COPIES,
     compression: str = "none",
     num_shards: int | Mapping[str, int] | None = None,
+    store_patience_seconds: float = DEFAULT_STORE_PATIENCE_SECONDS,
     max_rejects: float = DEFAULT_MAX_REJECTS,
     overwrite: bool = False,
     runner: str | None = None,
@@ -92,6 +93,8 @@ def convert(
         compression: Compression of the record files. `none` or `gzip`.
         num_shards: Number of shards per split. A number for each split, or numbers by split; None
             or 0 chooses from the size of the data.
+        store_patience_seconds: How long reads and writes are tried again while a store does not
+            answer. Then the conversion ends, and no row is rejected for it.
         max_rejects: Share of rejected rows that is allowed. With more the conversion fails.
         overwrite: Whether to replace what another conversion left in `output_dir`. Files that
             darkroom cannot prove it wrote are never deleted.
@@ -136,6 +139,7 @@ def convert(
         find_decoded_copies=find_decoded_copies,
         compression=compression,
         num_shards=num_shards,
+        store_patience_seconds=store_patience_seconds,
     )
     job = ConversionJob(
         source, storage.absolute(output_dir), manifest, records, max_rejects, overwrite
@@ -146,7 +150,8 @@ def convert(
         if runner is not None:
             raise UsageError("engine and runner exclude each other.", "Give engine alone.")
         runner, given = RUNNERS[options.engine], find_options(options, given)
-    return _start(job, parse_runner(runner), project, region, wait, given)
+    with storage.be_patient(records.store_patience_seconds):
+        return _start(job, parse_runner(runner), project, region, wait, given)
 
 
 def _check_beam_options(options: Any) -> Mapping[str, Any]:

@@ -64,6 +64,7 @@ class TensorFlowAccessor:
         find_decoded_copies: str = "auto",
         compression: str = "none",
         num_shards: int | Mapping[str, int] | None = None,
+        store_patience_seconds: float = 180.0,
         max_rejects: float = 0.01,
         overwrite: bool = False,
         runner: str | None = None,
@@ -103,6 +104,8 @@ class TensorFlowAccessor:
             compression: Compression of the record files. `none` or `gzip`.
             num_shards: Number of shards per split. A number for each split, or numbers by split;
                 None or 0 chooses from the size of the data.
+            store_patience_seconds: How long reads and writes are tried again while a store does not
+                answer. Then the conversion ends, and no row is rejected for it.
             max_rejects: Share of rejected rows that is allowed. With more the conversion fails.
             overwrite: Whether to replace what another conversion left in `output_dir`. Files that
                 darkroom cannot prove it wrote are never deleted.
@@ -142,6 +145,7 @@ class TensorFlowAccessor:
             find_decoded_copies=find_decoded_copies,
             compression=compression,
             num_shards=num_shards,
+            store_patience_seconds=store_patience_seconds,
             max_rejects=max_rejects,
             overwrite=overwrite,
             runner=runner,

@@ -26,7 +26,7 @@ from darkroom.dataset.labels import describe_lookalikes
 from darkroom.dataset.layout import Folders, is_reserved
 from darkroom.dataset.rejects import count_rejects, format_hint
 from darkroom.errors import DataError, OutputError, UsageError
-from darkroom.images.access import PROBED_IMAGES, check_access
+from darkroom.images.access import PROBED_IMAGES, check_access, check_not_all_denied
 from darkroom.manifest import writer
 from darkroom.manifest.sources import AnySource
 from darkroom.manifest.table import Manifest, read_manifest_rows
@@ -289,6 +289,7 @@ class ConversionJob:
 
         Raises:
             DataError: Too many rows were rejected, so nothing was committed.
+            StorageError: All were, because no image may be read.
         """
         if storage.exists(storage.join(folder, layout.DATASET_FILE)):
             done = describe_dataset(folder, read_dataset(folder), manifest.excluded)
@@ -301,6 +302,8 @@ class ConversionJob:
             excluded=manifest.excluded,
             labels=tuple(manifest.labels),
         )
+        if result.num_rejected + result.deduplicated == result.rows:
+            check_not_all_denied(result.rejected, rejects.list_rejects(folder))
         limit = "so none is left"
         if result.num_rejected > self.max_rejects * manifest.rows:
             limit = f"more than the {self.max_rejects:.2%} allowed"

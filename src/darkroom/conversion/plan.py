@@ -66,6 +66,7 @@ def plan_tasks(folders: Folders, options: ConversionOptions) -> list[ShardTask]:
             compressed=options.compression == "gzip",
             total=manifest.num_examples,
             source=manifest.fingerprint,
+            patience_seconds=options.store_patience_seconds,
         )
         for shard in shards
     ]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from darkroom import storage
 from darkroom.conversion.encode import EncodedRows, encode_rows
-from darkroom.errors import MissingExtraError, RejectError, TransientStorageError
+from darkroom.errors import NOT_THE_DATA, RejectError, StorageError
 from darkroom.images.access import describe_failure
 from darkroom.images.decoders import ImagePreparer
 from darkroom.images.prepare import MAX_IMAGE_BYTES, PreparedImage
@@ -30,6 +31,8 @@ _BATCH_BYTES = 2 << 20
 _BATCHES_PER_THREAD = 2
 _MAX_BYTES_IN_FLIGHT = 64 << 20  # of each shard
 _UNKNOWN_BYTES = 1 << 20
+# A store that refuses so many images, and gives none between them, does not judge single images.
+_MAX_REFUSALS = 20
 
 Batch = list[ManifestRow]
 
@@ -47,6 +50,7 @@ class ImageReaders:
         self._local = Crew(threads, "darkroom-reader"), threads
         self._remote = Crew(_REMOTE_THREADS, "darkroom-remote-reader"), _REMOTE_THREADS
         self._stopped = threading.Event()
+        self._refusals: deque[StorageError] = deque(maxlen=_MAX_REFUSALS)
 
     def encode(self, rows: Iterable[ManifestRow], write: Callable[[EncodedRows], None]) -> None:
         """Encodes rows in several threads at once, and calls `write` in the order of the rows.
@@ -87,13 +91,33 @@ class ImageReaders:
         if self._stopped.is_set():
             raise InterruptedError("reading was stopped")
         try:
-            return self._preparer.prepare(storage.read_bytes(uri, MAX_IMAGE_BYTES))
+            with storage.limit(stopped=self._stopped):
+                data = storage.read_bytes(uri, MAX_IMAGE_BYTES)
+            self._refusals.clear()
+            return self._preparer.prepare(data)
         except RejectError as error:
             return error
-        except (TransientStorageError, MissingExtraError, DecoderStartError, InterruptedError):
+        except (*NOT_THE_DATA, DecoderStartError, InterruptedError):
             raise  # says nothing about the image, which must not be rejected for it
         except (OSError, ValueError) as error:
+            self._count_refusal(error)
             return describe_failure(error)
+
+    def _count_refusal(self, error: OSError | ValueError) -> None:
+        """Ends the work when a store refuses one image after the other.
+
+        Raises:
+            StorageError: It does.
+        """
+        if not isinstance(error, StorageError):
+            return  # the store said that it has no such object, or the image is on a disk
+        self._refusals.append(error)
+        if len(self._refusals) == _MAX_REFUSALS:
+            raise type(error)(
+                f"The store refused {_MAX_REFUSALS} images and gave none between them. The last: "
+                f"{error.message}",
+                error.hint,
+            ) from error
 
 
 def cut_batches(rows: Iterable[ManifestRow], num_rows: int) -> Iterator[tuple[Batch, int]]:

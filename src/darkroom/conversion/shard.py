@@ -51,6 +51,7 @@ class ShardTask:
         total: Rows of the whole manifest, for progress.
         source: Fingerprint of the source, stored in the index so that a later run recognises it.
         output: The output; on a store the folders may be in one below it.
+        patience_seconds: How long a store that does not answer is asked again.
         earlier: The folders of earlier attempts of the plan, on a store, that may have finished it.
     """
 
@@ -64,6 +65,7 @@ class ShardTask:
     total: int
     source: str
     output: str = ""
+    patience_seconds: float = 180.0
     earlier: tuple[Folders, ...] = ()
 
     @property

@@ -47,7 +47,8 @@ HINTS: Mapping[str, str] = {
     "cat/1.jpg, or <split>/<label>/<file>; or give a list of images and labels.",
     "outside_root": "Move the file below an allowed folder, or allow its folder with "
     "--allowed-root (allowed_roots= in Python).",
-    "permission_denied": "Grant permission to read the file.",
+    "permission_denied": "Grant permission to read the file. Without the right to list, S3 answers "
+    "the same for a file that does not exist.",
     "ragged_row": "Give the row as many cells as the header; quote cells that contain commas.",
     "repeated_header": "Remove the line: it comes from joining files that each have a header.",
     "too_large": "Give a smaller image.",

@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
-from darkroom.errors import (
-    AccessError,
-    MissingExtraError,
-    RejectError,
-    StorageError,
-    TransientStorageError,
-)
+from darkroom.errors import NOT_THE_DATA, AccessError, RejectError, StorageError
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.storage import FileTooLargeError, NotAFileError
 
 PROBED_IMAGES = 16
+_DENIED = "permission_denied"
+_GRANT_HINT = (
+    "Grant this user, or its service account, permission to read them. Without the right to list, "
+    "S3 answers the same for images that do not exist."
+)
 
 
 def describe_failure(error: OSError | ValueError) -> RejectError:
     """Returns the reason why an image file could not be read.
 
     Args:
-        error: The error of `storage.read_bytes`. Not a `TransientStorageError`: that says nothing
-            about the image, and must not reject its row.
+        error: The error of `storage.read_bytes`; not one of `NOT_THE_DATA`.
     """
     if isinstance(error, FileNotFoundError):
         return RejectError("missing", "there is no such file")
     if isinstance(error, AccessError):
-        return RejectError("permission_denied", error.message)
+        return RejectError(_DENIED, error.message)
     if isinstance(error, PermissionError):
-        return RejectError("permission_denied", "the file, or a folder above it, may not be read")
+        return RejectError(_DENIED, "the file, or a folder above it, may not be read")
     # A socket cannot even be opened.
     is_socket = isinstance(error, OSError) and error.errno == errno.ENXIO
     if is_socket or isinstance(error, NotAFileError | IsADirectoryError | NotADirectoryError):
@@ -59,8 +57,22 @@ def check_access(uris: Sequence[str]) -> None:
         many = f"None of the first {len(errors)} images" if len(errors) > 1 else "The only image"
         raise StorageError(
             f"{many} may be read: {uris[0]} ({errors[0]}).",
-            "Grant this user, or its service account, permission to read them.",
+            _GRANT_HINT,
         )
+
+
+def check_not_all_denied(rejected: Mapping[str, int], listed: str) -> None:
+    """Checks why a conversion wrote no record: that no image may be read is not their fault.
+
+    Args:
+        rejected: Number of rejected rows by reason code.
+        listed: The first of them, as text.
+
+    Raises:
+        StorageError: All were rejected because they may not be read.
+    """
+    if set(rejected) == {_DENIED}:
+        raise StorageError(f"None of the images may be read. {listed}", _GRANT_HINT)
 
 
 def _try_to_read(uri: str) -> PermissionError | None:
@@ -69,7 +81,7 @@ def _try_to_read(uri: str) -> PermissionError | None:
         storage.read_bytes(uri, limit_bytes=0)
     except PermissionError as error:
         return error
-    except (TransientStorageError, MissingExtraError):
+    except NOT_THE_DATA:
         raise
     except (OSError, ValueError):
         return None  # conversion will report it

@@ -11,7 +11,7 @@ from pyarrow import fs
 
 from darkroom import storage
 from darkroom.dataset.rejects import Reject
-from darkroom.errors import TransientStorageError
+from darkroom.errors import NOT_THE_DATA
 from darkroom.manifest.listed_states import list_states
 
 CHUNK_ROWS = 16_384
@@ -95,7 +95,7 @@ def stat_image(uri: str) -> State:
     """Returns size in bytes and version of an image; None for both when they are unknown."""
     try:
         return storage.stat_file(uri)
-    except TransientStorageError:
+    except NOT_THE_DATA:
         raise  # a state that is known only at times would make every run a new source
     except (OSError, ValueError):
         return None, None  # the conversion will say why

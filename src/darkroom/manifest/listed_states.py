@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 
 from darkroom import storage
-from darkroom.errors import TransientStorageError
+from darkroom.errors import NOT_THE_DATA
 
 # A page of a listing must have at least as many of the images to be worth its cost.
 _MIN_IMAGES = 100
@@ -28,7 +28,7 @@ def list_states(uris: Sequence[str], pool: Executor) -> dict[str, storage.FileIn
         pool: Lists several folders at the same time.
 
     Raises:
-        TransientStorageError: A store failed repeatedly.
+        StorageError: A store failed repeatedly, or does not accept the credentials.
     """
     folders: defaultdict[str, set[str]] = defaultdict(set)
     for uri in uris:
@@ -51,7 +51,7 @@ def _list_folder(folder: str, names: Iterable[str]) -> dict[str, storage.FileInf
             found.update((f"{folder}/{name}", page[name]) for name in told)
             if len(told) < _MIN_IMAGES or max(page) >= wanted[-1]:
                 break
-    except TransientStorageError:
+    except NOT_THE_DATA:
         raise
     except OSError:
         pass  # reading images may be allowed where listing them is not

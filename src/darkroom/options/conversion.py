@@ -13,6 +13,7 @@ from darkroom.options.fields import check_fields, document, option
 from darkroom.options.image import ImageFields, ImageOptions
 
 COMPRESSIONS = ("none", "gzip")
+DEFAULT_STORE_PATIENCE_SECONDS = 180.0
 
 
 @document
@@ -34,6 +35,15 @@ class ConversionFields(ImageFields):
         group="conversion",
         shown="from the size of the data",
         more="In Python also by split, as in {'train': 8}; 0 and None mean the default.",
+    )
+    store_patience_seconds: float = option(
+        DEFAULT_STORE_PATIENCE_SECONDS,
+        "How long reads and writes are tried again while a store does not answer.",
+        group="conversion",
+        least=1,
+        most=86_400,
+        metavar="SECONDS",
+        more="Then the conversion ends, and no row is rejected for it.",
     )
 
 
@@ -67,6 +77,7 @@ class ConversionOptions(ConversionFields):
             "image": asdict(self.image),
             "compression": self.compression,
             "num_shards": self.num_shards,
+            "store_patience_seconds": self.store_patience_seconds,
         }
         return json.dumps(values, sort_keys=True)
 

@@ -2,7 +2,8 @@
 
 Functions raise the built-in `OSError` family (`FileNotFoundError`, `PermissionError`, ...) whatever
 the store, so that callers tell a missing file from a broken environment in one way. When a remote
-store fails for a while, the call is tried again, and ends with a `TransientStorageError`.
+store fails for a while, the call is tried again, and ends with a `TransientStorageError`. How long
+is said by `be_patient` for a process, and by `limit` for a thread.
 
 Callers use these functions as `storage.read_bytes(...)`, so that a test replaces one in one place.
 """
@@ -32,6 +33,9 @@ from darkroom.storage.files import UNUSABLE as UNUSABLE
 from darkroom.storage.files import FileInfo as FileInfo
 from darkroom.storage.files import FileTooLargeError as FileTooLargeError
 from darkroom.storage.files import NotAFileError as NotAFileError
+from darkroom.storage.stores.retries import be_patient as be_patient
+from darkroom.storage.stores.retries import limit as limit
+from darkroom.storage.stores.retries import set_patience as set_patience
 from darkroom.storage.uris import absolute as absolute
 from darkroom.storage.uris import expand_home as expand_home
 from darkroom.storage.uris import has_wildcard as has_wildcard

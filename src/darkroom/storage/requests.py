@@ -14,6 +14,7 @@ from typing import TypeVar
 from darkroom.errors import (
     AccessError,
     ChangedError,
+    CredentialsError,
     StorageError,
     UsageError,
     build_missing_extra_error,
@@ -58,15 +59,17 @@ def request(
 
     Raises:
         FileNotFoundError: There is no such object.
-        AccessError: The store denies access.
+        AccessError: The store denies access to the object.
+        CredentialsError: The store does not accept the credentials, or there are none.
         ChangedError: The object has another version than the one that was asked for.
         TransientStorageError: All attempts failed.
         StorageError: The store fails in a way that will not pass.
         MissingExtraError: The store needs an extra that is not installed.
     """
-    store = open_store(path)
 
     def attempt() -> _Result:
+        # Within the limits of an attempt, too: a client may look for credentials in the network.
+        store = open_store(path)
         try:
             return action(store)
         except store.errors as error:
@@ -84,7 +87,11 @@ def _translate(path: str, verb: str, store: Store, error: Exception) -> Exceptio
     if problem is Problem.MISSING:
         return FileNotFoundError(f"{path} does not exist")
     if problem is Problem.DENIED:
-        return AccessError(f"{path} may not be read or written: {text}", store.hint)
+        return AccessError(f"{path} may not be read or written: {text}", store.advise(problem))
+    if problem is Problem.CREDENTIALS:
+        return CredentialsError(
+            f"{verb} {path} failed, because of the credentials: {text}", store.advise(problem)
+        )
     if problem is Problem.CHANGED:
         return ChangedError(f"{path} was replaced while it was read.", "Run again.")
     return StorageError(f"{verb} {path} failed: {text}")

@@ -145,6 +145,13 @@ SAID = {
         "A worker (w1) has pyarrow 10.0.1, but the client has pyarrow 25.0.1. ",
         3,
     ),
+    "a token that expired": (
+        "RuntimeError: " + TRACEBACK.format("darkroom/storage/requests.py") +
+        "darkroom.errors.CredentialsError: Reading s3://b/7.jpg failed, because of the "
+        "credentials: ExpiredToken. [while running 'WriteDataset/WriteShards']\n\n" + JAVA,
+        "Reading s3://b/7.jpg failed, because of the credentials: ExpiredToken.",
+        3,
+    ),
     "a worker with another Python": (
         TRACEBACK.format("dill/_dill.py") + "ValueError: unsupported pickle protocol: 5\n",
         "A worker of the engine has another Python: ValueError: unsupported pickle protocol: 5.",

@@ -12,6 +12,7 @@ from darkroom.conversion.output.attempts import check_current
 from darkroom.errors import (
     STORE_IS_DOWN,
     AccessError,
+    CredentialsError,
     DarkroomError,
     OutputError,
     StorageError,
@@ -85,7 +86,7 @@ def find_cause(
     if ours := _OURS.findall(text):
         name, message = ours[-1]
         kind = getattr(errors, name, StorageError)
-        is_store = issubclass(kind, TransientStorageError | AccessError)
+        is_store = issubclass(kind, TransientStorageError | AccessError | CredentialsError)
         return kind(_shorten_ours(message), f"{_CREDENTIALS} {where}" if is_store else where)
     if known := _find_known(text):
         cause = _find_last(text, known) or cause
@@ -106,7 +107,8 @@ def describe_failure(text: str) -> Failure:
         name, message = ours[-1]
         # The store may have recovered when an engine tries again.
         is_transient = name == TransientStorageError.__name__
-        hint = f" {_CREDENTIALS}" if is_transient or name == AccessError.__name__ else ""
+        is_access = name in (AccessError.__name__, CredentialsError.__name__)
+        hint = f" {_CREDENTIALS}" if is_transient or is_access else ""
         return Failure(f"{_shorten_ours(message)}{hint}", returns=not is_transient)
     if known := _find_known(text):
         cause = f": {last}" if (last := _find_last(text, known)) else ""

@@ -88,6 +88,8 @@ class WriteShardFn(beam.DoFn):
     def process(self, numbered: tuple[int, Iterable[ShardTask]]) -> Iterator[_KeyedReport]:
         """Starts a shard; yields the report of an earlier one when enough are being written."""
         for task in numbered[1]:
+            # For all of the worker's process, which an engine may have started.
+            storage.set_patience(task.patience_seconds)
             if task.has_images and self._readers is None:
                 self._readers = ImageReaders(task.image)
             if self._signs and not self._has_begun:

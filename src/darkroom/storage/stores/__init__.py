@@ -23,9 +23,13 @@ class Problem(Enum):
 
     MISSING = "missing"
     DENIED = "denied"
+    CREDENTIALS = "credentials"
     CHANGED = "changed"
     TRANSIENT = "transient"
     OTHER = "other"
+
+
+CREDENTIALS_HINT = "Renew or correct the {} credentials, and check this machine's clock."
 
 
 class Object(NamedTuple):
@@ -98,9 +102,8 @@ class Store(Protocol):
     def errors(self) -> tuple[type[Exception], ...]:
         """What the client raises."""
 
-    @property
-    def hint(self) -> str:
-        """What to do when access is refused."""
+    def advise(self, problem: Problem) -> str:
+        """Says what to do when an object is denied, or the credentials are not accepted."""
 
     def judge(self, error: Exception) -> Problem:
         """Tells what one of `errors` means."""
@@ -145,7 +148,9 @@ def judge_status(status: int | None) -> Problem:
     """Tells what an HTTP status means."""
     if status == 404:
         return Problem.MISSING
-    if status in (401, 403):
+    if status == 401:
+        return Problem.CREDENTIALS
+    if status == 403:
         return Problem.DENIED
     if status == 412:
         return Problem.CHANGED

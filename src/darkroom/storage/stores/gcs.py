@@ -16,9 +16,10 @@ from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, Tra
 from google.auth.transport.requests import AuthorizedSession
 from google.cloud import storage
 
-from darkroom.errors import AccessError
+from darkroom.errors import CredentialsError
 from darkroom.storage.stores import (
     CONNECT_SECONDS,
+    CREDENTIALS_HINT,
     MAX_CONNECTIONS,
     READ_SECONDS,
     Download,
@@ -70,14 +71,15 @@ class GcsStore:
         # Only creating buckets needs a project.
         self._client: Any = storage.Client(project="none", credentials=credentials, _http=session)
 
-    @property
-    def hint(self) -> str:
-        """What to do when access is refused."""
+    def advise(self, problem: Problem) -> str:
+        """Says what to do when an object is denied, or the credentials are not accepted."""
         if self._is_anonymous:
             return (
                 "No Google credentials were found: run 'gcloud auth application-default login', "
                 "or set GOOGLE_APPLICATION_CREDENTIALS to the path of a key file."
             )
+        if problem is Problem.CREDENTIALS:
+            return CREDENTIALS_HINT.format("Google")
         return "Check the Google credentials, and that they may read, write and list the bucket."
 
     def judge(self, error: Exception) -> Problem:
@@ -88,7 +90,7 @@ class GcsStore:
             return Problem.OTHER
         if isinstance(error, _NETWORK):
             return Problem.TRANSIENT
-        return Problem.DENIED if isinstance(error, GoogleAuthError) else Problem.OTHER
+        return Problem.CREDENTIALS if isinstance(error, GoogleAuthError) else Problem.OTHER
 
     def list_page(
         self, bucket: str, prefix: str, delimiter: str, token: str | None, after: str = ""
@@ -175,7 +177,7 @@ def _find_credentials() -> Any:
         return google.auth.default(scopes=_SCOPES)[0]
     except DefaultCredentialsError as error:
         if named := os.environ.get(_KEY_FILE):
-            raise AccessError(
+            raise CredentialsError(
                 f"The credentials that {_KEY_FILE} names ({named}) cannot be used: {error}",
                 "Correct or unset it.",
             ) from error

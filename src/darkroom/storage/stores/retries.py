@@ -1,15 +1,23 @@
-"""Calls that may fail for a while: tried again after growing pauses, until a deadline."""
+"""Calls that may fail for a while: tried again after growing pauses, until a deadline.
+
+Most give up after a few attempts. A conversion holds out until the deadline: what it has done would
+be lost.
+"""
 
 from __future__ import annotations
 
+import math
 import queue
 import random
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple, TypeVar
 
 from darkroom.errors import STORE_IS_DOWN, TransientStorageError
+from darkroom.runtime import progress
 
 MAX_ATTEMPTS = 6
 DEADLINE_SECONDS = 180.0
@@ -18,6 +26,8 @@ FIRST_PAUSE_SECONDS = 0.5
 MAX_PAUSE_SECONDS = 8.0
 # A large transfer gets more time: as much as it needs at this speed.
 SLOWEST_BYTES_PER_SECOND = 256 << 10
+# Many threads may wait for the same store: one line of all of them each time.
+TELL_SECONDS = 10.0
 
 _Result = TypeVar("_Result")
 # A generator of its own: a user's seeded random numbers must not depend on the network.
@@ -26,6 +36,54 @@ _random = random.Random()
 
 class TransientError(Exception):
     """An attempt failed in a way that may pass."""
+
+
+class Limits(NamedTuple):
+    """How long a call is tried again.
+
+    Attributes:
+        seconds: No attempt begins later than that; a large transfer gets more.
+        attempts: The most attempts.
+        stopped: Ends the wait for the next attempt when it is set.
+    """
+
+    seconds: float = DEADLINE_SECONDS
+    attempts: float = MAX_ATTEMPTS
+    stopped: threading.Event | None = None
+
+
+# Of the process: a conversion reads and writes in many threads.
+_shared = Limits()
+_own: ContextVar[Limits | None] = ContextVar("own_limits", default=None)
+_last_told = -math.inf
+
+
+def set_patience(seconds: float) -> None:
+    """Makes all calls of this process hold out for so many seconds, whatever the attempts."""
+    global _shared
+    _shared = Limits(seconds, math.inf)
+
+
+@contextmanager
+def be_patient(seconds: float) -> Iterator[None]:
+    """Does so while the block runs."""
+    global _shared
+    before = _shared
+    set_patience(seconds)
+    try:
+        yield
+    finally:
+        _shared = before
+
+
+@contextmanager
+def limit(**changes: Any) -> Iterator[None]:
+    """Changes some `Limits` of the calls that the block makes in its own thread."""
+    token = _own.set((_own.get() or _shared)._replace(**changes))
+    try:
+        yield
+    finally:
+        _own.reset(token)
 
 
 def retry(what: str, attempt: Callable[[], _Result], size_bytes: int = 0) -> _Result:
@@ -41,10 +99,12 @@ def retry(what: str, attempt: Callable[[], _Result], size_bytes: int = 0) -> _Re
 
     Raises:
         TransientStorageError: All attempts failed, or the deadline has passed.
+        InterruptedError: The wait for the next attempt was ended.
     """
+    limits = _own.get() or _shared
     extra_seconds = size_bytes / SLOWEST_BYTES_PER_SECOND
     start = time.monotonic()
-    deadline = start + DEADLINE_SECONDS + extra_seconds
+    deadline = start + limits.seconds + extra_seconds
     number = 0
     while True:
         number += 1
@@ -55,14 +115,34 @@ def retry(what: str, attempt: Callable[[], _Result], size_bytes: int = 0) -> _Re
             pause = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** (number - 1))
             # Jitter: workers that failed together must not try again together.
             pause *= _random.uniform(0.5, 1.0)
-            if number == MAX_ATTEMPTS or time.monotonic() + pause >= deadline:
-                seconds = time.monotonic() - start
+            seconds = time.monotonic() - start
+            if number >= limits.attempts or start + seconds + pause >= deadline:
                 times = "once" if number == 1 else f"{number} times"
                 raise TransientStorageError(
                     f"{what} failed {times} in {seconds:.1f} seconds, the last time with: {error}.",
                     STORE_IS_DOWN,
                 ) from error
-        time.sleep(pause)
+            _tell(what, error, seconds, deadline - start)
+        _wait(pause, limits.stopped)
+
+
+def _tell(what: str, error: TransientError, seconds: float, limit_seconds: float) -> None:
+    """Says that a call waits, if none was said to wait just before."""
+    global _last_told
+    now = time.monotonic()
+    if seconds >= TELL_SECONDS and now - _last_told >= TELL_SECONDS:
+        _last_told = now
+        progress.warn(
+            f"{what} has failed for {seconds:.0f} seconds, the last time with: {error}. It is "
+            f"tried again for at most {limit_seconds:.0f} seconds."
+        )
+
+
+def _wait(seconds: float, stopped: threading.Event | None) -> None:
+    if stopped is None:
+        time.sleep(seconds)
+    elif stopped.wait(seconds):
+        raise InterruptedError("the wait for a store was ended")
 
 
 def _call_within(attempt: Callable[[], _Result], seconds: float) -> _Result:

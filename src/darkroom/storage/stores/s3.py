@@ -11,9 +11,10 @@ from boto3.s3.transfer import TransferConfig
 from botocore import UNSIGNED
 from botocore.config import Config
 
-from darkroom.errors import StorageError
+from darkroom.errors import CredentialsError
 from darkroom.storage.stores import (
     CONNECT_SECONDS,
+    CREDENTIALS_HINT,
     MAX_CONNECTIONS,
     READ_SECONDS,
     Download,
@@ -26,7 +27,28 @@ from darkroom.storage.stores import (
 _CHUNK_BYTES = 1 << 20
 # Longer uploads are sent in parts, one after the other; a single request has at most 5 GB.
 _PART_BYTES = 256 << 20
-_DENIED = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})
+# Answers about who asks, not about an object. STS has names of its own for some.
+_REFUSED = frozenset(
+    {
+        "AuthorizationHeaderMalformed",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidIdentityToken",
+        "InvalidSecurity",
+        "InvalidToken",
+        "MissingSecurityHeader",
+        "NotSignedUp",
+        "RequestExpired",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
+        "UnrecognizedClientException",
+    }
+)
+# Requests by which the client gets its credentials.
+_SIGN_IN = ("AssumeRole", "CreateToken", "GetRoleCredentials")
 _TRANSIENT = frozenset(
     {
         "ConditionalRequestConflict",
@@ -40,6 +62,7 @@ _CREDENTIALS = (
     exceptions.CredentialRetrievalError,
     exceptions.NoCredentialsError,
     exceptions.PartialCredentialsError,
+    exceptions.SSOError,
     exceptions.TokenRetrievalError,
 )
 _NETWORK = (
@@ -76,20 +99,24 @@ class S3Store:
             )
             self._client: Any = session.client("s3", config=config)
         except (exceptions.BotoCoreError, ValueError) as error:
-            raise StorageError(
+            raise CredentialsError(
                 f"s3:// cannot be used: {error}",
                 "Check AWS_PROFILE, AWS_ENDPOINT_URL and the files of AWS's configuration.",
             ) from error
 
-    @property
-    def hint(self) -> str:
-        """What to do when access is refused."""
+    def advise(self, problem: Problem) -> str:
+        """Says what to do when an object is denied, or the credentials are not accepted."""
         if self._is_anonymous:
             return (
                 "No AWS credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
                 "or AWS_PROFILE."
             )
-        return "Check the AWS credentials, and that they may read, write and list the bucket."
+        if problem is Problem.CREDENTIALS:
+            return CREDENTIALS_HINT.format("AWS")
+        return (
+            "Check the AWS credentials, and that they may read, write and list the bucket. "
+            "Without the right to list, S3 answers the same for an object that does not exist."
+        )
 
     def judge(self, error: Exception) -> Problem:
         """Tells what one of `errors` means."""
@@ -99,13 +126,16 @@ class S3Store:
             return self.judge(cause) if isinstance(cause, self.errors) else Problem.OTHER
         if isinstance(error, exceptions.ClientError):
             code = str(error.response.get("Error", {}).get("Code"))
-            if code in _DENIED:
-                return Problem.DENIED
+            if code in _REFUSED:
+                return Problem.CREDENTIALS
             if code in _TRANSIENT:
                 return Problem.TRANSIENT
-            return judge_status(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            found = judge_status(status)
+            is_sign_in = error.operation_name.startswith(_SIGN_IN)
+            return Problem.CREDENTIALS if is_sign_in and found is Problem.DENIED else found
         if isinstance(error, _CREDENTIALS):
-            return Problem.DENIED
+            return Problem.CREDENTIALS
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             return Problem.OTHER
         return Problem.TRANSIENT if isinstance(error, _NETWORK) else Problem.OTHER
