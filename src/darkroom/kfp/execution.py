@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,9 @@ from darkroom.storage.uris import find_remote
 
 # Of a dataset that is elsewhere than its artifact.
 LOCATION = "location"
+# Of a parameter that the SDK puts into a text, a list or a table: the task gets it twice.
+_SDK_PREFIX = "pipelinechannel--"
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 # Parameters that name where a task writes.
 _WRITTEN = ("output_dir", "checkpoint_dir")
 _KIND_NAMES = {
@@ -193,12 +197,28 @@ def parse_parameters(values: Mapping[str, Any], interface: Interface) -> dict[st
         UsageError: One is unknown, missing, or of another kind.
     """
     known = {each.name: each for each in interface.parameters}
-    if unknown := sorted(set(values) - set(known)):
+    if unknown := sorted(n for n in set(values) - set(known) if not n.startswith(_SDK_PREFIX)):
         raise UsageError(
             f"{interface.name} of this version has no parameter {unknown[0]!r}.",
             "Use the image of the version of darkroom that the component is from.",
         )
-    return {name: parse_value(each, values.get(name)) for name, each in known.items()}
+    return {
+        name: parse_value(each, _read_numbers(each, values.get(name)))
+        for name, each in known.items()
+    }
+
+
+def _read_numbers(parameter: Parameter, value: Any) -> Any:
+    """Returns a value with numbers where it has their text: what the SDK puts together is text."""
+    if parameter.kind in (int, float):
+        return _read_number(value)
+    if parameter.has_numbers and isinstance(value, list):
+        return list(map(_read_number, value))
+    return value
+
+
+def _read_number(value: Any) -> Any:
+    return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
 
 
 def parse_value(parameter: Parameter, value: Any) -> Any:

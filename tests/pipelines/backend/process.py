@@ -27,6 +27,10 @@ def format_command(task: Task, given: dict[str, Any]) -> list[str]:
     text = json.dumps({**given, "inputs": inputs}, separators=(",", ":"), ensure_ascii=False)
     # It must be an ExecutorInput of this kfp, too.
     json_format.Parse(text, pipeline_spec_pb2.ExecutorInput())
+    # The SDK puts a parameter into a text, a list or a table by a placeholder, replaced as text.
+    for name, value in inputs.get("parameterValues", {}).items():
+        shown = value if isinstance(value, str) else json.dumps(value)
+        text = text.replace(f"{{{{$.inputs.parameters['{name}']}}}}", shown)
     return [each.replace("{{$}}", text) for each in task.command]
 
 
