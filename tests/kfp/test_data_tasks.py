@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
 
 import darkroom
+from darkroom.errors import StorageError
 from darkroom.kfp.interfaces import INTERFACES
+from darkroom.kfp.places import check_files
 from darkroom.options.validation import CHECKS, OFF
 
 from .tasks import Artifact, list_files
@@ -96,14 +99,51 @@ def test_a_dataset_in_a_folder_of_the_users_is_found_by_its_artifact(cluster, jp
     place = tmp_path / "kept"
     first = cluster.run("convert_images", data=str(jpeg_set.csv), output_dir=str(place))
     dataset = first.artifacts["dataset"]
-    assert first.parameters["dataset_uri"] == dataset.metadata["location"] == str(place)
+    named = f"{place}#{first.parameters['fingerprint']}"
+    assert first.parameters["dataset_uri"] == dataset.metadata["location"] == named
     assert list_files(cluster.find(dataset)).keys() == {"dataset.json"}
     verified = cluster.run("verify_dataset", {"dataset": dataset})
     assert verified.parameters == {"passed": True, "fingerprint": first.parameters["fingerprint"]}
     again = cluster.run("convert_images", data=str(jpeg_set.csv), output_dir=str(place))
     assert again.parameters == first.parameters
-    by_uri = cluster.run("verify_dataset", dataset_uri=str(place))
-    assert by_uri.parameters == verified.parameters
+    for uri in (named, str(place)):
+        assert cluster.run("verify_dataset", dataset_uri=uri).parameters == verified.parameters
+
+
+DATA_TASKS = (
+    "validate_dataset",
+    "dataset_statistics",
+    "verify_dataset",
+    "find_duplicates",
+    "inspect_dataset",
+)
+
+
+@pytest.mark.parametrize("name", DATA_TASKS)
+def test_a_task_reads_only_the_dataset_that_it_was_told_of(cluster, jpeg_set, tmp_path, name):
+    place = str(tmp_path / "kept")
+    values = {"data": str(jpeg_set.csv), "output_dir": place, "overwrite": True}
+    first, second = (cluster.run("convert_images", **values, seed=seed) for seed in (1, 2))
+    fingerprints = [each.parameters["fingerprint"] for each in (first, second)]
+    for done in (
+        cluster.run(name, {"dataset": first.artifacts["dataset"]}),
+        cluster.run(name, dataset_uri=first.parameters["dataset_uri"]),
+    ):
+        assert (done.code, done.error["code"]) == (3, "environment")
+        assert all(each in done.error["message"] for each in (place, *fingerprints))
+        assert "caching off" in done.error["hint"]
+    assert cluster.run(name, {"dataset": second.artifacts["dataset"]}).code == 0
+    assert cluster.run(name, dataset_uri=second.parameters["dataset_uri"]).code == 0
+
+
+def test_an_artifact_with_the_files_of_another_dataset_is_not_read(cluster, jpeg_set, tmp_path):
+    first = cluster.run("convert_images", data=str(jpeg_set.csv)).artifacts["dataset"]
+    shutil.rmtree(cluster.find(first))
+    darkroom.convert(jpeg_set.csv, cluster.find(first), seed=2)
+    done = cluster.run("validate_dataset", {"dataset": first})
+    assert (done.code, done.error["code"]) == (3, "environment")
+    assert first.metadata["fingerprint"] in done.error["message"]
+    assert first.uri in done.error["message"]
 
 
 def test_other_data_in_the_folder_of_the_users_stays(cluster, jpeg_set, tmp_path):
@@ -139,6 +179,17 @@ def test_a_dataset_that_passes(cluster, dataset):
 
 def found_verdict(report):
     return "passed with warnings" if report["findings"] else "passed"
+
+
+def test_the_text_of_an_error_comes_before_its_line_of_json(cluster, dataset):
+    done = cluster.run("validate_dataset", {"dataset": dataset}, min_class_images=20,
+                       policies={"small_classes": "fail"})  # fmt: skip
+    assert done.code == 1
+    error, printed = done.error, done.printed
+    assert len(error["message"].splitlines()) > 1
+    text = [*error["message"].splitlines(), *error["hint"].splitlines()]
+    assert printed[-1 - len(text) : -1] == text
+    assert json.loads(printed[-1]) == {"error": error}
 
 
 def test_a_finding_stops_or_is_an_output(cluster, dataset):
@@ -232,3 +283,24 @@ def test_files_that_the_store_has_lost_are_named(cluster):
     done = cluster.run("verify_dataset", {"dataset": gone})
     assert (done.code, done.error["code"]) == (3, "environment")
     assert done.error["message"] == (f"The store no longer has any file of the input {gone.uri}.")
+
+
+@pytest.mark.parametrize(
+    "lost", ["Split-eval", "dataset.json", "index/index-00000-of-00003.parquet"]
+)
+def test_files_of_a_dataset_that_the_store_has_lost_are_named(cluster, dataset, lost):
+    path = cluster.find(dataset) / lost
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    done = cluster.run("validate_dataset", {"dataset": dataset})
+    assert (done.code, done.error["code"]) == (3, "environment")
+    assert done.error["message"].startswith(
+        f"The store no longer has all files of the input {dataset.uri}: {lost}"
+    )
+    assert done.error["hint"].startswith("Run again with caching off to make it again")
+
+
+def test_the_way_to_turn_the_cache_off_is_named(dataset, cluster):
+    (cluster.find(dataset) / "dataset.json").unlink()
+    with pytest.raises(StorageError) as caught:
+        check_files([(dataset.uri, str(cluster.find(dataset)))], " (--no-cache)")
+    assert "caching off (--no-cache)" in caught.value.hint

@@ -47,6 +47,30 @@ def test_the_numbers_of_a_list_are_whole():
     assert parse_parameters({"image_size": [32.0, 48.0]}, TRAIN)["image_size"] == [32, 48]
 
 
+def test_what_the_sdk_adds_is_no_parameter_of_the_component():
+    values = {"data": "b/a.csv", "pipelinechannel--folder": "b", "pipelinechannel--each-Output": 3}
+    assert parse_parameters(values, CONVERT) == parse_parameters({"data": "b/a.csv"}, CONVERT)
+
+
+def test_a_text_is_a_number_only_where_one_is_expected():
+    values = {"image_size": ["24", 32.0], "epochs": "3", "learning_rate": "1e-05", "weights": "7"}
+    found = parse_parameters({**values, "fit_minutes": "0"}, TRAIN)
+    assert {name: found[name] for name in values} == {
+        "image_size": [24, 32], "epochs": 3, "learning_rate": 1e-05, "weights": "7",
+    }  # fmt: skip
+    assert (type(found["epochs"]), found["fit_minutes"]) == (int, None)
+    assert parse_parameters({"expected_labels": ["7", "007"]}, VALIDATE)["expected_labels"] == [
+        "7",
+        "007",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "three", "nan", "inf", "1_000", " 3", "0x3", "٣", "3.5"])
+def test_a_text_that_is_not_a_whole_number_is_refused(text):
+    with pytest.raises(UsageError, match=r"The parameter epochs is .*, expected a whole number"):
+        parse_parameters({"epochs": text}, TRAIN)
+
+
 def test_a_zero_that_is_a_value_stays():
     found = parse_parameters({"fine_tune_epochs": 0.0, "fit_minutes": 0.0}, TRAIN)
     assert (found["fine_tune_epochs"], found["fit_minutes"]) == (0, None)

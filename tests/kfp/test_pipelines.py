@@ -19,7 +19,7 @@ pytest.importorskip("kfp", reason="needs the extra [kfp]")
 
 import kfp
 from google.protobuf import json_format
-from kfp import compiler, local
+from kfp import compiler
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 from darkroom.kfp import make_pipeline
@@ -225,24 +225,6 @@ def test_a_credential_does_not_get_into_a_file(tmp_path, options, message):
     assert TOKEN not in str(caught.value)
     assert "use_secret_as_env" in caught.value.hint
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.fixture
-def run_here(tmp_path, monkeypatch):
-    """Lets kfp run pipelines in processes of this Python.
-
-    Its SubprocessRunner refuses container components, because their image may be any. All else is
-    kfp's own: the order of the tasks, ExecutorInput, placeholders, outputs.
-    """
-    if not hasattr(local, "orchestrator"):
-        pytest.importorskip("kfp.local.orchestrator", reason="kfp runs no pipelines before 2.8")
-    from kfp.local.subprocess_task_handler import SubprocessTaskHandler
-
-    monkeypatch.setattr(
-        SubprocessTaskHandler, "validate_not_container_component", lambda self, command: None
-    )
-    local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(tmp_path / "root"))
-    return tmp_path / "root"
 
 
 def find_task(root: Path, name: str) -> Path:

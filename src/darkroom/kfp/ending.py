@@ -28,7 +28,9 @@ def report_start(inputs: Iterable[str]) -> None:
 
 
 def report_error(error: Exception, **task: str) -> int:
-    """Prints the line of JSON for an error, and returns the exit code.
+    """Prints an error for people and as a line of JSON, and returns the exit code.
+
+    The viewer of Kubeflow does not wrap lines, so the line of JSON shows little of the message.
 
     Args:
         error: What a task raised.
@@ -44,7 +46,8 @@ def report_error(error: Exception, **task: str) -> int:
         "exit_code": found.exit_code,
         **task,
     }
-    print(json.dumps({"error": described}), file=sys.stderr, flush=True)
+    text = "\n".join(filter(None, (described["message"], described["hint"])))
+    print(text, json.dumps({"error": described}), sep="\n", file=sys.stderr, flush=True)
     return found.exit_code
 
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom import storage
+from darkroom.dataset.integrity.named import find_named, split_name
 from darkroom.errors import UsageError
 from darkroom.kfp.interface import Interface, Parameter
 from darkroom.kfp.places import MOUNTS, check_files, find_place
 from darkroom.storage.uris import find_remote
 
-# Of a dataset that is elsewhere than its artifact.
-LOCATION = "location"
+# Metadata of a dataset; the first if it is elsewhere than its artifact.
+LOCATION, FINGERPRINT = "location", "fingerprint"
+# Of a parameter that the SDK puts into a text, a list or a table: the task gets it twice.
+_SDK_PREFIX = "pipelinechannel--"
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 # Parameters that name where a task writes.
 _WRITTEN = ("output_dir", "checkpoint_dir")
 _KIND_NAMES = {
@@ -93,7 +98,7 @@ class Execution:
     def list_read(self) -> set[str]:
         """Returns the URIs of its inputs, and those that parameters name to be read."""
         named = {
-            value.rstrip("/")
+            split_name(value)[0].rstrip("/")
             for name, value in self.parameters.items()
             if isinstance(value, str) and value.startswith(tuple(MOUNTS)) and name not in _WRITTEN
         }
@@ -112,15 +117,16 @@ class Execution:
 
         Raises:
             UsageError: The task was given neither the artifact nor its place, or both.
-            StorageError: The artifact has no files.
+            StorageError: Another dataset is there than the one that was named.
         """
         given, uri = self.inputs.get("dataset"), self.parameters.pop("dataset_uri")
         if bool(given) == bool(uri):
             both = "both dataset and" if uri else "neither dataset nor"
             raise UsageError(f"The task was given {both} dataset_uri.", "Give one of them.")
         if given is None:
-            return find_remote(uri)
-        return str(given.metadata.get(LOCATION) or given.path)
+            return find_named(uri)
+        place = str(given.metadata.get(LOCATION) or given.path)
+        return find_named(place, str(given.metadata.get(FINGERPRINT, "")))
 
     def copy_outputs(self, folder: str, files: Mapping[str, str]) -> None:
         """Makes files of a folder the outputs with these names."""
@@ -193,12 +199,28 @@ def parse_parameters(values: Mapping[str, Any], interface: Interface) -> dict[st
         UsageError: One is unknown, missing, or of another kind.
     """
     known = {each.name: each for each in interface.parameters}
-    if unknown := sorted(set(values) - set(known)):
+    if unknown := sorted(n for n in set(values) - set(known) if not n.startswith(_SDK_PREFIX)):
         raise UsageError(
             f"{interface.name} of this version has no parameter {unknown[0]!r}.",
             "Use the image of the version of darkroom that the component is from.",
         )
-    return {name: parse_value(each, values.get(name)) for name, each in known.items()}
+    return {
+        name: parse_value(each, _read_numbers(each, values.get(name)))
+        for name, each in known.items()
+    }
+
+
+def _read_numbers(parameter: Parameter, value: Any) -> Any:
+    """Returns a value with numbers where it has their text: what the SDK puts together is text."""
+    if parameter.kind in (int, float):
+        return _read_number(value)
+    if parameter.has_numbers and isinstance(value, list):
+        return list(map(_read_number, value))
+    return value
+
+
+def _read_number(value: Any) -> Any:
+    return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
 
 
 def parse_value(parameter: Parameter, value: Any) -> Any:

@@ -40,6 +40,7 @@ class Parameter:
             value stands for it: `blank`.
         zero_counts: Whether 0 is a value of its own, so that -1 stands for None.
         runtime: Whether a pipeline takes it for each run.
+        has_numbers: Whether a list is one of numbers, and not of texts.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Parameter:
     optional: bool = False
     zero_counts: bool = False
     runtime: bool = False
+    has_numbers: bool = False
 
     @property
     def is_required(self) -> bool:
@@ -135,9 +137,9 @@ def _make_parameter(field: OptionField) -> Parameter:
     kind, known = _KINDS[field.kind], field.option
     # Its type does not say that an image size may be left out.
     optional = field.type != field.kind or field.default is None
-    made = Parameter(
-        field.name, kind, "", None, optional, known.least == 0 and optional, known.runtime
-    )
+    zero_counts = known.least == 0 and optional
+    numbers = field.kind == "tuple[int, int]"
+    made = Parameter(field.name, kind, "", None, optional, zero_counts, known.runtime, numbers)
     default = made.blank if field.default is None else kind(field.default)
     return replace(made, default=default, help=_describe(field, made))
 

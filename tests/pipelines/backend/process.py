@@ -27,6 +27,10 @@ def format_command(task: Task, given: dict[str, Any]) -> list[str]:
     text = json.dumps({**given, "inputs": inputs}, separators=(",", ":"), ensure_ascii=False)
     # It must be an ExecutorInput of this kfp, too.
     json_format.Parse(text, pipeline_spec_pb2.ExecutorInput())
+    # The SDK puts a parameter into a text, a list or a table by a placeholder, replaced as text.
+    for name, value in inputs.get("parameterValues", {}).items():
+        shown = value if isinstance(value, str) else json.dumps(value)
+        text = text.replace(f"{{{{$.inputs.parameters['{name}']}}}}", shown)
     return [each.replace("{{$}}", text) for each in task.command]
 
 
@@ -36,6 +40,18 @@ def read_output(path: Path) -> dict[str, Any]:
     json_format.Parse(text, pipeline_spec_pb2.ExecutorOutput())
     artifacts: dict[str, Any] = json.loads(text).get("artifacts", {})
     return artifacts
+
+
+def read_parameters(task: Task, outputs: dict[str, Any]) -> dict[str, Any]:
+    """Returns the output parameters of a task by name, from the files that its process wrote."""
+    kinds = task.component.get("outputDefinitions", {}).get("parameters", {})
+    texts = {
+        key: Path(e["outputFile"]).read_text() for key, e in outputs.get("parameters", {}).items()
+    }
+    return {
+        key: text if kinds[key]["parameterType"] == "STRING" else json.loads(text)
+        for key, text in texts.items()
+    }
 
 
 def merge_output(artifact: dict[str, Any], output: dict[str, Any] | None) -> dict[str, Any]:
