@@ -291,7 +291,7 @@ class ConversionJob:
             DataError: Too many rows were rejected, so nothing was committed.
         """
         if storage.exists(storage.join(folder, layout.DATASET_FILE)):
-            done = describe_dataset(folder, read_dataset(folder), manifest.excluded)
+            done = describe_dataset(folder, read_dataset(folder), manifest)
             return self._name_output(done)
         result = ConversionResult(
             folder,
@@ -299,6 +299,7 @@ class ConversionJob:
             rejected=count_rejects(folder),
             deduplicated=manifest.deduplicated,
             excluded=manifest.excluded,
+            merged=manifest.merged,
             labels=tuple(manifest.labels),
         )
         limit = "so none is left"
