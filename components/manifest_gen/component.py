@@ -16,7 +16,12 @@ from darkroom.components.state_driver import TAKEN_BY_EACH_RUN
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIOS
+from darkroom.options.source import (
+    AUTO_LABEL,
+    DEFAULT_SOURCE_ENCODING,
+    DEFAULT_SPLIT_RATIOS,
+    REFUSE_MERGE,
+)
 
 SOURCE_KEY = executor.SOURCE_KEY
 OPTIONS_KEY = executor.OPTIONS_KEY
@@ -65,6 +70,8 @@ class ManifestGen(base_component.BaseComponent):
         split_ratios: SplitRatios | str = DEFAULT_SPLIT_RATIOS,
         seed: int = 0,
         source_encoding: str = DEFAULT_SOURCE_ENCODING,
+        label_kind: str = AUTO_LABEL,
+        merge_rows: str = REFUSE_MERGE,
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         exclude: str | os.PathLike[str] | None = None,
         source_fingerprint: str | None = None,
@@ -81,6 +88,11 @@ class ManifestGen(base_component.BaseComponent):
             split_ratios: Percentages of train, eval and test for rows that do not name a split.
             seed: Seed for everything random: splits, order, weights, augmentation.
             source_encoding: Text encoding of a CSV or JSONL file.
+            label_kind: What a text in the column of labels is. With `label` each is one label.
+                `auto` refuses texts that look like several labels in one, and numbers that look
+                like no classes.
+            merge_rows: What becomes of an image whose rows differ in further columns. `first` keeps
+                the row whose values come first in their order, wherever it is in the source.
             allowed_roots: Folders that may contain images; images elsewhere are rejected. They are
                 looked up where the component runs.
             exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
@@ -97,6 +109,8 @@ class ManifestGen(base_component.BaseComponent):
             split_ratios=split_ratios,
             seed=seed,
             source_encoding=source_encoding,
+            label_kind=label_kind,
+            merge_rows=merge_rows,
             allowed_roots=allowed_roots,
             exclude=exclude,
         )

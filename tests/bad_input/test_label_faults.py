@@ -255,6 +255,43 @@ def test_more_classes_than_numbers_are_an_error(refuse):
 
 @pytest.mark.fault(
     68,
+    "several labels in one text, as `pants;outdoor`, in more than half of the labels or rows",
+    "refused, with one of them",
+    code="exit 1",
+    hint="one label an image, or `--label-kind label`",
+)
+def test_several_labels_in_one_text_are_an_error(refuse):
+    error = refuse(f"{HEADER}TRAIN,a.jpg,pants;outdoor\nTRAIN,b.jpg,hat\nTRAIN,c.jpg,hat|indoor\n")
+    assert "2 of 3 labels have a ';' or '|', as 'hat|indoor'" in error.message
+
+
+@pytest.mark.fault(
+    68,
+    "more than 20 labels that are all numbers, and more than half as many as the rows",
+    "refused, with one of them",
+    code="exit 1",
+    hint="name the column of the classes, or `--label-kind label`",
+)
+def test_amounts_as_labels_are_an_error(refuse):
+    error = refuse(HEADER + "".join(f"TRAIN,{i}.jpg,{i}.99\n" for i in range(120)))
+    assert "120 labels in 120 rows, and all are numbers, as '0.99'" in error.message
+
+
+@pytest.mark.fault(
+    68,
+    "two rows of one image that differ in further columns, as two boxes in it",
+    "refused, with both rows",
+    code="exit 1",
+    hint="one row an image, or `--merge-rows first`",
+)
+def test_two_boxes_in_one_image_are_an_error(refuse):
+    rows = "TRAIN,b.jpg,cat,1\nTRAIN,a.jpg,cat,2\nTRAIN,a.jpg,cat,3\n"
+    error = refuse(f"split,image_uri,label,box\n{rows}")
+    assert "Rows 2 and 3 name the same image, and further columns differ" in error.message
+
+
+@pytest.mark.fault(
+    68,
     "a label of more than 1,000 characters",
     "the row is rejected",
     code="`bad_label`",

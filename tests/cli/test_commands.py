@@ -21,6 +21,7 @@ from darkroom.conversion.convert import convert
 from darkroom.conversion.result import TooManyRejectsError, describe_dataset
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import UsageError
+from darkroom.manifest.table import Manifest
 from darkroom.storage.locks import FolderLock
 from darkroom.validation.validate import validate
 
@@ -86,7 +87,8 @@ def test_without_its_index_a_finished_dataset_is_still_described(jpeg_set, tmp_p
     for path in (tmp_path / "out" / "index").glob("*.parquet"):
         path.write_bytes(b"PAR1 is all that is left of it PAR1")
     dataset = read_dataset(f"{tmp_path}/out")
-    assert describe_dataset(f"{tmp_path}/out", dataset, 0).classes == {}
+    manifest = Manifest(40, 0, 0, {}, [], {}, has_images=True, has_labels=True)
+    assert describe_dataset(f"{tmp_path}/out", dataset, manifest).classes == {}
 
 
 def test_json_has_the_whole_result(faulty_set, tmp_path, capsys):
@@ -124,6 +126,7 @@ def test_json_has_the_whole_result(faulty_set, tmp_path, capsys):
         "already_complete": False,
         "job_id": None,
         "excluded": 0,
+        "merged": 0,
     }
 
 
@@ -611,3 +614,17 @@ def test_excluded_rows_have_a_line_and_unknown_names_a_warning(jpeg_set, tmp_pat
     assert re.search(r"^Duplicates 0\nExcluded   1$", out, re.MULTILINE), out
     assert "Warning: 1 name in" in err
     assert "not found in the source, as 'none.jpg'." in err
+
+
+def test_rows_of_one_image_with_other_values_are_refused_or_counted(jpeg_set, tmp_path, capsys):
+    lines = jpeg_set.csv.read_text().splitlines()
+    rows = [f"{line},box {n}" for n, line in enumerate([*lines[1:], lines[1]])]
+    path = jpeg_set.csv.with_name("boxes.csv")
+    path.write_text("\n".join([f"{lines[0]},box", *rows]))
+    command = ["convert", str(path), "--output-dir", f"{tmp_path}/o"]
+    assert main(command) == 1
+    assert "--merge-rows first" in capsys.readouterr().err
+    assert main([*command, "--merge-rows", "first"]) == 0
+    assert "\nDuplicates 1  (1 with other values)\n" in capsys.readouterr().out
+    assert main([*command, "--merge-rows", "first", "--json"]) == 0
+    assert _json(capsys)["merged"] == 1

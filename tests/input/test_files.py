@@ -19,6 +19,7 @@ import darkroom
 from darkroom.errors import DataError, UsageError
 from darkroom.images.prepare import prepare_image
 from darkroom.input.damage import explain_damage
+from darkroom.input.data_paths import find_split
 from darkroom.input.files import FileSource, check_all_decodable, open_images
 from darkroom.input.graph.file_forms import describe_form
 from darkroom.input.loading import load
@@ -350,6 +351,21 @@ def test_images_and_labels_must_be_there(tmp_path):
     path.write_text("split,image_uri\ntrain,a.jpg\n")
     with pytest.raises(DataError, match="no labels"):
         open_images(path)
+
+
+def test_columns_that_are_not_read_do_not_matter(tmp_path):
+    path = tmp_path / "images.csv"
+    path.write_text("split,image_uri,label,box\ntrain,a.jpg,cat,1\ntrain,a.jpg,cat,2\n")
+    assert open_images(path).splits["train"].count_images() == 1
+
+
+def test_labels_that_look_like_several_are_refused_where_no_model_knows_them(tmp_path):
+    path = tmp_path / "images.csv"
+    path.write_text("split,image_uri,label\ntrain,a.jpg,cat;dog\n")
+    with pytest.raises(DataError, match="several labels of one image"):
+        open_images(path)
+    source, labels = find_split([str(path)], "train").open()
+    assert (source.count_images(), labels) == (1, ("cat;dog",))
 
 
 def test_a_store_that_tensorflow_cannot_read_is_named():

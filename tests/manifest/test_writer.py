@@ -97,7 +97,7 @@ def test_nothing_depends_on_the_order_of_the_source(tmp_path):
         random.Random(seed).shuffle(rows)
         root = tmp_path / str(seed)
         root.mkdir()
-        planned = plan(root, "split,image_uri,label,n\n" + "\n".join(rows))
+        planned = plan(root, "split,image_uri,label,n\n" + "\n".join(rows), merge_rows="first")
         kept = planned.get("key", "id", "split", "label", "label_id", "extra")
         refused = sorted((r.id, r.split, r.label, r.reason) for r in planned.rejects)
         results.append((kept, refused, planned.manifest.deduplicated))
@@ -433,11 +433,25 @@ def test_a_full_folder_of_temporary_files_is_named(tmp_path, monkeypatch):
         write_manifest(tmp_path / "m.csv", f"{tmp_path}/out", f"{tmp_path}/out")
 
 
-def test_repeated_rows_with_other_values_are_noted(tmp_path, monkeypatch):
-    notes = []
-    monkeypatch.setattr("darkroom.runtime.progress.note", notes.append)
+def test_rows_of_one_image_with_other_values_are_merged_only_if_that_is_asked_for(tmp_path):
     rows = ["a.jpg,cat,one", "a.jpg,cat,one", "a.jpg,cat,two", "b.jpg,cat,x", "b.jpg,cat,x"]
-    (tmp_path / "m.csv").write_text("image_uri,label,caption\n" + "\n".join(rows) + "\n")
-    manifest = write_manifest(tmp_path / "m.csv", f"{tmp_path}/out", f"{tmp_path}/out")
-    assert manifest.deduplicated == 3
-    assert [note[:22] for note in notes] == ["1 repeated row dropped"]
+    text = "image_uri,label,caption\n" + "\n".join(rows) + "\n"
+    with pytest.raises(DataError, match=r"Rows 1 and 3 name the same image, .* 1 row ") as caught:
+        plan(tmp_path, text)
+    assert "--merge-rows first (merge_rows= in Python)" in caught.value.hint
+    # The second row is the one that would be kept.
+    with pytest.raises(DataError, match=r"Rows 1 and 2 name .* 2 rows "):
+        plan(tmp_path, "image_uri,label,n\na.jpg,cat,2\na.jpg,cat,1\na.jpg,cat,2\n")
+
+    planned = plan(tmp_path, text, merge_rows="first")
+    assert (planned.manifest.deduplicated, planned.manifest.merged) == (3, 1)
+    assert sorted(planned.get("id", "extra")) == [
+        ("a.jpg", {"caption": "one"}),
+        ("b.jpg", {"caption": "x"}),
+    ]
+
+
+def test_equal_rows_are_dropped_without_being_asked_for(tmp_path):
+    text = "image_uri,label,caption\na.jpg,cat,one\na.jpg,cat,one\n"
+    planned = plan(tmp_path, text)
+    assert (planned.manifest.deduplicated, planned.manifest.merged) == (1, 0)

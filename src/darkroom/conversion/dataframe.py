@@ -55,6 +55,8 @@ class TensorFlowAccessor:
         split_ratios: splits.SplitRatios | str = "80/10/10",
         seed: int = 0,
         source_encoding: str = "utf-8",
+        label_kind: str = "auto",
+        merge_rows: str = "refuse",
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         exclude: str | os.PathLike[str] | None = None,
         image_check: str = "full",
@@ -87,6 +89,11 @@ class TensorFlowAccessor:
             split_ratios: Percentages of train, eval and test for rows that do not name a split.
             seed: Seed for everything random: splits, order, weights, augmentation.
             source_encoding: Text encoding of a CSV or JSONL file.
+            label_kind: What a text in the column of labels is. With `label` each is one label.
+                `auto` refuses texts that look like several labels in one, and numbers that look
+                like no classes.
+            merge_rows: What becomes of an image whose rows differ in further columns. `first` keeps
+                the row whose values come first in their order, wherever it is in the source.
             allowed_roots: Folders that may contain images; images elsewhere are rejected. Links are
                 followed first. The reason is `outside_root`; () allows every folder.
             exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
@@ -136,6 +143,8 @@ class TensorFlowAccessor:
             split_ratios=split_ratios,
             seed=seed,
             source_encoding=source_encoding,
+            label_kind=label_kind,
+            merge_rows=merge_rows,
             allowed_roots=allowed_roots,
             exclude=exclude,
             image_check=image_check,

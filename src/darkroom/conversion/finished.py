@@ -43,4 +43,4 @@ def describe_finished(
     made_from = read_source_fingerprint(storage.join(folder, INDEX_FOLDER))
     if not made_from or made_from != manifest.fingerprint:
         return None
-    return describe_dataset(folder, dataset, manifest.excluded, already_complete=True)
+    return describe_dataset(folder, dataset, manifest, already_complete=True)

@@ -292,7 +292,7 @@ class ConversionJob:
             StorageError: All were, because no image may be read.
         """
         if storage.exists(storage.join(folder, layout.DATASET_FILE)):
-            done = describe_dataset(folder, read_dataset(folder), manifest.excluded)
+            done = describe_dataset(folder, read_dataset(folder), manifest)
             return self._name_output(done)
         result = ConversionResult(
             folder,
@@ -300,6 +300,7 @@ class ConversionJob:
             rejected=count_rejects(folder),
             deduplicated=manifest.deduplicated,
             excluded=manifest.excluded,
+            merged=manifest.merged,
             labels=tuple(manifest.labels),
         )
         if result.num_rejected + result.deduplicated == result.rows:

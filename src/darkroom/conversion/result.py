@@ -16,6 +16,7 @@ from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.rejects import count_rejects, read_first_rejects
 from darkroom.errors import DataError
+from darkroom.manifest.table import Manifest
 from darkroom.runtime.class_table import format_class_table, format_missing_classes, has_no_labels
 from darkroom.runtime.markup import Html
 from darkroom.runtime.notebook import cards
@@ -41,6 +42,7 @@ class ConversionResult:
         already_complete: Whether the output was there before, and nothing was done.
         job_id: Id of the remote job, when it was not waited for.
         excluded: How many of the deduplicated rows a list excludes.
+        merged: How many of them had other values in further columns than the row that was kept.
         data_dir: The folder of the dataset's files: on a store a folder in `output_dir`, elsewhere
             the same.
     """
@@ -58,6 +60,7 @@ class ConversionResult:
     already_complete: bool = False
     job_id: str | None = None
     excluded: int = 0
+    merged: int = 0
     data_dir: str = ""
 
     def __post_init__(self) -> None:
@@ -118,7 +121,8 @@ def format_conversion(result: ConversionResult, *, bars: bool = False) -> str:
         f"{head}Rows in    {result.rows:,}",
         f"Written    {result.written:,}  ({splits}) in {format_count(result.shards, 'shard')}",
         f"Rejected   {result.num_rejected:,}" + (f"  ({reasons})" if reasons else ""),
-        f"Duplicates {result.deduplicated - result.excluded:,}",
+        f"Duplicates {result.deduplicated - result.excluded:,}"
+        + (f"  ({result.merged:,} with other values)" if result.merged else ""),
         *([f"Excluded   {result.excluded:,}"] if result.excluded else []),
         *format_class_table(result.classes, result.labels, bars=bars),
         f"Dataset    {result.output_dir}",
@@ -137,6 +141,7 @@ def _make_card(result: ConversionResult) -> str:
     facts |= {f"  in {split}": count for split, count in result.splits.items()}
     facts |= {"Rejected": result.num_rejected}
     facts |= {"Duplicates": result.deduplicated - result.excluded}
+    facts |= {"  with other values": result.merged} if result.merged else {}
     facts |= {"Excluded": result.excluded} if result.excluded else {}
     missing = format_missing_classes(result.classes, result.labels)
     written = f"{format_count(result.written, 'record')} in {format_count(result.shards, 'shard')}"
@@ -181,9 +186,9 @@ class TooManyRejectsError(DataError):
 
 
 def describe_dataset(
-    output_dir: str, dataset: Dataset, excluded: int, already_complete: bool = False
+    output_dir: str, dataset: Dataset, manifest: Manifest, already_complete: bool = False
 ) -> ConversionResult:
-    """Returns the result of the conversion that committed a dataset, and excluded some rows."""
+    """Returns the result of the conversion that committed the dataset of a manifest."""
     return ConversionResult(
         output_dir=output_dir,
         rows=dataset.rows,
@@ -196,7 +201,8 @@ def describe_dataset(
         classes=_count_classes(output_dir, dataset),
         fingerprint=dataset.fingerprint,
         already_complete=already_complete,
-        excluded=excluded,
+        excluded=manifest.excluded,
+        merged=manifest.merged,
     )
 
 

@@ -10,6 +10,7 @@ from darkroom.dataset.commit import Dataset, read_output
 from darkroom.dataset.integrity.named import find_named
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError, UsageError
+from darkroom.options.source import ONE_LABEL
 
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
@@ -142,8 +143,10 @@ def name_datasets(commits: Mapping[str, Dataset], split: str) -> NamedSplit:
 
 def _find_images(path: str, split: str) -> NamedSplit:
     from darkroom.input.files import join_images, open_images
+    from darkroom.options.manifest import ManifestOptions
 
-    labels, splits = open_images(path)
+    # The model that is looked at says what a label is.
+    labels, splits = open_images(path, ManifestOptions(label_kind=ONE_LABEL))
     if split == ALL:
         return name_images(path, join_images([*splits.values()]), labels, ALL)
     if split not in splits:

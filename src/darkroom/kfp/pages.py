@@ -62,6 +62,7 @@ def encode_summary(result: ConversionResult) -> str:
         ("Written", result.written),
         ("Rejected", result.num_rejected),
         ("Duplicates", result.deduplicated - result.excluded),
+        *([("  with other values", result.merged)] if result.merged else []),
         ("Excluded", result.excluded),
         *((f"Rejected: {reason}", count) for reason, count in result.rejected.items()),
     ]

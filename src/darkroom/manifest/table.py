@@ -63,6 +63,7 @@ class Manifest:
         fingerprint: Changes when a row of the source does, an image that it names, or the list of
             excluded ones; empty when images are remote, where that is not known.
         excluded: How many of the deduplicated rows a list excludes.
+        merged: How many of them had other values in further columns than the row that is kept.
     """
 
     rows: int
@@ -77,6 +78,7 @@ class Manifest:
     ignored: int = 0
     fingerprint: str = ""
     excluded: int = 0
+    merged: int = 0
     format_version: int = field(default=FORMAT_VERSION)
 
     @property

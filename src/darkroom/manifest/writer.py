@@ -18,8 +18,10 @@ from darkroom.dataset.labels import build_label_map
 from darkroom.dataset.rejects import MANIFEST_STAGE, Reject, RejectsWriter, write_rejects
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SPLITS
+from darkroom.errors import DataError
 from darkroom.manifest.entries import stat_image
 from darkroom.manifest.exclusions import exclude_rows
+from darkroom.manifest.label_kinds import check_label_kind
 from darkroom.manifest.shortage import explain_shortage
 from darkroom.manifest.sources import AnySource, open_sources
 from darkroom.manifest.sources.folder import FolderSource
@@ -32,7 +34,7 @@ from darkroom.manifest.table import (
     write_manifest_info,
 )
 from darkroom.options.manifest import ManifestOptions
-from darkroom.runtime import progress
+from darkroom.options.source import AUTO_LABEL, REFUSE_MERGE
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
 
@@ -79,14 +81,17 @@ _VERDICTS = """
 CREATE TEMP TABLE verdicts AS
 SELECT row, first_row, last_row, CASE
     WHEN is_conflict THEN 'conflict'
-    WHEN row_number() OVER (PARTITION BY is_conflict, image ORDER BY key, extra, row) > 1
-    THEN 'duplicate'
+    WHEN row_number() OVER same_image > 1 THEN 'duplicate'
     ELSE 'keep' END AS verdict,
-  extra <> first_value(extra) OVER (PARTITION BY is_conflict, image ORDER BY key, extra, row)
-    AS is_other
+  first_value(row) OVER same_image AS kept_row,
+  extra <> first_value(extra) OVER same_image AS is_other
 FROM compared
+WINDOW same_image AS (PARTITION BY is_conflict, image ORDER BY key, extra, row)
 """
-_COUNT_OTHERS = "SELECT count(*) FROM verdicts WHERE verdict = 'duplicate' AND is_other"
+_OTHERS = """
+SELECT count(*), min_by(kept_row, row), min(row) FROM verdicts
+WHERE verdict = 'duplicate' AND is_other
+"""
 _CONFLICTS = """
 SELECT e.*, v.first_row, v.last_row FROM entries e JOIN verdicts v USING (row)
 WHERE v.verdict = 'conflict' ORDER BY row
@@ -95,6 +100,7 @@ _KEPT = """
 CREATE TEMP VIEW kept AS
 SELECT * FROM entries ANTI JOIN (SELECT row FROM verdicts WHERE verdict <> 'keep') USING (row)
 """
+_LABELS = "SELECT label, count(*) FROM kept WHERE label IS NOT NULL GROUP BY label"
 _ORDERED = """
 SELECT k.key, k.id, k.uri, k.split, k.label, l.label_id, k.row, k.size, k.mtime{extra}
 FROM kept k LEFT JOIN label_map l ON k.label = l.label
@@ -141,7 +147,7 @@ def write_manifest(
             create_view(connection, "staged", [staged.path], scratch)
             excluded = exclude_rows(connection, options.exclude, scratch)
             _reject_conflicts(connection, schema, conflicts)
-            _note_other_values(connection)
+            merged = _count_merged(connection, options)
             label_table = os.path.join(scratch, "labels.parquet")
             label_map = _make_label_table(connection, schema, options, label_table)
             split_sizes = _measure_splits(connection)
@@ -153,6 +159,7 @@ def write_manifest(
         rows=staged.rows,
         deduplicated=staged.rows - kept - rejected,
         excluded=excluded,
+        merged=merged,
         rejected=rejected,
         splits=split_sizes,
         labels=label_map,
@@ -178,14 +185,23 @@ def _reject_conflicts(connection: duckdb.DuckDBPyConnection, schema: Schema, pat
                 rejects.add(_as_conflict(entry))
 
 
-def _note_other_values(connection: duckdb.DuckDBPyConnection) -> None:
-    """Says how many dropped rows had values, as captions, that the kept row of the image lacks."""
-    (count,) = connection.execute(_COUNT_OTHERS).fetchall()[0]
-    if count:
-        progress.note(
-            f"{format_count(count, 'repeated row')} dropped, although further columns have other "
-            "values there than in the row of the same image that is kept."
+def _count_merged(connection: duckdb.DuckDBPyConnection, options: ManifestOptions) -> int:
+    """Returns how many dropped rows have values, as captions, that the kept row lacks.
+
+    Raises:
+        DataError: There are some, and nobody has said that they may be dropped.
+    """
+    count, *rows = connection.execute(_OTHERS).fetchall()[0]
+    if count and options.merge_rows == REFUSE_MERGE:
+        raise DataError(
+            f"Rows {min(rows)} and {max(rows)} name the same image, and further columns differ. "
+            "One record is made of an image, so the values of "
+            f"{format_count(count, 'row')} would be lost.",
+            "Put all values of an image into one row, or leave these columns out with --columns "
+            "(columns= in Python). To keep one row of each image, convert with --merge-rows first "
+            "(merge_rows= in Python).",
         )
+    return count
 
 
 def _as_conflict(entry: dict[str, Any]) -> Reject:
@@ -209,12 +225,10 @@ def _as_conflict(entry: dict[str, Any]) -> Reject:
 def _make_label_table(
     connection: duckdb.DuckDBPyConnection, schema: Schema, options: ManifestOptions, path: str
 ) -> list[str]:
-    found = [
-        row[0]
-        for row in connection.execute(
-            "SELECT DISTINCT label FROM kept WHERE label IS NOT NULL"
-        ).fetchall()
-    ]
+    found = dict(connection.execute(_LABELS).fetchall())
+    # A label map says that its texts are labels.
+    if options.label_kind == AUTO_LABEL and options.labels is None:
+        check_label_kind(found)
     label_map = []
     if schema.label:
         label_map = build_label_map(found, options.labels, are_numbers=schema.has_integer_labels)

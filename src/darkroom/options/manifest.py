@@ -14,8 +14,18 @@ from darkroom.dataset import labels
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.options.checks import check_count
-from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIOS
+from darkroom.options.checks import check_choice, check_count
+from darkroom.options.source import (
+    AUTO_LABEL,
+    DEFAULT_SOURCE_ENCODING,
+    DEFAULT_SPLIT_RATIOS,
+    LABEL_KINDS,
+    MERGES,
+    REFUSE_MERGE,
+)
+
+# Options that the JSON text of a default does not have.
+_LATER = ("label_map", "label_kind", "merge_rows")
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,9 @@ class ManifestOptions:
             `darkroom.manifest.exclusions`.
         label_map: Path of a file with one label per line, which is read together with the source;
             instead of `labels`.
+        label_kind: `label` if each text in the column of labels is one label, whatever it looks
+            like.
+        merge_rows: `first` if one row is kept of an image whose rows differ in further columns.
     """
 
     schema: Schema | None = None
@@ -44,13 +57,18 @@ class ManifestOptions:
     allowed_roots: tuple[str, ...] = ()
     exclude: str | None = None
     label_map: str | None = None
+    label_kind: str = AUTO_LABEL
+    merge_rows: str = REFUSE_MERGE
 
     def __post_init__(self) -> None:
-        """Checks the label map.
+        """Checks the choices and the label map.
 
         Raises:
-            UsageError: It is empty, repeats a label, or is given beside integer labels.
+            UsageError: A choice is unknown. Or the map is empty, repeats a label, or is given
+                beside integer labels.
         """
+        check_choice("label_kind", self.label_kind, LABEL_KINDS)
+        check_choice("merge_rows", self.merge_rows, MERGES)
         if self.labels is not None:
             labels.build_label_map((), self.labels)
         is_given = self.labels is not None or self.label_map is not None
@@ -69,6 +87,8 @@ class ManifestOptions:
         split_ratios: SplitRatios | str = DEFAULT_SPLIT_RATIOS,
         seed: int = 0,
         source_encoding: str = DEFAULT_SOURCE_ENCODING,
+        label_kind: str = AUTO_LABEL,
+        merge_rows: str = REFUSE_MERGE,
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         exclude: str | os.PathLike[str] | None = None,
     ) -> ManifestOptions:
@@ -82,6 +102,8 @@ class ManifestOptions:
             split_ratios: Percentages of train, eval and test for rows that do not name a split.
             seed: Seed for everything random: splits, order, weights, augmentation.
             source_encoding: Text encoding of a CSV or JSONL file.
+            label_kind: What a text in the column of labels is.
+            merge_rows: What becomes of an image whose rows differ in further columns.
             allowed_roots: Folders that may contain images; images elsewhere are rejected.
             exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
 
@@ -102,6 +124,8 @@ class ManifestOptions:
             allowed_roots=_parse_roots(allowed_roots),
             exclude=None if exclude is None else storage.absolute(exclude),
             label_map=path,
+            label_kind=label_kind,
+            merge_rows=merge_rows,
         )
 
     def resolve(self) -> ManifestOptions:
@@ -139,9 +163,12 @@ class ManifestOptions:
             "allowed_roots": self.allowed_roots,
             "exclude": self.exclude,
         }
-        # Only where there is one: files that were compiled before keep their place in caches.
-        if self.label_map is not None:
-            values["label_map"] = self.label_map
+        # Only where they are given: files that were compiled before keep their place in caches.
+        values |= {
+            name: getattr(self, name)
+            for name in _LATER
+            if getattr(self, name) != getattr(ManifestOptions, name)
+        }
         # Kubernetes, Argo and Kubeflow replace `$$`, `$(NAME)` and `{{NAME}}` in what a container
         # gets, and a label may be such a text. Outside of texts JSON has neither `$` nor `{{`.
         return json.dumps(values).replace("$", "\\u0024").replace("{{", "\\u007b\\u007b")
@@ -159,7 +186,7 @@ class ManifestOptions:
             source_encoding=values["source_encoding"],
             allowed_roots=tuple(values["allowed_roots"]),
             exclude=values["exclude"],
-            label_map=values.get("label_map"),
+            **{name: values[name] for name in _LATER if name in values},
         )
 
 

@@ -11,6 +11,8 @@ DEFAULT_SOURCE_ENCODING = "utf-8"
 DEFAULT_SPLIT_RATIOS = "80/10/10"
 # Of the splits, the order of records, and of training: one seed for all of them.
 SEED_HELP = "Seed for everything random: splits, order, weights, augmentation."
+AUTO_LABEL, ONE_LABEL = LABEL_KINDS = ("auto", "label")
+REFUSE_MERGE, MERGE_FIRST = MERGES = ("refuse", "first")
 DATA_HELP = "CSV, JSONL or Parquet file, pattern of such files, or folder of images."
 
 
@@ -47,6 +49,22 @@ class SourceFields:
         "Text encoding of a CSV or JSONL file.",
         group="data",
         metavar="NAME",
+    )
+    label_kind: str = option(
+        AUTO_LABEL,
+        "What a text in the column of labels is.",
+        group="data",
+        choices=LABEL_KINDS,
+        more="With `label` each is one label. `auto` refuses texts that look like several labels "
+        "in one, and numbers that look like no classes.",
+    )
+    merge_rows: str = option(
+        REFUSE_MERGE,
+        "What becomes of an image whose rows differ in further columns.",
+        group="data",
+        choices=MERGES,
+        more="`first` keeps the row whose values come first in their order, wherever it is in the "
+        "source.",
     )
     allowed_roots: tuple[str, ...] = option(
         (),

@@ -1,0 +1,48 @@
+"""Notices labels that are none of one class: several in one text, or numbers to be predicted.
+
+Both would become classes without an error, and a training would report numbers of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from darkroom.errors import DataError
+from darkroom.runtime.text import format_count
+
+_SEPARATOR = re.compile("[;|]")
+_NUMBER = re.compile(r"[-+]?[.,]?[0-9][0-9.,]*([eE][-+]?[0-9]+)?")
+# That many classes may have numbers for names, as digits have, whatever the number of rows.
+_MAX_NUMBERS = 20
+_CONFIRM = "convert with --label-kind label (label_kind= in Python)."
+
+
+def check_label_kind(counts: Mapping[str, int]) -> None:
+    """Checks that labels look like one class each.
+
+    They do not if more than half of them, or of the rows, have a `;` or `|`; or if they are more
+    than 20, all numbers, and more than half as many as the rows.
+
+    Args:
+        counts: Number of rows by label.
+
+    Raises:
+        DataError: They do not.
+    """
+    rows = sum(counts.values())
+    joined = [label for label in counts if _SEPARATOR.search(label)]
+    if 2 * len(joined) > len(counts) or 2 * sum(counts[label] for label in joined) > rows:
+        raise DataError(
+            f"{len(joined):,} of {format_count(len(counts), 'label')} have a ';' or '|', as "
+            f"{min(joined)!r:.80}: they look like several labels of one image.",
+            f"Give each image one label. If each of these texts is one, {_CONFIRM}",
+        )
+    is_many = len(counts) > _MAX_NUMBERS and 2 * len(counts) > rows
+    if is_many and all(map(_NUMBER.fullmatch, counts)):
+        raise DataError(
+            f"There are {len(counts):,} labels in {rows:,} rows, and all are numbers, as "
+            f"{min(counts)!r:.80}: they look like amounts or ids, not like classes.",
+            "Name the column of the classes with --columns (columns= in Python), or make a few "
+            f"classes of the numbers. If each number is a class, {_CONFIRM}",
+        )
