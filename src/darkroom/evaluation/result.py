@@ -73,6 +73,7 @@ class Evaluation:
         slices: How good it is for each value of the columns that a pipeline names.
         matrix: The whole confusion matrix, of fifty rows at most; None if an earlier version made
             the result.
+        missed: The bounds that the model misses, for which a pipeline does not push it.
     """
 
     model_dir: str
@@ -84,6 +85,7 @@ class Evaluation:
     report_path: str | None = None
     slices: tuple[Slice, ...] = ()
     matrix: ConfusionMatrix | None = None
+    missed: tuple[str, ...] = ()
 
     @property
     def accuracy(self) -> float:
@@ -107,12 +109,12 @@ class Evaluation:
         numbers["interval"] = tuple(numbers["interval"])
         numbers["classes"] = tuple(ClassScore(**each) for each in numbers["classes"])
         numbers["bins"] = tuple(Bin(**each) for each in numbers["bins"])
-        # An earlier version wrote no slices, and no matrix.
-        known = {"slices": (), "matrix": None, **values}
+        # An earlier version wrote no slices, no matrix, and no missed bounds.
+        known = {"slices": (), "matrix": None, "missed": (), **values}
         own = {name: known[name] for name in cls.__dataclass_fields__ if name != "metrics"}
         own["slices"] = tuple(Slice(**each) for each in own["slices"])
         own["confusions"] = tuple(Confusion(**each) for each in own["confusions"])
-        own["notes"] = tuple(own["notes"])
+        own["notes"], own["missed"] = tuple(own["notes"]), tuple(own["missed"])
         if matrix := own["matrix"]:
             rows = tuple(map(tuple, matrix["rows"]))
             own["matrix"] = ConfusionMatrix(tuple(matrix["labels"]), rows)
@@ -177,6 +179,15 @@ def list_numbers(found: Evaluation) -> list[tuple[str, str]]:
         ("Calibrated", f"to {each.calibration_error:.4f} (expected calibration error, 15 bins)"),
         ("Baseline", f"{each.majority_accuracy:.4f} (always {make_visible(each.majority_label)})"),
     ]
+
+
+def format_headline(found: Evaluation) -> str:
+    """Returns what matters most of a result: why the model is not pushed, else its accuracy."""
+    if not found.missed:
+        return f"{found.accuracy:.1%} right on {describe_split(found.split)}"
+    first, *others = found.missed
+    more = f", and {len(others)} more bound{'s' * (len(others) > 1)} missed" if others else ""
+    return f"Not pushed: {make_visible(first)}{more}"
 
 
 def describe_split(split: str) -> str:
