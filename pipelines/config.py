@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +69,7 @@ class PipelineConfig(
         check_name(self.name)
         if not self._is_label_map_elsewhere:
             self.manifest.resolve_labels()
+        _check_parameters(self.parameters)
         for options in ("conversion", "engine_options", "validation", "training"):
             getattr(self, options)
         # The model has decided it, where it was not given.
@@ -120,6 +121,16 @@ class PipelineConfig(
     def push_dir(self) -> str:
         """Folder of the pushed models."""
         return storage.join(self.root, "pushed") if self.push_to is None else self.push_to
+
+
+def _check_parameters(names: Sequence[str]) -> None:
+    known = [each.name for each in list_options(PipelineConfig) if each.option.runtime]
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"parameters has {name!r}, which a run cannot change.",
+                f"Name some of {', '.join(known)}.",
+            )
 
 
 def make_config(values: Mapping[str, Any], target: str | None = None) -> PipelineConfig:

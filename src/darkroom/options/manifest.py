@@ -14,7 +14,7 @@ from darkroom.dataset import labels
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.options.checks import check_count
+from darkroom.options.checks import check_count, encode_json
 from darkroom.options.source import DEFAULT_SOURCE_ENCODING, DEFAULT_SPLIT_RATIOS
 
 
@@ -142,9 +142,7 @@ class ManifestOptions:
         # Only where there is one: files that were compiled before keep their place in caches.
         if self.label_map is not None:
             values["label_map"] = self.label_map
-        # Kubernetes, Argo and Kubeflow replace `$$`, `$(NAME)` and `{{NAME}}` in what a container
-        # gets, and a label may be such a text. Outside of texts JSON has neither `$` nor `{{`.
-        return json.dumps(values).replace("$", "\\u0024").replace("{{", "\\u007b\\u007b")
+        return encode_json(values)
 
     @classmethod
     def from_json(cls, text: str) -> ManifestOptions:
