@@ -48,6 +48,7 @@ class Parameter:
         path: Keys and places inside the property's JSON; () when it is the property itself.
         parse: From the text of a structure to values that JSON knows; None for a plain value.
         optional: Whether 0 or the empty text stands for none.
+        choices: The only texts that it may be; () for any.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Parameter:
     path: tuple[str | int, ...] = ()
     parse: Callable[[str], Any] | None = None
     optional: bool = False
+    choices: tuple[str, ...] = ()
 
 
 def _parse_ratios(text: str) -> list[float]:
@@ -104,7 +106,8 @@ def _make_parameter(
         kind, parse = str, json.loads  # a structure travels as JSON text
     # A property that is the parameter itself, or always a text, has no place for None.
     optional = field.type != field.kind and bool(path) and component != "Pusher"
-    return Parameter(field.name, kind, component, property_, path, parse, optional)
+    choices = field.option.choices
+    return Parameter(field.name, kind, component, property_, path, parse, optional, choices)
 
 
 PARAMETERS: tuple[Parameter, ...] = tuple(_list_parameters())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +70,7 @@ class PipelineConfig(
         check_root(self.root)
         if not self._is_label_map_elsewhere:
             self.manifest.resolve_labels()
+        _check_parameters(self.parameters)
         for options in ("conversion", "engine_options", "validation", "training"):
             getattr(self, options)
         # The model has decided it, where it was not given.
@@ -134,6 +135,16 @@ def check_root(path: str) -> None:
             f"root is {path!r}, expected a name without *, ? and [.",
             "Beam and TFX take these for a pattern. Choose another folder.",
         )
+
+
+def _check_parameters(names: Sequence[str]) -> None:
+    known = [each.name for each in list_options(PipelineConfig) if each.option.runtime]
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"parameters has {name!r}, which a run cannot change.",
+                f"Name some of {', '.join(known)}.",
+            )
 
 
 def make_config(values: Mapping[str, Any], target: str | None = None) -> PipelineConfig:

@@ -58,9 +58,11 @@ class ModelReport(base_component.BaseComponent):
     split.
 
     Component `outputs` contains:
-      - `metrics`: `system.Metrics`, what TFMA measured over the whole split, and the numbers of
-        records.
-      - `classification_metrics`: `system.ClassificationMetrics`, the confusion matrix.
+      - `metrics`: `system.Metrics`, what Evaluator and the page say, by split, as
+        `eval_accuracy`; the numbers of records; and `passed`, 1 or 0: whether the model passed
+        Evaluator's bounds.
+      - `classification_metrics`: `system.ClassificationMetrics`, the confusion matrix: of the same
+        scoring as the page, without a page of the split that Evaluator scored.
       - `page`: `ModelPage`, how good the model is; with model and examples.
       - `html`: `system.HTML`, and `markdown`: `system.Markdown`, its pages where Kubeflow's and
         Vertex's UI find them.

@@ -17,7 +17,7 @@ from darkroom.runtime.text import make_visible
 
 # What TFMA calls the accuracy; of a slice by label it is the recall.
 ACCURACY_KEY = "sparse_categorical_accuracy"
-_COUNT_KEY = "example_count"
+COUNT_KEY = "example_count"
 _MATRIX_KEY = "multi_class_confusion_matrix_at_thresholds"
 
 
@@ -75,7 +75,7 @@ def _read_evaluation(folder: str) -> Evaluation:
                     confusions = _parse_matrix(values[_MATRIX_KEY])
         elif len(key) == 1 and key[0][0] != example.LABEL_TEXT and ACCURACY_KEY in numbers:
             [(column, value)] = key
-            records = int(numbers.get(_COUNT_KEY, 0))
+            records = int(numbers.get(COUNT_KEY, 0))
             slices.append(Slice(column, _format_value(value), records, numbers[ACCURACY_KEY]))
     return Evaluation(metrics, confusions, tuple(slices))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfx.dsl.components.base import base_executor
@@ -12,8 +12,13 @@ from tfx.types import artifact_utils
 from tfx.utils import path_utils
 
 from darkroom import storage
-from darkroom.components.model_report.evaluation import read_evaluation, read_failures
-from darkroom.evaluation.confusion import MATRIX_PROPERTY, make_matrix
+from darkroom.components.model_report.evaluation import (
+    ACCURACY_KEY,
+    COUNT_KEY,
+    read_evaluation,
+    read_failures,
+)
+from darkroom.evaluation.confusion import MATRIX_PROPERTY, ConfusionMatrix, make_matrix
 from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
 from darkroom.evaluation.facts import FACTS_FILE, Facts, read_facts
 from darkroom.evaluation.report.write import CARD_FILE, PAGE_FILE
@@ -33,6 +38,8 @@ HTML_KEY = "html"
 MARKDOWN_KEY = "markdown"
 METRICS_FILE = "metrics.json"
 MATRIX_FILE = "confusion_matrix.json"
+# Evaluator scores the eval split. A reader of numbers of two splits must see of which each is.
+_NAMES = {ACCURACY_KEY: "eval_accuracy", COUNT_KEY: "eval_records"}
 
 
 class Executor(base_executor.BaseExecutor):
@@ -63,49 +70,57 @@ class Executor(base_executor.BaseExecutor):
             artifact_utils.get_single_uri(input_dict[REPORT_KEY]), REPORT_JSON
         )
         report = DatasetReport.from_json(storage.read_bytes(report_path).decode())
-        records = {f"{split}_records": float(count) for split, count in report.splits.items()}
+        missed = read_failures(folder)
+        numbers = {_NAMES.get(name, name): each for name, each in evaluation.metrics.items()}
+        numbers |= {f"{split}_records": float(count) for split, count in report.splits.items()}
+        numbers["passed"] = float(not missed)
         if input_dict.get(MODEL_KEY):
-            failures = read_failures(folder)
-            records |= _write_page(input_dict, output_dict, failures, evaluation.slices)
-        metrics = artifact_utils.get_single_instance(output_dict[METRICS_KEY])
-        # JSON has no NaN, and a backend would fail the task because of one.
-        numbers = {
-            name: value
-            for name, value in {**evaluation.metrics, **records}.items()
-            if math.isfinite(value)
-        }
-        for name, value in numbers.items():
-            metrics.set_float_custom_property(name, value)
-        _write_json(numbers, metrics.uri, METRICS_FILE)
-        if evaluation.confusions:
-            matrix = make_matrix(evaluation.confusions, report.labels).encode()
-            classification = artifact_utils.get_single_instance(output_dict[CLASSIFICATION_KEY])
-            classification.set_json_value_custom_property(MATRIX_PROPERTY, matrix)
-            _write_json(matrix, classification.uri, MATRIX_FILE)
+            found = _write_page(input_dict, output_dict, missed, evaluation.slices)
+            numbers |= _list_numbers(found)
+            matrix = found.matrix  # of the same scoring as the page
+        else:
+            confusions = evaluation.confusions
+            matrix = make_matrix(confusions, report.labels) if confusions else None
+        _write_metrics(numbers, artifact_utils.get_single_instance(output_dict[METRICS_KEY]))
+        if matrix is not None:
+            shown = artifact_utils.get_single_instance(output_dict[CLASSIFICATION_KEY])
+            _write_matrix(matrix, shown)
 
 
 def _write_page(
     input_dict: dict[str, list[Any]],
     output_dict: dict[str, list[Any]],
-    failures: Sequence[str],
+    missed: Sequence[str],
     slices: Sequence[Slice],
-) -> dict[str, float]:
-    """Scores the model, and writes its page; returns the numbers by name."""
+) -> Evaluation:
+    """Scores the model, and writes its page."""
     model = artifact_utils.get_single_instance(input_dict[MODEL_KEY])
     folder = path_utils.serving_model_path(model.uri, path_utils.is_old_model_artifact(model))
     runs = input_dict.get(MODEL_RUN_KEY)
     facts = read_facts(artifact_utils.get_single_uri(runs), FACTS_FILE) if runs else Facts()
     split = find_scored_split(artifact_utils.get_single_uri(input_dict[EXAMPLES_KEY]))
     page = artifact_utils.get_single_instance(output_dict[PAGE_KEY])
-    notes = [f"The model did not pass its evaluation: {'; '.join(failures)}."] if failures else []
-    found = evaluate_training(folder, split, facts, page.uri, notes=notes, slices=slices)
+    found = evaluate_training(folder, split, facts, page.uri, missed=missed, slices=slices)
     page.set_string_custom_property("split", found.split)
     page.set_float_custom_property("accuracy", found.accuracy)
     for key, name in ((HTML_KEY, PAGE_FILE), (MARKDOWN_KEY, CARD_FILE)):
         shown = artifact_utils.get_single_instance(output_dict[key])
         shown.uri = storage.join(shown.uri, name)
         storage.copy_file(storage.join(page.uri, name), shown.uri)
-    return _list_numbers(found)
+    return found
+
+
+def _write_metrics(numbers: Mapping[str, float], metrics: Any) -> None:
+    # JSON has no NaN, and a backend would fail the task because of one.
+    finite = {name: value for name, value in numbers.items() if math.isfinite(value)}
+    for name, value in finite.items():
+        metrics.set_float_custom_property(name, value)
+    _write_json(finite, metrics.uri, METRICS_FILE)
+
+
+def _write_matrix(matrix: ConfusionMatrix, shown: Any) -> None:
+    shown.set_json_value_custom_property(MATRIX_PROPERTY, matrix.encode())
+    _write_json(matrix.encode(), shown.uri, MATRIX_FILE)
 
 
 def _list_numbers(found: Evaluation) -> dict[str, float]:

@@ -6,10 +6,14 @@ It adds run-time parameters with defaults to what `job.py` makes of any pipeline
 from __future__ import annotations
 
 import json
+from functools import reduce
+from operator import getitem
 from typing import Any
 
-from darkroom.components.parameters import PARAMETERS, encode_value
+from darkroom.components.parameters import PARAMETERS, Parameter, encode_value
+from darkroom.options.checks import encode_json
 from darkroom.options.training import APPLICATIONS_PREFIX
+from darkroom.pipelines.compilation.backends import parse_version
 from darkroom.pipelines.compilation.beam_arguments import make_beam_args, make_other_beam_args
 from darkroom.pipelines.compilation.checks import check_config, name_baseline
 from darkroom.pipelines.compilation.job import finish_documents, make_job
@@ -19,6 +23,14 @@ from darkroom.pipelines.pipeline import create_pipeline
 from darkroom.training.models import check_model
 
 _TYPES = {str: "STRING", int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE"}
+# `darkroom submit` sets them, so that the cache notices changed files.
+_OF_SUBMIT = ("source_fingerprint", "model_fingerprint")
+# The first version of Kubeflow Pipelines whose form and server know the values of a parameter.
+_LITERALS = (2, 16)
+_DESCRIPTION = (
+    "darkroom: from a list of images to records that were checked, and a model. The report on the "
+    "data is the output validation_html of ImageValidator; ModelReport says how good the model is."
+)
 _INPUTS_SPEC = "--json_serialized_inputs_spec_args"
 
 
@@ -72,6 +84,7 @@ def make_documents(config: PipelineConfig, target: str) -> list[dict[str, Any]]:
     spec = job["pipelineSpec"]
     container = spec["deploymentSpec"]["executors"]["ImageToTFRecord_executor"]["container"]
     container["args"][-len(others) :] = converting
+    spec["pipelineInfo"]["description"] = _DESCRIPTION
     _add_parameters(spec, config)
     return finish_documents(job, config, target)
 
@@ -94,18 +107,31 @@ def _list_cached(config: PipelineConfig) -> dict[str, bool]:
 def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:
     """Makes each parameter an input of the pipeline and of the tasks that use it."""
     pipeline_inputs = spec["root"].setdefault("inputDefinitions", {}).setdefault("parameters", {})
-    for parameter in PARAMETERS:
+    taken = [each for each in PARAMETERS if each.name in (*config.parameters, *_OF_SUBMIT)]
+    for parameter in taken:
         kind = {"parameterType": _TYPES[parameter.kind]}
         default = encode_value(parameter, getattr(config, parameter.name))
-        pipeline_inputs[parameter.name] = {**kind, "defaultValue": default, "isOptional": True}
+        told = {**kind, "defaultValue": default, "isOptional": True}
+        if parameter.choices and config.kfp and parse_version(config.kfp) >= _LITERALS:
+            told["literals"] = list(parameter.choices)
+        pipeline_inputs[parameter.name] = told
         # A parameter that is a whole property replaces it; any other is passed beside its property.
         name = parameter.name if parameter.path else parameter.property
         task_inputs = spec["components"][parameter.component]["inputDefinitions"]["parameters"]
         task_inputs[name] = kind
         task = spec["root"]["dag"]["tasks"][parameter.component]
+        if parameter.path:
+            _take_out(task["inputs"]["parameters"][parameter.property]["runtimeValue"], parameter)
         task["inputs"]["parameters"][name] = {"componentInputParameter": parameter.name}
-    for component in {parameter.component for parameter in PARAMETERS}:
+    for component in {parameter.component for parameter in taken}:
         # The argument from which the entrypoint knows the types of its inputs.
         args = spec["deploymentSpec"]["executors"][f"{component}_executor"]["container"]["args"]
         inputs = spec["components"][component]["inputDefinitions"]
         args[args.index(_INPUTS_SPEC) + 1] = json.dumps(inputs, sort_keys=True)
+
+
+def _take_out(value: dict[str, Any], parameter: Parameter) -> None:
+    """Takes a parameter out of its property: the UI shows both, and only one would be right."""
+    tree = json.loads(value["constant"])
+    reduce(getitem, parameter.path[:-1], tree).pop(parameter.path[-1], None)
+    value["constant"] = encode_json(tree)

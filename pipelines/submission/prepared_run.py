@@ -41,9 +41,11 @@ class PreparedRun:
             UsageError: The documents are not a pipeline, or it does not take one of the parameters.
         """
         if unknown := sorted(set(self.parameters) - set(self.definitions)):
+            named = ",".join([unknown[0], *sorted(self.definitions)])
             raise UsageError(
-                f"The compiled pipeline takes no {unknown[0]!r} when it is submitted.",
-                f"It takes {', '.join(sorted(self.definitions))}; for the rest, compile it again.",
+                f"{unknown[0]} is not a run-time parameter of the file.",
+                f"Compile it again with another value, or with --parameters {named}: then each run "
+                "may change it.",
             )
 
     @property

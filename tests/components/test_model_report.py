@@ -127,14 +127,19 @@ def _report(new_artifact, monkeypatch, evaluation: Evaluation):
 
 def test_numbers_and_matrix_are_in_properties_and_files(new_artifact, monkeypatch):
     # NaN and infinity are not JSON, and a backend cannot record such metrics.
-    found = {"accuracy": 0.75, "example_count": 12.0, "loss": float("nan"), "worst": float("inf")}
+    found = {
+        "sparse_categorical_accuracy": 0.75,
+        "example_count": 12.0,
+        "loss": float("nan"),
+        "worst": float("inf"),
+    }
     evaluation = Evaluation(found, CONFUSIONS)
     metrics, matrix = _report(new_artifact, monkeypatch, evaluation)
     expected = {
-        "accuracy": 0.75,
-        "example_count": 12.0,
+        "eval_accuracy": 0.75,
         "train_records": 6.0,
         "eval_records": 12.0,
+        "passed": 1.0,
     }
     assert {name: metrics.get_float_custom_property(name) for name in expected} == expected
     assert json.loads(Path(metrics.uri, "metrics.json").read_text()) == expected
@@ -173,7 +178,9 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     Path(given["model_run"][0].uri, "facts.json").write_bytes(encode_facts(facts))
     _write_validation(Path(given["evaluation"][0].uri))
     slices = (Slice("camera", "<old>", 2, 0.5), Slice("camera", "new", 4, 0.25))
-    monkeypatch.setattr(executor, "read_evaluation", lambda _: Evaluation({}, {}, slices))
+    # Evaluator scored other records than the page shows.
+    evaluation = Evaluation({"sparse_categorical_accuracy": 0.25}, CONFUSIONS, slices)
+    monkeypatch.setattr(executor, "read_evaluation", lambda _: evaluation)
 
     executor.Executor().Do(given, outputs, {})
     folder = Path(outputs["page"][0].uri)
@@ -186,7 +193,9 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     assert found["evaluation"]["notes"][0].startswith(
         "The model did not pass its evaluation: accuracy is 0.4500 (needed at least 0.6); "
     )
+    assert found["evaluation"]["missed"][0] == "accuracy is 0.4500 (needed at least 0.6)"
     page = (folder / "model.html").read_text()
+    assert "Not pushed: accuracy is 0.4500 (needed at least 0.6), and 4 more bounds missed" in page
     assert "own:first" in page
     assert "Columns, on the eval split" in page
     assert page.index("0.250") < page.index("&lt;old&gt;")
@@ -199,6 +208,12 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     assert outputs["page"][0].get_float_custom_property("accuracy") == accuracy
     assert outputs["metrics"][0].get_float_custom_property("eval_accuracy") == accuracy
     assert outputs["metrics"][0].get_float_custom_property("eval_macro_recall") == 1 / 3
+    assert outputs["metrics"][0].get_float_custom_property("passed") == 0
+    matrix = outputs["classification_metrics"][0].get_json_value_custom_property("confusionMatrix")
+    shown = found["evaluation"]["matrix"]
+    assert [each["row"] for each in matrix["rows"]] == shown["rows"]
+    assert [each["displayName"] for each in matrix["annotationSpecs"]] == labels
+    assert sum(map(sum, shown["rows"])) == 6
 
 
 def test_an_evaluation_without_a_matrix_writes_none(new_artifact, monkeypatch):

@@ -111,6 +111,28 @@ def test_the_page_has_all_its_parts():
     assert re.search(r"verify +no ", page.text)
 
 
+def test_a_model_below_its_bounds_is_not_pushed_and_the_headline_says_so():
+    found, confusion = make_result()
+    missed = ("the accuracy is 0.4583 (needed at least 0.99)", f"the recall of {EVIL} is 0.1000")
+    page = Page(encode_page(replace(found, missed=missed), FACTS, confusion, make_gallery()))
+    headline = "Not pushed: the accuracy is 0.4583 (needed at least 0.99), and 1 more bound missed"
+    assert page.find("h1", class_="verdict bad")
+    assert f"{headline} " in page.text
+    assert encode_card(replace(found, missed=missed[:1]), FACTS).startswith(
+        "# Model: Not pushed: the accuracy is 0.4583 (needed at least 0.99)\n"
+    )
+    evil = encode_card(replace(found, missed=missed[1:]), FACTS).splitlines()[0]
+    assert "<script>" not in evil
+
+
+def test_a_result_keeps_the_bounds_that_were_missed():
+    found, _ = make_result()
+    missed = replace(found, missed=("the accuracy is 0.1",))
+    assert Evaluation.from_dict(json.loads(json.dumps(missed.to_dict()))) == missed
+    without = {name: each for name, each in found.to_dict().items() if name != "missed"}
+    assert Evaluation.from_dict(without) == found
+
+
 def test_a_cell_of_the_matrix_opens_its_images():
     page = Page(make_page())
     titles = [each["title"] for each in page.find("summary")]

@@ -115,6 +115,7 @@ def test_a_new_field_is_an_input_of_the_compiled_pipeline(package: Path):
         package,
         *("-m", "darkroom.cli", "compile", "--target", "vertex"),
         *("--config", str(package / "run.toml"), "-o", str(output)),
+        *("--parameters", "epochs,ema_decay"),
     )
     spec = json.loads(output.read_text())["pipelineSpec"]
     parameter = spec["root"]["inputDefinitions"]["parameters"]["ema_decay"]
@@ -125,5 +126,6 @@ def test_a_new_field_is_an_input_of_the_compiled_pipeline(package: Path):
     }
     trainer = spec["root"]["dag"]["tasks"]["Trainer"]["inputs"]["parameters"]
     assert trainer["ema_decay"] == {"componentInputParameter": "ema_decay"}
-    constant = trainer["custom_config"]["runtimeValue"]["constant"]
-    assert json.loads(constant)["darkroom"]["ema_decay"] == 0.75
+    constant = json.loads(trainer["custom_config"]["runtimeValue"]["constant"])
+    assert "ema_decay" not in constant["darkroom"]
+    assert "batch_size" in constant["darkroom"]

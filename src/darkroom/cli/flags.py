@@ -102,6 +102,8 @@ def _choose_form(field: OptionField) -> dict[str, Any]:
         form.update(type=parse_number, metavar=known.metavar or "NUMBER")
     elif kind == "tuple[int, int]":
         form["type"] = parse_size
+    elif "," in known.metavar:
+        form["type"] = parse_names
     elif kind == "tuple[str, ...]":
         form["action"] = "append"
     elif kind == "Mapping[str, str]" and "=" in known.metavar:
@@ -113,7 +115,7 @@ def _describe_default(field: OptionField) -> str:
     """Returns what to say of the default, and of a flag that may be given several times."""
     shown, default = field.option.shown, field.default
     repeated = "; may be repeated" if field.kind.startswith(("tuple[str", "Mapping")) else ""
-    if field.option.metavar == "JSON":
+    if field.option.metavar in ("JSON", "NAME,..."):
         repeated = ""
     if not shown and isinstance(default, str | int | float) and not isinstance(default, bool):
         shown = str(default)
@@ -165,6 +167,11 @@ def parse_size(text: str) -> tuple[int, int]:
     if len(parts) not in (1, 2) or not all(part.isdigit() for part in parts):
         raise argparse.ArgumentTypeError(f"expected HEIGHTxWIDTH like 128x128, got {text!r}")
     return int(parts[0]), int(parts[-1])
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Parses NAME,NAME."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def parse_int(text: str) -> int:

@@ -99,7 +99,7 @@ def evaluate_training(
     facts: Facts,
     folder: str,
     *,
-    notes: Sequence[str] = (),
+    missed: Sequence[str] = (),
     slices: Sequence[Slice] = (),
 ) -> Evaluation:
     """Evaluates the model of a training, and writes its page, card and numbers.
@@ -109,7 +109,7 @@ def evaluate_training(
         named: The split to score.
         facts: How the model was made.
         folder: The folder of the training, which has been claimed.
-        notes: What else one must know of the model, as sentences.
+        missed: The bounds that the model misses, where it was judged.
         slices: How good it is for values of columns, where that was measured.
 
     Raises:
@@ -118,8 +118,14 @@ def evaluate_training(
     with progress.step("Evaluation"):
         found, scored = _evaluate_split(load_model(model_dir), named, facts)
         page = storage.join(folder, PAGE_FILE)
-        every = (*notes, *found.notes)
-        found = replace(found, report_path=page, notes=every, slices=tuple(slices))
+        notes = [f"The model did not pass its evaluation: {'; '.join(missed)}."] if missed else []
+        found = replace(
+            found,
+            report_path=page,
+            notes=(*notes, *found.notes),
+            slices=tuple(slices),
+            missed=tuple(missed),
+        )
         write_report(folder, found, scored, facts)
     return found
 

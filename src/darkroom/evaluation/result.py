@@ -75,6 +75,7 @@ class Evaluation:
         slices: How good it is for each value of the columns that a pipeline names.
         matrix: The whole confusion matrix, of fifty rows at most; None if an earlier version made
             the result.
+        missed: The bounds that the model misses, for which a pipeline does not push it.
     """
 
     model_dir: str
@@ -86,6 +87,7 @@ class Evaluation:
     report_path: str | None = None
     slices: tuple[Slice, ...] = ()
     matrix: ConfusionMatrix | None = None
+    missed: tuple[str, ...] = ()
 
     @property
     def accuracy(self) -> float:
@@ -168,6 +170,15 @@ def list_numbers(found: Evaluation) -> list[tuple[str, str]]:
         ("Calibrated", f"to {each.calibration_error:.4f} (expected calibration error, 15 bins)"),
         ("Baseline", f"{each.majority_accuracy:.4f} (always {make_visible(each.majority_label)})"),
     ]
+
+
+def format_headline(found: Evaluation) -> str:
+    """Returns what matters most of a result: why the model is not pushed, else its accuracy."""
+    if not found.missed:
+        return f"{found.accuracy:.1%} right on {describe_split(found.split)}"
+    first, *others = found.missed
+    more = f", and {len(others)} more bound{'s' * (len(others) > 1)} missed" if others else ""
+    return f"Not pushed: {make_visible(first)}{more}"
 
 
 def describe_split(split: str) -> str:

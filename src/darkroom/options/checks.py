@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
@@ -96,3 +97,10 @@ def check_count(name: str, value: object, least: float | None, most: float | Non
         raise UsageError(f"{name} is {shown}, expected a whole number{limits}.")
     if isinstance(value, int) and abs(value) >= _TOO_LARGE:
         raise UsageError(f"{name} is {format_number(value)}, which is too large.")
+
+
+def encode_json(values: Any) -> str:
+    """Returns values as JSON text that no service changes on its way into a container."""
+    # Kubernetes, Argo and Kubeflow replace `$$`, `$(NAME)` and `{{NAME}}` in what a container gets,
+    # and a label may be such a text. Outside of texts JSON has neither `$` nor `{{`.
+    return json.dumps(values).replace("$", "\\u0024").replace("{{", "\\u007b\\u007b")

@@ -14,7 +14,7 @@ from darkroom.dataset import labels
 from darkroom.dataset.schema import Schema
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.options.checks import check_choice, check_count
+from darkroom.options.checks import check_choice, check_count, encode_json
 from darkroom.options.source import (
     AUTO_LABEL,
     DEFAULT_SOURCE_ENCODING,
@@ -169,9 +169,7 @@ class ManifestOptions:
             for name in _LATER
             if getattr(self, name) != getattr(ManifestOptions, name)
         }
-        # Kubernetes, Argo and Kubeflow replace `$$`, `$(NAME)` and `{{NAME}}` in what a container
-        # gets, and a label may be such a text. Outside of texts JSON has neither `$` nor `{{`.
-        return json.dumps(values).replace("$", "\\u0024").replace("{{", "\\u007b\\u007b")
+        return encode_json(values)
 
     @classmethod
     def from_json(cls, text: str) -> ManifestOptions:

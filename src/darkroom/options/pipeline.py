@@ -15,6 +15,20 @@ LOCAL_BEAM_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")
 TASK_KEY = "darkroom_task"
 # An argument of the entrypoint: no property of the pipeline is a run-time parameter of darkroom's.
 OWN_PIPELINE = "--own-pipeline"
+# What people change between runs. The form of a new run in Kubeflow's UI shows these and those that
+# `darkroom submit` sets, twelve together.
+RUN_PARAMETERS = (
+    "data",
+    "seed",
+    "max_rejects",
+    "model",
+    "image_size",
+    "batch_size",
+    "epochs",
+    "learning_rate",
+    "min_accuracy",
+    "push_to",
+)
 
 
 @document
@@ -177,6 +191,15 @@ class PipelineFields(ClusterFields):
         shown="taken by each run",
         runtime=True,
         more="`darkroom.manifest.fingerprint` takes it. A given text is used as it is.",
+    )
+    parameters: tuple[str, ...] = option(
+        RUN_PARAMETERS,
+        "Options that a run of the compiled file may change, as data,epochs.",
+        group="cluster",
+        metavar="NAME,...",
+        shown=",".join(RUN_PARAMETERS),
+        more="The form of a new run in a service's UI has a field for each. source_fingerprint and "
+        "model_fingerprint always are among them.",
     )
     model_fingerprint: str = option(
         "",

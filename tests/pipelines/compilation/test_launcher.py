@@ -149,7 +149,7 @@ def check_shown(launcher: Launcher, runs: dict[str, TaskRun]) -> None:
     assert titles["metrics"] == "system.Metrics"
     assert titles["classification_metrics"] == "system.ClassificationMetrics"
     metrics = report["metrics"]["metadata"]
-    assert (metrics["eval_records"], metrics["example_count"]) == (12.0, 12.0)
+    assert (metrics["eval_records"], metrics["passed"]) == (12.0, 1.0)
     matrix = report["classification_metrics"]["metadata"]["confusionMatrix"]["struct"]
     assert matrix["annotationSpecs"] == [{"displayName": "dark"}, {"displayName": "light"}]
     assert [len(row["row"]) for row in matrix["rows"]] == [2, 2]

@@ -22,6 +22,8 @@ from darkroom.components import entrypoint
 from darkroom.components.parameters import PARAMETERS
 from darkroom.dataset.index import read_index
 from darkroom.errors import StorageError, UsageError
+from darkroom.options.input import RESIZES
+from darkroom.options.pipeline import RUN_PARAMETERS
 from darkroom.pipelines.compilation import resources
 from darkroom.pipelines.compilation import spec as spec_module
 from darkroom.pipelines.compilation.files import run_compile
@@ -127,19 +129,21 @@ def test_vertex_clients_build_a_job_from_both_files(target: str, tmp_path: Path)
     job = aiplatform.PipelineJob(
         display_name="photos",
         template_path=str(path),
-        parameter_values={"epochs": 3, "policies": '{"leakage": "warn"}'},
+        parameter_values={"epochs": 3, "image_size": "[96, 96]"},
         project="project",
         location="europe-west4",
         credentials=AnonymousCredentials(),
     )
     runtime = job._gca_resource.runtime_config
-    assert dict(runtime.parameter_values) == {"epochs": 3, "policies": '{"leakage": "warn"}'}
+    assert dict(runtime.parameter_values) == {"epochs": 3, "image_size": "[96, 96]"}
     assert runtime.gcs_output_directory == "gs://artifacts/run"
 
 
 def test_every_parameter_is_an_input_with_the_value_of_the_configuration(specs):
     inputs = specs["kubeflow"]["root"]["inputDefinitions"]["parameters"]
-    assert set(inputs) == {parameter.name for parameter in PARAMETERS}
+    assert len(inputs) <= 12
+    # Those that people change, and those that `darkroom submit` and its cache need.
+    assert set(inputs) == {*RUN_PARAMETERS, "source_fingerprint", "model_fingerprint"}
     assert {name: inputs[name]["defaultValue"] for name in ("epochs", "data", "min_accuracy")} == {
         "epochs": 20,
         "data": "s3://photos/images.csv",
@@ -147,8 +151,47 @@ def test_every_parameter_is_an_input_with_the_value_of_the_configuration(specs):
     }
     assert inputs["epochs"]["parameterType"] == "NUMBER_INTEGER"
     assert inputs["learning_rate"]["parameterType"] == "NUMBER_DOUBLE"
-    assert json.loads(inputs["policies"]["defaultValue"]) == {"duplicates": "fail"}
     assert json.loads(inputs["image_size"]["defaultValue"]) == [224, 224]
+
+
+def test_other_parameters_can_be_named_and_the_needed_ones_are_there_in_any_case():
+    spec = compile_pipeline(_config(epochs=7, parameters=("policies", "resize")), "kubeflow")
+    inputs = spec["root"]["inputDefinitions"]["parameters"]
+    assert set(inputs) == {"policies", "resize", "source_fingerprint", "model_fingerprint"}
+    given = spec["root"]["dag"]["tasks"]["Trainer"]["inputs"]["parameters"]
+    assert json.loads(given["custom_config"]["runtimeValue"]["constant"])["darkroom"]["epochs"] == 7
+    assert "epochs" not in given
+    with pytest.raises(UsageError, match="parameters has 'name', which a run cannot change") as no:
+        _config(parameters=("epochs", "name"))
+    assert "epochs" in no.value.hint
+
+
+def test_what_a_run_sets_is_in_no_property_beside_it(specs):
+    """The UI shows both, and only one of them would be right."""
+    inputs = specs["kubeflow"]["root"]["inputDefinitions"]["parameters"]
+    tasks = specs["kubeflow"]["root"]["dag"]["tasks"]
+    for parameter in PARAMETERS:
+        given = tasks[parameter.component]["inputs"]["parameters"]
+        if parameter.path and parameter.name in inputs:
+            assert parameter.name in given
+            value = given[parameter.property]["runtimeValue"]["constant"]
+            for key in parameter.path[:-1]:
+                value = (json.loads(value) if isinstance(value, str) else value)[key]
+            value = json.loads(value) if isinstance(value, str) else value
+            assert parameter.path[-1] not in value
+
+
+@pytest.mark.parametrize(("kfp", "has_lists"), [("2.15", False), ("2.16", True), (None, False)])
+def test_choices_are_lists_where_the_server_knows_them(kfp: str | None, has_lists: bool):
+    spec = compile_pipeline(_config(parameters=("resize", "epochs"), kfp=kfp), "kubeflow")
+    inputs = spec["root"]["inputDefinitions"]["parameters"]
+    assert inputs["resize"].get("literals") == (list(RESIZES) if has_lists else None)
+    assert "literals" not in inputs["epochs"]
+
+
+@pytest.mark.parametrize("target", FILES)
+def test_the_pipeline_says_what_it_does(target: str, specs):
+    assert specs[target]["pipelineInfo"]["description"].startswith("darkroom: ")
 
 
 def test_each_parameter_goes_only_to_the_tasks_that_use_it(specs):
@@ -158,7 +201,7 @@ def test_each_parameter_goes_only_to_the_tasks_that_use_it(specs):
         for given in body.get("inputs", {}).get("parameters", {}).values():
             if name := given.get("componentInputParameter"):
                 users.setdefault(name, set()).add(task)
-    assert users["policies"] == {"ImageValidator"}
+    assert users["max_rejects"] == {"ImageValidator"}
     assert users["epochs"] == {"Trainer"}
     assert users["seed"] == {"ManifestGen", "Trainer"}
     assert tasks["ManifestGen"]["inputs"]["parameters"]["source"] == {
@@ -641,7 +684,7 @@ def test_the_parameters_of_a_run_reach_the_executors(
         "resize_short_side": 4,
         "compression": "gzip",
     }
-    spec = compile_pipeline(_config(), "kubeflow")
+    spec = compile_pipeline(_config(parameters=tuple(parameters)), "kubeflow")
     launcher = Launcher(spec, "minio://bucket/run", tmp_path, run, parameters=parameters)
     runs = launcher.run({"ManifestGen", "ImageToTFRecord"})
     assert {name: each.codes for name, each in runs.items()} == {
@@ -676,10 +719,8 @@ def test_kubeflow_compares_with_the_newest_push_because_it_runs_no_resolvers():
         compile_pipeline(_config(max_accuracy_drop=0.1), "kubeflow")
     for options in ({"push_to": "s3://models/p"}, {"baseline_model": "s3://models/p"}):
         spec = compile_pipeline(_config(max_accuracy_drop=0.1, **options), "kubeflow")
-        inputs = spec["root"]["inputDefinitions"]["parameters"]
-        assert inputs["baseline_model"]["defaultValue"] == "s3://models/p"
         given = spec["root"]["dag"]["tasks"]["Evaluator"]["inputs"]["parameters"]
-        assert given["baseline"] == {"componentInputParameter": "baseline_model"}
+        assert given["baseline"] == {"runtimeValue": {"constant": "s3://models/p"}}
         assert find_violations(spec) == []
 
 

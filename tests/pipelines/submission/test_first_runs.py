@@ -100,10 +100,16 @@ def test_the_data_is_uploaded_and_the_pipeline_submitted_to_kubeflow(folder, sto
     assert (told["state"], told["notes"]) == ("SUCCEEDED", [])
     [run] = server.runs.values()
     assert run["display_name"] == "first"
-    sent = run["pipeline_spec"]["pipeline_spec"]["root"]["inputDefinitions"]["parameters"]
+    spec = run["pipeline_spec"]["pipeline_spec"]
+    sent = spec["root"]["inputDefinitions"]["parameters"]
     assert sent["data"]["defaultValue"] == "s3://mlpipeline/shared/digits/digits.csv"
-    assert json.loads(sent["policies"]["defaultValue"]).items() >= NEEDED_FINDINGS.items()
+    assert _find_policies(spec).items() >= NEEDED_FINDINGS.items()
     assert run["runtime_config"]["parameters"]["source_fingerprint"]
+
+
+def _find_policies(spec):
+    given = spec["root"]["dag"]["tasks"]["ImageValidator"]["inputs"]["parameters"]["options"]
+    return json.loads(given["runtimeValue"]["constant"])["policies"]
 
 
 def test_the_pipeline_is_compiled_for_vertex(folder):
@@ -113,7 +119,7 @@ def test_the_pipeline_is_compiled_for_vertex(folder):
     spec = job["pipelineSpec"]
     sent = spec["root"]["inputDefinitions"]["parameters"]
     assert sent["data"]["defaultValue"] == "gs://my-bucket/digits/digits.csv"
-    assert json.loads(sent["policies"]["defaultValue"]).items() >= NEEDED_FINDINGS.items()
+    assert _find_policies(spec).items() >= NEEDED_FINDINGS.items()
     image = "europe-west4-docker.pkg.dev/my-project/ml/darkroom:first"
     executors = spec["deploymentSpec"]["executors"].values()
     assert {each["container"]["image"] for each in executors} == {image}

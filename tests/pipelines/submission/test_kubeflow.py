@@ -421,7 +421,7 @@ def test_a_missing_certificate_file_is_an_error(tmp_path):
 
 
 def test_an_unknown_parameter_of_the_pipeline_is_an_error():
-    with pytest.raises(UsageError, match=r"takes no 'epoch'.*data, epochs"):
+    with pytest.raises(UsageError, match=r"epoch is not a run-time.*epoch,data,epochs:"):
         PreparedRun([SPEC], None, {"epoch": 3})
 
 

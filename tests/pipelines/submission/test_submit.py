@@ -82,6 +82,13 @@ def compiled(values: dict[str, Any], tmp_path: Path) -> str:
     return _compile(make_config(values), tmp_path / "pipeline.yaml")
 
 
+@pytest.fixture
+def weighted(values: dict[str, Any], tmp_path: Path) -> str:
+    """A compiled file whose runs may name weights."""
+    named = {**values, "parameters": ["data", "push_to", "weights"]}
+    return _compile(make_config(named), tmp_path / "pipeline.yaml")
+
+
 # It cannot know what is in the folder where it pushes.
 NEVER_CACHED = {"Pusher"}
 
@@ -166,12 +173,12 @@ def test_a_changed_parameter_runs_only_the_tasks_that_use_it(server, compiled):
     worked = _work(cache, run)
     assert worked >= AFTER_TRAINING
     assert worked.isdisjoint({"ManifestGen", "ImageToTFRecord", "ImageValidator"})
-    assert "ManifestGen" in _work(cache, _submit(server, *submit, "--split-ratios=70/20/10"))
+    assert "ManifestGen" in _work(cache, _submit(server, *submit, "--seed=5"))
 
 
-def test_changed_weights_are_trained_again(server, volume, compiled):
+def test_changed_weights_are_trained_again(server, volume, weighted):
     cache = ServiceCache()
-    submit = [f"--pipeline={compiled}", "--shared-paths", f"--weights={volume}/w.weights.h5"]
+    submit = [f"--pipeline={weighted}", "--shared-paths", f"--weights={volume}/w.weights.h5"]
     _work(cache, _submit(server, *submit))
     assert _work(cache, _submit(server, *submit)) == NEVER_CACHED
     (volume / "w.weights.h5").write_bytes(b"22")
@@ -180,10 +187,10 @@ def test_changed_weights_are_trained_again(server, volume, compiled):
     assert "ImageToTFRecord" not in worked
 
 
-def test_a_source_that_cannot_be_read_here_is_read_again(server, volume, compiled, capsys):
-    cache, everything = ServiceCache(), _list_tasks(compiled)
+def test_a_source_that_cannot_be_read_here_is_read_again(server, volume, weighted, capsys):
+    cache, everything = ServiceCache(), _list_tasks(weighted)
     for _ in range(2):
-        run = _submit(server, f"--pipeline={compiled}", f"--weights={volume}/w.weights.h5")
+        run = _submit(server, f"--pipeline={weighted}", f"--weights={volume}/w.weights.h5")
         assert _work(cache, run) == everything
     assert "source_fingerprint" not in run["runtime_config"]["parameters"]
     printed = capsys.readouterr()
@@ -310,7 +317,12 @@ def test_an_error_of_the_server_has_its_exit_code(server, compiled, status, code
         ),
         (["--push-to=models"], "--push-to is 'models', which no container can see"),
         (["--data=/home/me/images.csv"], "data is '/home/me/images.csv', which no container"),
-        (["--weights=s3://b/w.h5"], "weights is 's3://b/w.h5', which no container can see"),
+        (["--weights=/mnt/w.h5"], "--weights is not a run-time parameter of the file"),
+        (
+            ["--policy=leakage=warn"],
+            "--policy is not a run-time parameter of the file",
+        ),
+        (["--weights=/mnt/w.h5"], "--parameters weights,batch_size,data,"),
         (["--root=file:///runs"], "root is 'file:///runs', which kubeflow cannot keep"),
         (["--run-name=ya29.aaaaaaaaaaaaaaaaaaaaaaaaaa"], "--run-name contains what looks like"),
     ],
@@ -365,8 +377,13 @@ def test_a_wrong_value_in_a_file_is_an_error(server, compiled, tmp_path, text, m
     assert message in str(error.value)
 
 
-def test_a_path_on_a_volume_of_the_compiled_file_is_accepted(server, compiled, volume):
-    given = {"pipeline": compiled, "data": f"{volume}/others.csv", "cache": False}
+def test_weights_in_a_store_are_an_error(server, weighted):
+    with pytest.raises(UsageError, match=r"weights is 's3://b/w\.h5', which no container"):
+        _submit_values(server, {"pipeline": weighted, "weights": "s3://b/w.h5"})
+
+
+def test_a_path_on_a_volume_of_the_compiled_file_is_accepted(server, weighted, volume):
+    given = {"pipeline": weighted, "data": f"{volume}/others.csv", "cache": False}
     _submit_values(server, {**given, "push_to": "", "weights": ""})
     sent = server.runs["run-1"]["runtime_config"]["parameters"]
     assert sent == {"data": f"{volume}/others.csv", "push_to": "", "weights": ""}

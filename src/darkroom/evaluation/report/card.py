@@ -11,7 +11,7 @@ from darkroom.evaluation.result import (
     MAX_CONFUSIONS,
     SLICE_HEADER,
     Evaluation,
-    describe_split,
+    format_headline,
     list_class_cells,
     list_numbers,
     list_slices,
@@ -31,7 +31,7 @@ def encode_card(found: Evaluation, facts: Facts) -> str:
     ]
     more = len(classes) - MAX_CLASSES
     parts = [
-        f"# Model: {found.accuracy:.1%} right on {describe_split(found.split)}",
+        f"# Model: {escape_markdown(format_headline(found))}",
         _encode_table(("measure", "value"), list_numbers(found)),
         *(escape_markdown(note) for note in found.notes),
         "## Classes",

@@ -15,6 +15,7 @@ from darkroom.evaluation.result import (
     SLICE_HEADER,
     Evaluation,
     describe_split,
+    format_headline,
     format_share,
     list_slices,
 )
@@ -58,7 +59,7 @@ def encode_page(found: Evaluation, facts: Facts, confusion: Ints, gallery: Galle
         *_make_facts(found, facts),
     )
     style = PAGE_STYLE + make_picture_rules(dict(gallery.thumbnails))
-    return make_page(f"Model: {_format_headline(found)}", style, *sections)
+    return make_page(f"Model: {format_headline(found)}", style, *sections)
 
 
 def choose_labels(confusion: Ints, most: int = 30) -> list[int]:
@@ -67,10 +68,6 @@ def choose_labels(confusion: Ints, most: int = 30) -> list[int]:
         return list(range(len(confusion)))
     wrong = confusion.sum(axis=0) + confusion.sum(axis=1) - 2 * confusion.diagonal()
     return sorted((-wrong).argsort(kind="stable")[:most].tolist())
-
-
-def _format_headline(found: Evaluation) -> str:
-    return f"{found.accuracy:.1%} right on {describe_split(found.split)}"
 
 
 def _make_header(found: Evaluation) -> Html:
@@ -89,10 +86,12 @@ def _make_header(found: Evaluation) -> Html:
     if numbers.top5_accuracy is not None:
         tiles.insert(1, (f"{numbers.top5_accuracy:.3f}", "label among the first five"))
     tone = "good" if low > numbers.majority_accuracy else "fair"
+    if found.missed:
+        tone = "bad"
     return element(
         "header",
         element("p", "darkroom · model", class_="kicker"),
-        element("h1", _format_headline(found), class_=f"verdict {tone}"),
+        element("h1", format_headline(found), class_=f"verdict {tone}"),
         element(
             "div",
             *(
