@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_computed_again(tmp_path, monkeypatch, data):
     assert not path.exists()
 
 
-def test_a_folder_under_the_name_is_no_file_of_the_cache(tmp_path):
+def test_a_folder_under_the_name_is_not_a_file_of_the_cache(tmp_path):
     FeatureCache(str(tmp_path)).add(KEYS[:2], VALUES[:2])
     (tmp_path / f"features-{0:032}.npz").mkdir()
     assert _load(tmp_path, {KEYS[0]: [0]})[0] == {KEYS[0]}
