@@ -220,3 +220,5 @@ def test_a_home_that_cannot_be_written_ends_no_training(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", f"{tmp_path}/file")
     assert choose_folder(None) is None
     assert notes[0].startswith(f"Features are not kept. {tmp_path}/file")
+    with pytest.raises(OSError, match="Not a directory"):
+        choose_folder(f"{tmp_path}/file/cache")
