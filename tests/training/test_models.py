@@ -179,6 +179,7 @@ def test_own_function_gets_classes_and_size(own_models):
         ("own_models:mak", "own_models has no function 'mak'. Did you mean make?"),
         ("own_models:text", "own_models:text returned str, expected a Keras model"),
         ("own_models:wide", r"own_models:wide gives \[1, 4\] for one image, expected \[1, 3\]"),
+        ("own_models:named", r"own_models:named gives a dict for one image, expected \[1, 3\]"),
         ("own_models:logits", "own_models:logits does not give probabilities"),
         ("own_models:each", "own_models:each does not give probabilities"),
     ],
@@ -187,10 +188,16 @@ def test_the_name_of_an_unknown_model_is_an_error(own_models, spec, message):
     own_models.make = _dense
     own_models.text = lambda *_: "model"
     own_models.wide = lambda num_classes, size: _dense(num_classes + 1, size)
+    own_models.named = _make_named
     own_models.logits = lambda num_classes, size: _dense(num_classes, size, None)
     own_models.each = lambda num_classes, size: _dense(num_classes, size, "sigmoid")
     with pytest.raises(UsageError, match=message):
         build_model(spec, 3, (32, 32))
+
+
+def _make_named(num_classes, image_size):
+    model = _dense(num_classes, image_size)
+    return keras.Model(model.input, {"scores": model.output})
 
 
 @pytest.mark.parametrize("from_logits", [True, False])

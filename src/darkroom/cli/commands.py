@@ -168,7 +168,7 @@ def _train(arguments: argparse.Namespace) -> int:
     data, folder = values.pop("data"), values.pop("checkpoint_dir")
     eval_data, tune = values.pop("eval_data"), values.pop("tune")
     is_chief, options = read_cluster().is_chief, make_options(values)  # before TensorFlow is loaded
-    start_tensorflow()
+    start_tensorflow("darkroom.training.run")
     with progress.use(progress.make_sink(sys.stderr)) if is_chief else nullcontext():
         result = start_training(data, options, folder, eval_data, tune=tune)
     if result is not None:
@@ -177,6 +177,9 @@ def _train(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from darkroom.evaluation.serving import check_backend
+
+    check_backend()  # before TFX is loaded
     from darkroom.pipelines.local.run import run_pipeline
 
     values = read_options(arguments)
@@ -215,6 +218,9 @@ def _artifacts(arguments: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    from darkroom.evaluation.serving import check_backend
+
+    check_backend()
     from darkroom.pipelines.local.run import run_demo
 
     return run_demo(**read_options(arguments), as_json=arguments.json)
@@ -242,7 +248,7 @@ def _dataservice(arguments: argparse.Namespace) -> NoReturn:
 
 
 def _benchmark(arguments: argparse.Namespace) -> int:
-    start_tensorflow()
+    start_tensorflow("darkroom.training.run")
     from darkroom.profiling.benchmark.rounds import run_benchmark
 
     values = {k: v for k, v in vars(arguments).items() if k not in ("command", "subject", "json")}

@@ -11,17 +11,20 @@ from typing import Any
 from darkroom.cli.data_commands import read_options
 
 
-def start_tensorflow() -> None:
-    """Imports TensorFlow and Keras without what they say of this machine; an error still raises.
+def start_tensorflow(module: str = "tensorflow") -> None:
+    """Imports TensorFlow without what it says of this machine; an error still raises.
 
     No level of logging keeps later versions from it.
+
+    Args:
+        module: What is imported: TensorFlow itself, or a module that needs more of it.
     """
     from importlib import import_module
 
     from darkroom.runtime import logs
 
     with logs.redirect_output(os.devnull):
-        import_module("darkroom.training.run")
+        import_module(module)
 
 
 def evaluate_command(arguments: argparse.Namespace) -> int:

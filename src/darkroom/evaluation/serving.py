@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,7 @@ import numpy as np
 from darkroom import storage
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
-from darkroom.errors import DataError, find_missing_extra
+from darkroom.errors import DataError, UsageError, find_missing_extra
 from darkroom.evaluation.metrics import Floats
 from darkroom.evaluation.probabilities import make_probabilities
 from darkroom.runtime import logs
@@ -30,6 +32,7 @@ IMAGES_SIGNATURE = "serving_default"
 LABEL_KEY, SCORE_KEY, SCORES_KEY = "label", "score", "scores"
 EXAMPLES_SIGNATURE, PROBABILITIES_KEY = "serving_examples", "probabilities"
 
+_TENSORFLOW = "tensorflow"
 _GRAPH_FILE = "saved_model.pb"
 _LABELS = f"assets/{LABELS_FILE}"
 # Whatever else is in the folder is the user's.
@@ -104,6 +107,34 @@ def load_tensorflow() -> None:
         if missing := find_missing_extra(error):
             raise missing from error
         raise
+
+
+def check_backend() -> None:
+    """Checks that Keras uses TensorFlow. It is not imported for that.
+
+    Raises:
+        UsageError: It uses another backend.
+    """
+    keras = sys.modules.get("keras")
+    backend = keras.config.backend() if keras else _find_backend()
+    if backend != _TENSORFLOW:
+        raise UsageError(
+            f"Keras has the backend {backend}, and darkroom trains and exports with TensorFlow.",
+            "Unset KERAS_BACKEND, or set it to tensorflow, before Keras is imported. Without it, "
+            "the backend is that of ~/.keras/keras.json.",
+        )
+
+
+def _find_backend() -> str:
+    """Returns the backend that Keras would choose."""
+    if chosen := os.environ.get("KERAS_BACKEND"):
+        return chosen
+    folder = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
+    try:
+        with open(os.path.join(folder, "keras.json"), encoding="utf-8") as file:
+            return str(json.load(file).get("backend", _TENSORFLOW))
+    except (OSError, ValueError, AttributeError):
+        return _TENSORFLOW
 
 
 def find_model(path: str) -> str:

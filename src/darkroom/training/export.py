@@ -28,6 +28,7 @@ from darkroom.evaluation.serving import (
     PROBABILITIES_KEY,
     SCORE_KEY,
     SCORES_KEY,
+    check_backend,
 )
 from darkroom.images.pixels import RAW
 from darkroom.input.graph.decode import decode_image
@@ -77,8 +78,9 @@ def export_model(
         from_logits: The model gives logits: a softmax is exported with it.
 
     Raises:
-        UsageError: The model gives something else.
+        UsageError: The model gives something else, or Keras has another backend.
     """
+    check_backend()
     hint = "End the model with a softmax, or pass from_logits=True."
     check_answers(model, "The model", image_size, len(labels), from_logits=from_logits, hint=hint)
     module = tf.Module()

@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_computed_again(tmp_path, monkeypatch, data):
     assert not path.exists()
 
 
-def test_a_folder_under_the_name_is_no_file_of_the_cache(tmp_path):
+def test_a_folder_under_the_name_is_not_a_file_of_the_cache(tmp_path):
     FeatureCache(str(tmp_path)).add(KEYS[:2], VALUES[:2])
     (tmp_path / f"features-{0:032}.npz").mkdir()
     assert _load(tmp_path, {KEYS[0]: [0]})[0] == {KEYS[0]}
@@ -220,3 +220,5 @@ def test_a_home_that_cannot_be_written_ends_no_training(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", f"{tmp_path}/file")
     assert choose_folder(None) is None
     assert notes[0].startswith(f"Features are not kept. {tmp_path}/file")
+    with pytest.raises(OSError, match="Not a directory"):
+        choose_folder(f"{tmp_path}/file/cache")

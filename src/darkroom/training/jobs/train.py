@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from darkroom import storage
-from darkroom.evaluation.serving import load_tensorflow
+from darkroom.evaluation.serving import check_backend, load_tensorflow
 from darkroom.options.fields import list_options
 from darkroom.options.training import TrainingFields, TrainingOptions
 from darkroom.runtime import progress
@@ -109,8 +109,9 @@ def make_options(values: Mapping[str, Any]) -> TrainingOptions:
     """Returns the options of a training by name, after what can be checked without TensorFlow.
 
     Raises:
-        UsageError: A name is unknown, or a value is wrong.
+        UsageError: A name is unknown, a value is wrong, or Keras has another backend.
     """
+    check_backend()
     options = TrainingOptions.from_dict({"image_size": None, **values})
     check_weights(options.weights, options.model)
     return options

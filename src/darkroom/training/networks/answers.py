@@ -39,10 +39,11 @@ def check_answers(
         UsageError: It gives scores of another shape, no probabilities, or no logits.
     """
     noise = np.random.default_rng(0).integers(0, 256, (_NUM_IMAGES, *image_size, 3), np.uint8)
-    given = tf.convert_to_tensor(model(noise, training=False))
-    if given.shape != (_NUM_IMAGES, num_classes):
+    given = model(noise, training=False)
+    if not tf.is_tensor(given) or given.shape != (_NUM_IMAGES, num_classes):
+        shown = [1, *given.shape[1:]] if tf.is_tensor(given) else f"a {type(given).__name__}"
         raise UsageError(
-            f"{name} gives {[1, *given.shape[1:]]} for one image, expected [1, {num_classes}].",
+            f"{name} gives {shown} for one image, expected [1, {num_classes}].",
             f"End the model with a layer of {num_classes} units, one for each label.",
         )
     tolerance = _HALF_TOLERANCE if is_half(given) else SUM_TOLERANCE

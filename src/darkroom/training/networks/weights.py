@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from darkroom import storage
 from darkroom.dataset.labels import read_labels
@@ -12,10 +11,12 @@ from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, UsageError
 from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.options.training import APPLICATIONS_PREFIX, EFFICIENTNET_LITE, IMAGENET
+from darkroom.runtime.json_values import parse_json
 from darkroom.training.folder import RESULT_FILE
 from darkroom.training.networks.torch_file import TORCH_ENDINGS, check_torch_file
 
 SAVE_HINT = "Save weights with model.save_weights('NAME.weights.h5')."
+_MAX_BYTES = 1 << 28
 # The first bytes of such a file.
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -92,8 +93,9 @@ def read_training(weights: str, model: str) -> EarlierTraining:
             "Give the --checkpoint-dir of one, or the path of a file.",
         )
     try:
-        found = json.loads(storage.read_bytes(result))["plan"]["options"]["model"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        saved = parse_json(storage.read_bytes(result, _MAX_BYTES), dict[str, Any])
+        found = saved["plan"]["options"]["model"]
+    except (ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{result} is damaged, or of another version of darkroom: {error!r}.", "Train again."
         ) from error

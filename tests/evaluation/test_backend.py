@@ -1,0 +1,80 @@
+"""Keras with another backend than TensorFlow: what needs it says so, the rest does without."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+
+import pytest
+
+from darkroom.cli.commands import main
+from darkroom.errors import UsageError
+from darkroom.evaluation.serving import check_backend
+
+
+@pytest.fixture
+def without_keras(monkeypatch, tmp_path):
+    """As a process that has not imported Keras, with a home of its own."""
+    monkeypatch.delitem(sys.modules, "keras", raising=False)
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"epsilon": 1}', '{"backend": "tensorflow"}'])
+def test_tensorflow_is_what_keras_chooses_itself(without_keras, text):
+    check_backend()
+    (without_keras / "keras.json").write_text(text)
+    check_backend()
+
+
+def test_another_backend_is_named(without_keras, monkeypatch):
+    (without_keras / "keras.json").write_text('{"backend": "torch"}')
+    with pytest.raises(UsageError, match="Keras has the backend torch"):
+        check_backend()
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    with pytest.raises(UsageError, match="Keras has the backend jax") as caught:
+        check_backend()
+    assert caught.value.hint.startswith("Unset KERAS_BACKEND")
+    # What is imported cannot be changed.
+    config = types.SimpleNamespace(backend=lambda: "tensorflow")
+    monkeypatch.setitem(sys.modules, "keras", types.SimpleNamespace(config=config))
+    check_backend()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", "--data", "records", "--checkpoint-dir", "run"],
+        ["run", "--data", "photos", "--root", "root"],
+        ["demo", "--root", "root"],
+    ],
+)
+def test_a_command_that_trains_says_what_it_needs(
+    without_keras, monkeypatch, tmp_path, capsys, command
+):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.chdir(tmp_path)
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert "Keras has the backend jax, and darkroom trains and exports with TensorFlow." in said
+    assert "Traceback" not in said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.tensorflow
+def test_a_model_is_asked_without_keras(model, colors):
+    """In a process of its own: this one has imported Keras. It needs no JAX."""
+    code = (
+        "import sys; from darkroom.cli.commands import main; "
+        f"code = main(['evaluate', {str(model)!r}, {str(colors)!r}]); "
+        f"code = code or main(['predict', {str(model)!r}, {str(colors / 'test')!r}]); "
+        "sys.exit(code)"
+    )
+    environment = {"KERAS_BACKEND": "jax", "PATH": "", "HOME": "/nonexistent"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Accuracy" in done.stdout
