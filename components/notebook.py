@@ -8,7 +8,6 @@ nothing is loaded from elsewhere.
 from __future__ import annotations
 
 import html
-import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any
 
-from PIL import Image
 from tfx.orchestration.experimental.interactive import visualizations
 from tfx.types import artifact_utils, standard_artifacts
 from tfx.types.artifact import Artifact
@@ -39,12 +37,13 @@ from darkroom.dataset.splits import SPLITS
 from darkroom.dataset.tfrecord import read_records
 from darkroom.evaluation.report.write import PAGE_FILE
 from darkroom.images.decoders import ImagePreparer
-from darkroom.images.pixels import RAW
+from darkroom.images.pixels import encode_stored
 from darkroom.manifest.table import read_manifest
 from darkroom.options.image import ImageOptions
 from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.text import format_count
-from darkroom.validation.report.thumbnails import make_thumbnail, read_thumbnails
+from darkroom.validation.report.sources import SourceImages
+from darkroom.validation.report.thumbnails import make_thumbnail, make_thumbnails
 from darkroom.validation.report.write import REPORT_HTML
 
 MAX_CLASSES = 50
@@ -112,7 +111,8 @@ def render_index(artifact: Artifact) -> Html:
     counts = Counter(zip(*columns[:2], strict=True))
     samples = {label: uri for label, uri in zip(*columns[1:], strict=True) if uri}
     shown = dict(islice(sorted(samples.items(), key=str), NUM_PICTURES))
-    pictures = read_thumbnails(shown.values(), storage.read_bytes, NUM_PICTURES)
+    sources = SourceImages()
+    pictures = make_thumbnails((uri, sources.read(uri)) for uri in shown.values())
     figures = [(pictures[uri], label) for label, uri in shown.items() if uri in pictures]
     return join_html(_make_class_table(counts), _make_figures(figures))
 
@@ -162,22 +162,11 @@ def _draw_records(
 ) -> Iterator[tuple[str, str | None]]:
     for record in records:
         features: Any = example.decode_example(record)
-        data = features[example.IMAGE_ENCODED][0]
-        if features.get(example.IMAGE_FORMAT) == [RAW.encode()]:
-            data = _encode_pixels(data, features)
         label = next(iter(features.get(example.LABEL_TEXT, ())), b"").decode(errors="replace")
         try:
-            yield make_thumbnail(data, preparer), label
+            yield make_thumbnail(encode_stored(features), preparer), label
         except ValueError:  # a view must not fail because of a picture
             continue
-
-
-def _encode_pixels(data: bytes, features: Mapping[str, Any]) -> bytes:
-    names = (example.IMAGE_WIDTH, example.IMAGE_HEIGHT, example.IMAGE_CHANNELS)
-    width, height, channels = (features[name][0] for name in names)
-    buffer = io.BytesIO()
-    Image.frombytes("L" if channels == 1 else "RGB", (width, height), data).save(buffer, "PNG")
-    return buffer.getvalue()
 
 
 def render_rejects(artifact: Artifact) -> Html:

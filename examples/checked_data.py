@@ -42,6 +42,7 @@ def make_data_nodes(images, schema=SCHEMA):
         manifest.outputs["manifest"],
         anomalies.outputs["anomalies"],
         options=STRICT,
+        examples=records.outputs["examples"],
     )
     gate = ValidationGate(validator.outputs["report"])
     return [manifest, records, statistics, wanted, anomalies, validator, gate]

@@ -136,6 +136,7 @@ def _create_checks(
         manifest=manifest_gen.outputs["manifest"],
         anomalies=example_validator.outputs["anomalies"],
         options=config.validation,
+        examples=image_to_tfrecord.outputs["examples"],
     )
     gate = ValidationGate(image_validator.outputs["report"])
     return [statistics_gen, schema_gen, example_validator, image_validator, gate]

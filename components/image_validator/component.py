@@ -15,6 +15,7 @@ INDEX_KEY = executor.INDEX_KEY
 REJECTS_KEY = executor.REJECTS_KEY
 MANIFEST_KEY = executor.MANIFEST_KEY
 ANOMALIES_KEY = executor.ANOMALIES_KEY
+EXAMPLES_KEY = executor.EXAMPLES_KEY
 OPTIONS_KEY = executor.OPTIONS_KEY
 REPORT_KEY = executor.REPORT_KEY
 HTML_KEY = executor.HTML_KEY
@@ -30,6 +31,7 @@ class ImageValidatorSpec(ComponentSpec):
         REJECTS_KEY: ChannelParameter(type=Rejects),
         MANIFEST_KEY: ChannelParameter(type=ImageManifest),
         ANOMALIES_KEY: ChannelParameter(type=standard_artifacts.ExampleAnomalies),
+        EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples, optional=True),
     }
     OUTPUTS = {
         REPORT_KEY: ChannelParameter(type=ValidationReport),
@@ -60,6 +62,7 @@ class ImageValidator(base_component.BaseComponent):
         manifest: channel.BaseChannel,
         anomalies: channel.BaseChannel,
         options: ValidationOptions | None = None,
+        examples: channel.BaseChannel | None = None,
     ) -> None:
         """Makes the component.
 
@@ -69,7 +72,10 @@ class ImageValidator(base_component.BaseComponent):
             manifest: `ImageManifest` of ManifestGen.
             anomalies: `ExampleAnomalies` of ExampleValidator.
             options: Policies and limits; `ValidationOptions()` when None.
+            examples: `Examples` of ImageToTFRecord, for the pictures of the report. None: they are
+                made of the source images, for which a store has five seconds.
         """
+        pictured = {} if examples is None else {EXAMPLES_KEY: examples}
         super().__init__(
             ImageValidatorSpec(
                 **{
@@ -77,6 +83,7 @@ class ImageValidator(base_component.BaseComponent):
                     REJECTS_KEY: rejects,
                     MANIFEST_KEY: manifest,
                     ANOMALIES_KEY: anomalies,
+                    **pictured,
                     OPTIONS_KEY: (options or ValidationOptions()).to_json(),
                     REPORT_KEY: channel_utils.as_channel([ValidationReport()]),
                     HTML_KEY: channel_utils.as_channel([HTML()]),

@@ -15,12 +15,14 @@ from darkroom.options.validation import ValidationOptions
 from darkroom.validation.anomalies import list_anomalies
 from darkroom.validation.findings import Anomaly
 from darkroom.validation.judge import JudgedFiles, judge_dataset
+from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_HTML, REPORT_MARKDOWN, write_report
 
 INDEX_KEY = "index"
 REJECTS_KEY = "rejects"
 MANIFEST_KEY = "manifest"
 ANOMALIES_KEY = "anomalies"
+EXAMPLES_KEY = "examples"
 OPTIONS_KEY = "options"
 REPORT_KEY = "report"
 HTML_KEY = "html"
@@ -43,7 +45,7 @@ class Executor(base_executor.BaseExecutor):
 
         Args:
             input_dict: `index`: a RecordIndex; `rejects`: Rejects; `manifest`: an ImageManifest;
-                `anomalies`: ExampleAnomalies.
+                `anomalies`: ExampleAnomalies; if given, `examples`: Examples.
             output_dict: `report`: a ValidationReport; `html`: HTML; `markdown`: Markdown.
             exec_properties: `options`: `ValidationOptions` as JSON.
         """
@@ -57,7 +59,9 @@ class Executor(base_executor.BaseExecutor):
         )
         verdict = judge_dataset(files, ValidationOptions.from_json(exec_properties[OPTIONS_KEY]))
         report = artifact_utils.get_single_instance(output_dict[REPORT_KEY])
-        write_report(verdict, report.uri)
+        examples = input_dict.get(EXAMPLES_KEY)
+        records = Records(examples[0].uri, files.index_dir) if examples else None
+        write_report(verdict, report.uri, records)
         report.set_int_custom_property(BLESSED_KEY, int(verdict.blessed))
         for key, name in ((HTML_KEY, REPORT_HTML), (MARKDOWN_KEY, REPORT_MARKDOWN)):
             page = artifact_utils.get_single_instance(output_dict[key])

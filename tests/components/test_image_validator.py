@@ -42,9 +42,9 @@ def _write_anomalies(artifact, split: str, found) -> None:
     (folder / "SchemaDiff.pb").write_bytes(found.SerializeToString())
 
 
-def _judge(made, anomalies, new_artifact, **options):
+def _judge(made, anomalies, new_artifact, given=("index", "rejects", "manifest"), **options):
     report, *pages = (new_artifact(each) for each in (ValidationReport, HTML, Markdown))
-    inputs = {name: [made[name]] for name in ("index", "rejects", "manifest")}
+    inputs = {name: [made[name]] for name in given}
     properties = {"options": ValidationOptions(**options).to_json()}
     outputs = {"report": [report], "html": [pages[0]], "markdown": [pages[1]]}
     Executor().Do({**inputs, "anomalies": [anomalies]}, outputs, properties)
@@ -56,6 +56,18 @@ def _judge(made, anomalies, new_artifact, **options):
 
 def _pass_gate(report) -> None:
     GateExecutor().Do({"report": [report]}, {}, {})
+
+
+def test_pictures_come_from_the_examples(images: Path, converted, anomalies, new_artifact):
+    for path in images.parent.glob("*.jpg"):
+        path.unlink()
+    given = ("index", "rejects", "manifest", "examples")
+    for names, count in ((given, 3), (given[:3], 0)):
+        report = _judge(converted, anomalies, new_artifact, names)
+        page = Path(report.uri, "report.html").read_text()
+        assert page.count("<img ") == count
+        said = "3 of 3 pictures are missing: their images cannot be read."
+        assert (said in page) == (count == 0)
 
 
 def test_good_data_is_blessed_and_passes(converted, anomalies, new_artifact):

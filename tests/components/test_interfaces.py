@@ -63,6 +63,7 @@ def components():
         manifest=manifest.outputs["manifest"],
         anomalies=make_channel(standard_artifacts.ExampleAnomalies),
         options=ValidationOptions(policies={"leakage": "warn"}),
+        examples=convert.outputs["examples"],
     )
     gate = ValidationGate(validator.outputs["report"])
     report = ModelReport(
@@ -106,6 +107,7 @@ def test_inputs_and_outputs_have_their_types(components):
                 "rejects": Rejects,
                 "manifest": ImageManifest,
                 "anomalies": standard_artifacts.ExampleAnomalies,
+                "examples": standard_artifacts.Examples,
             },
             {"report": ValidationReport, "html": HTML, "markdown": Markdown},
         ),

@@ -9,7 +9,7 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
-from darkroom.dataset.tfrecord import RecordWriter, read_records
+from darkroom.dataset.tfrecord import RecordWriter, read_records, read_some_records
 from darkroom.errors import DataError
 
 RECORDS = [b"first", b"", b"x" * 1000]
@@ -108,3 +108,32 @@ def test_every_end_of_a_gzip_file_is_found(tmp_path: Path):
         path.write_bytes(good[:length])
         with pytest.raises(DataError, match=r"record \d is damaged: "):
             list(read_records(str(path)))
+
+
+@pytest.mark.parametrize("name", ["a", "a.gz"])
+def test_some_records_are_read_and_the_others_are_skipped(tmp_path: Path, name: str):
+    records = [bytes([number]) * (100 * number) for number in range(9)]
+    path = tmp_path / name
+    with path.open("wb") as file:
+        writer = RecordWriter(file, compressed=name.endswith(".gz"))
+        for record in records:
+            writer.write(record)
+        writer.close()
+    found = list(read_some_records(str(path), {7, 0, 3}))
+    assert found == [(number, records[number]) for number in (0, 3, 7)]
+    assert list(read_some_records(str(path), {8, 20})) == [(8, records[8])]
+    assert list(read_some_records(str(path), set())) == []
+
+
+def test_damage_before_a_record_is_found_where_its_place_depends_on_it(tmp_path: Path):
+    path = tmp_path / "a"
+    with path.open("wb") as file:
+        writer = RecordWriter(file)
+        for _ in range(3):
+            writer.write(b"x" * 50)
+    data = bytearray(path.read_bytes())
+    data[66 + 2] ^= 1  # in the length of the second record
+    path.write_bytes(data)
+    assert [number for number, _ in read_some_records(str(path), {0})] == [0]
+    with pytest.raises(DataError, match="record 1 is damaged: the checksum of its length"):
+        list(read_some_records(str(path), {2}))

@@ -14,7 +14,9 @@ import pytest
 from PIL import Image
 
 import darkroom
+from darkroom import storage
 from darkroom.cli.commands import main
+from darkroom.errors import TransientStorageError
 from darkroom.evaluation.facts import Facts, describe_code, encode_evaluation, read_facts
 from darkroom.evaluation.metrics import Bin, count_confusions, measure
 from darkroom.evaluation.report.card import encode_card
@@ -332,6 +334,27 @@ def test_a_report_replaces_no_file_of_the_user(model, colors, tmp_path, capsys):
     assert main(command) == 4
     assert "1 file that darkroom did not write" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["model.html"]
+
+
+@pytest.mark.tensorflow
+def test_pictures_do_not_wait_for_a_store(monkeypatch):
+    import tensorflow as tf
+
+    from darkroom.evaluation.scoring import read_images
+    from darkroom.input.files import FileSource
+
+    asked = []
+
+    def read(path: str, limit_bytes: int | None = None) -> bytes:
+        asked.append(path)
+        raise TransientStorageError(f"Reading {path} failed once.")
+
+    monkeypatch.setattr(storage, "read_bytes", read)
+    monkeypatch.setattr(tf.io.gfile, "get_registered_schemes", lambda: ["", "gs"])
+    source = FileSource([f"gs://b/{number}.png" for number in range(3)], [0, 0, 0])
+    found = [(number, *image) for number, image in read_images(source, {0, 1, 2})]
+    assert found == [(number, f"gs://b/{number}.png", b"") for number in range(3)]
+    assert asked == ["gs://b/0.png"]
 
 
 @pytest.mark.tensorflow

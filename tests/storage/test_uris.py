@@ -67,3 +67,7 @@ def test_a_leading_tilde_is_the_home_folder_and_no_other_is(monkeypatch, tmp_pat
     assert absolute("./~") == f"{tmp_path}/~"
     assert absolute("a/~/b") == f"{tmp_path}/a/~/b"
     assert absolute("gs://bucket/~/b") == "gs://bucket/~/b"
+
+
+def test_a_uri_of_kubeflow_is_read_by_the_client_of_s3():
+    assert absolute("minio://mlpipeline/v2/artifacts/a/") == "s3://mlpipeline/v2/artifacts/a"

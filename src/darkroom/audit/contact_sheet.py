@@ -22,7 +22,7 @@ from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
-from darkroom.images.pixels import RAW
+from darkroom.images.pixels import encode_stored
 from darkroom.runtime import progress
 from darkroom.runtime.markup import Html, element
 from darkroom.runtime.notebook import cards
@@ -170,22 +170,12 @@ def draw_sheet(records: Sequence[Features]) -> bytes:
 
 
 def _make_tile(record: Features) -> tuple[Image.Image, str]:
-    tile = _open_image(record)
+    stored = io.BytesIO(encode_stored(record))
+    with Image.open(stored, formats=("JPEG", "PNG")) as image:
+        tile = image.convert("RGB")
     scale = _TILE_PIXELS / max(tile.size)
     size = (max(1, round(tile.width * scale)), max(1, round(tile.height * scale)))
     # Small images are enlarged without smoothing, which would blur them.
     resample = Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS
     label = next(iter(record.get(example.LABEL_TEXT, ())), b"")
     return tile.resize(size, resample), make_visible(_as_text(label), _MAX_CAPTION)
-
-
-def _open_image(record: Features) -> Image.Image:
-    """Returns the image of a record in RGB."""
-    encoded: Any = record[example.IMAGE_ENCODED][0]
-    if record.get(example.IMAGE_FORMAT) != [RAW.encode()]:
-        with Image.open(io.BytesIO(encoded), formats=("JPEG", "PNG")) as image:
-            return image.convert("RGB")
-    names = (example.IMAGE_WIDTH, example.IMAGE_HEIGHT, example.IMAGE_CHANNELS)
-    width, height, channels = (int(record[name][0]) for name in names)
-    mode = "L" if channels == 1 else "RGB"
-    return Image.frombytes(mode, (width, height), encoded).convert("RGB")

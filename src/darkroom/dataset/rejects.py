@@ -64,7 +64,6 @@ HINTS: Mapping[str, str] = {
 # Fields of a JSONL row that describe a reject; a file with all of them is a list of rejects.
 REJECT_FIELDS = ("row", "stage", "reason", "detail", "id")
 
-_MOST_HINTS = 3
 # The option that allows more rejects, as hints name it.
 LIMIT_OPTION = "max_rejects (--max-rejects)"
 
@@ -230,13 +229,13 @@ def format_line(reject: Reject) -> bytes:
 
 
 def format_hint(rejected: Mapping[str, int]) -> str:
-    """Returns what to do about the most frequent reasons, a line for each that is known.
+    """Returns what to do, a line for each reason that is known, the most frequent first.
 
     Args:
         rejected: Number of rejected rows by reason code.
     """
     known = sorted(HINTS.keys() & rejected.keys(), key=lambda name: (-rejected[name], name))
-    return "\n".join(f"{reason}: {HINTS[reason]}" for reason in known[:_MOST_HINTS])
+    return "\n".join(f"{reason}: {HINTS[reason]}" for reason in known)
 
 
 def list_rejects(folder: str) -> str:

@@ -13,8 +13,8 @@ import hashlib
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 import google_crc32c
@@ -170,12 +170,31 @@ def read_records(path: str) -> Iterator[bytes]:
     Raises:
         DataError: A checksum is wrong, or the file ends within a record.
     """
-    with storage.open_read(path) as binary:
-        file: Any = gzip.GzipFile(fileobj=binary) if path.endswith(GZIP_SUFFIX) else binary
+    with _open_records(path) as file:
         number = 0
         while (record := _read_record(path, number, file)) is not None:
             yield record
             number += 1
+
+
+def read_some_records(path: str, numbers: Collection[int]) -> Iterator[tuple[int, bytes]]:
+    """Yields some records of a file with their numbers, from 0; the others are skipped.
+
+    Raises:
+        DataError: A checksum is wrong, or the file ends within a record.
+    """
+    with _open_records(path) as file:
+        for number in range(max(numbers, default=-1) + 1):
+            if number not in numbers:
+                file.seek((_read_length(path, number, file) or 0) + _CRC.size, os.SEEK_CUR)
+            elif (record := _read_record(path, number, file)) is not None:
+                yield number, record
+
+
+@contextmanager
+def _open_records(path: str) -> Iterator[Any]:
+    with storage.open_read(path) as binary:
+        yield gzip.GzipFile(fileobj=binary) if path.endswith(GZIP_SUFFIX) else binary
 
 
 def begins_with_record(path: str, compressed: bool = False) -> bool:
@@ -212,17 +231,25 @@ def ends_in_first_record(path: str) -> bool:
             return False
 
 
+def _read_length(path: str, number: int, file: Any) -> int | None:
+    """Returns the length of the next record, or None at the end of the file."""
+    header: bytes = file.read(_HEADER.size)
+    if not header:
+        return None
+    if len(header) < _HEADER.size:
+        raise _damaged(path, number, "the file ends within its header")
+    length, crc = _HEADER.unpack(header)
+    if crc != _mask(google_crc32c.value(header[:8])) or length > _MAX_RECORD_BYTES:
+        raise _damaged(path, number, "the checksum of its length is wrong")
+    return int(length)
+
+
 def _read_record(path: str, number: int, file: Any) -> bytes | None:
     """Returns the next record, or None at the end of the file."""
     try:
-        header: bytes = file.read(_HEADER.size)
-        if not header:
+        length = _read_length(path, number, file)
+        if length is None:
             return None
-        if len(header) < _HEADER.size:
-            raise _damaged(path, number, "the file ends within its header")
-        length, crc = _HEADER.unpack(header)
-        if crc != _mask(google_crc32c.value(header[:8])) or length > _MAX_RECORD_BYTES:
-            raise _damaged(path, number, "the checksum of its length is wrong")
         data: bytes = file.read(length)
         footer: bytes = file.read(_CRC.size)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

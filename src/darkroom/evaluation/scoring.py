@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from PIL import Image
 
-from darkroom import storage
 from darkroom.dataset import example
 from darkroom.errors import DataError
 from darkroom.evaluation.metrics import Floats, Ints
 from darkroom.evaluation.serving import ServedModel
-from darkroom.images.pixels import RAW
-from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.images.pixels import encode_stored
 from darkroom.runtime import progress
 from darkroom.runtime.text import list_first
+from darkroom.validation.report.sources import SourceImages
 
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
@@ -97,14 +94,18 @@ def match_labels(labels: Sequence[str], known: Sequence[str]) -> Ints:
 
 
 def read_images(source: ImageSource, numbers: Collection[int]) -> Iterator[tuple[int, StoredImage]]:
-    """Reads images of a split again: yields their numbers and them, one after the other."""
+    """Reads images of a split again: yields their numbers and them, one after the other.
+
+    Files that are not read, as of a store that does not answer, have no bytes.
+    """
     from darkroom.input.files import FileSource
 
     wanted = frozenset(numbers)
     if isinstance(source, FileSource):
+        images = SourceImages()
         for number in sorted(wanted):
             uri = source.uris[number]
-            yield number, StoredImage(uri, storage.read_bytes(uri, limit_bytes=MAX_IMAGE_BYTES))
+            yield number, StoredImage(uri, images.read(uri))
         return
     for number, record in enumerate(_list_elements(source).as_numpy_iterator()):
         if number in wanted:
@@ -145,14 +146,6 @@ def _score_batches(model: ServedModel, source: ImageSource) -> Iterator[tuple[Fl
 
 
 def _read_record(record: bytes) -> StoredImage:
-    features = example.decode_example(record)
-    encoded: Any = features[example.IMAGE_ENCODED][0]
+    features: Any = example.decode_example(record)
     name: Any = next(iter(features.get(example.IMAGE_FILENAME, ())), b"")
-    if features.get(example.IMAGE_FORMAT) == [RAW.encode()]:
-        names = (example.IMAGE_WIDTH, example.IMAGE_HEIGHT, example.IMAGE_CHANNELS)
-        width, height, channels = (int(features[each][0]) for each in names)
-        pixels = Image.frombytes("L" if channels == 1 else "RGB", (width, height), encoded)
-        buffer = io.BytesIO()
-        pixels.save(buffer, "PNG")
-        encoded = buffer.getvalue()
-    return StoredImage(name.decode(errors="replace"), encoded)
+    return StoredImage(name.decode(errors="replace"), encode_stored(features))

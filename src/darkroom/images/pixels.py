@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,9 @@ import simplejpeg
 import xxhash
 from PIL import Image, ImageCms
 
+from darkroom.dataset import example
 from darkroom.errors import RejectError
-from darkroom.images.headers import JPEG
+from darkroom.images.headers import JPEG, PNG
 
 # `image/format` of plain pixels; no file has this format.
 RAW = "RAW"
@@ -178,6 +179,19 @@ def encode(pixels: Pixels, target: str, jpeg_quality: int = JPEG_QUALITY) -> byt
     buffer = io.BytesIO()
     _as_image(pixels).save(buffer, "PNG")
     return buffer.getvalue()
+
+
+def encode_stored(features: Mapping[str, Sequence[Any]]) -> bytes:
+    """Returns the image of a record as a file; plain pixels become a PNG.
+
+    Args:
+        features: The record's features by name.
+    """
+    data: bytes = features[example.IMAGE_ENCODED][0]
+    if features.get(example.IMAGE_FORMAT) != [RAW.encode()]:
+        return data
+    names = (example.IMAGE_HEIGHT, example.IMAGE_WIDTH, example.IMAGE_CHANNELS)
+    return encode(np.frombuffer(data, np.uint8).reshape([features[n][0] for n in names]), PNG)
 
 
 def _as_image(pixels: Pixels) -> Image.Image:

@@ -44,7 +44,8 @@ def expand_home(path: str) -> str:
 def absolute(path: str | os.PathLike[str]) -> str:
     """Returns `path` as an absolute local path, or unchanged when it is remote.
 
-    A leading `~` is the home folder.
+    A leading `~` is the home folder. A URI of Kubeflow, as a task's message names it, is that of
+    our own clients.
 
     Raises:
         UsageError: It is not a path.
@@ -53,7 +54,7 @@ def absolute(path: str | os.PathLike[str]) -> str:
     if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in os.fspath(path):
         raise UsageError(f"{path!r} is not a path.", "Give the path of a file or folder.")
     text = expand_home(os.fspath(path))
-    return text.rstrip("/") if is_remote(text) else os.path.abspath(local_path(text))
+    return find_remote(text.rstrip("/")) if is_remote(text) else os.path.abspath(local_path(text))
 
 
 def join(base: str, *parts: str) -> str:

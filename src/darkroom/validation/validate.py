@@ -29,6 +29,7 @@ from darkroom.validation.dataset_report import (
 from darkroom.validation.findings import Finding, format_row
 from darkroom.validation.gate import check_blessed
 from darkroom.validation.judge import JudgedFiles, judge_dataset
+from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
 
 _MAX_CARD_ROWS = 3
@@ -162,7 +163,7 @@ def validate(
     if folder is None:
         return ValidationResult(root, report)
     with progress.step("Report"):
-        write_report(report, folder)
+        write_report(report, folder, Records(root, storage.join(root, layout.INDEX_FOLDER)))
     return ValidationResult(root, report, storage.join(folder, REPORT_HTML))
 
 

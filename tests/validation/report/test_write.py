@@ -18,6 +18,7 @@ from darkroom.storage.ledger import LEDGER_FILE
 from darkroom.validation.dataset_report import DatasetReport, Histogram, format_table
 from darkroom.validation.findings import Finding
 from darkroom.validation.report.html import encode_html
+from darkroom.validation.report.sources import SourceImages
 from darkroom.validation.report.thumbnails import make_thumbnail as make_prepared_thumbnail
 from darkroom.validation.report.write import encode_markdown, write_report
 from darkroom.validation.validate import ValidationResult
@@ -106,7 +107,7 @@ def read_fake(uri):
 
 def test_a_report_is_three_files_with_the_same_bytes_each_time(tmp_path):
     for name in ("a", "b"):
-        write_report(make_report(), str(tmp_path / name), read_fake)
+        write_report(make_report(), str(tmp_path / name), sources=SourceImages(read_fake))
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert names == [LEDGER_FILE, "report.html", "report.json", "report.md"]
     for name in names:
@@ -236,19 +237,23 @@ def test_thumbnails_are_read_once_and_at_most_forty(tmp_path):
 
     samples = tuple(side(row, f"/{row}.png", label=str(row)) for row in range(60))
     report = make_report(samples=samples)
-    write_report(report, str(tmp_path), read_image)
+    write_report(report, str(tmp_path), sources=SourceImages(read_image))
     assert len(read) == len(set(read)) == 40
     assert read[:2] == ["/a.png", "plain"]
     assert (tmp_path / "report.html").read_text().count("<img ") == 40
 
 
 def test_a_report_replaces_a_report_and_no_file_of_the_user(tmp_path):
-    write_report(make_report(), str(tmp_path / "out"), read_fake)
-    write_report(replace(make_report(), deduplicated=7), str(tmp_path / "out"), read_fake)
+    write_report(make_report(), str(tmp_path / "out"), sources=SourceImages(read_fake))
+    write_report(
+        replace(make_report(), deduplicated=7),
+        str(tmp_path / "out"),
+        sources=SourceImages(read_fake),
+    )
     assert json.loads((tmp_path / "out/report.json").read_text())["deduplicated"] == 7
     (tmp_path / "report.md").write_text("My own report")
     with pytest.raises(OutputError, match=r"did not write.*: report\.md\. Move it elsewhere"):
-        write_report(make_report(), str(tmp_path), read_fake)
+        write_report(make_report(), str(tmp_path), sources=SourceImages(read_fake))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "report.md"]
     assert (tmp_path / "report.md").read_text() == "My own report"
 
@@ -259,7 +264,7 @@ def test_thumbnail_of_a_missing_or_damaged_image_is_a_placeholder(tmp_path):
             return b"<html>"
         raise PermissionError(uri)
 
-    write_report(make_report(), str(tmp_path), read_image)
+    write_report(make_report(), str(tmp_path), sources=SourceImages(read_image))
     text = (tmp_path / "report.html").read_text()
     assert text.count("no picture") == 2
     assert "<img" not in text

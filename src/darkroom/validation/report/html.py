@@ -27,16 +27,18 @@ _LONG_COLUMNS = frozenset({"uri", "detail", "long"})
 _NO_PICTURE = element("span", "no picture", class_="thumb none")
 
 
-def encode_html(report: DatasetReport, thumbnails: Mapping[str, str]) -> str:
+def encode_html(report: DatasetReport, thumbnails: Mapping[str, str], missing: str = "") -> str:
     """Returns the page.
 
     Args:
         report: The report.
         thumbnails: `data:image/jpeg` URI by URI of the source image. Images without a thumbnail get
             a placeholder.
+        missing: Which pictures are missing, and why.
     """
     sections = (
         _make_header(report),
+        element("p", missing, class_="note") if missing else None,
         _make_findings(report, thumbnails),
         _make_classes(report),
         _make_rejects(report),

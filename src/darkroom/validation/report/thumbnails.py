@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 
 from PIL import Image
@@ -54,24 +54,20 @@ def _resize(image: Image.Image) -> Image.Image:
     return image
 
 
-def read_thumbnails(
-    uris: Iterable[str], read_image_bytes: Callable[[str], bytes], limit: int
-) -> dict[str, str]:
-    """Reads images and makes their thumbnails.
+def make_thumbnails(images: Iterable[tuple[str, bytes]]) -> dict[str, str]:
+    """Makes thumbnails of images, one after the other.
 
     Args:
-        uris: URIs of the images; each is read once.
-        read_image_bytes: Reads the file at a URI.
-        limit: Most images that are read.
+        images: Source URIs and files.
 
     Returns:
-        `data:` URI by source URI. Images that cannot be read or decoded are left out.
+        `data:` URI by source URI. Images that cannot be decoded are left out.
     """
     thumbnails = {}
     with closing(ImagePreparer(ImageOptions())) as preparer:
-        for uri in list(dict.fromkeys(uris))[:limit]:
+        for uri, data in images:
             try:
-                thumbnails[uri] = make_thumbnail(read_image_bytes(uri), preparer)
+                thumbnails[uri] = make_thumbnail(data, preparer)
             except Exception:  # noqa: BLE001, PERF203 - a report must not fail because of a picture
                 continue
     return thumbnails

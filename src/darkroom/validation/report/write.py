@@ -5,10 +5,9 @@ The files contain no time, host or path of this machine, so equal datasets give 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from darkroom import storage
-from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.runtime import progress
 from darkroom.runtime.markup import escape_markdown
 from darkroom.storage import ledger
 from darkroom.validation.dataset_report import (
@@ -19,54 +18,43 @@ from darkroom.validation.dataset_report import (
 )
 from darkroom.validation.findings import CHECK_TITLES, Finding, Row
 from darkroom.validation.report.html import MAX_CLASSES, encode_html
-from darkroom.validation.report.thumbnails import read_thumbnails
+from darkroom.validation.report.pictures import Records, make_pictures
+from darkroom.validation.report.sources import SourceImages
 
 REPORT_JSON = "report.json"
 REPORT_MARKDOWN = "report.md"
 REPORT_HTML = "report.html"
-MAX_THUMBNAILS = 40
 # What is at the start of each file, whatever the report says.
 REPORT_FILES = (REPORT_JSON, REPORT_MARKDOWN, REPORT_HTML)
-
-
-def read_source_image(uri: str) -> bytes:
-    """Reads the image at `uri`, of at most 64 MiB, for a thumbnail."""
-    return storage.read_bytes(uri, limit_bytes=MAX_IMAGE_BYTES)
 
 
 def write_report(
     report: DatasetReport,
     folder: str,
-    read_image_bytes: Callable[[str], bytes] = read_source_image,
+    records: Records | None = None,
+    sources: SourceImages | None = None,
 ) -> None:
     """Writes `report.json`, `report.md` and `report.html`.
 
     Args:
         report: The report.
         folder: The folder; it is made if it does not exist.
-        read_image_bytes: Reads an image by its URI, for at most forty thumbnails. If it raises, the
-            image has no thumbnail.
+        records: Where its records are: pictures are taken from them if they are on a disk.
+        sources: Reads the source images, for the other pictures.
 
     Raises:
         OutputError: The folder has files of these names that darkroom did not write.
         OSError: The folder cannot be written.
     """
-    thumbnails = read_thumbnails(_list_pictured(report), read_image_bytes, MAX_THUMBNAILS)
+    pictures = make_pictures(report, records, sources or SourceImages())
+    if pictures.missing:
+        progress.note(pictures.missing)
     texts = {
         REPORT_JSON: report.to_json(),
         REPORT_MARKDOWN: encode_markdown(report),
-        REPORT_HTML: encode_html(report, thumbnails),
+        REPORT_HTML: encode_html(report, *pictures),
     }
     ledger.write_files(folder, {name: text.encode() for name, text in texts.items()})
-
-
-def _list_pictured(report: DatasetReport) -> Iterator[str]:
-    """Yields the URIs of the records that findings name, then of the samples."""
-    rows = [row for finding in report.findings for row in finding.rows]
-    for row in (*rows, *report.samples):
-        # Rejected and lost rows may name files that are not images.
-        if "reason" not in row and "problem" not in row:
-            yield from (row[name] for name in ("uri", "other_uri") if row.get(name))
 
 
 def encode_markdown(report: DatasetReport) -> str:
