@@ -15,6 +15,7 @@ from darkroom.validation.dataset_report import (
     DatasetReport,
     format_accounting,
     format_header_only,
+    format_scope,
     format_verdict,
 )
 from darkroom.validation.findings import CHECK_TITLES, Finding, Row
@@ -79,6 +80,7 @@ def encode_markdown(report: DatasetReport) -> str:
     parts = [
         f"# Validation: {report.verdict}",
         f"**{format_verdict(report)}** {format_accounting(report)}",
+        format_scope(report),
         format_header_only(report),
         "## Findings" if report.findings else "",
         *(_encode_finding(finding) for finding in report.findings),
@@ -135,5 +137,6 @@ def _encode_checks(report: DatasetReport) -> str:
     rows = []
     for check, policy in report.policies.items():
         result = f"found {found[check].count:,}" if check in found else "passed"
-        rows.append([check, policy, "not checked" if policy == "off" else result])
-    return _encode_table(["check", "policy", "result"], rows)
+        title = CHECK_TITLES.get(check, "")
+        rows.append([check, title, policy, "not checked" if policy == "off" else result])
+    return _encode_table(["check", "what it finds", "policy", "result"], rows)
