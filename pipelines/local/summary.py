@@ -12,7 +12,7 @@ from darkroom.errors import DataError
 from darkroom.options.validation import DEFAULT_POLICIES, FAIL, WARN
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.training.history import Exported, format_exported
-from darkroom.validation.dataset_report import DatasetReport, format_verdict
+from darkroom.validation.dataset_report import DatasetReport, format_scope, format_verdict
 from darkroom.validation.findings import Finding, format_row
 
 _SHOWN_ROWS = 2
@@ -140,7 +140,8 @@ def format_summary(summary: RunSummary, *, with_findings: bool = True) -> str:
     """
     lines = [""]
     if report := summary.report:
-        lines += [*_format_rows(summary, report), "", f"Gate       {format_verdict(report)}"]
+        gate = f"Gate       {format_verdict(report)} {format_scope(report)}".rstrip()
+        lines += [*_format_rows(summary, report), "", gate]
         if with_findings:
             lines += [*_format_findings(report), *_format_mild_findings(summary)]
         lines.append("")

@@ -5,6 +5,7 @@ A damaged image is never an exception: it is a rejected row, counted and listed.
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 
@@ -247,12 +248,17 @@ _EXHAUSTED = (
 )
 
 
+def choose_os_hint(error: OSError) -> str:
+    """Returns what to do about an error of the system."""
+    return _MEMORY_HINT if error.errno == errno.ENOMEM else STORAGE_HINT
+
+
 def convert_error(error: Exception) -> DarkroomError:
     """Returns any error as one of ours, with its exit code and what to do about it."""
     if isinstance(error, DarkroomError):
         return error
     if isinstance(error, OSError):
-        return StorageError(describe_os_error(error), STORAGE_HINT)
+        return StorageError(describe_os_error(error), choose_os_hint(error))
     if missing := find_missing_extra(error) or _find_exhaustion(error):
         return missing
     kind = type(error)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from darkroom.errors import convert_error
+from darkroom.storage import convert_os_error
 
 
 def make_tensorflow_error(name: str, text: str) -> Exception:
@@ -76,6 +77,13 @@ def test_what_the_system_has_no_more_of_is_the_environment(number):
 def test_an_error_of_tensorflow_without_a_text_says_so():
     found = convert_error(make_tensorflow_error("NotFoundError", ""))
     assert found.message == "NotFoundError: TensorFlow does not name the file."
+
+
+@pytest.mark.parametrize("convert", [convert_error, convert_os_error])
+def test_the_system_without_memory_is_not_told_of_disks(convert):
+    found = convert(OSError(errno.ENOMEM, "Cannot allocate memory", "/tmp/x"))
+    assert found.exit_code == 3
+    assert "more memory" in found.hint
 
 
 def test_another_error_is_a_defect():

@@ -150,7 +150,7 @@ def test_a_gate_that_holds_stops_before_training_and_says_so(demo, warm_python):
     assert "Model      none: the run was stopped before training" in out
     assert "Traceback" not in out + err
     report = next(line.split()[-1] for line in out.splitlines() if line.startswith("Report"))
-    assert "Same image in more than one split" in Path(report).read_text()
+    assert "Equal pixels in more than one split" in Path(report).read_text()
 
 
 @pytest.mark.long

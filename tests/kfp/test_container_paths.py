@@ -42,7 +42,7 @@ def find_traces(cluster: Cluster, done: Done) -> list[str]:
     "name",
     [
         "validate_dataset",
-        "dataset_statistics",
+        pytest.param("dataset_statistics", marks=pytest.mark.tensorflow),  # by TFDV
         "verify_dataset",
         "find_duplicates",
         "inspect_dataset",

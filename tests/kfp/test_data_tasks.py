@@ -208,6 +208,7 @@ def test_a_finding_stops_or_is_an_output(cluster, dataset):
     assert "fail=False" in stopped.error["hint"]
 
 
+@pytest.mark.tensorflow  # by TFDV, where it is installed
 def test_statistics_are_those_of_the_report(cluster, dataset):
     done = cluster.run("dataset_statistics", {"dataset": dataset})
     folder = cluster.find(done.artifacts["statistics"])

@@ -389,6 +389,7 @@ def test_the_table_lists_ten_rows_of_each_finding(judge):
         [
             "Stopped by 1 finding.",
             "16 rows in the source: 4 written, 12 rejected, 0 deduplicated.",
+            "The same image means equal pixels only: near copies are not looked for.",
             "",
             "FAIL  rejects       12  12 of 16 rows were rejected "
             "(75.00%, allowed 1.00%): missing 12.",

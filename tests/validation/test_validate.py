@@ -98,20 +98,23 @@ def test_nothing_is_written_into_the_dataset(records: Path):
     assert {path: path.read_bytes() for path in records.rglob("*") if path.is_file()} == before
 
 
-def test_the_command_stops_with_exit_code_one_and_says_why(records: Path, capsys):
+def test_the_command_stops_with_exit_code_one_and_prints_the_findings(records: Path, capsys):
     arguments = ["validate", str(records), "--max-rejects", "0.1"]
     assert main(arguments) == 1
     out, error = capsys.readouterr()
-    assert out.splitlines() == [
+    assert out.splitlines()[:6] == [
         "Labels     3  train  eval",
         "  cat            11     4",
         "  dog            10     3",
         "  owl            11     2",
+        "",
+        "Stopped by 1 finding.",
     ]
     with pytest.raises(GateError) as stop:
         darkroom.validate(records, max_rejects=0.1).check()
     said = error[error.index("darkroom: ") :]
-    assert said == f"darkroom: {stop.value.message}\n{stop.value.hint.lstrip()}\n"
+    assert said == f"darkroom: Stopped by 1 finding.\n{stop.value.hint.lstrip()}\n"
+    assert f"\n{stop.value.message}\n" in out
     assert "--report FOLDER" in stop.value.hint
     assert main([*arguments, "--json"]) == 1
     found = json.loads(capsys.readouterr().out)

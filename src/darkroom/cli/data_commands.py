@@ -89,6 +89,7 @@ def upgrade_command(arguments: argparse.Namespace) -> int:
 def validate_command(arguments: argparse.Namespace) -> int:
     """Runs `darkroom validate`; returns the exit code."""
     from darkroom.runtime import progress
+    from darkroom.validation.dataset_report import format_verdict
     from darkroom.validation.gate import GateError
     from darkroom.validation.validate import format_classes, format_validation, validate
 
@@ -96,14 +97,17 @@ def validate_command(arguments: argparse.Namespace) -> int:
     with progress.use(progress.make_sink(sys.stderr)):
         result = validate(options.pop("directory"), **options)
     if not arguments.json:
-        print(format_classes(result, bars=sys.stdout.isatty()), flush=True)
+        print(format_classes(result, bars=sys.stdout.isatty()))
+        print(format_validation(result), flush=True)
     try:
         result.check()
     except GateError as error:
-        if not arguments.json:
-            raise
-        return _print_failure(result.to_dict(), error)
-    print(json.dumps(result.to_dict()) if arguments.json else format_validation(result))
+        if arguments.json:
+            return _print_failure(result.to_dict(), error)
+        # The findings are the result, and printed already.
+        raise GateError(format_verdict(result.report), error.hint) from None
+    if arguments.json:
+        print(json.dumps(result.to_dict()))
     return 0
 
 

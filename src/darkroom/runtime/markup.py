@@ -10,7 +10,8 @@ from darkroom.runtime.text import make_visible
 _VOID_ELEMENTS = frozenset({"br", "img", "meta"})
 _PICTURES = ("data:image/jpeg;base64,", "data:image/png;base64,")
 _MARKDOWN_ACTIVE = re.compile(r"(?i)://|www\.|[\\`*_\[\]~$&<>|@]")
-_MARKDOWN_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;"}
+# Named ones: the viewer of Kubeflow shows others as they are written.
+_MARKDOWN_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 class Html(str):
@@ -72,5 +73,5 @@ def escape_markdown(text: str) -> str:
 def _escape_active(match: re.Match[str]) -> str:
     text = match[0]
     if len(text) > 1:  # "://" and "www.", which some renderers turn into links.
-        return text.replace(":", "&#58;").replace(".", "&#46;")
+        return text.replace(":", "\\:").replace(".", "\\.")
     return _MARKDOWN_ENTITIES.get(text, "\\" + text)

@@ -20,7 +20,7 @@ class _PatientFile(io.FileIO):
 
     loss: OSError | None = None
 
-    def write(self, data: Any, /) -> int | None:
+    def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
         except BrokenPipeError:

@@ -14,6 +14,7 @@ from darkroom.errors import (
     DeniedPathError,
     MissingPathError,
     StorageError,
+    choose_os_hint,
     describe_os_error,
 )
 from darkroom.runtime.process import begin_at_call
@@ -92,7 +93,7 @@ def convert_os_error(error: OSError) -> StorageError:
         return MissingPathError(said, suggest_near(error.filename) if is_source else STORAGE_HINT)
     if isinstance(error, PermissionError):
         return DeniedPathError(said, STORAGE_HINT)
-    return StorageError(said, STORAGE_HINT)
+    return StorageError(said, choose_os_hint(error))
 
 
 def report_failures(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from darkroom.errors import DataError
-from darkroom.options.validation import FAIL
+from darkroom.options.validation import FAIL, OFF
 from darkroom.runtime.text import MAX_LISTED_ROWS, format_count, make_visible
 from darkroom.validation.findings import Finding, Row, format_row
 
 REPORT_FORMAT_VERSION = 1
+_CHECKS_OF_CONTENT = ("leakage", "label_conflicts", "duplicates")
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,13 @@ def format_accounting(report: DatasetReport) -> str:
     )
 
 
+def format_scope(report: DatasetReport) -> str:
+    """Returns what the checks for the same image looked for; empty when they are off."""
+    if all(report.policies.get(name, OFF) == OFF for name in _CHECKS_OF_CONTENT):
+        return ""
+    return "The same image means equal pixels only: near copies are not looked for."
+
+
 def format_header_only(report: DatasetReport) -> str:
     """Returns a sentence about records that were checked by header only; empty without such."""
     if not report.num_header_only:
@@ -161,7 +169,8 @@ def format_header_only(report: DatasetReport) -> str:
 
 def format_table(report: DatasetReport) -> str:
     """Returns the report as plain text for a terminal, with the first ten rows of each finding."""
-    lines = [format_verdict(report), format_accounting(report)]
+    lines = [format_verdict(report), format_accounting(report), format_scope(report)]
+    lines = [line for line in lines if line]
     width = max((len(finding.check) for finding in report.findings), default=0)
     for finding in report.findings:
         head = f"{finding.policy.upper()}  {finding.check:<{width}}  {finding.count:>7,}  "

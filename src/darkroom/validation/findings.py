@@ -11,9 +11,9 @@ from darkroom.runtime.text import make_visible
 CHECK_TITLES: Mapping[str, str] = {
     "accounting": "Rows not accounted for",
     "rejects": "Too many rejected rows",
-    "leakage": "Same image in more than one split",
-    "label_conflicts": "Same image with more than one label",
-    "duplicates": "Same image more than once in a split",
+    "leakage": "Equal pixels in more than one split",
+    "label_conflicts": "Equal pixels with more than one label",
+    "duplicates": "Equal pixels more than once in a split",
     "missing_splits": "Splits without records",
     "missing_classes": "Classes without records in a split",
     "small_classes": "Classes with few images",

@@ -23,6 +23,7 @@ from darkroom.storage import ledger
 from darkroom.validation.dataset_report import (
     DatasetReport,
     format_accounting,
+    format_scope,
     format_table,
     format_verdict,
 )
@@ -174,7 +175,7 @@ def _make_card(result: ValidationResult) -> str:
     header = ("policy", "check", "what was found", "what to do")
     return cards.make_card(
         format_verdict(report),
-        cards.make_note(format_accounting(report)),
+        cards.make_note(f"{format_accounting(report)} {format_scope(report)}".rstrip()),
         cards.make_rows(header, rows) if rows else None,
         cards.make_class_table(report.classes, report.labels),
         cards.make_path("Dataset", result.directory),

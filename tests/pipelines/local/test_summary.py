@@ -79,6 +79,16 @@ def test_rows_of_a_finding_that_are_not_shown_are_counted(count: int, more: list
     ]
 
 
+def test_the_gate_says_what_it_looked_for():
+    report = DatasetReport(1, 1, 0, {}, ("cat",), {"train": 1}, {"train": {"cat": 1}}, {})
+    judged = replace(report, policies={"leakage": FAIL})
+    assert "Gate       Passed." in format_summary(_make_summary(report)).splitlines()
+    assert (
+        "Gate       Passed. The same image means equal pixels only: near copies are not looked for."
+        in format_summary(_make_summary(judged)).splitlines()
+    )
+
+
 def test_a_model_that_did_not_pass_says_what_was_missed_besides_its_accuracy():
     report = DatasetReport(9, 9, 0, {}, ("cat",), {"train": 9}, {"train": {"cat": 9}}, {})
     failures = (

@@ -17,6 +17,7 @@ from darkroom.runtime.markup import element, escape_html, escape_markdown
 from darkroom.storage.ledger import LEDGER_FILE
 from darkroom.validation.dataset_report import DatasetReport, Histogram, format_table
 from darkroom.validation.findings import Finding
+from darkroom.validation.gate import GateError, check_blessed
 from darkroom.validation.report.html import encode_html
 from darkroom.validation.report.sources import SourceImages
 from darkroom.validation.report.thumbnails import make_thumbnail as make_prepared_thumbnail
@@ -124,7 +125,11 @@ def test_a_report_is_three_files_with_the_same_bytes_each_time(tmp_path):
 def test_html_shows_the_most_important_first():
     text = encode_html(make_report(), {})
     page = Page(text)
-    order = ["Stopped by 1 finding, with 1 warning.", "1,803", "Same image in more than one split"]
+    order = [
+        "Stopped by 1 finding, with 1 warning.",
+        "1,803",
+        "Equal pixels in more than one split",
+    ]
     order += ["found plain", "Splits and classes", "Rejected rows", "Checks"]
     places = [page.text.index(each) for each in order]
     assert places == sorted(places)
@@ -148,6 +153,25 @@ def test_html_is_self_contained_and_text_of_the_user_is_never_markup(make_thumbn
     assert "<script>alert(1)</script>" in page.text
     assert "<U+202E>gpj.exe<U+001B>" in page.text
     assert not re.search("[\u202e\x1b\udcff]", encode_html(make_report(EVIL), {}))
+
+
+def test_every_form_says_what_the_same_image_means():
+    report = make_report()
+    scope = "The same image means equal pixels only: near copies are not looked for."
+    forms = {
+        "page": Page(encode_html(report, {})).text,
+        "Markdown": encode_markdown(report),
+        "terminal": format_table(report),
+        "card": ValidationResult("records", report)._repr_html_(),
+    }
+    assert {name: text.count(scope) for name, text in forms.items()} == dict.fromkeys(forms, 1)
+    with pytest.raises(GateError, match=scope):
+        check_blessed(report)
+    assert "Equal pixels more than once in a split" in forms["page"]
+    checks = forms["Markdown"].partition("## Checks")[2]
+    assert "| leakage | Equal pixels in more than one split | fail |" in checks
+    off = replace(report, policies=dict.fromkeys(report.policies, "off"))
+    assert "near copies" not in encode_html(off, {}) + encode_markdown(off) + format_table(off)
 
 
 def test_style_loads_nothing():
@@ -182,11 +206,12 @@ def test_markdown_escapes():
 @pytest.mark.parametrize(
     ("text", "escaped"),
     [
-        ("a|b", "a&#124;b"),
-        ("a\\|b", "a\\\\&#124;b"),
+        ("a|b", "a\\|b"),
+        ("a\\|b", "a\\\\\\|b"),
         ("*b* _i_ `c`", "\\*b\\* \\_i\\_ \\`c\\`"),
         ("<b>&amp;", "&lt;b&gt;&amp;amp;"),
-        ("gs://b/www.x", "gs&#58;//b/www&#46;x"),
+        ("gs://b/www.x", "gs\\://b/www\\.x"),
+        ("a@b.c", "a\\@b.c"),
         ("![x](y)", "!\\[x\\](y)"),
         ("a\nb", "a&lt;U+000A&gt;b"),
         ("plain-name 1.jpg", "plain-name 1.jpg"),

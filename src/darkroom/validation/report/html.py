@@ -11,6 +11,7 @@ from darkroom.validation.dataset_report import (
     DatasetReport,
     Histogram,
     format_header_only,
+    format_scope,
     format_verdict,
 )
 from darkroom.validation.findings import CHECK_TITLES, Row
@@ -63,13 +64,13 @@ def encode_statistics(report: DatasetReport) -> str:
 
 def _make_header(report: DatasetReport) -> Html:
     tone = {"passed": "good", "stopped": "bad"}.get(report.verdict, "fair")
-    header_only = format_header_only(report)
+    notes = filter(None, (format_scope(report), format_header_only(report)))
     return element(
         "header",
         element("p", "darkroom · validation report", class_="kicker"),
         element("h1", format_verdict(report), class_=f"verdict {tone}"),
         _make_tiles(report),
-        element("p", header_only, class_="note") if header_only else None,
+        *(element("p", note, class_="note") for note in notes),
     )
 
 

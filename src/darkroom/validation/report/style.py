@@ -64,7 +64,7 @@ margin-right:6px;unicode-bidi:isolate}
 .bar.zero span{color:var(--bad);font-weight:600}
 .bar.zero i{visibility:hidden}
 .always{font-size:22px;font-weight:600;line-height:84px;text-align:center;color:var(--soft)}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(230px,1fr));gap:16px}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(230px,100%),1fr));gap:16px}
 .figures figure{background:var(--card);border:1px solid var(--line);border-radius:10px;
 padding:14px 16px}
 .figures figcaption{font-size:13px;color:var(--soft);margin-bottom:8px}
@@ -84,4 +84,5 @@ max-width:none}.scroll{overflow:visible}*{-webkit-print-color-adjust:exact;
 print-color-adjust:exact}h2{break-after:avoid}tr,figure{break-inside:avoid}}
 @media (max-width:560px){.tiles{grid-template-columns:1fr 1fr}main{padding:20px 14px 40px}
 .verdict{font-size:19px}}
+@media (max-width:280px){.tiles{grid-template-columns:1fr}}
 """

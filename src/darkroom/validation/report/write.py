@@ -14,6 +14,7 @@ from darkroom.validation.dataset_report import (
     DatasetReport,
     format_accounting,
     format_header_only,
+    format_scope,
     format_verdict,
 )
 from darkroom.validation.findings import CHECK_TITLES, Finding, Row
@@ -67,6 +68,7 @@ def encode_markdown(report: DatasetReport) -> str:
     parts = [
         f"# Validation: {report.verdict}",
         f"**{format_verdict(report)}** {format_accounting(report)}",
+        format_scope(report),
         format_header_only(report),
         "## Findings" if report.findings else "",
         *(_encode_finding(finding) for finding in report.findings),
@@ -123,5 +125,6 @@ def _encode_checks(report: DatasetReport) -> str:
     rows = []
     for check, policy in report.policies.items():
         result = f"found {found[check].count:,}" if check in found else "passed"
-        rows.append([check, policy, "not checked" if policy == "off" else result])
-    return _encode_table(["check", "policy", "result"], rows)
+        title = CHECK_TITLES.get(check, "")
+        rows.append([check, title, policy, "not checked" if policy == "off" else result])
+    return _encode_table(["check", "what it finds", "policy", "result"], rows)
