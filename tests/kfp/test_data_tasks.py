@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
@@ -96,14 +97,51 @@ def test_a_dataset_in_a_folder_of_the_users_is_found_by_its_artifact(cluster, jp
     place = tmp_path / "kept"
     first = cluster.run("convert_images", data=str(jpeg_set.csv), output_dir=str(place))
     dataset = first.artifacts["dataset"]
-    assert first.parameters["dataset_uri"] == dataset.metadata["location"] == str(place)
+    named = f"{place}#{first.parameters['fingerprint']}"
+    assert first.parameters["dataset_uri"] == dataset.metadata["location"] == named
     assert list_files(cluster.find(dataset)).keys() == {"dataset.json"}
     verified = cluster.run("verify_dataset", {"dataset": dataset})
     assert verified.parameters == {"passed": True, "fingerprint": first.parameters["fingerprint"]}
     again = cluster.run("convert_images", data=str(jpeg_set.csv), output_dir=str(place))
     assert again.parameters == first.parameters
-    by_uri = cluster.run("verify_dataset", dataset_uri=str(place))
-    assert by_uri.parameters == verified.parameters
+    for uri in (named, str(place)):
+        assert cluster.run("verify_dataset", dataset_uri=uri).parameters == verified.parameters
+
+
+DATA_TASKS = (
+    "validate_dataset",
+    "dataset_statistics",
+    "verify_dataset",
+    "find_duplicates",
+    "inspect_dataset",
+)
+
+
+@pytest.mark.parametrize("name", DATA_TASKS)
+def test_a_task_reads_only_the_dataset_that_it_was_told_of(cluster, jpeg_set, tmp_path, name):
+    place = str(tmp_path / "kept")
+    values = {"data": str(jpeg_set.csv), "output_dir": place, "overwrite": True}
+    first, second = (cluster.run("convert_images", **values, seed=seed) for seed in (1, 2))
+    fingerprints = [each.parameters["fingerprint"] for each in (first, second)]
+    for done in (
+        cluster.run(name, {"dataset": first.artifacts["dataset"]}),
+        cluster.run(name, dataset_uri=first.parameters["dataset_uri"]),
+    ):
+        assert (done.code, done.error["code"]) == (3, "environment")
+        assert all(each in done.error["message"] for each in (place, *fingerprints))
+        assert "caching off" in done.error["hint"]
+    assert cluster.run(name, {"dataset": second.artifacts["dataset"]}).code == 0
+    assert cluster.run(name, dataset_uri=second.parameters["dataset_uri"]).code == 0
+
+
+def test_an_artifact_with_the_files_of_another_dataset_is_not_read(cluster, jpeg_set, tmp_path):
+    first = cluster.run("convert_images", data=str(jpeg_set.csv)).artifacts["dataset"]
+    shutil.rmtree(cluster.find(first))
+    darkroom.convert(jpeg_set.csv, cluster.find(first), seed=2)
+    done = cluster.run("validate_dataset", {"dataset": first})
+    assert (done.code, done.error["code"]) == (3, "environment")
+    assert first.metadata["fingerprint"] in done.error["message"]
+    assert first.uri in done.error["message"]
 
 
 def test_other_data_in_the_folder_of_the_users_stays(cluster, jpeg_set, tmp_path):

@@ -28,6 +28,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from darkroom.components import entrypoint
+from darkroom.kfp.task import main as run_native_task
 from darkroom.pipelines.compilation.spec import compile_pipeline
 from darkroom.pipelines.config import PipelineConfig
 
@@ -43,7 +44,13 @@ from .backend.driver import (
     make_input,
 )
 from .backend.metadata import MetadataStore
-from .backend.process import describe_end, format_command, merge_output, read_output
+from .backend.process import (
+    describe_end,
+    format_command,
+    merge_output,
+    read_output,
+    read_parameters,
+)
 from .backend.release import V2_17, Release
 from .backend.task_run import TaskRun
 from .backend.transfer import download, upload
@@ -75,12 +82,13 @@ def run_subprocess(command: list[str], environment: dict[str, str], log: Path) -
 
 def run_in_process(command: list[str], environment: dict[str, str], log: Path) -> int:
     """Calls the entrypoint in this process; what it prints is the test's."""
+    run = run_native_task if command[2] == "darkroom.kfp.task" else entrypoint.main
     log.touch()
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
         patch.setattr(sys, "argv", sys.argv[:1])
-        return entrypoint.main(command[3:])
+        return run(command[3:])
 
 
 @dataclass
@@ -162,7 +170,13 @@ class Launcher:
 
     def _run_task(self, task: Task) -> TaskRun:
         given = make_input(
-            task, self.values, self._find_artifact, self.run_root, self.release, self.run_id
+            task,
+            self.values,
+            self._find_artifact,
+            self.run_root,
+            self.release,
+            self.run_id,
+            lambda name, key: self.runs[name].parameters[key],
         )
         cached: dict[str, str] = {}
         if task.is_cached:
@@ -190,7 +204,8 @@ class Launcher:
     def _reuse(self, run: TaskRun, given: dict[str, Any], execution: int) -> None:
         made = self.store.find_outputs(execution)
         ids = {key: made[key] for key in given["outputs"]["artifacts"]}
-        self.store.publish(run.execution, mlmd.Execution.CACHED, ids, {})
+        run.parameters = self.store.read_parameters(execution)
+        self.store.publish(run.execution, mlmd.Execution.CACHED, ids, run.parameters)
         run.state = "CACHED"
         run.outputs = {key: self.store.read_artifact(each) for key, each in ids.items()}
 
@@ -209,11 +224,12 @@ class Launcher:
             code = self.run_command(command, environment, places[LOGS])
         finally:
             run.logs.append(places[LOGS].read_text(errors="replace"))
-        self._end_pod(run, code, given, outputs, mounts)
+        self._end_pod(task, run, code, given, outputs, mounts)
         shutil.rmtree(mounts, ignore_errors=True)
 
     def _end_pod(
         self,
+        task: Task,
         run: TaskRun,
         code: int,
         given: dict[str, Any],
@@ -224,6 +240,7 @@ class Launcher:
         state = mlmd.Execution.FAILED
         if code == 0:
             made = read_output(Path(given["outputs"]["outputFile"]))
+            run.parameters = read_parameters(task, given["outputs"])
             outputs = {key: merge_output(each, made.get(key)) for key, each in outputs.items()}
         else:
             run.logs[-1] += f"failed to execute component: {describe_end(code)}\n"
@@ -251,9 +268,10 @@ class Launcher:
                 with_siblings=self.release.downloads_siblings,
             )
         outputs = given["outputs"]
-        if "://" in self.root:
-            outputs["outputFile"] = f"{mounts}{outputs['outputFile']}"
-        for place in (*places, Path(outputs["outputFile"])):
+        written = [*outputs.get("parameters", {}).values(), *([outputs] * ("://" in self.root))]
+        for each in written:
+            each["outputFile"] = f"{mounts}{each['outputFile']}"
+        for place in (*places, *(Path(each["outputFile"]) for each in (outputs, *written))):
             place.parent.mkdir(parents=True, exist_ok=True)
 
     def _publish(
@@ -266,7 +284,7 @@ class Launcher:
             key: self.store.record_artifact(key, each, self.session)
             for key, each in outputs.items()
         }
-        parameters = {} if state == mlmd.Execution.COMPLETE else None
+        parameters = run.parameters if state == mlmd.Execution.COMPLETE else None
         self.store.publish(run.execution, state, ids, parameters)
         run.outputs = {
             key: {**self.store.read_artifact(ids[key]), "type": each["type"]}

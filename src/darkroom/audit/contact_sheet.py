@@ -16,6 +16,7 @@ from PIL import Image, ImageDraw
 
 from darkroom import storage
 from darkroom.dataset import example
+from darkroom.dataset.integrity.named import find_named
 from darkroom.dataset.integrity.opening import check_outside, open_dataset
 from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.splits import TRAIN, parse_split
@@ -106,7 +107,7 @@ def inspect(
         UsageError: The dataset does not have that split, or `n` is not a positive whole number.
         OSError: A file cannot be read or written.
     """
-    source, target = find_data(storage.absolute(directory)), storage.absolute(output_dir)
+    source, target = find_data(find_named(directory)), storage.absolute(output_dir)
     check_outside(source, target, "The contact sheet")
     ledger.check_folder(target)
     dataset = open_dataset(source)

@@ -31,6 +31,7 @@ from darkroom.dataset.commit import read_output
 from darkroom.dataset.index import LATER_COLUMNS, find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.dataset.integrity.duplicates_list import check_replaceable
+from darkroom.dataset.integrity.named import find_named
 from darkroom.dataset.integrity.opening import check_index_files
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.errors import DataError, UsageError
@@ -126,7 +127,7 @@ def find_duplicates(
         UsageError: The name of `output` does not end in `.parquet`.
         OSError: The dataset cannot be read, or the file cannot be written.
     """
-    root, dataset = read_output(storage.absolute(directory))
+    root, dataset = read_output(find_named(directory))
     check_index_files(root, dataset)
     paths = find_index_files(storage.join(root, layout.INDEX_FOLDER))
     default = storage.join(root, layout.DUPLICATES_FILE)

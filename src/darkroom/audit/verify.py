@@ -33,6 +33,7 @@ from darkroom.audit.sums import check_sums
 from darkroom.audit.tables import check_labels, check_reject_files, has_rejects
 from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_output
 from darkroom.dataset.integrity.commit_fields import FORMAT_1
+from darkroom.dataset.integrity.named import find_named
 from darkroom.dataset.integrity.opening import list_split_folders, read_unchanged
 from darkroom.dataset.layout import DATASET_FILE, split_folder
 from darkroom.errors import DataError
@@ -121,7 +122,7 @@ def verify(
     """
     if num_threads is not None:
         check_count("num_threads", num_threads, 1, MOST_THREADS)
-    output = storage.absolute(directory)
+    output = find_named(directory)
     return read_unchanged([output], lambda: _verify_once(output, num_threads))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset, read_output
+from darkroom.dataset.integrity.named import find_named
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError, UsageError
 
@@ -63,7 +64,7 @@ def check_one_kind(*groups: Sequence[str]) -> bool:
 def list_roots(paths: Sequence[str]) -> list[str]:
     """Returns the folders of the datasets that paths and patterns name."""
     roots: list[str] = []
-    for path in map(storage.absolute, paths):
+    for path in map(find_named, paths):
         found = [path]
         if storage.is_pattern(path):
             commits = storage.match_pattern(storage.join(path, DATASET_FILE))

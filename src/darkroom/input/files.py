@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeGuard
 import tensorflow as tf
 
 from darkroom import storage
+from darkroom.dataset.integrity.named import split_name
 from darkroom.dataset.layout import DATASET_FILE, is_reserved
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.errors import DataError, UsageError
@@ -216,7 +217,7 @@ def is_converted(source: AnySource) -> TypeGuard[str | os.PathLike[str]]:
     """
     if not isinstance(source, str | os.PathLike):
         return False
-    path = storage.absolute(source)
+    path = storage.absolute(split_name(source)[0])
     if storage.is_pattern(path) or os.path.splitext(path)[1].lower() in LIST_ENDINGS:
         return False
     # The commit first: for a remote dataset this is the only request.

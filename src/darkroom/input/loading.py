@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.dataset.commit import read_output
+from darkroom.dataset.integrity.named import find_named
 from darkroom.dataset.integrity.opening import read_unchanged
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingKeyError, UsageError, find_missing_extra
@@ -260,7 +261,7 @@ def _open_source(
             f"{source} is converted: options of a manifest do not apply to it.",
             "Leave out manifest.",
         )
-    folder = storage.absolute(source)
+    folder = find_named(source)
 
     def open_now() -> tuple[Sequence[str], Mapping[str, ImageSource]]:
         # Asked for each time: on a store, a new dataset has a folder of its own.

@@ -21,6 +21,7 @@ from darkroom.conversion.result import ConversionResult
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_output
 from darkroom.dataset.index import find_index_files
+from darkroom.dataset.integrity.named import name_dataset
 from darkroom.errors import DataError, StorageError
 from darkroom.kfp import pages
 from darkroom.kfp.execution import LOCATION, ArtifactPlace, Execution
@@ -50,17 +51,19 @@ def convert_images(execution: Execution) -> None:
     dataset = execution.outputs["dataset"]
     place = output_dir or (dataset.remote if transfer == DIRECT else dataset.path)
     result = convert(data, place, **options)
+    # The next run may put another dataset there.
+    named = name_dataset(result.output_dir, result.fingerprint) if output_dir else dataset.remote
     if output_dir:
         # Whoever gets the artifact finds the dataset by its metadata.
         storage.make_folder(dataset.path)
         commit = storage.join(result.data_dir, layout.DATASET_FILE)
         storage.copy_file(commit, storage.join(dataset.path, layout.DATASET_FILE))
-        dataset.describe({LOCATION: result.output_dir})
+        dataset.describe({LOCATION: named})
     dataset.describe(_count_records(result))
     _copy_rejects(result, execution.outputs["rejects"])
     execution.outputs["summary"].write(pages.encode_summary(result).encode())
     execution.results = {
-        "dataset_uri": result.output_dir if output_dir else dataset.remote,
+        "dataset_uri": named,
         "rows": result.rows,
         "written": result.written,
         "rejected": result.num_rejected,

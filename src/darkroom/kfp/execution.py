@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom import storage
+from darkroom.dataset.integrity.named import find_named, split_name
 from darkroom.errors import UsageError
 from darkroom.kfp.interface import Interface, Parameter
 from darkroom.kfp.places import MOUNTS, check_files, find_place
 from darkroom.storage.uris import find_remote
 
-# Of a dataset that is elsewhere than its artifact.
-LOCATION = "location"
+# Metadata of a dataset; the first if it is elsewhere than its artifact.
+LOCATION, FINGERPRINT = "location", "fingerprint"
 # Of a parameter that the SDK puts into a text, a list or a table: the task gets it twice.
 _SDK_PREFIX = "pipelinechannel--"
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
@@ -97,7 +98,7 @@ class Execution:
     def list_read(self) -> set[str]:
         """Returns the URIs of its inputs, and those that parameters name to be read."""
         named = {
-            value.rstrip("/")
+            split_name(value)[0].rstrip("/")
             for name, value in self.parameters.items()
             if isinstance(value, str) and value.startswith(tuple(MOUNTS)) and name not in _WRITTEN
         }
@@ -116,15 +117,16 @@ class Execution:
 
         Raises:
             UsageError: The task was given neither the artifact nor its place, or both.
-            StorageError: The artifact has no files.
+            StorageError: Another dataset is there than the one that was named.
         """
         given, uri = self.inputs.get("dataset"), self.parameters.pop("dataset_uri")
         if bool(given) == bool(uri):
             both = "both dataset and" if uri else "neither dataset nor"
             raise UsageError(f"The task was given {both} dataset_uri.", "Give one of them.")
         if given is None:
-            return find_remote(uri)
-        return str(given.metadata.get(LOCATION) or given.path)
+            return find_named(uri)
+        place = str(given.metadata.get(LOCATION) or given.path)
+        return find_named(place, str(given.metadata.get(FINGERPRINT, "")))
 
     def copy_outputs(self, folder: str, files: Mapping[str, str]) -> None:
         """Makes files of a folder the outputs with these names."""

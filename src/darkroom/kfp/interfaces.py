@@ -57,7 +57,8 @@ _EITHER = Artifact(
 _URI = Parameter(
     "dataset_uri",
     str,
-    "Where the dataset is, instead of the artifact. Nothing is then copied before the task starts.",
+    "Where the dataset is, instead of the artifact. Nothing is then copied before the task starts. "
+    "With # and its fingerprint at the end, another dataset there is an error.",
     "",
 )
 _FAIL = Parameter(
@@ -109,7 +110,11 @@ CONVERT_IMAGES = Interface(
         Artifact("summary", MARKDOWN, "Counts, classes and the first rejects."),
     ),
     results=(
-        Parameter("dataset_uri", str, "Where the dataset is."),
+        Parameter(
+            "dataset_uri",
+            str,
+            "Where the dataset is. One in output_dir has its fingerprint at the end, after #.",
+        ),
         Parameter("rows", int, "Rows of the source."),
         Parameter("written", int, "Records written."),
         Parameter("rejected", int, "Rows rejected."),

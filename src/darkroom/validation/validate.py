@@ -9,6 +9,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import layout
+from darkroom.dataset.integrity.named import find_named
 from darkroom.dataset.integrity.opening import check_index_files, check_outside, open_dataset
 from darkroom.dataset.integrity.pointer import find_data
 from darkroom.errors import UsageError
@@ -150,7 +151,7 @@ def validate(
     )
     if schema is None:
         options = _leave_out_anomalies(options, policies)
-    root = find_data(storage.absolute(directory))
+    root = find_data(find_named(directory))
     folder = None if report_dir is None else storage.absolute(report_dir)
     if folder is not None:
         _check_folder(folder, root)

@@ -19,6 +19,11 @@ SALT = "5a17"  # a UUID on a cluster, another one for each task
 _RUN_ID = "{{$.pipeline_job_uuid}}"
 _LARGEST_WHOLE = 1e21  # from there Go prints a double with an exponent
 FindArtifact = Callable[[str, str], dict[str, Any]]
+FindParameter = Callable[[str, str], Any]
+
+
+def _find_no_parameter(task: str, key: str) -> Any:
+    raise AssertionError(f"{task} has no output parameter {key}")
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,10 @@ class Task:
     def needs(self) -> set[str]:
         """The tasks that must succeed before it starts."""
         needed = set(self.spec.get("dependentTasks", ()))
-        sources = self.spec.get("inputs", {}).get("artifacts", {}).values()
-        producers = {each["taskOutputArtifact"]["producerTask"] for each in sources}
+        inputs = self.spec.get("inputs", {})
+        sources = [each for kind in inputs.values() for each in kind.values()]
+        made = [e.get("taskOutputArtifact", e.get("taskOutputParameter")) for e in sources]
+        producers = {each["producerTask"] for each in made if each}
         assert producers <= needed, "an input that no edge shows"
         return needed
 
@@ -97,6 +104,7 @@ def make_input(
     root: str,
     release: Release,
     run_id: str = RUN,
+    find_parameter: FindParameter = _find_no_parameter,
 ) -> dict[str, Any]:
     """Returns the ExecutorInput that the driver hands to the launcher, with the paths of a pod.
 
@@ -107,6 +115,7 @@ def make_input(
         root: Root of the run: everything that the tasks write is below it.
         release: Release of Kubeflow Pipelines.
         run_id: What takes the place of the placeholder for the run's id.
+        find_parameter: Returns an output parameter of a task, as `find_artifact` an artifact.
     """
     sources = task.spec.get("inputs", {})
     artifacts = {
@@ -114,7 +123,7 @@ def make_input(
         for key, each in sorted(sources.get("artifacts", {}).items())
     }
     values = {
-        key: _find_value(each, parameters, run_id)
+        key: _find_value(each, parameters, run_id, find_parameter)
         for key, each in sources.get("parameters", {}).items()
     }
     inputs = {"artifacts": artifacts, "parameterValues": as_protojson(values)}
@@ -166,7 +175,14 @@ def _read_source(source: Mapping[str, Any]) -> dict[str, str]:
     return {"task": made["producerTask"], "key": made["outputArtifactKey"]}
 
 
-def _find_value(source: Mapping[str, Any], parameters: Mapping[str, Any], run_id: str) -> Any:
+def _find_value(
+    source: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    run_id: str,
+    find_parameter: FindParameter,
+) -> Any:
+    if made := source.get("taskOutputParameter"):
+        return find_parameter(made["producerTask"], made["outputParameterKey"])
     if parameter := source.get("componentInputParameter"):
         return parameters[parameter]
     # The driver puts the run's id where a constant is this text and no more.

@@ -141,6 +141,12 @@ class MetadataStore:
             if event.type == mlmd.Event.OUTPUT
         }
 
+    def read_parameters(self, execution_id: int) -> dict[str, Any]:
+        """Returns the output parameters that a task had."""
+        [execution] = self.client.get_executions_by_id([execution_id])
+        found: dict[str, Any] = as_protojson(read_properties(execution)["outputs"])
+        return found
+
     def read_artifact(self, artifact_id: int) -> dict[str, Any]:
         """Returns an artifact in the form of ExecutorInput, as the driver hands it to a task."""
         [artifact] = self.client.get_artifacts_by_id([artifact_id])

@@ -42,6 +42,18 @@ def read_output(path: Path) -> dict[str, Any]:
     return artifacts
 
 
+def read_parameters(task: Task, outputs: dict[str, Any]) -> dict[str, Any]:
+    """Returns the output parameters of a task by name, from the files that its process wrote."""
+    kinds = task.component.get("outputDefinitions", {}).get("parameters", {})
+    texts = {
+        key: Path(e["outputFile"]).read_text() for key, e in outputs.get("parameters", {}).items()
+    }
+    return {
+        key: text if kinds[key]["parameterType"] == "STRING" else json.loads(text)
+        for key, text in texts.items()
+    }
+
+
 def merge_output(artifact: dict[str, Any], output: dict[str, Any] | None) -> dict[str, Any]:
     """Returns an output as it is recorded: what was asked for, and what the task says of it."""
     if output is None:

@@ -15,6 +15,7 @@ class TaskRun:
         state: SUCCEEDED, CACHED, FAILED or NOT_TRIGGERED.
         codes: Exit codes of its pods: 1, whatever the code of the task's own process.
         outputs: Artifacts by output, as ML Metadata has them, with the types that were asked for.
+        parameters: Output parameters by name.
         logs: What each pod printed: the task's own process, and the launcher's last line.
         seconds: Wall time of all attempts.
         execution: Id of its execution in ML Metadata.
@@ -23,6 +24,7 @@ class TaskRun:
     state: str
     codes: list[int] = field(default_factory=list)
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
     logs: list[str] = field(default_factory=list)
     seconds: float = 0.0
     execution: int = 0

@@ -1,0 +1,125 @@
+"""What users of Kubeflow met: runs of one pipeline after another, with its cache and its metadata.
+
+Without `from __future__ import annotations`: kfp reads the types of a user's component as they are.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ..image_set import ImageSet
+
+pytest.importorskip("kfp", reason="needs the extra [kfp]")
+pytest.importorskip("ml_metadata", reason="needs TFX")
+
+from kfp import compiler, dsl
+
+from darkroom.kfp import make_component
+
+from ..pipelines.backend.metadata import MetadataStore
+from ..pipelines.backend.task_run import TaskRun
+from ..pipelines.launcher import Launcher, run_in_process
+
+pytestmark = pytest.mark.tfx  # of which ml-metadata is a part
+
+convert_images, validate_dataset, verify_dataset = (
+    make_component(name, "registry.example.com/darkroom:1")
+    for name in ("convert_images", "validate_dataset", "verify_dataset")
+)
+
+
+@dsl.pipeline(name="by-uri")
+def name_by_uri(data: str, place: str):
+    """The dataset is at one place, and the tasks read it there."""
+    made = convert_images(data=data, output_dir=place, overwrite=True)
+    made.set_caching_options(False)
+    uri = made.outputs["dataset_uri"]
+    verify_dataset(dataset_uri=uri).after(validate_dataset(dataset_uri=uri))
+
+
+@dsl.pipeline(name="by-artifact")
+def name_by_artifact(data: str, place: str, source_fingerprint: str):
+    """The same by the artifact; the cache answers for a source of which it knows the state."""
+    made = convert_images(
+        data=data, output_dir=place, overwrite=True, source_fingerprint=source_fingerprint
+    )
+    judged = validate_dataset(dataset=made.outputs["dataset"], fail=False)
+    judged.set_caching_options(False)
+
+
+@dataclasses.dataclass
+class Kubeflow:
+    """A cluster with its store, metadata and cache.
+
+    Attributes:
+        folder: Where all of it is.
+    """
+
+    folder: Path
+    count: int = 0
+    store: MetadataStore = dataclasses.field(default_factory=MetadataStore)
+    cache: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    def run(self, pipeline: Any, **parameters: str) -> dict[str, TaskRun]:
+        """Runs a pipeline, and returns what became of its tasks by name."""
+        self.count += 1
+        path = self.folder / "pipeline.yaml"
+        compiler.Compiler().compile(pipeline, str(path))
+        launcher = Launcher(
+            yaml.safe_load(path.read_text()), "minio://mlpipeline/v2", self.folder, run_in_process,
+            parameters, store=self.store, cache=self.cache, run_id=f"run-{self.count}",
+        )  # fmt: skip
+        return launcher.run()
+
+
+@pytest.fixture
+def kubeflow(tmp_path: Path) -> Kubeflow:
+    return Kubeflow(tmp_path)
+
+
+def list_states(runs: dict[str, TaskRun]) -> list[str]:
+    return [run.state for run in runs.values()]
+
+
+def add_leak(images: ImageSet) -> None:
+    """Adds an image of the train split to the eval split, with another label."""
+    images.add("VALIDATION", "leaked.jpg", "owl", (images.folder / "00.jpg").read_bytes())
+    assert images.csv.exists()  # it is written with its rows of now
+
+
+def test_the_cache_does_not_answer_for_other_data_at_the_same_place(
+    kubeflow: Kubeflow, jpeg_set: ImageSet, tmp_path: Path, capfd
+):
+    given = {"data": str(jpeg_set.csv), "place": str(tmp_path / "kept")}
+    assert list_states(kubeflow.run(name_by_uri, **given)) == ["SUCCEEDED"] * 3
+    assert list_states(kubeflow.run(name_by_uri, **given)) == ["SUCCEEDED", "CACHED", "CACHED"]
+    add_leak(jpeg_set)
+    capfd.readouterr()
+    runs = kubeflow.run(name_by_uri, **given)
+    assert list_states(runs) == ["SUCCEEDED", "FAILED", "NOT_TRIGGERED"]
+    assert runs["convert-images"].parameters["written"] == 41
+    assert "leakage" in capfd.readouterr().err
+
+
+def test_a_dataset_that_was_replaced_is_not_read_for_its_artifact(
+    kubeflow: Kubeflow, jpeg_set: ImageSet, tmp_path: Path, capfd
+):
+    given = {"data": str(jpeg_set.csv), "place": str(tmp_path / "kept")}
+    first = kubeflow.run(name_by_artifact, **given, source_fingerprint="A")
+    assert list_states(first) == ["SUCCEEDED", "SUCCEEDED"]
+    good = first["convert-images"].parameters["fingerprint"]
+    assert first["validate-dataset"].parameters == {"passed": True}
+    add_leak(jpeg_set)
+    second = kubeflow.run(name_by_artifact, **given, source_fingerprint="B")
+    bad = second["convert-images"].parameters["fingerprint"]
+    assert second["validate-dataset"].parameters == {"passed": False}
+    capfd.readouterr()
+    third = kubeflow.run(name_by_artifact, **given, source_fingerprint="A")
+    assert list_states(third) == ["CACHED", "FAILED"]
+    assert third["convert-images"].parameters["fingerprint"] == good
+    said = capfd.readouterr().err
+    assert '"exit_code": 3' in said
+    assert f"has the fingerprint {bad}, expected {good}" in said
