@@ -42,12 +42,14 @@ class Done:
         error: The line of JSON that it printed, as values.
         artifacts: Its outputs by name, as they were recorded.
         parameters: Its output parameters by name.
+        printed: The lines that it printed on standard error.
     """
 
     code: int
     error: dict[str, Any] = field(default_factory=dict)
     artifacts: dict[str, Artifact] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
+    printed: list[str] = field(default_factory=list)
 
 
 def _make_task(name: str, inputs: Mapping[str, Artifact], values: Mapping[str, Any]) -> Task:
@@ -120,7 +122,7 @@ class Cluster:
         code = main([name, "--executor_input", json.dumps(given)])
         printed = self._capfd.readouterr().err.splitlines()
         if code:
-            return Done(code, json.loads(printed[-1])["error"])
+            return Done(code, json.loads(printed[-1])["error"], printed=printed)
         return self._collect(name, given, mounts)
 
     def _collect(self, name: str, given: dict[str, Any], mounts: Path) -> Done:

@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import darkroom
+from darkroom.errors import StorageError
 from darkroom.kfp.interfaces import INTERFACES
+from darkroom.kfp.places import check_files
 from darkroom.options.validation import CHECKS, OFF
 
 from .tasks import Artifact, list_files
@@ -179,6 +181,17 @@ def found_verdict(report):
     return "passed with warnings" if report["findings"] else "passed"
 
 
+def test_the_text_of_an_error_comes_before_its_line_of_json(cluster, dataset):
+    done = cluster.run("validate_dataset", {"dataset": dataset}, min_class_images=20,
+                       policies={"small_classes": "fail"})  # fmt: skip
+    assert done.code == 1
+    error, printed = done.error, done.printed
+    assert len(error["message"].splitlines()) > 1
+    text = [*error["message"].splitlines(), *error["hint"].splitlines()]
+    assert printed[-1 - len(text) : -1] == text
+    assert json.loads(printed[-1]) == {"error": error}
+
+
 def test_a_finding_stops_or_is_an_output(cluster, dataset):
     kept = cluster.run("validate_dataset", {"dataset": dataset}, min_class_images=20.0,
                        policies={"small_classes": "fail"}, fail=False)  # fmt: skip
@@ -270,3 +283,24 @@ def test_files_that_the_store_has_lost_are_named(cluster):
     done = cluster.run("verify_dataset", {"dataset": gone})
     assert (done.code, done.error["code"]) == (3, "environment")
     assert done.error["message"] == (f"The store no longer has any file of the input {gone.uri}.")
+
+
+@pytest.mark.parametrize(
+    "lost", ["Split-eval", "dataset.json", "index/index-00000-of-00003.parquet"]
+)
+def test_files_of_a_dataset_that_the_store_has_lost_are_named(cluster, dataset, lost):
+    path = cluster.find(dataset) / lost
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    done = cluster.run("validate_dataset", {"dataset": dataset})
+    assert (done.code, done.error["code"]) == (3, "environment")
+    assert done.error["message"].startswith(
+        f"The store no longer has all files of the input {dataset.uri}: {lost}"
+    )
+    assert done.error["hint"].startswith("Run again with caching off to make it again")
+
+
+def test_the_way_to_turn_the_cache_off_is_named(dataset, cluster):
+    (cluster.find(dataset) / "dataset.json").unlink()
+    with pytest.raises(StorageError) as caught:
+        check_files([(dataset.uri, str(cluster.find(dataset)))], " (--no-cache)")
+    assert "caching off (--no-cache)" in caught.value.hint

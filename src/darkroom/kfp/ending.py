@@ -27,7 +27,9 @@ def report_start(inputs: Iterable[str]) -> None:
 
 
 def report_error(error: Exception, **task: str) -> int:
-    """Prints the line of JSON for an error, and returns the exit code.
+    """Prints an error for people and as a line of JSON, and returns the exit code.
+
+    The viewer of Kubeflow does not wrap lines, so the line of JSON shows little of the message.
 
     Args:
         error: What a task raised.
@@ -36,14 +38,16 @@ def report_error(error: Exception, **task: str) -> int:
     if isinstance(error, OSError):
         error = storage.convert_os_error(error)  # with the name that may be meant
     found = convert_error(error)
+    message, hint = name_uris(found.message), name_uris(found.hint.strip())
     described = {
         "code": found.code,
-        "message": name_uris(found.message),
-        "hint": name_uris(found.hint.strip()),
+        "message": message,
+        "hint": hint,
         "exit_code": found.exit_code,
         **task,
     }
-    print(json.dumps({"error": described}), file=sys.stderr, flush=True)
+    text = f"{message}\n{hint}".rstrip()
+    print(text, json.dumps({"error": described}), sep="\n", file=sys.stderr, flush=True)
     return found.exit_code
 
 

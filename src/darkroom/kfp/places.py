@@ -8,7 +8,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from darkroom import storage
-from darkroom.errors import StorageError
+from darkroom.dataset.integrity.checksums import read_sums
+from darkroom.dataset.integrity.pointer import find_data
+from darkroom.errors import DataError, StorageError
+from darkroom.runtime.text import MAX_LISTED_ROWS
 
 MOUNTS_VARIABLE = "DARKROOM_MOUNTS"
 MOUNTS = {"minio://": "minio", "s3://": "s3", "gs://": "gcs"}
@@ -58,18 +61,39 @@ def check_files(inputs: Iterable[tuple[str, str]], how: str = "") -> None:
     """Checks that each input of a task has files: all artifacts of darkroom's and TFX's have.
 
     A store may delete files by its own rules, while the metadata store and the cache still list the
-    artifact. KFP's launcher downloads all files below the URI, and succeeds when there are none.
+    artifact. KFP's launcher downloads what is left below the URI, and succeeds in any case. Where
+    an artifact lists its files, all of them must be there.
 
     Args:
         inputs: URI and place of each input.
         how: What a user gives to turn the cache off, in brackets; "" for nothing.
 
     Raises:
-        StorageError: An input has no files.
+        StorageError: An input has no files, or not all.
         OSError: A store does not answer.
     """
-    if missing := sorted(uri for uri, place in inputs if not storage.has_files(place)):
+    places = dict(inputs)
+    hint = f"Run again with caching off{how} to make it again, or restore its files."
+    if missing := sorted(uri for uri, place in places.items() if not storage.has_files(place)):
         raise StorageError(
-            f"The store no longer has any file of the input {', '.join(missing)}.",
-            f"Run again with caching off{how} to make it again, or restore its files.",
+            f"The store no longer has any file of the input {', '.join(missing)}.", hint
         )
+    for uri, place in places.items():
+        if lost := _list_lost(place):
+            named = ", ".join(lost[:MAX_LISTED_ROWS])
+            raise StorageError(
+                f"The store no longer has all files of the input {uri}: {named} "
+                f"({len(lost):,} of them).",
+                hint,
+            )
+
+
+def _list_lost(place: str) -> list[str]:
+    """Returns the files that the list in a folder names, and that are not there."""
+    folder = find_data(place)
+    try:
+        sums = read_sums(folder)
+    except (FileNotFoundError, NotADirectoryError, DataError):
+        return []  # whoever reads the artifact says what is wrong with it
+    there = storage.list_everything(folder)
+    return [name for name in sums if name not in there]
