@@ -27,6 +27,7 @@ from darkroom.runtime.process import collect_less_garbage, end_process
 TASKS: Mapping[str, Callable[[Execution], None]] = {
     "convert_images": data_tasks.convert_images,
     "validate_dataset": data_tasks.validate_dataset,
+    "validation_gate": data_tasks.validation_gate,
     "dataset_statistics": data_tasks.dataset_statistics,
     "verify_dataset": data_tasks.verify_dataset,
     "find_duplicates": data_tasks.find_duplicates,
