@@ -9,7 +9,7 @@ import pytest
 
 import darkroom
 from darkroom.dataset.integrity.named import find_named, name_dataset, split_name
-from darkroom.errors import StorageError
+from darkroom.errors import DataError, StorageError
 
 A, B = "0f" * 32, "b7" * 32
 
@@ -99,3 +99,12 @@ def test_images_for_training_are_those_of_the_dataset_that_was_named(made):
     assert find_split([right], "train").data[0]["fingerprint"] == made.fingerprint
     with pytest.raises(StorageError, match=A):
         find_split([wrong], "train")
+
+
+def test_the_reader_says_what_is_wrong_with_a_dataset(made):
+    Path(made.output_dir, "dataset.json").write_text("{}")
+    named = name_dataset(made.output_dir, made.fingerprint)
+    [finding] = darkroom.verify(named).findings
+    assert finding.path == "dataset.json"
+    with pytest.raises(DataError, match="is damaged"):
+        darkroom.validate(named)

@@ -43,7 +43,7 @@ def test_a_component_has_the_types_of_its_interface(name, tmp_path):
     interface = INTERFACES[name]
     label = name.replace("_", "-")
     found = spec["components"][f"comp-{label}"]
-    parameters = found["inputDefinitions"]["parameters"]
+    parameters = found["inputDefinitions"].get("parameters", {})
     assert {key: each["parameterType"] for key, each in parameters.items()} == {
         each.name: TYPES[each.kind] for each in interface.parameters
     }
@@ -56,8 +56,8 @@ def test_a_component_has_the_types_of_its_interface(name, tmp_path):
     assert {key: each["artifactType"]["schemaTitle"] for key, each in artifacts.items()} == {
         each.name: f"system.{each.kind}" for each in interface.inputs
     }
-    made = found["outputDefinitions"]
-    assert {key: each["artifactType"] for key, each in made["artifacts"].items()} == {
+    made = found.get("outputDefinitions", {})
+    assert {key: each["artifactType"] for key, each in made.get("artifacts", {}).items()} == {
         each.name: {"schemaTitle": f"system.{each.kind}", "schemaVersion": "0.0.1"}
         for each in interface.outputs
     }

@@ -53,7 +53,8 @@ def test_a_task_of_data_names_the_dataset_by_its_uri(cluster, dataset, name):
     done = cluster.run(name, {"dataset": dataset}, **options)
     assert find_traces(cluster, done) == []
     if name == "verify_dataset":
-        assert f"<code>{DATASET}</code>" in cluster.find(done.artifacts["page"]).read_text()
+        page = cluster.find(done.artifacts["verification_page"]).read_text()
+        assert f"<code>{DATASET}</code>" in page
 
 
 def test_a_conversion_names_no_folder_of_its_container(cluster, faulty_set):
@@ -81,5 +82,5 @@ def test_a_model_and_what_is_told_of_it_name_no_folder_of_the_container(
     assert find_traces(cluster, done) == []
     kept = done.artifacts["trained_model"]
     assert kept.uri in (cluster.find(kept) / "evaluation.json").read_text()
-    log = done.artifacts["log"]
+    log = done.artifacts["training_log"]
     assert f'"{log.uri}"' in (cluster.find(log) / "training.json").read_text()

@@ -159,22 +159,19 @@ def test_other_data_in_the_folder_of_the_users_stays(cluster, jpeg_set, tmp_path
 def test_a_dataset_that_passes(cluster, dataset):
     done = cluster.run("validate_dataset", {"dataset": dataset})
     assert done.parameters == {"passed": True}
-    report = cluster.find(done.artifacts["report"])
+    report = cluster.find(done.artifacts["validation_report"])
     found = json.loads((report / "report.json").read_text())
     assert (found["blessed"], found["written"]) == (True, 40)
-    page = cluster.find(done.artifacts["page"])
+    assert (report / "report.md").exists()
+    page = cluster.find(done.artifacts["validation_page"])
     assert page.read_bytes() == (report / "report.html").read_bytes()
-    text = cluster.find(done.artifacts["text"])
-    assert text.read_bytes() == (report / "report.md").read_bytes()
     # Of each class there are 32 images or fewer, so nothing but a warning is found.
-    assert done.artifacts["report"].metadata == {"passed": 1, "verdict": found_verdict(found)}
-    numbers = done.artifacts["metrics"].metadata
-    assert numbers == {
+    assert done.artifacts["validation_report"].metadata == {
+        "passed": 1, "verdict": found_verdict(found),
         "rows": 40, "records": 40, "rejected": 0, "deduplicated": 0,
         "train_records": 32, "eval_records": 8,
         "findings": len(found["findings"]), "stopping_findings": 0,
     }  # fmt: skip
-    assert json.loads(cluster.find(done.artifacts["metrics"]).read_text()) == numbers
 
 
 def found_verdict(report):
@@ -197,15 +194,26 @@ def test_a_finding_stops_or_is_an_output(cluster, dataset):
                        policies={"small_classes": "fail"}, fail=False)  # fmt: skip
     assert kept.code == 0
     assert kept.parameters == {"passed": False}
-    assert kept.artifacts["metrics"].metadata["stopping_findings"] == 1
-    assert kept.artifacts["report"].metadata == {"passed": 0, "verdict": "stopped"}
-    assert "Stopped" in cluster.find(kept.artifacts["text"]).read_text()
+    facts = kept.artifacts["validation_report"].metadata
+    assert (facts["passed"], facts["verdict"], facts["stopping_findings"]) == (0, "stopped", 1)
+    assert "Stopped" in cluster.find(kept.artifacts["validation_page"]).read_text()
     stopped = cluster.run("validate_dataset", {"dataset": dataset}, min_class_images=20,
                           policies={"small_classes": "fail"})  # fmt: skip
     assert (stopped.code, stopped.error["code"]) == (1, "data")
     assert "small_classes" in stopped.error["message"]
     assert "20" in stopped.error["message"]
     assert "fail=False" in stopped.error["hint"]
+    gate = cluster.run("validation_gate", {"report": kept.artifacts["validation_report"]})
+    assert (gate.code, gate.error["code"]) == (1, "data")
+    assert gate.error["message"] == stopped.error["message"]
+    assert gate.error["hint"] == "The report: output validation_page of validate-dataset."
+
+
+def test_a_gate_lets_a_report_pass_and_has_no_outputs(cluster, dataset):
+    report = cluster.run("validate_dataset", {"dataset": dataset}).artifacts["validation_report"]
+    passed = cluster.run("validation_gate", {"report": report})
+    assert (passed.code, passed.parameters) == (0, {})
+    assert passed.artifacts.keys() == {"executor-logs"}  # Kubeflow's own
 
 
 @pytest.mark.tensorflow  # by TFDV, where it is installed
@@ -218,11 +226,11 @@ def test_statistics_are_those_of_the_report(cluster, dataset):
     assert counts["splits"] == report.splits == {"train": 32, "eval": 8}
     assert counts["classes"] == report.classes
     assert counts["histograms"]["height"]["counts"] == [40]
-    page = cluster.find(done.artifacts["page"]).read_text()
+    page = cluster.find(done.artifacts["statistics_page"]).read_text()
     assert "What is in the dataset" in page
     assert "<td>owl</td>" in page
     assert "Passed" not in page
-    numbers = done.artifacts["metrics"].metadata
+    numbers = done.artifacts["statistics_metrics"].metadata
     assert (numbers["labels"], numbers["height_least"], numbers["height_most"]) == (3, 9.0, 9.0)
 
 
@@ -230,8 +238,8 @@ def test_a_sound_dataset(cluster, dataset):
     done = cluster.run("verify_dataset", {"dataset": dataset})
     fingerprint = dataset.metadata["fingerprint"]
     assert done.parameters == {"passed": True, "fingerprint": fingerprint}
-    assert "The dataset is sound" in cluster.find(done.artifacts["page"]).read_text()
-    metrics = done.artifacts["metrics"].metadata
+    assert "The dataset is sound" in cluster.find(done.artifacts["verification_page"]).read_text()
+    metrics = done.artifacts["verification_metrics"].metadata
     counts = {name: dataset.metadata[name] for name in ("records", "shards", "bytes")}
     assert metrics == {**counts, "findings": 0}
 
@@ -241,10 +249,17 @@ def test_a_damaged_dataset(cluster, dataset):
     shard.write_bytes(shard.read_bytes()[:-3])
     kept = cluster.run("verify_dataset", {"dataset": dataset}, fail=False)
     assert kept.parameters["passed"] is False
-    assert shard.name in cluster.find(kept.artifacts["page"]).read_text()
+    assert shard.name in cluster.find(kept.artifacts["verification_page"]).read_text()
     stopped = cluster.run("verify_dataset", {"dataset": dataset})
     assert stopped.code == 1
     assert shard.name in stopped.error["message"]
+
+
+def test_a_damaged_commit_is_a_finding(cluster, dataset):
+    (cluster.find(dataset) / "dataset.json").write_text("{}")
+    kept = cluster.run("verify_dataset", {"dataset": dataset}, fail=False)
+    assert (kept.code, kept.parameters["passed"]) == (0, False)
+    assert "dataset.json" in cluster.find(kept.artifacts["verification_page"]).read_text()
 
 
 def test_duplicates_are_a_list_for_the_next_conversion(cluster, jpeg_set):
@@ -259,15 +274,15 @@ def test_duplicates_are_a_list_for_the_next_conversion(cluster, jpeg_set):
     }
     uri = done.artifacts["duplicates"].uri.replace("minio://", "s3://")
     assert done.parameters == {"duplicates_uri": f"{uri}/duplicates.parquet", "surplus": 1}
-    assert done.artifacts["metrics"].metadata["surplus"] == 1
-    assert "again.jpg" in cluster.find(done.artifacts["page"]).read_text()
+    assert done.artifacts["duplicates_metrics"].metadata["surplus"] == 1
+    assert "again.jpg" in cluster.find(done.artifacts["duplicates_page"]).read_text()
     without = cluster.run("convert_images", data=str(jpeg_set.csv), exclude=str(path))
     assert without.parameters["written"] == 40
 
 
 def test_the_first_records_are_shown(cluster, dataset):
     done = cluster.run("inspect_dataset", {"dataset": dataset}, split="val", num_records=3)
-    page = cluster.find(done.artifacts["page"]).read_text()
+    page = cluster.find(done.artifacts["inspection_page"]).read_text()
     assert "The first 3 records of val" in page
     assert "data:image/png;base64," in page
     assert page.count("<tr>") == 4

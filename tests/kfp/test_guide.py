@@ -108,7 +108,7 @@ def test_the_first_run_on_kubeflow_is_compiled_and_sent(folder, monkeypatch):
     found = read_executors(folder / "first.yaml")
     assert {each["image"] for each in found.values()} == {"darkroom:first"}
     assert find_accelerators(folder / "first.yaml") == {}
-    assert len(kfp.kubernetes.use_secret_as_env.call_args_list) == len(found) == 6
+    assert len(kfp.kubernetes.use_secret_as_env.call_args_list) == len(found) == 5
     client = create_autospec(kfp.Client)
     monkeypatch.setattr(kfp, "Client", client)
     exec(sending, {})
@@ -120,7 +120,7 @@ def test_the_first_run_on_kubeflow_is_compiled_and_sent(folder, monkeypatch):
 def test_the_first_run_on_vertex_is_compiled_and_sent(folder, monkeypatch):
     compiling, sending = read_blocks("A first run on Vertex")
     exec(compiling, {})
-    assert len(read_executors(folder / "first.yaml")) == 6
+    assert len(read_executors(folder / "first.yaml")) == 5
     aiplatform = pytest.importorskip("google.cloud.aiplatform")
     credentials = pytest.importorskip("google.auth.credentials").AnonymousCredentials()
     monkeypatch.setattr("google.auth.default", lambda *_, **__: (credentials, "my-project"))

@@ -165,10 +165,10 @@ def test_a_pipeline_of_such_tasks_is_run_by_kfp(run_here, jpeg_set, tmp_path):
     [folder] = run_here.iterdir()
     darkroom.convert(jpeg_set.csv, tmp_path / "here", resize_short_side=4)
     assert list_files(folder / "convert-images/dataset") == list_files(tmp_path / "here")
-    report = json.loads((folder / "validate-dataset/report/report.json").read_text())
+    report = json.loads((folder / "validate-dataset/validation_report/report.json").read_text())
     assert [each["check"] for each in report["findings"]] == ["small_classes"]
     for number, split in enumerate(("train", "eval")):
-        page = folder / f"for-loop-2-iteration-{number}/inspect-dataset/page"
+        page = folder / f"for-loop-2-iteration-{number}/inspect-dataset/inspection_page"
         assert f"The first 3 records of {split}" in page.read_text()
 
 

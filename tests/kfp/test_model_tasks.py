@@ -49,21 +49,20 @@ def test_an_evaluation_is_that_of_the_core(cluster, given, model, records):  # n
     expected = evaluate(model, records, "test")
     assert done.parameters == {"passed": True, "accuracy": expected.accuracy}
     assert expected.accuracy == pytest.approx(7 / 9)
-    assert done.artifacts["metrics"].metadata == {
+    assert done.artifacts["evaluation_metrics"].metadata == {
         "test_accuracy": expected.accuracy,
         "test_macro_f1": expected.metrics.macro_f1,
         "test_macro_recall": expected.metrics.macro_recall,
         "test_calibration_error": expected.metrics.calibration_error,
         "test_records": 9,
     }
-    assert done.artifacts["matrix"].metadata == {
+    assert done.artifacts["confusion_matrix"].metadata == {
         "confusionMatrix": {
             "annotationSpecs": [{"displayName": name} for name in ("blue", "green", "red")],
             "rows": [{"row": [0.0, 2.0, 0.0]}, {"row": [0.0, 3.0, 0.0]}, {"row": [0.0, 0.0, 4.0]}],
         }
     }
-    assert "Confusion" in cluster.find(done.artifacts["page"]).read_text()
-    assert cluster.find(done.artifacts["card"]).read_text().startswith("#")
+    assert "Confusion" in cluster.find(done.artifacts["evaluation_page"]).read_text()
 
 
 def test_a_model_that_is_not_good_enough(cluster, given):
@@ -92,20 +91,24 @@ def test_a_training_hands_over_model_log_and_page(cluster, dataset, tmp_path):
     facts = artifacts["trained_model"].metadata
     assert (facts["framework"], facts["labels"], facts["split"]) == ("tensorflow", 3, "test")
     assert facts["accuracy"] == done.parameters["accuracy"]
-    log = {path.name for path in cluster.find(artifacts["log"]).iterdir()}
+    log = {path.name for path in cluster.find(artifacts["training_log"]).iterdir()}
     assert {"history.json", "training.json", "model.keras", "tensorboard"} <= log
     assert "checkpoints" not in log
-    numbers = artifacts["metrics"].metadata
+    numbers = artifacts["training_metrics"].metadata
     assert (numbers["epochs"], numbers["test_records"]) == (1, 9)
-    rows = artifacts["matrix"].metadata["confusionMatrix"]["rows"]
-    assert sum(sum(row["row"]) for row in rows) == 9
-    assert "Confusion" in cluster.find(artifacts["page"]).read_text()
+    assert numbers["test_accuracy"] == done.parameters["accuracy"]
+    # Each number says of which split it is.
+    assert {"train_accuracy", "train_loss", "eval_accuracy", "eval_loss"} <= numbers.keys()
+    assert {name.partition("_")[0] for name in numbers.keys() - {"epochs", "exported_epoch"}} == {
+        "train", "eval", "test",
+    }  # fmt: skip
+    assert "Confusion" in cluster.find(artifacts["model_page"]).read_text()
     # The next task knows how the model was made.
     again = cluster.run(
         "evaluate_classifier", {"model": artifacts["trained_model"], "dataset": dataset}
     )
     assert again.parameters == {"passed": True, "accuracy": done.parameters["accuracy"]}
-    assert "is not known" not in cluster.find(again.artifacts["page"]).read_text()
+    assert "is not known" not in cluster.find(again.artifacts["evaluation_page"]).read_text()
 
 
 def test_a_training_that_was_done_elsewhere_is_taken(cluster, records, tmp_path):

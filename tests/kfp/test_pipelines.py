@@ -63,25 +63,38 @@ def test_what_a_run_may_change_is_an_input_and_the_rest_is_constant(tmp_path):
     images = {name: each["container"]["image"] for name, each in executors.items()}
     assert images == {
         "exec-convert-images": "core:1",
-        "exec-dataset-statistics": "core:1",
         "exec-evaluate-classifier": "tf:1",
         "exec-train-classifier": "tf:1",
         "exec-validate-dataset": "core:1",
-        "exec-validate-dataset-2": "core:1",
+        "exec-validation-gate": "core:1",
     }
 
 
 def test_the_gate_waits_for_the_report_and_training_for_the_gate(tmp_path):
     tasks = compile_pipeline(tmp_path)["root"]["dag"]["tasks"]
-    judge, gate = tasks["validate-dataset"], tasks["validate-dataset-2"]
-    fail = [each["inputs"]["parameters"]["fail"]["runtimeValue"] for each in (judge, gate)]
-    assert fail == [{"constant": False}, {"constant": True}]
-    assert "validate-dataset" in gate["dependentTasks"]
-    assert gate["taskInfo"]["name"] == "gate"
-    assert "validate-dataset-2" in tasks["train-classifier"]["dependentTasks"]
+    judge, gate = tasks["validate-dataset"], tasks["validation-gate"]
+    assert judge["inputs"]["parameters"]["fail"]["runtimeValue"] == {"constant": False}
+    assert gate["inputs"]["artifacts"]["report"]["taskOutputArtifact"] == {
+        "producerTask": "validate-dataset",
+        "outputArtifactKey": "validation_report",
+    }
+    assert "validation-gate" in tasks["train-classifier"]["dependentTasks"]
     # The gate judges the rejects, so a conversion with some does not fail.
     rejects = tasks["convert-images"]["inputs"]["parameters"]["max_rejects"]
     assert rejects == {"runtimeValue": {"constant": 1.0}}
+
+
+def test_the_graph_is_small_and_each_name_is_in_it_once(tmp_path):
+    """At its smallest zoom Kubeflow's UI shows 15 nodes of a graph: tasks and artifacts."""
+    spec = compile_pipeline(tmp_path)
+    tasks = [spec["components"][f"comp-{name}"] for name in spec["root"]["dag"]["tasks"]]
+    outputs = [each.get("outputDefinitions", {}).get("artifacts", {}) for each in tasks]
+    names = [name for each in outputs for name in each]
+    assert len(names) == len(set(names))
+    assert len(tasks) + len(names) == 17
+    compared = [name for each in outputs for name, artifact in each.items()
+                if artifact["artifactType"]["schemaTitle"] == "system.Metrics"]  # fmt: skip
+    assert sorted(compared) == ["evaluation_metrics", "training_metrics"]
 
 
 @pytest.mark.parametrize("cached", [False, True])
@@ -102,11 +115,10 @@ def test_each_task_can_be_configured(tmp_path):
         f"exec-{name}": [{"name": "AWS_ENDPOINT_URL", "value": f"http://store/{name}"}]
         for name in (
             "convert-images",
-            "dataset-statistics",
             "evaluate-classifier",
             "train-classifier",
             "validate-dataset",
-            "validate-dataset-2",
+            "validation-gate",
         )
     }
 
@@ -125,7 +137,7 @@ def test_the_configuration_of_the_guide_fits_namespaces_with_rules(tmp_path, mon
     compiler.Compiler().compile(names["pipeline"], str(path))
     executors = yaml.safe_load(path.read_text())["deploymentSpec"]["executors"]
     limits = {n: each["container"]["resources"]["memoryLimit"] for n, each in executors.items()}
-    assert len(limits) == 6
+    assert len(limits) == 5
     assert {n for n, limit in limits.items() if limit == 32.0} == {"exec-train-classifier"}
     assert {n for n, limit in limits.items() if limit == 8.0} == limits.keys() - {
         "exec-train-classifier"
@@ -240,10 +252,12 @@ def test_a_pipeline_is_run_by_kfp_and_writes_what_the_core_writes(run_here, jpeg
     darkroom.convert(jpeg_set.csv, tmp_path / "here")
     records = find_task(run_here, "convert-images") / "dataset"
     assert list_files(records) == list_files(tmp_path / "here")
-    assert "Passed" in (find_task(run_here, "validate-dataset") / "page").read_text()
+    assert "Passed" in (find_task(run_here, "validate-dataset") / "validation_page").read_text()
     trained = find_task(run_here, "train-classifier")
     assert (trained / "trained_model" / "saved_model.pb").exists()
-    assert "Confusion" in (find_task(run_here, "evaluate-classifier") / "page").read_text()
+    assert (
+        "Confusion" in (find_task(run_here, "evaluate-classifier") / "evaluation_page").read_text()
+    )
     scored = darkroom.evaluate(trained / "trained_model", records, "eval")
     assert (trained / "accuracy").read_text() == str(scored.accuracy)
 
@@ -251,9 +265,9 @@ def test_a_pipeline_is_run_by_kfp_and_writes_what_the_core_writes(run_here, jpeg
 @pytest.mark.newest
 def test_a_finding_keeps_its_report_and_stops_the_run(run_here, faulty_set, capfd):
     run = make_pipeline(epochs=1, image_size=[8, 8])
-    with pytest.raises(RuntimeError, match="validate-dataset-2"):
+    with pytest.raises(RuntimeError, match="validation-gate"):
         run(data=str(faulty_set.csv))
-    assert "Stopped" in (find_task(run_here, "validate-dataset") / "page").read_text()
+    assert "Stopped" in (find_task(run_here, "validate-dataset") / "validation_page").read_text()
     assert (find_task(run_here, "validate-dataset") / "passed").read_text() == "false"
     assert '"exit_code": 1' in "".join(capfd.readouterr())
     assert not find_task(run_here, "train-classifier").exists()

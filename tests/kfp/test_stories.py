@@ -17,7 +17,7 @@ pytest.importorskip("ml_metadata", reason="needs TFX")
 
 from kfp import compiler, dsl
 
-from darkroom.kfp import make_component
+from darkroom.kfp import make_component, make_pipeline
 
 from ..pipelines.backend.metadata import MetadataStore
 from ..pipelines.backend.task_run import TaskRun
@@ -123,3 +123,23 @@ def test_a_dataset_that_was_replaced_is_not_read_for_its_artifact(
     said = capfd.readouterr().err
     assert '"exit_code": 3' in said
     assert f"has the fingerprint {bad}, expected {good}" in said
+
+
+def test_a_gate_stops_the_default_pipeline_and_the_report_is_kept(
+    kubeflow: Kubeflow, jpeg_set: ImageSet, tmp_path: Path, capfd
+):
+    add_leak(jpeg_set)
+    pipeline = make_pipeline("registry.example.com/darkroom:1", epochs=1)
+    runs = kubeflow.run(pipeline, data=str(jpeg_set.csv))
+    assert {name: run.state for name, run in runs.items()} == {
+        "convert-images": "SUCCEEDED",
+        "validate-dataset": "SUCCEEDED",
+        "validation-gate": "FAILED",
+        "train-classifier": "NOT_TRIGGERED",
+        "evaluate-classifier": "NOT_TRIGGERED",
+    }
+    uri = runs["validate-dataset"].outputs["validation_page"]["uri"]
+    page = tmp_path / "buckets" / uri.replace("://", "/")
+    assert "Stopped" in page.read_text()
+    said = capfd.readouterr().err
+    assert "\nThe report: output validation_page of validate-dataset.\n{" in said

@@ -65,6 +65,6 @@ def test_on_vertex_every_output_is_written_into_the_store(
     assert summary.startswith("# 40 records")
     validated = cluster.run("validate_dataset", {"dataset": done.artifacts["dataset"]})
     assert validated.parameters == {"passed": True}
-    page = storage.read_bytes(validated.artifacts["page"].uri)
-    assert page == storage.read_bytes(f"{validated.artifacts['report'].uri}/report.html")
+    page = storage.read_bytes(validated.artifacts["validation_page"].uri)
+    assert page == storage.read_bytes(f"{validated.artifacts['validation_report'].uri}/report.html")
     assert list_files(tmp_path / "cluster" / "buckets") == {}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     inspect_dataset: Any
     train_classifier: Any
     validate_dataset: Any
+    validation_gate: Any
     verify_dataset: Any
 
 # Only names that this installation can load: `import *`, `dir` and `help` load each of them.
@@ -39,6 +40,7 @@ if TYPE_CHECKING or _lazy_names.is_installed("kfp"):
         "make_pipeline",
         "train_classifier",
         "validate_dataset",
+        "validation_gate",
         "verify_dataset",
     ]
 

@@ -31,15 +31,17 @@ from darkroom.runtime.lazy_names import is_installed
 from darkroom.validation.dataset_report import DatasetReport, format_table
 from darkroom.validation.gate import GateError
 from darkroom.validation.report.html import encode_statistics
-from darkroom.validation.report.write import REPORT_HTML, REPORT_MARKDOWN
+from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 from darkroom.validation.validate import validate
 
 STATISTICS_FILE = "statistics.json"
 # The name that TFX's components look for.
 TFDV_FILE = "FeatureStats.pb"
 _KEEP_HINT = (
-    "\nTo keep the report as an artifact: fail=False, and dsl.If(validate.outputs['passed'])."
+    "\nTo keep the report as an artifact: fail=False, and validation_gate with the output "
+    "validation_report."
 )
+_PAGE_HINT = "\nThe report: output validation_page of validate-dataset."
 
 
 def convert_images(execution: Execution) -> None:
@@ -99,17 +101,26 @@ def validate_dataset(execution: Execution) -> None:
     place, outputs = execution.find_dataset(), execution.outputs
     options = dict(execution.parameters)
     fail = options.pop("fail")
-    report = outputs["report"]
+    report = outputs["validation_report"]
     result = validate(place, report_dir=report.path, **options)
-    execution.copy_outputs(report.path, {"page": REPORT_HTML, "text": REPORT_MARKDOWN})
+    execution.copy_outputs(report.path, {"validation_page": REPORT_HTML})
     report.describe({"passed": int(result.blessed), "verdict": result.verdict})
     stopping = sum(each.policy == FAIL for each in result.findings)
-    found = {"findings": len(result.findings), "stopping_findings": stopping}
-    outputs["metrics"].write_facts(_count_rows(result.report) | found)
+    report.describe({"findings": len(result.findings), "stopping_findings": stopping})
+    report.describe(_count_rows(result.report))
     execution.results = {"passed": result.blessed}
     execution.write_output()
     if fail and not result.blessed:
         raise GateError(format_table(result.report), _KEEP_HINT)
+
+
+def validation_gate(execution: Execution) -> None:
+    """Fails if a report says that its dataset did not pass."""
+    path = storage.join(execution.inputs["report"].path, REPORT_JSON)
+    report = DatasetReport.from_json(storage.read_bytes(path).decode())
+    execution.write_output()
+    if not report.blessed:
+        raise GateError(format_table(report), _PAGE_HINT)
 
 
 def _count_rows(report: DatasetReport) -> dict[str, float]:
@@ -138,11 +149,11 @@ def dataset_statistics(execution: Execution) -> None:
     storage.write_bytes(storage.join(folder, STATISTICS_FILE), text.encode())
     if is_installed("tensorflow_data_validation"):
         _write_tfdv(storage.join(result.directory, layout.INDEX_FOLDER), folder)
-    outputs["page"].write(encode_statistics(report).encode())
+    outputs["statistics_page"].write(encode_statistics(report).encode())
     numbers: dict[str, float] = {"labels": len(report.list_classes())}
     for name, histogram in report.histograms.items():
         numbers |= {f"{name}_least": histogram.low, f"{name}_most": histogram.high}
-    outputs["metrics"].write_facts(_count_rows(report) | numbers)
+    outputs["statistics_metrics"].write_facts(_count_rows(report) | numbers)
     execution.write_output()
 
 
@@ -163,9 +174,11 @@ def verify_dataset(execution: Execution) -> None:
     if result.findings and not result.is_damaged:
         lines = format_findings(result.findings)
         raise StorageError(f"Not all could be verified:{lines}", HINTS[UNREADABLE])
-    execution.outputs["page"].write(pages.encode_card("Verification", result).encode())
+    page = pages.encode_card("Verification", result)
+    execution.outputs["verification_page"].write(page.encode())
     numbers = {"records": result.records, "shards": result.files, "bytes": result.bytes}
-    execution.outputs["metrics"].write_facts(numbers | {"findings": len(result.findings)})
+    numbers["findings"] = len(result.findings)
+    execution.outputs["verification_metrics"].write_facts(numbers)
     execution.results = {"passed": result.is_sound, "fingerprint": result.fingerprint}
     execution.write_output()
     if execution.parameters["fail"] and not result.is_sound:
@@ -180,8 +193,8 @@ def find_duplicates(execution: Execution) -> None:
     found = list_duplicates(place, storage.join(duplicates.path, layout.DUPLICATES_FILE))
     numbers = {name: value for name, value in found.to_dict().items() if type(value) is int}
     duplicates.describe(numbers)
-    execution.outputs["page"].write(pages.encode_card("Duplicates", found).encode())
-    execution.outputs["metrics"].write_facts(numbers)
+    execution.outputs["duplicates_page"].write(pages.encode_card("Duplicates", found).encode())
+    execution.outputs["duplicates_metrics"].write_facts(numbers)
     execution.results = {
         "duplicates_uri": storage.join(duplicates.remote, layout.DUPLICATES_FILE),
         "surplus": found.surplus,
@@ -199,5 +212,5 @@ def inspect_dataset(execution: Execution) -> None:
         sheet = storage.read_bytes(found.sheet) if found.sheet else None
         table = storage.read_bytes(found.csv).decode()
     page = pages.encode_inspection(asked["split"], sheet, table)
-    execution.outputs["page"].write(page.encode())
+    execution.outputs["inspection_page"].write(page.encode())
     execution.write_output()

@@ -39,14 +39,15 @@ def report_error(error: Exception, **task: str) -> int:
     if isinstance(error, OSError):
         error = storage.convert_os_error(error)  # with the name that may be meant
     found = convert_error(error)
+    message, hint = name_uris(found.message), name_uris(found.hint.strip())
     described = {
         "code": found.code,
-        "message": name_uris(found.message),
-        "hint": name_uris(found.hint.strip()),
+        "message": message,
+        "hint": hint,
         "exit_code": found.exit_code,
         **task,
     }
-    text = "\n".join(filter(None, (described["message"], described["hint"])))
+    text = f"{message}\n{hint}".rstrip()
     print(text, json.dumps({"error": described}), sep="\n", file=sys.stderr, flush=True)
     return found.exit_code
 

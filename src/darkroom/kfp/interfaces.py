@@ -68,9 +68,16 @@ _FAIL = Parameter(
     default=True,
 )
 _PASSED = Parameter("passed", bool, "Whether it passed, for dsl.If.")
-_PAGE = Artifact("page", HTML, "A page for people.")
-_METRICS = Artifact("metrics", METRICS, "Numbers by name.")
-_MATRIX = Artifact("matrix", MATRIX, "The confusion matrix, of at most fifty rows.")
+
+
+# A UI shows the name of an artifact alone, so it says what it is of.
+def _name_page(what: str) -> Artifact:
+    return Artifact(f"{what}_page", HTML, "A page for people.")
+
+
+def _name_metrics(what: str) -> Artifact:
+    return Artifact(f"{what}_metrics", METRICS, "Numbers by name.")
+
 
 CONVERT_IMAGES = Interface(
     "convert_images",
@@ -140,13 +147,22 @@ VALIDATE_DATASET = Interface(
     ),
     inputs=(_EITHER,),
     outputs=(
-        Artifact("report", ARTIFACT, "The report for programs, for people and as Markdown."),
-        _PAGE,
-        Artifact("text", MARKDOWN, "The report as Markdown."),
-        _METRICS,
+        Artifact(
+            "validation_report",
+            ARTIFACT,
+            "The report for programs, for people and as Markdown. Its metadata has the verdict and "
+            "counts.",
+        ),
+        Artifact("validation_page", HTML, "The report for people."),
     ),
     results=(_PASSED,),
     checks=(ValidationOptions,),
+)
+VALIDATION_GATE = Interface(
+    "validation_gate",
+    "Stops a run whose dataset did not pass its checks. It has no outputs, so the report is kept.",
+    (),
+    inputs=(Artifact("report", ARTIFACT, "The report of validate_dataset(fail=False)."),),
 )
 DATASET_STATISTICS = Interface(
     "dataset_statistics",
@@ -159,8 +175,8 @@ DATASET_STATISTICS = Interface(
             ARTIFACT,
             "The counts as JSON. Where TFDV is installed, its statistics of each split, too.",
         ),
-        _PAGE,
-        _METRICS,
+        _name_page("statistics"),
+        _name_metrics("statistics"),
     ),
 )
 VERIFY_DATASET = Interface(
@@ -168,7 +184,7 @@ VERIFY_DATASET = Interface(
     "Reads a whole dataset, and compares every byte with what was committed.",
     (_URI, _FAIL),
     inputs=(_EITHER,),
-    outputs=(_PAGE, _METRICS),
+    outputs=(_name_page("verification"), _name_metrics("verification")),
     results=(_PASSED, Parameter("fingerprint", str, "Fingerprint of the dataset.")),
 )
 FIND_DUPLICATES = Interface(
@@ -178,8 +194,8 @@ FIND_DUPLICATES = Interface(
     inputs=(_EITHER,),
     outputs=(
         Artifact("duplicates", DATASET, "duplicates.parquet, a list for convert_images(exclude=)."),
-        _PAGE,
-        _METRICS,
+        _name_page("duplicates"),
+        _name_metrics("duplicates"),
     ),
     results=(
         Parameter("duplicates_uri", str, "Where the list is."),
@@ -195,7 +211,7 @@ INSPECT_DATASET = Interface(
         Parameter("num_records", int, "Number of records.", 32),
     ),
     inputs=(_EITHER,),
-    outputs=(_PAGE,),
+    outputs=(_name_page("inspection"),),
 )
 TRAIN_CLASSIFIER = Interface(
     "train_classifier",
@@ -214,11 +230,13 @@ TRAIN_CLASSIFIER = Interface(
     inputs=(_EITHER,),
     outputs=(
         Artifact("trained_model", MODEL, "The model as a SavedModel, for servers."),
-        Artifact("log", ARTIFACT, "History, evaluation, the Keras file, and TensorBoard's files."),
-        _METRICS,
-        _MATRIX,
-        _PAGE,
-        Artifact("card", MARKDOWN, "The card of the model."),
+        Artifact(
+            "training_log",
+            ARTIFACT,
+            "History, evaluation, card of the model, the Keras file, and TensorBoard's files.",
+        ),
+        _name_metrics("training"),
+        _name_page("model"),
     ),
     results=(Parameter("accuracy", float, "Accuracy on the test split, or without one on eval."),),
     needs_tensorflow=True,
@@ -240,7 +258,11 @@ EVALUATE_CLASSIFIER = Interface(
         _FAIL,
     ),
     inputs=(Artifact("model", MODEL, "The model that train_classifier made."), _EITHER),
-    outputs=(_METRICS, _MATRIX, _PAGE, Artifact("card", MARKDOWN, "The card of the model.")),
+    outputs=(
+        _name_metrics("evaluation"),
+        Artifact("confusion_matrix", MATRIX, "The confusion matrix, of at most fifty rows."),
+        _name_page("evaluation"),
+    ),
     results=(_PASSED, Parameter("accuracy", float, "Share of the records whose label is found.")),
     needs_tensorflow=True,
     checks=(_check_bounds,),
@@ -251,6 +273,7 @@ INTERFACES: Mapping[str, Interface] = {
     for each in (
         CONVERT_IMAGES,
         VALIDATE_DATASET,
+        VALIDATION_GATE,
         DATASET_STATISTICS,
         VERIFY_DATASET,
         FIND_DUPLICATES,

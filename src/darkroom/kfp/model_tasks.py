@@ -13,9 +13,9 @@ from darkroom.evaluation.confusion import MATRIX_PROPERTY
 from darkroom.evaluation.evaluate import evaluate, find_scored_split
 from darkroom.evaluation.facts import EVALUATION_FILE
 from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
-from darkroom.evaluation.report.write import CARD_FILE, PAGE_FILE, REPORT_FILES
+from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.result import Evaluation
-from darkroom.kfp.execution import ArtifactPlace, Execution
+from darkroom.kfp.execution import Execution
 from darkroom.kfp.places import name_uris
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.storage import copies
@@ -25,7 +25,6 @@ from darkroom.training.job import TrainingResult
 from darkroom.training.jobs.train import train
 
 GRAPH_FILE = "saved_model.pb"
-_PAGES = {"page": PAGE_FILE, "card": CARD_FILE}
 # Checkpoints are not worth their upload when a training has ended.
 _LOGGED = (RESULT_FILE, HISTORY_FILE, KERAS_FILE, VERDICT_JSON, VERDICT_MARKDOWN, *REPORT_FILES)
 _TEXTS = (".json", ".md", ".html")
@@ -43,7 +42,8 @@ def train_classifier(execution: Execution) -> None:
                 "A task trains alone: remove TF_CONFIG from its environment.",
             )
         _hand_over(result, result.evaluation, execution, is_scratch=not checkpoint_dir)
-    _write_evaluation(result.evaluation, execution, _count_epochs(result))
+    metrics = _count_epochs(result) | _list_scores(result.evaluation)
+    execution.outputs["training_metrics"].write_facts(metrics)
     execution.results = {"accuracy": result.evaluation.accuracy}
     execution.write_output()
 
@@ -53,7 +53,7 @@ def _hand_over(
 ) -> None:
     """Copies a finished training into the artifacts."""
     folder, outputs = result.checkpoint_dir, execution.outputs
-    model, log = outputs["trained_model"], outputs["log"]
+    model, log = outputs["trained_model"], outputs["training_log"]
     # A failed attempt may have left an earlier model.
     storage.delete(model.path)
     copies.copy_folder(result.model_dir, model.path, last=GRAPH_FILE)
@@ -64,7 +64,7 @@ def _hand_over(
     storage.delete(log.path)
     for name in _list_logged(folder):
         _copy_log(folder, name, log.path, places)
-    execution.copy_outputs(folder, _PAGES)
+    execution.copy_outputs(folder, {"model_page": PAGE_FILE})
 
 
 def _copy_log(folder: str, name: str, target: str, places: Mapping[str, str]) -> None:
@@ -95,7 +95,14 @@ def _describe_model(found: Evaluation) -> dict[str, Any]:
 
 
 def _count_epochs(result: TrainingResult) -> dict[str, float]:
-    return {"epochs": result.epochs, "exported_epoch": result.exported.epoch, **result.metrics}
+    metrics = {_name_metric(name): value for name, value in result.metrics.items()}
+    return {"epochs": result.epochs, "exported_epoch": result.exported.epoch, **metrics}
+
+
+def _name_metric(name: str) -> str:
+    """Returns Keras's name of a metric with the split that it is of."""
+    is_eval = name.startswith("val_")
+    return f"eval_{name.removeprefix('val_')}" if is_eval else f"train_{name}"
 
 
 def evaluate_classifier(execution: Execution) -> None:
@@ -105,8 +112,11 @@ def evaluate_classifier(execution: Execution) -> None:
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         folder = os.path.join(scratch, "report")
         found = evaluate(execution.inputs["model"].path, place, split, report_dir=folder)
-        execution.copy_outputs(folder, _PAGES)
-    _write_evaluation(found, execution, {})
+        execution.copy_outputs(folder, {"evaluation_page": PAGE_FILE})
+    execution.outputs["evaluation_metrics"].write_facts(_list_scores(found))
+    if found.matrix is not None:
+        matrix = execution.outputs["confusion_matrix"]
+        matrix.write_facts({MATRIX_PROPERTY: found.matrix.encode()})
     missed = find_missed(found, asked["min_accuracy"], asked["min_recall"])
     execution.results = {"passed": not missed, "accuracy": found.accuracy}
     execution.write_output()
@@ -129,11 +139,6 @@ def find_missed(found: Evaluation, min_accuracy: float, min_recall: float) -> Se
     return missed
 
 
-def _write_evaluation(found: Evaluation, execution: Execution, more: dict[str, float]) -> None:
-    """Writes the numbers and the matrix of an evaluation."""
+def _list_scores(found: Evaluation) -> dict[str, float]:
     names = ("accuracy", "macro_f1", "macro_recall", "calibration_error", "records")
-    numbers = {f"{found.split}_{name}": getattr(found.metrics, name) for name in names}
-    execution.outputs["metrics"].write_facts({**numbers, **more})
-    matrix: ArtifactPlace = execution.outputs["matrix"]
-    if found.matrix is not None:
-        matrix.write_facts({MATRIX_PROPERTY: found.matrix.encode()})
+    return {f"{found.split}_{name}": getattr(found.metrics, name) for name in names}

@@ -22,10 +22,10 @@ from darkroom.kfp.execution import parse_value
 from darkroom.kfp.interface import REQUIRED, Parameter
 from darkroom.kfp.interfaces import (
     CONVERT_IMAGES,
-    DATASET_STATISTICS,
     EVALUATE_CLASSIFIER,
     TRAIN_CLASSIFIER,
     VALIDATE_DATASET,
+    VALIDATION_GATE,
 )
 from darkroom.options.compiled.credentials import check_credentials
 
@@ -43,9 +43,9 @@ def make_pipeline(
     configure: Callable[[dsl.PipelineTask], object] | None = None,
     **options: Any,
 ) -> Any:
-    """Returns a pipeline: conversion, statistics, checks, training, evaluation.
+    """Returns a pipeline: conversion, checks, a gate, training, evaluation.
 
-    When the dataset does not pass its checks, the report is kept, the run fails, and nothing is
+    When the dataset does not pass its checks, the report is kept, the gate fails, and nothing is
     trained.
 
     Args:
@@ -99,11 +99,11 @@ class _Components:
 
     def __init__(self, image: str | None, core_image: str | None) -> None:
         images = {}
-        for each in (*_STAGES, DATASET_STATISTICS):
+        for each in (*_STAGES, VALIDATION_GATE):
             named = image if each.needs_tensorflow else core_image or image
             images[each.name] = find_image(each) if named is None else named
         made = [make_quietly(name, found) for name, found in images.items()]
-        self.convert, self.validate, self.train, self.evaluate, self.count = made
+        self.convert, self.validate, self.train, self.evaluate, self.gate = made
         warn_of_moving_images(images.values())
 
 
@@ -140,15 +140,13 @@ def _connect(
     converted = components.convert(**{**convert, "max_rejects": 1.0})
     converted.set_caching_options(cached)
     dataset = converted.outputs["dataset"]
-    counted = components.count(dataset=dataset)
     judged = components.validate(dataset=dataset, **validate, fail=False)
     # KFP keeps nothing of a task that fails, so the gate is another one than the judge.
-    gate = components.validate(dataset=dataset, **validate, fail=True)
-    gate.set_display_name("gate").after(judged)
+    gate = components.gate(report=judged.outputs["validation_report"])
     trained = components.train(dataset=dataset, **train).after(gate)
     model = trained.outputs["trained_model"]
     evaluated = components.evaluate(model=model, dataset=dataset, **evaluate)
-    return [converted, counted, judged, gate, trained, evaluated]
+    return [converted, judged, gate, trained, evaluated]
 
 
 def _pick(values: Mapping[str, Any], parameters: tuple[Parameter, ...]) -> dict[str, Any]:

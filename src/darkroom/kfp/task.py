@@ -28,6 +28,7 @@ from darkroom.runtime.streams import secure_streams
 TASKS: Mapping[str, Callable[[Execution], None]] = {
     "convert_images": data_tasks.convert_images,
     "validate_dataset": data_tasks.validate_dataset,
+    "validation_gate": data_tasks.validation_gate,
     "dataset_statistics": data_tasks.dataset_statistics,
     "verify_dataset": data_tasks.verify_dataset,
     "find_duplicates": data_tasks.find_duplicates,

@@ -12,7 +12,7 @@ import re
 from darkroom import storage
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.layout import DATASET_FILE
-from darkroom.errors import StorageError
+from darkroom.errors import DataError, StorageError
 from darkroom.storage.uris import find_remote
 
 # Any other `#` is a part of a name.
@@ -40,13 +40,16 @@ def find_named(name: str | os.PathLike[str], known: str = "") -> str:
 
     Raises:
         UsageError: It is not a path.
-        DataError: A fingerprint is expected, and the folder has no dataset, or a damaged one.
         StorageError: The dataset there has another fingerprint.
         OSError: It cannot be read.
     """
     place, expected = split_name(name) if isinstance(name, str | os.PathLike) else (name, "")
     folder, expected = storage.absolute(find_remote(place)), expected or known
-    if expected and (found := read_dataset(folder).fingerprint) != expected:
+    try:
+        found = read_dataset(folder).fingerprint if expected else ""
+    except DataError:
+        return folder  # whoever reads it says what is wrong with it
+    if found != expected:
         raise StorageError(
             f"{storage.join(folder, DATASET_FILE)} has the fingerprint {found}, expected "
             f"{expected}: another dataset has replaced the one that was named.",
