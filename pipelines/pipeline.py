@@ -65,7 +65,7 @@ def create_pipeline(
     )
     image_to_tfrecord = ImageToTFRecord(
         manifest_gen.outputs["manifest"],
-        manifest_gen.outputs["rejects"],
+        manifest_gen.outputs["list_rejects"],
         **pick_fields(config, ConversionFields),
     )
     if beam_args is None:

@@ -189,6 +189,20 @@ def test_choices_are_lists_where_the_server_knows_them(kfp: str | None, has_list
     assert "literals" not in inputs["epochs"]
 
 
+def test_the_graph_has_few_nodes_and_no_two_of_a_name(specs):
+    """At the smallest zoom of Kubeflow's UI, a window shows a dozen nodes; it shows names alone."""
+    spec = specs["kubeflow"]
+    artifacts = [
+        name
+        for task in spec["root"]["dag"]["tasks"].values()
+        for name in spec["components"][task["componentRef"]["name"]]
+        .get("outputDefinitions", {})
+        .get("artifacts", {})
+    ]
+    assert len(set(artifacts)) == len(artifacts)
+    assert len(spec["root"]["dag"]["tasks"]) + len(artifacts) == 30
+
+
 @pytest.mark.parametrize("target", FILES)
 def test_the_pipeline_says_what_it_does(target: str, specs):
     assert specs[target]["pipelineInfo"]["description"].startswith("darkroom: ")
@@ -438,7 +452,7 @@ def test_texts_that_a_newer_yaml_takes_for_numbers_are_quoted():
 def test_types_of_the_services_are_named_as_their_sdk_does(specs):
     for spec in specs.values():
         outputs = spec["components"]["ImageValidator"]["outputDefinitions"]["artifacts"]
-        assert outputs["html"]["artifactType"] == {
+        assert outputs["validation_html"]["artifactType"] == {
             "schemaTitle": "system.HTML",
             "schemaVersion": "0.0.1",
         }
