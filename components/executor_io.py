@@ -26,6 +26,7 @@ from darkroom.kfp.places import MOUNTS, find_mount, name_uris
 from darkroom.storage.uris import find_remote
 
 Locate = Callable[[str], str]
+_SHOWN = {str(name_utils.get_full_name(each)) for each in SYSTEM_ARTIFACTS.values()}
 
 
 class ArtifactEntry(TypedDict, total=False):
@@ -262,8 +263,16 @@ def restore_output(text: str, given: Task, task: Task) -> str:
             strict=True,
         )
     }
+    # The UI lists their metadata: among the numbers, a version of TFX is none.
+    shown = {
+        each["uri"]
+        for each in list_artifacts(task["outputs"])
+        if each["type"].get("schemaTitle") in _SHOWN
+    }
     for artifact in list_artifacts(output):
         place = next((uri for uri in uris if _is_below(artifact["uri"], uri)), None)
+        if place in shown:
+            artifact.get("metadata", {}).pop("tfx_version", None)
         if place is not None:
             artifact["uri"] = uris[place] + artifact["uri"].removeprefix(place)
         for name, value in artifact.get("metadata", {}).items():

@@ -32,7 +32,7 @@ STRICT = ValidationOptions(policies={"duplicates": "fail", "small_classes": "off
 def make_data_nodes(images, schema=SCHEMA):
     """Returns the nodes that make records of images; the gate is the last of them."""
     manifest = ManifestGen(images)
-    records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
+    records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["list_rejects"])
     statistics = ImageStatisticsGen(records.outputs["index"])
     wanted = ImportSchemaGen(str(schema))
     anomalies = ExampleValidator(statistics.outputs["statistics"], wanted.outputs["schema"])

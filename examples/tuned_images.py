@@ -135,7 +135,7 @@ def make_eval_config():
 def make_pipeline(root, images=IMAGES, epochs=5, metadata=None):
     """Returns the pipeline; `darkroom compile` passes the root, and a cluster has metadata."""
     manifest = ManifestGen(images)
-    records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
+    records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["list_rejects"])
     examples = records.outputs["examples"]
     # It reads the images. For many of them, import a schema instead: ImportSchemaGen.
     statistics = StatisticsGen(examples)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfx.components import ExampleValidator, SchemaGen, Trainer
+from tfx.components import ExampleValidator, SchemaGen
 from tfx.components.schema_gen.import_schema_gen.component import ImportSchemaGen
 from tfx.dsl.components.base import base_node
 from tfx.orchestration.pipeline import Pipeline
@@ -20,6 +20,7 @@ from darkroom.components import (
     ValidationGate,
 )
 from darkroom.components.parameters import MODEL_FINGERPRINT_KEY
+from darkroom.components.trainer.component import DescribingTrainer
 from darkroom.dataset.splits import EVAL, TEST
 from darkroom.errors import UsageError
 from darkroom.options.checks import pick_fields
@@ -65,13 +66,14 @@ def create_pipeline(
     )
     image_to_tfrecord = ImageToTFRecord(
         manifest_gen.outputs["manifest"],
-        manifest_gen.outputs["rejects"],
+        manifest_gen.outputs["list_rejects"],
         **pick_fields(config, ConversionFields),
     )
     if beam_args is None:
         image_to_tfrecord.with_beam_pipeline_args(find_engine_args(config))
     *checks, image_validator, gate = _create_checks(config, manifest_gen, image_to_tfrecord)
-    trainer = Trainer(
+    # The driver of our own Trainer is not needed: the fingerprint of the model is a parameter.
+    trainer = DescribingTrainer(
         run_fn=RUN_FN,
         examples=image_to_tfrecord.outputs["examples"],
         # Zero steps: run_fn counts epochs, and the records say how long one is.
@@ -82,7 +84,7 @@ def create_pipeline(
             CHECKPOINT_DIR_KEY: config.checkpoint_dir,
             MODEL_FINGERPRINT_KEY: config.model_fingerprint,
         },
-    )
+    ).with_id("Trainer")
     # The gate has no output for the trainer, so this edge makes the trainer wait.
     trainer.add_upstream_node(gate)
     resolvers, evaluator = create_evaluation(

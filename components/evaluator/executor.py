@@ -14,6 +14,7 @@ from tfx.utils import path_utils
 
 from darkroom import storage
 from darkroom.components.model_report.evaluation import read_failures
+from darkroom.components.pusher.saved_model import GRAPH_FILE, find_newest_version
 from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError
@@ -24,7 +25,6 @@ REASONS_PROPERTY = "reasons"
 BASELINE_PROPERTY = "baseline"
 _MODEL_KEY, _BASELINE_MODEL_KEY, _EXAMPLES_KEY = "model", "baseline_model", "examples"
 _EVALUATION_KEY, _BLESSING_KEY, _CONFIG_KEY = "evaluation", "blessing", "eval_config"
-_GRAPH_FILE = "saved_model.pb"
 # Beside TFMA's files, so that workers elsewhere see it, too. It is deleted at the end.
 _COPY_FOLDER = ".baseline"
 
@@ -102,18 +102,11 @@ def find_newest_model(base: str) -> str | None:
     Raises:
         DataError: There is something else.
     """
-    if storage.exists(storage.join(base, _GRAPH_FILE)):
+    if storage.exists(storage.join(base, GRAPH_FILE)):
         return base
-    names = storage.list_folder(base)
-    # A push writes this file last, so a version without it is not complete.
-    whole = [
-        name
-        for name in names
-        if name.isdecimal() and storage.exists(storage.join(base, name, _GRAPH_FILE))
-    ]
-    if whole:
-        return storage.join(base, max(whole, key=int))
-    if names:
+    if version := find_newest_version(base):
+        return storage.join(base, version)
+    if names := storage.list_folder(base):
         raise DataError(
             f"There is no model in {base}, which has {list_first(names)}.",
             "baseline_model names a SavedModel, or a folder of pushed ones.",

@@ -8,7 +8,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects, ValidationReport
 from darkroom.components.image_validator import executor
-from darkroom.components.system_artifacts import HTML, Markdown
+from darkroom.components.system_artifacts import HTML
 from darkroom.options.validation import ValidationOptions
 
 INDEX_KEY = executor.INDEX_KEY
@@ -19,7 +19,6 @@ EXAMPLES_KEY = executor.EXAMPLES_KEY
 OPTIONS_KEY = executor.OPTIONS_KEY
 REPORT_KEY = executor.REPORT_KEY
 HTML_KEY = executor.HTML_KEY
-MARKDOWN_KEY = executor.MARKDOWN_KEY
 
 
 class ImageValidatorSpec(ComponentSpec):
@@ -36,7 +35,6 @@ class ImageValidatorSpec(ComponentSpec):
     OUTPUTS = {
         REPORT_KEY: ChannelParameter(type=ValidationReport),
         HTML_KEY: ChannelParameter(type=HTML),
-        MARKDOWN_KEY: ChannelParameter(type=Markdown),
     }
 
 
@@ -48,8 +46,7 @@ class ImageValidator(base_component.BaseComponent):
 
     Component `outputs` contains:
       - `report`: `ValidationReport`, with the custom property `blessed`.
-      - `html`: `system.HTML`, and `markdown`: `system.Markdown`, its pages where Kubeflow's and
-        Vertex's UI find them.
+      - `validation_html`: `system.HTML`, its page where Kubeflow's and Vertex's UI find it.
     """
 
     SPEC_CLASS = ImageValidatorSpec
@@ -87,7 +84,6 @@ class ImageValidator(base_component.BaseComponent):
                     OPTIONS_KEY: (options or ValidationOptions()).to_json(),
                     REPORT_KEY: channel_utils.as_channel([ValidationReport()]),
                     HTML_KEY: channel_utils.as_channel([HTML()]),
-                    MARKDOWN_KEY: channel_utils.as_channel([Markdown()]),
                 }
             )
         )

@@ -16,7 +16,7 @@ from darkroom.validation.anomalies import list_anomalies
 from darkroom.validation.findings import Anomaly
 from darkroom.validation.judge import JudgedFiles, judge_dataset
 from darkroom.validation.report.pictures import Records
-from darkroom.validation.report.write import REPORT_HTML, REPORT_MARKDOWN, write_report
+from darkroom.validation.report.write import REPORT_HTML, write_report
 
 INDEX_KEY = "index"
 REJECTS_KEY = "rejects"
@@ -25,8 +25,7 @@ ANOMALIES_KEY = "anomalies"
 EXAMPLES_KEY = "examples"
 OPTIONS_KEY = "options"
 REPORT_KEY = "report"
-HTML_KEY = "html"
-MARKDOWN_KEY = "markdown"
+HTML_KEY = "validation_html"
 BLESSED_KEY = "blessed"
 # The name that ExampleValidator gives to the anomalies of a split.
 ANOMALIES_FILE = "SchemaDiff.pb"
@@ -46,7 +45,7 @@ class Executor(base_executor.BaseExecutor):
         Args:
             input_dict: `index`: a RecordIndex; `rejects`: Rejects; `manifest`: an ImageManifest;
                 `anomalies`: ExampleAnomalies; if given, `examples`: Examples.
-            output_dict: `report`: a ValidationReport; `html`: HTML; `markdown`: Markdown.
+            output_dict: `report`: a ValidationReport; `validation_html`: HTML.
             exec_properties: `options`: `ValidationOptions` as JSON.
         """
         anomalies = artifact_utils.get_single_instance(input_dict[ANOMALIES_KEY])
@@ -63,10 +62,9 @@ class Executor(base_executor.BaseExecutor):
         records = Records(examples[0].uri, files.index_dir) if examples else None
         write_report(verdict, report.uri, records)
         report.set_int_custom_property(BLESSED_KEY, int(verdict.blessed))
-        for key, name in ((HTML_KEY, REPORT_HTML), (MARKDOWN_KEY, REPORT_MARKDOWN)):
-            page = artifact_utils.get_single_instance(output_dict[key])
-            page.uri = storage.join(page.uri, name)
-            storage.copy_file(storage.join(report.uri, name), page.uri)
+        page = artifact_utils.get_single_instance(output_dict[HTML_KEY])
+        page.uri = storage.join(page.uri, REPORT_HTML)
+        storage.copy_file(storage.join(report.uri, REPORT_HTML), page.uri)
 
 
 def read_anomalies(artifact: Any) -> Iterator[Anomaly]:

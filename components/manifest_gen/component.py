@@ -54,7 +54,7 @@ class ManifestGen(base_component.BaseComponent):
 
     Component `outputs` contains:
       - `manifest`: `ImageManifest`, with the label map.
-      - `rejects`: `Rejects`.
+      - `list_rejects`: `Rejects`, the rows of the list that cannot become records.
     """
 
     SPEC_CLASS = ManifestGenSpec

@@ -19,7 +19,7 @@ SOURCE_KEY = "source"
 OPTIONS_KEY = "options"
 FINGERPRINT_KEY = "source_fingerprint"
 MANIFEST_KEY = "manifest"
-REJECTS_KEY = "rejects"
+REJECTS_KEY = "list_rejects"
 
 
 class Executor(base_executor.BaseExecutor):
@@ -35,7 +35,7 @@ class Executor(base_executor.BaseExecutor):
 
         Args:
             input_dict: Empty.
-            output_dict: `manifest`: an ImageManifest; `rejects`: a Rejects.
+            output_dict: `manifest`: an ImageManifest; `list_rejects`: a Rejects.
             exec_properties: `source`: path or pattern; `options`: `ManifestOptions` as JSON;
                 `source_fingerprint`: the value that the cache compared.
 

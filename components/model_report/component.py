@@ -11,12 +11,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec
 
 from darkroom.components.artifacts import ModelPage, ValidationReport
 from darkroom.components.model_report import executor
-from darkroom.components.system_artifacts import (
-    HTML,
-    ClassificationMetrics,
-    Markdown,
-    Metrics,
-)
+from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Metrics
 from darkroom.errors import UsageError
 
 EVALUATION_KEY = executor.EVALUATION_KEY
@@ -28,7 +23,6 @@ MODEL_RUN_KEY = executor.MODEL_RUN_KEY
 EXAMPLES_KEY = executor.EXAMPLES_KEY
 PAGE_KEY = executor.PAGE_KEY
 HTML_KEY = executor.HTML_KEY
-MARKDOWN_KEY = executor.MARKDOWN_KEY
 
 
 class ModelReportSpec(ComponentSpec):
@@ -47,7 +41,6 @@ class ModelReportSpec(ComponentSpec):
         CLASSIFICATION_KEY: ChannelParameter(type=ClassificationMetrics),
         PAGE_KEY: ChannelParameter(type=ModelPage, optional=True),
         HTML_KEY: ChannelParameter(type=HTML, optional=True),
-        MARKDOWN_KEY: ChannelParameter(type=Markdown, optional=True),
     }
 
 
@@ -64,8 +57,7 @@ class ModelReport(base_component.BaseComponent):
       - `classification_metrics`: `system.ClassificationMetrics`, the confusion matrix: of the same
         scoring as the page, without a page of the split that Evaluator scored.
       - `page`: `ModelPage`, how good the model is; with model and examples.
-      - `html`: `system.HTML`, and `markdown`: `system.Markdown`, its pages where Kubeflow's and
-        Vertex's UI find them.
+      - `model_html`: `system.HTML`, its page where Kubeflow's and Vertex's UI find it.
     """
 
     SPEC_CLASS = ModelReportSpec
@@ -97,7 +89,7 @@ class ModelReport(base_component.BaseComponent):
                 "ModelReport has one of model and examples.",
                 "Its page needs both; without both there is no page.",
             )
-        pages = {PAGE_KEY: ModelPage, HTML_KEY: HTML, MARKDOWN_KEY: Markdown}
+        pages = {PAGE_KEY: ModelPage, HTML_KEY: HTML}
         given = {MODEL_KEY: model, MODEL_RUN_KEY: model_run, EXAMPLES_KEY: examples}
         super().__init__(
             ModelReportSpec(

@@ -21,7 +21,7 @@ from darkroom.components.model_report.evaluation import (
 from darkroom.evaluation.confusion import MATRIX_PROPERTY, ConfusionMatrix, make_matrix
 from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
 from darkroom.evaluation.facts import FACTS_FILE, Facts, read_facts
-from darkroom.evaluation.report.write import CARD_FILE, PAGE_FILE
+from darkroom.evaluation.report.write import PAGE_FILE
 from darkroom.evaluation.result import Evaluation, Slice
 from darkroom.validation.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_JSON
@@ -34,8 +34,7 @@ MODEL_KEY = "model"
 MODEL_RUN_KEY = "model_run"
 EXAMPLES_KEY = "examples"
 PAGE_KEY = "page"
-HTML_KEY = "html"
-MARKDOWN_KEY = "markdown"
+HTML_KEY = "model_html"
 METRICS_FILE = "metrics.json"
 MATRIX_FILE = "confusion_matrix.json"
 # Evaluator scores the eval split. A reader of numbers of two splits must see of which each is.
@@ -57,7 +56,7 @@ class Executor(base_executor.BaseExecutor):
             input_dict: `evaluation`: a ModelEvaluation; `report`: a ValidationReport; and for the
                 page `model`: a Model; `examples`: Examples; `model_run`: a ModelRun.
             output_dict: `metrics`: Metrics; `classification_metrics`: ClassificationMetrics; and
-                for the page `page`: a ModelPage; `html`: HTML; `markdown`: Markdown.
+                for the page `page`: a ModelPage; `model_html`: HTML.
             exec_properties: Empty.
 
         Raises:
@@ -103,10 +102,9 @@ def _write_page(
     found = evaluate_training(folder, split, facts, page.uri, missed=missed, slices=slices)
     page.set_string_custom_property("split", found.split)
     page.set_float_custom_property("accuracy", found.accuracy)
-    for key, name in ((HTML_KEY, PAGE_FILE), (MARKDOWN_KEY, CARD_FILE)):
-        shown = artifact_utils.get_single_instance(output_dict[key])
-        shown.uri = storage.join(shown.uri, name)
-        storage.copy_file(storage.join(page.uri, name), shown.uri)
+    shown = artifact_utils.get_single_instance(output_dict[HTML_KEY])
+    shown.uri = storage.join(shown.uri, PAGE_FILE)
+    storage.copy_file(storage.join(page.uri, PAGE_FILE), shown.uri)
     return found
 
 

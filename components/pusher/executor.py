@@ -13,11 +13,17 @@ import time
 import uuid
 from typing import Any
 
+from absl import logging
 from tfx.components.pusher import executor as tfx_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.components.pusher.saved_model import GRAPH_FILE, check_saved_model
+from darkroom.components.pusher.saved_model import (
+    GRAPH_FILE,
+    check_saved_model,
+    find_newest_version,
+    has_same_files,
+)
 from darkroom.errors import OutputError
 from darkroom.storage import copies
 
@@ -60,12 +66,23 @@ class Executor(tfx_executor.Executor):
             base = storage.absolute(base)
             # The artifact gets its copy first: a server sees the model when nothing else can fail.
             copies.copy_folder(model, pushed.uri)
-            version = push_version(model, base)
+            version = _push_once(model, base)
             destination = storage.join(base, version)
         else:
             # Relative to the artifact, because a task of Kubeflow knows only its local copy.
             version = destination = push_version(model, pushed.uri)
         self._MarkPushed(pushed, pushed_destination=destination, pushed_version=version)
+
+
+def _push_once(model: str, base: str) -> str:
+    """Pushes a model that is not the newest version in `base`; returns its version there."""
+    version = find_newest_version(base)
+    if version is None or not has_same_files(model, storage.join(base, version)):
+        return push_version(model, base)
+    logging.info(
+        "Not pushed to %s: the model is already the newest version there, %s.", base, version
+    )
+    return version
 
 
 def read_destination(text: str) -> str:

@@ -40,6 +40,26 @@ def check_saved_model(folder: str) -> None:
         raise StorageError(f"The model {folder} has no {', '.join(missing[:10])}.", _HINT)
 
 
+def find_newest_version(base: str) -> str | None:
+    """Returns the name of the newest whole version of a model in a folder; None without any."""
+    # A push writes this file last, so a version without it is not complete.
+    whole = [
+        name
+        for name in storage.list_folder(base)
+        if name.isdecimal() and storage.exists(storage.join(base, name, GRAPH_FILE))
+    ]
+    return max(whole, key=int, default=None)
+
+
+def has_same_files(one: str, other: str) -> bool:
+    """Tells whether two folders have the same files."""
+    files = storage.list_everything(one)
+    return files == storage.list_everything(other) and all(
+        storage.hash_file(storage.join(one, name)) == storage.hash_file(storage.join(other, name))
+        for name in files
+    )
+
+
 def _list_needed(graph: Any, files: Collection[str]) -> Iterator[str]:
     """Yields the required files besides the graph."""
     for meta in graph.meta_graphs:

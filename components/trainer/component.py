@@ -9,17 +9,24 @@ from typing import Any
 
 from tfx.components.trainer import component as tfx_component
 from tfx.components.util import udf_utils
+from tfx.dsl.components.base import executor_spec
 from tfx.proto import trainer_pb2
 from tfx.types import channel
 from tfx.types.standard_component_specs import MODULE_FILE_KEY, MODULE_PATH_KEY
 
 from darkroom import storage
 from darkroom.components.state_driver import FINGERPRINT_KEY, TAKEN_BY_EACH_RUN
-from darkroom.components.trainer import driver
+from darkroom.components.trainer import driver, executor
 from darkroom.errors import UsageError
 
 
-class Trainer(tfx_component.Trainer):
+class DescribingTrainer(tfx_component.Trainer):
+    """TFX's Trainer, whose outputs say how good the model is, and of what it was made."""
+
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(executor.Executor)
+
+
+class Trainer(DescribingTrainer):
     """Trains by a `run_fn`; each run looks whether its code or its files have changed.
 
     The code is the module of `run_fn` and the user's modules that it imports. The files are those
@@ -27,8 +34,9 @@ class Trainer(tfx_component.Trainer):
     installed are not looked at.
 
     Component `outputs` contains:
-      - `model`: `standard_artifacts.Model`.
-      - `model_run`: `standard_artifacts.ModelRun`, what else the training wrote.
+      - `model`: `standard_artifacts.Model`, with the custom properties `sha256`, `labels`,
+        `eval_accuracy` and `dataset_fingerprint`, as far as they are known.
+      - `model_run`: `standard_artifacts.ModelRun`, what else the training wrote, with the same.
     """
 
     DRIVER_CLASS = driver.Driver

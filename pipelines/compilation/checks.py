@@ -22,6 +22,7 @@ from darkroom.pipelines.compilation.backends import check_backend
 from darkroom.pipelines.compilation.places import check_places, do_tasks_read_labels
 from darkroom.pipelines.config import PipelineConfig, merge_options
 from darkroom.pipelines.kubernetes_names import check_secret
+from darkroom.storage.uris import is_below
 
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[\w.-]+)?(@sha256:\w+)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -43,6 +44,23 @@ _OTHER_VOLUMES = frozenset(
         "tmp-dir-argo",
         "kfp-workspace",
     ]
+)
+# What Kubeflow mounts, and what the image consists of.
+_NEEDED_FOLDERS = (
+    *(
+        "/minio",
+        "/s3",
+        "/gcs",
+        "/kfp-launcher",
+        "/kfp-workspace",
+        "/.local",
+        "/.cache",
+        "/.config",
+        "/var/run/argo",
+        "/argo",
+    ),
+    *("/var/run/secrets/kubernetes.io", "/run/secrets/kubernetes.io"),
+    *("/bin", "/dev", "/etc", "/lib", "/lib64", "/opt/darkroom", "/proc", "/sbin", "/sys", "/usr"),
 )
 
 
@@ -154,6 +172,17 @@ def name_baseline(config: PipelineConfig, target: str) -> PipelineConfig:
     return dataclasses.replace(config, baseline_model=config.push_to)
 
 
+def _check_folder(folder: str) -> None:
+    """Checks that a mounted volume hides nothing that a pod needs."""
+    clean = posixpath.normpath(folder)
+    for needed in _NEEDED_FOLDERS:
+        if is_below(clean, needed) or is_below(needed, clean) or clean == "/tmp":
+            raise UsageError(
+                f"volumes mounts {folder!r}, which Kubeflow or the image needs.",
+                'Mount the claim elsewhere, as in "/mnt/photos".',
+            )
+
+
 def _check_volumes(volumes: Mapping[str, str]) -> None:
     for folder, claim in volumes.items():
         # The image's own files are below /, and with it every path would count as mounted.
@@ -162,6 +191,7 @@ def _check_volumes(volumes: Mapping[str, str]) -> None:
                 f"volumes mounts {folder!r}, expected an absolute path of a folder other than /.",
                 'Write it as in "/mnt/photos" = "CLAIM".',
             )
+        _check_folder(folder)
         if not _CLAIM.fullmatch(claim):
             raise UsageError(
                 f"volumes.{folder} is {claim!r}, which is not a name of a claim.",

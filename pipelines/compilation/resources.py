@@ -54,7 +54,8 @@ DEFAULT = "default"
 class Resources:
     """What the tasks of a component get in a cluster.
 
-    What is None is taken from the table `default`, for each value alone.
+    What is None is taken from the table `default`, for each value alone; a request is not, where
+    the component has a limit of its own.
 
     Attributes:
         cpu: Cores; the target's default when nothing says it.
@@ -202,8 +203,10 @@ def find_resources(given: Mapping[str, Resources], component: str) -> Resources:
     shared = vars(given.get(DEFAULT, Resources()))
     if component == _GATE:
         shared = {**shared, "retries": None}
-    own = vars(given.get(component, Resources())).items()
-    return Resources(**shared | {key: value for key, value in own if value is not None})
+    own = {k: v for k, v in vars(given.get(component, Resources())).items() if v is not None}
+    # A request that is meant for small tasks would put a large one on a small node.
+    limits = own.keys() & {"cpu", "memory_gb"} if component != DEFAULT else ()
+    return Resources(**{**shared, **{f"{limit}_request": None for limit in limits}, **own})
 
 
 def check_components(given: Mapping[str, Resources], components: list[str]) -> None:

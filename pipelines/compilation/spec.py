@@ -111,7 +111,7 @@ def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:
     for parameter in taken:
         kind = {"parameterType": _TYPES[parameter.kind]}
         default = encode_value(parameter, getattr(config, parameter.name))
-        told = {**kind, "defaultValue": default, "isOptional": True}
+        told: dict[str, Any] = {**kind, "defaultValue": default, "isOptional": True}
         if parameter.choices and config.kfp and parse_version(config.kfp) >= _LITERALS:
             told["literals"] = list(parameter.choices)
         pipeline_inputs[parameter.name] = told

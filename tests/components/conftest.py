@@ -103,7 +103,7 @@ def convert_source(
     }
     manifest.Executor().Do(
         {},
-        {"manifest": [made["manifest"]], "rejects": [made["manifest_rejects"]]},
+        {"manifest": [made["manifest"]], "list_rejects": [made["manifest_rejects"]]},
         {"source": source, "options": ManifestOptions().to_json()},
     )
     convert.Executor(beam_context).Do(

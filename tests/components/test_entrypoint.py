@@ -114,6 +114,9 @@ def test_the_executor_writes_to_the_launchers_folder_and_returns_the_uri(
     assert rejects["metadata"]["source"] == f"{scheme}://bucket/root/Task/manifest"
     [page] = output["artifacts"]["html"]["artifacts"]
     assert page["uri"] == f"{scheme}://bucket/root/Task/html/report.html"
+    # The UI lists the metadata of metrics among them.
+    assert "tfx_version" in rejects["metadata"]
+    assert "tfx_version" not in page["metadata"]
 
 
 def test_an_input_is_read_from_the_launchers_folder_with_its_type_and_properties(mounts: Path):

@@ -13,9 +13,10 @@ import darkroom
 from darkroom.components.artifacts import ValidationReport
 from darkroom.components.image_statistics_gen.executor import Executor as StatisticsExecutor
 from darkroom.components.image_validator.executor import Executor, read_anomalies
-from darkroom.components.system_artifacts import HTML, Markdown
+from darkroom.components.system_artifacts import HTML
 from darkroom.components.validation_gate.executor import Executor as GateExecutor
 from darkroom.errors import UsageError
+from darkroom.kfp.places import MOUNTS_VARIABLE
 from darkroom.options.validation import ValidationOptions
 from darkroom.storage.ledger import LEDGER_FILE
 from darkroom.validation.anomalies import list_anomalies
@@ -43,14 +44,13 @@ def _write_anomalies(artifact, split: str, found) -> None:
 
 
 def _judge(made, anomalies, new_artifact, given=("index", "rejects", "manifest"), **options):
-    report, *pages = (new_artifact(each) for each in (ValidationReport, HTML, Markdown))
+    report, page = new_artifact(ValidationReport), new_artifact(HTML)
     inputs = {name: [made[name]] for name in given}
     properties = {"options": ValidationOptions(**options).to_json()}
-    outputs = {"report": [report], "html": [pages[0]], "markdown": [pages[1]]}
+    outputs = {"report": [report], "validation_html": [page]}
     Executor().Do({**inputs, "anomalies": [anomalies]}, outputs, properties)
     # What a UI shows is the file at the URI itself, and the same as in the report.
-    for page, name in zip(pages, ("report.html", "report.md"), strict=True):
-        assert Path(page.uri).read_bytes() == Path(report.uri, name).read_bytes()
+    assert Path(page.uri).read_bytes() == Path(report.uri, "report.html").read_bytes()
     return report
 
 
@@ -134,7 +134,7 @@ def test_a_file_that_is_not_a_schema_is_wrong_usage(images: Path, tmp_path: Path
 
 
 def test_leakage_is_reported_by_a_component_that_succeeds_and_stopped_by_the_gate(
-    images: Path, anomalies, new_artifact, beam_context
+    images: Path, anomalies, new_artifact, beam_context, tmp_path: Path, monkeypatch
 ):
     shutil.copy(images.parent / "00.jpg", images.parent / "copy.jpg")
     write_csv(images, [*read_csv(images), ("VALIDATION", "copy.jpg", "cat")])
@@ -148,6 +148,15 @@ def test_leakage_is_reported_by_a_component_that_succeeds_and_stopped_by_the_gat
     assert "00.jpg" in text
     assert "copy.jpg" in text
     assert f"{report.uri}/report.html" in text
+    # In a cluster, the folder of the task is gone when somebody reads it.
+    monkeypatch.setenv(MOUNTS_VARIABLE, str(tmp_path))
+    (tmp_path / "minio").symlink_to(Path(report.uri).parent)
+    report.uri = str(tmp_path / "minio" / Path(report.uri).name)
+    with pytest.raises(GateError) as error:
+        _pass_gate(report)
+    assert str(error.value).endswith(
+        "The whole report: the output validation_html of ImageValidator"
+    )
     assert error.value.exit_code == 1
 
     warned = _judge(made, anomalies, new_artifact, policies={"leakage": "warn"})

@@ -25,7 +25,6 @@ from darkroom.components.system_artifacts import (
     HTML,
     SYSTEM_ARTIFACTS,
     ClassificationMetrics,
-    Markdown,
     Metrics,
 )
 from darkroom.dataset.splits import SplitRatios
@@ -52,7 +51,7 @@ def components():
     )
     convert = ImageToTFRecord(
         manifest.outputs["manifest"],
-        manifest.outputs["rejects"],
+        manifest.outputs["list_rejects"],
         image_check="header",
         num_shards=4,
     )
@@ -92,7 +91,7 @@ def test_inputs_and_outputs_have_their_types(components):
         for name, component in components.items()
     }
     assert found == {
-        "ManifestGen": ({}, {"manifest": ImageManifest, "rejects": Rejects}),
+        "ManifestGen": ({}, {"manifest": ImageManifest, "list_rejects": Rejects}),
         "ImageToTFRecord": (
             {"manifest": ImageManifest, "manifest_rejects": Rejects},
             {"examples": standard_artifacts.Examples, "index": RecordIndex, "rejects": Rejects},
@@ -109,7 +108,7 @@ def test_inputs_and_outputs_have_their_types(components):
                 "anomalies": standard_artifacts.ExampleAnomalies,
                 "examples": standard_artifacts.Examples,
             },
-            {"report": ValidationReport, "html": HTML, "markdown": Markdown},
+            {"report": ValidationReport, "validation_html": HTML},
         ),
         "ValidationGate": ({"report": ValidationReport}, {}),
         "ModelReport": (
@@ -135,8 +134,7 @@ def test_with_model_and_examples_the_report_has_a_page():
         "metrics": Metrics,
         "classification_metrics": ClassificationMetrics,
         "page": ModelPage,
-        "html": HTML,
-        "markdown": Markdown,
+        "model_html": HTML,
     }
     with pytest.raises(UsageError, match="ModelReport has one of model and examples"):
         ModelReport(evaluation, report, model=model)
@@ -210,4 +208,4 @@ def test_artifacts_for_a_ui_have_system_type_names():
 def test_a_wrong_option_is_rejected_when_the_component_is_created(components):
     outputs = components["ManifestGen"].outputs
     with pytest.raises(UsageError, match="image_check is 'some', expected one of full, header"):
-        ImageToTFRecord(outputs["manifest"], outputs["rejects"], image_check="some")
+        ImageToTFRecord(outputs["manifest"], outputs["list_rejects"], image_check="some")

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tfx
 def _run(source: str, new_artifact, options: ManifestOptions):
     manifest, rejects = new_artifact(ImageManifest), new_artifact(Rejects)
     properties = {"source": source, "options": options.to_json()}
-    Executor().Do({}, {"manifest": [manifest], "rejects": [rejects]}, properties)
+    Executor().Do({}, {"manifest": [manifest], "list_rejects": [rejects]}, properties)
     return manifest, rejects
 
 

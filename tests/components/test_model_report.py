@@ -18,7 +18,7 @@ from darkroom.components.model_report.evaluation import (
     read_evaluation,
     read_failures,
 )
-from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Markdown, Metrics
+from darkroom.components.system_artifacts import HTML, ClassificationMetrics, Metrics
 from darkroom.errors import DataError
 from darkroom.evaluation.confusion import OTHER_CLASSES, make_matrix
 from darkroom.evaluation.facts import Facts, encode_facts
@@ -167,7 +167,7 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     given = {key: [new_artifact(kind)] for key, kind in kinds.items()}
     given["examples"] = [converted["examples"]]
     made = {"metrics": Metrics, "classification_metrics": ClassificationMetrics}
-    made |= {"page": ModelPage, "html": HTML, "markdown": Markdown}
+    made |= {"page": ModelPage, "model_html": HTML}
     outputs = {key: [new_artifact(kind)] for key, kind in made.items()}
     labels = ["cat", "dog", "owl"]
     text = DatasetReport(30, 30, 0, {}, tuple(labels), {"train": 24, "eval": 6}, {}, {}).to_json()
@@ -201,9 +201,8 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     assert page.index("0.250") < page.index("&lt;old&gt;")
     assert "| camera | new | 0.250 | 4 |" in (folder / "model.md").read_text()
     assert [each["value"] for each in found["evaluation"]["slices"]] == ["<old>", "new"]
-    assert outputs["html"][0].uri.endswith("/model.html")
-    assert Path(outputs["html"][0].uri).read_text() == page
-    assert Path(outputs["markdown"][0].uri).read_text() == (folder / "model.md").read_text()
+    assert outputs["model_html"][0].uri.endswith("/model.html")
+    assert Path(outputs["model_html"][0].uri).read_text() == page
     accuracy = found["evaluation"]["accuracy"]
     assert outputs["page"][0].get_float_custom_property("accuracy") == accuracy
     assert outputs["metrics"][0].get_float_custom_property("eval_accuracy") == accuracy

@@ -115,6 +115,33 @@ def test_what_is_at_the_destination_stays(inputs, new_artifact, tmp_path, monkey
     assert not (tmp_path / "nowhere").exists()
 
 
+def test_a_model_that_is_the_newest_version_there_is_not_pushed_again(
+    inputs, new_artifact, tmp_path, caplog
+):
+    base = tmp_path / "models"
+    first, again, other, back = (new_artifact(standard_artifacts.PushedModel) for _ in range(4))
+    _push(inputs, first, str(base))
+    [version] = os.listdir(base)
+    with caplog.at_level("INFO"):
+        _push(inputs, again, str(base))
+    assert os.listdir(base) == [version]
+    assert f"is already the newest version there, {version}" in caplog.text
+    for pushed in (first, again):
+        assert pushed.get_string_custom_property("pushed_version") == version
+        assert pushed.get_string_custom_property("pushed_destination") == str(base / version)
+        assert pushed.get_int_custom_property("pushed") == 1
+        assert _read(Path(pushed.uri)) == CONTENT
+    # Of equal length: sizes alone would not tell.
+    changed = Path(inputs["model"][0].uri) / "Format-Serving/variables/variables.index"
+    before = changed.read_bytes()
+    changed.write_bytes(before[::-1])
+    _push(inputs, other, str(base))
+    # A model that is there, but not the newest one, is pushed: servers take the newest.
+    changed.write_bytes(before)
+    _push(inputs, back, str(base))
+    assert len(os.listdir(base)) == 3
+
+
 def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
@@ -250,11 +277,15 @@ def test_versions_of_the_same_second_get_different_names(
 ):
     monkeypatch.setattr(executor.time, "time", lambda: 1_700_000_000.5)
     (tmp_path / "models/1700000000").mkdir(parents=True)  # even when it is empty
+    name = "variables/variables.index"
     for number in (1, 2):
+        # Another model each time.
+        data = f"{number}".encode()
+        (Path(inputs["model"][0].uri) / "Format-Serving" / name).write_bytes(data)
         pushed = new_artifact(standard_artifacts.PushedModel)
         _push(inputs, pushed, str(tmp_path / "models"))
         assert pushed.get_string_custom_property("pushed_version") == f"170000000{number}"
-        assert _read(tmp_path / f"models/170000000{number}") == CONTENT
+        assert _read(tmp_path / f"models/170000000{number}") == {**CONTENT, name: data}
     assert os.listdir(tmp_path / "models/1700000000") == []
 
 

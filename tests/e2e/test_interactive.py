@@ -25,7 +25,7 @@ context = InteractiveContext(
     pipeline_root="run", beam_pipeline_args=["--runner=FnApiRunner", "--sdk_container_image=local"]
 )
 manifest = ManifestGen("images")
-records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
+records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["list_rejects"])
 statistics = ImageStatisticsGen(records.outputs["index"])
 schema = SchemaGen(statistics.outputs["statistics"], exclude_splits=["eval", "test"])
 anomalies = ExampleValidator(statistics.outputs["statistics"], schema.outputs["schema"])
@@ -46,7 +46,7 @@ for component in (manifest, records, statistics, schema, anomalies, validator):
     'context.show(records.outputs["rejects"])',
     'context.show(statistics.outputs["statistics"])',
     'context.show(validator.outputs["report"])',
-    'context.show(validator.outputs["html"])',
+    'context.show(validator.outputs["validation_html"])',
     """
 from tfx.v1.dsl import Pipeline
 from tfx.v1.orchestration.metadata import sqlite_metadata_connection_config

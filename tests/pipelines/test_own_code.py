@@ -68,7 +68,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def _make_pipeline(folder: Path, *more: Any, **options: Any) -> Pipeline:
     """Makes a pipeline that ends with a Trainer; `more` are nodes that it takes something of."""
     manifest = ManifestGen("images")
-    convert = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
+    convert = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["list_rejects"])
     trainer = Trainer(convert.outputs["examples"], **options)
     return Pipeline(
         pipeline_name=NAME,
@@ -278,7 +278,7 @@ def test_a_notebook_cell_that_runs_again_looks_at_code_and_files_again(folder, m
         beam_pipeline_args=["--runner=FnApiRunner", "--sdk_container_image=local"],
     )
     manifest = ManifestGen("images", label_map="labels.txt", exclude="list.txt")
-    convert = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
+    convert = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["list_rejects"])
     trainer = Trainer(convert.outputs["examples"], module_file="own_model.py")
     schema = ImportSchemaGen("schema.pbtxt")
 

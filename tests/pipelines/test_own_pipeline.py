@@ -163,7 +163,7 @@ def test_a_changed_label_map_numbers_the_records_again(folder: Path):
     labels = folder / "labels.txt"
     labels.write_text("dog\ncat\n")
     manifest = ManifestGen(source="images.csv", label_map="labels.txt")
-    convert = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
+    convert = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["list_rejects"])
     pipeline = _make_pipeline(folder, manifest, convert)
     numbers = {
         label: number for label, number, _ in _read_examples(_run(pipeline, folder)).values()
@@ -377,7 +377,7 @@ def test_a_backend_without_drivers_reads_the_source_in_each_run():
 
 
 def test_a_runner_without_drivers_or_run_ids_gets_a_warning(folder, warnings):
-    artifacts = {"manifest": [ImageManifest()], "rejects": [Rejects()]}
+    artifacts = {"manifest": [ImageManifest()], "list_rejects": [Rejects()]}
     for name, [artifact] in artifacts.items():
         artifact.uri = str(folder / name)
     properties = {"source": "images.csv", "options": ManifestOptions().to_json()}

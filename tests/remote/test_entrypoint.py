@@ -102,7 +102,7 @@ def test_an_input_that_remote_workers_would_not_find_is_named(
     run = remote.run({"ImageToTFRecord"})["ImageToTFRecord"]  # nothing was uploaded
     assert run.task_codes == [3]
     error = json.loads(capfd.readouterr().err.strip().splitlines()[-1])["error"]
-    for key in ("manifest", "rejects"):
+    for key in ("manifest", "list_rejects"):
         assert f"{scheme}://photos/root/darkroom/run-1/ManifestGen/5a17/{key}" in error["message"]
     assert "--no-cache" in error["hint"]
 

@@ -124,6 +124,8 @@ def test_places_that_the_keys_of_one_user_do_not_open_are_a_warning():
         ("vertex", "NVIDIA_L4", "registry/darkroom:1", 1),
         ("kubeflow", "T4", "registry/darkroom:1-cuda", 0),
         ("vertex", "T4", "registry/darkroom-gpu@sha256:0", 0),
+        ("kubeflow", "T4", "registry/darkroom@sha256:0", 1),
+        ("kubeflow", "T4", "registry/darkroom:cuda@sha256:0", 0),
         ("kubeflow", "amd.com/gpu", "registry/darkroom:1", 0),
     ],
 )
@@ -133,6 +135,7 @@ def test_an_accelerator_for_an_image_without_cuda_is_a_warning(target, accelerat
     assert len(found) == number
     assert all(f"resources.Trainer asks for {accelerator}" in each for each in found)
     assert all("make image STAGE=cuda" in each for each in found)
+    assert all("NAME:cuda@sha256:DIGEST" in each for each in found)
 
 
 def test_what_vertex_has_no_place_for_is_a_warning_for_each_key():

@@ -108,5 +108,5 @@ def test_each_task_runs_in_its_own_container(
     assert sorted(runs) == sorted(TASKS)
     examples = find_output(launcher, "ImageToTFRecord", "examples")
     assert (examples / "dataset.json").exists()
-    assert find_output(launcher, "ImageValidator", "html").read_text().startswith("<!")
+    assert find_output(launcher, "ImageValidator", "validation_html").read_text().startswith("<!")
     assert [*pushed.glob("*/saved_model.pb")]

@@ -228,7 +228,7 @@ def list_cached(pipeline: Pipeline, target: str = "kubeflow", **options: Any) ->
 
 def make_cached_nodes(trainer: Any, pusher: Any) -> list[Any]:
     manifest = ManifestGen("gs://photos/images.csv")
-    records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
+    records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["list_rejects"])
     pinned = ManifestGen("gs://photos/b.csv", source_fingerprint="1").with_id("Pinned")
     schema = ImportSchemaGen("gs://photos/schema.pbtxt")
     old = StockImportSchemaGen("gs://photos/schema.pbtxt").with_id("Stock")

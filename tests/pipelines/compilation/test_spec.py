@@ -189,6 +189,20 @@ def test_choices_are_lists_where_the_server_knows_them(kfp: str | None, has_list
     assert "literals" not in inputs["epochs"]
 
 
+def test_the_graph_has_few_nodes_and_no_two_of_a_name(specs):
+    """At the smallest zoom of Kubeflow's UI, a window shows a dozen nodes; it shows names alone."""
+    spec = specs["kubeflow"]
+    artifacts = [
+        name
+        for task in spec["root"]["dag"]["tasks"].values()
+        for name in spec["components"][task["componentRef"]["name"]]
+        .get("outputDefinitions", {})
+        .get("artifacts", {})
+    ]
+    assert len(set(artifacts)) == len(artifacts)
+    assert len(spec["root"]["dag"]["tasks"]) + len(artifacts) == 30
+
+
 @pytest.mark.parametrize("target", FILES)
 def test_the_pipeline_says_what_it_does(target: str, specs):
     assert specs[target]["pipelineInfo"]["description"].startswith("darkroom: ")
@@ -382,7 +396,7 @@ def test_a_value_that_a_table_leaves_open_is_that_of_default():
     spec = compile_pipeline(config, "kubeflow")
     found = {name: each.get("resources") for name, each in _containers(spec).items()}
     requested = {"cpuRequest": 0.5, "memoryLimit": 8.0}
-    assert found["Trainer"] == {**requested, "cpuLimit": 8.0}
+    assert found["Trainer"] == {"memoryLimit": 8.0, "cpuLimit": 8.0}
     assert found["Evaluator"] == found["Pusher"] == {**requested, "cpuLimit": 2.0}
     retries = {
         name: each["retryPolicy"]["maxRetryCount"]
@@ -396,6 +410,19 @@ def test_a_value_that_a_table_leaves_open_is_that_of_default():
     assert pods["Trainer_executor"] == {**ends, **small}
     assert pods["Pusher_executor"] == {**ends, **small, "securityContext": {"runAsNonRoot": True}}
     assert pods["ImageValidator_executor"] == ends
+
+
+def test_a_request_of_default_is_not_inherited_under_a_limit_of_the_component():
+    """250 thousandths of a core would put a task of 6 cores on a small node."""
+    default = {"cpu_request": 0.25, "memory_gb_request": 1, "retries": 2}
+    config = _config(resources={"default": default, "Trainer": {"cpu": 6, "memory_gb": 16}})
+    containers = _containers(compile_pipeline(config, "kubeflow"))
+    assert containers["Trainer"]["resources"] == {"cpuLimit": 6.0, "memoryLimit": 16.0}
+    assert containers["Pusher"]["resources"] == {"cpuRequest": 0.25, "memoryRequest": 1.0}
+    # Each kind by itself.
+    config = _config(resources={"default": default, "Trainer": {"cpu": 6, "cpu_request": 3}})
+    found = _containers(compile_pipeline(config, "kubeflow"))["Trainer"]["resources"]
+    assert found == {"cpuLimit": 6.0, "cpuRequest": 3.0, "memoryRequest": 1.0}
 
 
 def test_without_options_of_kubernetes_there_is_one_document():
@@ -438,7 +465,7 @@ def test_texts_that_a_newer_yaml_takes_for_numbers_are_quoted():
 def test_types_of_the_services_are_named_as_their_sdk_does(specs):
     for spec in specs.values():
         outputs = spec["components"]["ImageValidator"]["outputDefinitions"]["artifacts"]
-        assert outputs["html"]["artifactType"] == {
+        assert outputs["validation_html"]["artifactType"] == {
             "schemaTitle": "system.HTML",
             "schemaVersion": "0.0.1",
         }
@@ -512,6 +539,14 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
         ("kubeflow", {"volumes": {"/a": "photos", "/b": "photos"}}, "mounts photos at /a and /b"),
         ("kubeflow", {"volumes": {"": "photos"}, "data": "/a"}, "volumes mounts ''"),
         ("kubeflow", {"volumes": {"//.": "photos"}, "data": "/a"}, "expected an absolute path"),
+        *[
+            ("kubeflow", {"volumes": {folder: "photos"}}, "which Kubeflow or the image needs")
+            for folder in (
+                *("/minio", "/minio/x", "/s3", "/gcs/bucket", "/kfp-launcher/", "/tmp", "/usr"),
+                *("/usr/local", "/opt/darkroom", "/opt", "/etc", "/var", "/var/run/secrets"),
+                *("/var/run/secrets/kubernetes.io/x", "/mnt/../tmp", "/.cache"),
+            )
+        ],
         ("kubeflow", {"volumes": {"/data": "My Claim"}}, "volumes./data is 'My Claim'"),
         ("kubeflow", {"volumes": {"/data": "photos.v1"}}, "has a dot"),
         ("kubeflow", {"volumes": {"/data": "a" * 64}}, "more than 63 characters"),
@@ -525,7 +560,7 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
         ("kubeflow", {"resources": {"Trainr": {"cpu": 1}}}, "not a component of the pipeline"),
         (
             "kubeflow",
-            {"resources": {"default": {"cpu_request": 2}, "Pusher": {"cpu": 1}}},
+            {"resources": {"default": {"cpu": 1}, "Pusher": {"cpu_request": 2}}},
             "resources.Pusher, with resources.default: cpu_request is 2, which is more than cpu",
         ),
         ("kubeflow", {"resources": {"Pusher": {"memory_gb": "32Gi"}}}, "a number of GB, without a"),
@@ -561,6 +596,10 @@ def test_options_that_cannot_work_on_the_target_are_rejected(
         ("kubeflow", {"data": "/mnt/photos/images.csv", "volumes": {"/mnt/photos/": "photos"}}),
         ("vertex", {"data": "/gcs/photos/images.csv"}),
         ("kubeflow", {"allowed_roots": ("/mnt/a",), "volumes": {"/mnt": "photos"}}),
+        *[
+            ("kubeflow", {"volumes": {folder: "photos"}})
+            for folder in ("/tmp/photos", "/minio-photos", "/opt/photos", "/home/photos", "/srv")
+        ],
         ("vertex", {"allowed_roots": ("/gcs/photos", "gs://photos/more")}),
         ("kubeflow", {"root": "s3://bucket/run", "push_to": "s3://bucket/models"}),
         ("kubeflow", {"image": "localhost:5000/darkroom:1.0-py3@sha256:00ff"}),

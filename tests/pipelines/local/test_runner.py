@@ -215,7 +215,7 @@ def test_what_a_pipeline_does_not_make_is_not_in_its_summary(tmp_path: Path, con
     folder.mkdir(parents=True)
     Image.new("RGB", (8, 8)).save(folder / "a.png")
     manifest = ManifestGen(str(tmp_path / "images"))
-    records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
+    records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["list_rejects"])
     renamed = records.with_id("records")
     summary = _run(_make_pipeline(tmp_path, manifest, renamed), console)
     assert [line.split()[0] for line in _lines(console)] == [

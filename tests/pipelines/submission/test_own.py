@@ -23,7 +23,7 @@ CONFIG = 'pipeline = "flowers.own:make_pipeline"\n'
 @pytest.fixture
 def compiled(tmp_path: Path) -> str:
     manifest = ManifestGen("s3://photos/images.csv")
-    records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["rejects"])
+    records = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["list_rejects"])
     statistics = StatisticsGen(records.outputs["examples"])
     pipeline = Pipeline("own", components=[manifest, records, statistics], enable_cache=True)
     path = tmp_path / "own.yaml"

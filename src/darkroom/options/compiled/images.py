@@ -34,5 +34,6 @@ def explain_idle_accelerator(place: str, name: str, spelled: str, image: str) ->
     return (
         f"{place} asks for {name}, and the name of the image says nothing of CUDA: {image}. "
         "Without CUDA the accelerator is idle. `make image STAGE=cuda` builds an image with it; "
-        "put cuda into its name or its tag."
+        "put cuda into its name or its tag. With a digest, the tag says nothing but that: "
+        "NAME:cuda@sha256:DIGEST."
     )

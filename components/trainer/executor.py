@@ -1,0 +1,64 @@
+"""Executor of Trainer: TFX's own, after which the artifacts say what is known of the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfx.components.trainer import executor as tfx_executor
+from tfx.types import artifact_utils
+from tfx.utils import path_utils
+
+from darkroom import storage
+from darkroom.dataset.labels import parse_labels
+from darkroom.dataset.layout import LABELS_FILE
+from darkroom.dataset.splits import TRAIN
+from darkroom.evaluation.facts import FACTS_FILE, Facts, read_facts
+from darkroom.evaluation.serving import identify_model
+
+_MODEL_KEY, _RUN_KEY = "model", "model_run"
+
+
+class Executor(tfx_executor.GenericExecutor):
+    """TFX's executor, with properties of the model for a metadata store and its UI."""
+
+    # TFX writes by TensorFlow, which cannot open s3:// on workers elsewhere.
+    READS_BY_TENSORFLOW = True
+
+    def Do(
+        self,
+        input_dict: dict[str, list[Any]],
+        output_dict: dict[str, list[Any]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Trains; then marks both outputs with what is known of the model.
+
+        Args:
+            input_dict: TFX's own.
+            output_dict: `model`: a Model; `model_run`: a ModelRun.
+            exec_properties: TFX's own.
+        """
+        super().Do(input_dict, output_dict, exec_properties)
+        model = artifact_utils.get_single_instance(output_dict[_MODEL_KEY])
+        run = artifact_utils.get_single_instance(output_dict[_RUN_KEY])
+        folder = path_utils.serving_model_path(model.uri)
+        facts = read_facts(run.uri, FACTS_FILE)
+        for artifact in (model, run):
+            artifact.set_string_custom_property("sha256", identify_model(folder))
+            _describe_labels(artifact, folder)
+            _describe_facts(artifact, facts)
+
+
+def _describe_labels(artifact: Any, folder: str) -> None:
+    path = storage.join(folder, "assets", LABELS_FILE)
+    if storage.exists(path):
+        labels = parse_labels(storage.read_bytes(path).decode())
+        artifact.set_int_custom_property("labels", len(labels))
+
+
+def _describe_facts(artifact: Any, facts: Facts) -> None:
+    """Marks an artifact with what a training of darkroom knows of itself."""
+    for part in facts.data.get(TRAIN, ())[:1]:
+        artifact.set_string_custom_property("dataset_fingerprint", str(part["fingerprint"]))
+    for entry in facts.history:
+        if entry["epoch"] == facts.best_epoch and "val_accuracy" in entry:
+            artifact.set_float_custom_property("eval_accuracy", float(entry["val_accuracy"]))
