@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
+from darkroom.dataset.rejects import Reject
 from darkroom.errors import (
     AccessError,
     MissingExtraError,
@@ -14,6 +15,7 @@ from darkroom.errors import (
     StorageError,
     TransientStorageError,
 )
+from darkroom.images import pillow
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.storage import FileTooLargeError, NotAFileError
 
@@ -61,6 +63,13 @@ def check_access(uris: Sequence[str]) -> None:
             f"{many} may be read: {uris[0]} ({errors[0]}).",
             "Grant this user, or its service account, permission to read them.",
         )
+
+
+def is_readable_now(reject: Reject) -> bool:
+    """Tells whether the image of a reject could not be read then, and can be now."""
+    if reject.reason == "permission_denied" and not storage.is_remote(reject.uri):
+        return _try_to_read(reject.uri) is None
+    return reject.reason == "unsupported_format" and pillow.has_reader_now(reject.detail)
 
 
 def _try_to_read(uri: str) -> PermissionError | None:
