@@ -22,6 +22,7 @@ from darkroom.dataset.schema import Kind
 from darkroom.errors import StorageError
 from darkroom.manifest.table import Manifest, read_manifest
 from darkroom.options.conversion import ConversionOptions
+from darkroom.options.validation import DEFAULT_MAX_REJECTS
 
 _FEATURE_TYPES = {Kind.INTEGER: "int64", Kind.FLOAT: "float", Kind.STRING: "bytes"}
 _IMAGE_FEATURES = {
@@ -78,7 +79,7 @@ class Commit:
         label_text = labels.format_labels(manifest.labels)
         label_path = storage.join(folders.examples, layout.LABELS_FILE)
         storage.write_bytes(label_path, label_text.encode(), folders.find_part(label_path))
-        dataset = _make_dataset(manifest, self.options, reports, rejected)
+        dataset = _make_dataset(manifest, self.options, reports, rejected, self.max_rejects)
         over = self.max_rejects is not None and rejected > self.max_rejects * manifest.rows
         committed = bool(dataset.written) and not over
         if committed:
@@ -130,8 +131,14 @@ def _check_files(folders: Folders, dataset: Dataset, reports: Sequence[ShardRepo
 
 
 def _make_dataset(
-    manifest: Manifest, options: ConversionOptions, reports: Sequence[ShardReport], rejected: int
+    manifest: Manifest,
+    options: ConversionOptions,
+    reports: Sequence[ShardReport],
+    rejected: int,
+    max_rejects: float | None,
 ) -> Dataset:
+    # With 1, as in pipelines, the checks judge the rejects.
+    is_agreed = max_rejects not in (None, DEFAULT_MAX_REJECTS, 1)
     splits = {}
     for split in manifest.splits:
         own = [report for report in reports if report.split == split]
@@ -152,6 +159,7 @@ def _make_dataset(
         rejected=rejected,
         deduplicated=manifest.deduplicated,
         splits=splits,
+        max_rejects=float(max_rejects) if is_agreed else None,
     ).with_files()
 
 
