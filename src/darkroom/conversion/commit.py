@@ -138,7 +138,7 @@ def _make_dataset(
     max_rejects: float | None,
 ) -> Dataset:
     # With 1, as in pipelines, the checks judge the rejects.
-    is_agreed = max_rejects not in (None, DEFAULT_MAX_REJECTS, 1)
+    agreed = None if max_rejects in (None, DEFAULT_MAX_REJECTS, 1) else max_rejects
     splits = {}
     for split in manifest.splits:
         own = [report for report in reports if report.split == split]
@@ -159,7 +159,7 @@ def _make_dataset(
         rejected=rejected,
         deduplicated=manifest.deduplicated,
         splits=splits,
-        max_rejects=float(max_rejects) if is_agreed else None,
+        max_rejects=None if agreed is None else float(agreed),
     ).with_files()
 
 
