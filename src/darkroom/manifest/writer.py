@@ -133,7 +133,7 @@ def write_manifest(
         OSError: The source cannot be read, or the output cannot be written.
     """
     options = (options or ManifestOptions()).resolve()
-    sources = open_sources(source, options.schema, options.source_encoding)
+    sources = open_sources(source, options.schema, options.source_encoding, options.subfolders)
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)
     schema = sources[0].schema
@@ -199,7 +199,7 @@ def _count_merged(connection: duckdb.DuckDBPyConnection, options: ManifestOption
             "(columns= in Python). To keep one row of each image, convert with --merge-rows first "
             "(merge_rows= in Python).",
         )
-    return count
+    return int(count)
 
 
 def _as_conflict(entry: dict[str, Any]) -> Reject:
