@@ -20,6 +20,7 @@ from darkroom.options.source import (
     AUTO_LABEL,
     DEFAULT_SOURCE_ENCODING,
     DEFAULT_SPLIT_RATIOS,
+    JOIN_SUBFOLDERS,
     REFUSE_MERGE,
 )
 
@@ -72,6 +73,7 @@ class ManifestGen(base_component.BaseComponent):
         source_encoding: str = DEFAULT_SOURCE_ENCODING,
         label_kind: str = AUTO_LABEL,
         merge_rows: str = REFUSE_MERGE,
+        subfolders: str = JOIN_SUBFOLDERS,
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         exclude: str | os.PathLike[str] | None = None,
         source_fingerprint: str | None = None,
@@ -93,6 +95,9 @@ class ManifestGen(base_component.BaseComponent):
                 like no classes.
             merge_rows: What becomes of an image whose rows differ in further columns. `first` keeps
                 the row whose values come first in their order, wherever it is in the source.
+            subfolders: What becomes of images in folders below that of a label, as
+                cat/persian/1.jpg. They have the `label` of the folder above, as in Keras; `reject`
+                rejects them. Below a folder with the name of a split they are always rejected.
             allowed_roots: Folders that may contain images; images elsewhere are rejected. They are
                 looked up where the component runs.
             exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
@@ -111,6 +116,7 @@ class ManifestGen(base_component.BaseComponent):
             source_encoding=source_encoding,
             label_kind=label_kind,
             merge_rows=merge_rows,
+            subfolders=subfolders,
             allowed_roots=allowed_roots,
             exclude=exclude,
         )

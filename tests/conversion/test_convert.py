@@ -316,6 +316,25 @@ def test_a_second_run_touches_nothing(jpeg_set, tmp_path):
     assert _read_times(tmp_path / "out") == before
 
 
+def test_images_that_can_be_read_now_are_converted(jpeg_set, tmp_path, monkeypatch):
+    read_bytes = storage.read_bytes
+
+    def deny(path, *args, **options):
+        if path.endswith("/03.jpg"):
+            raise PermissionError(13, "Permission denied", path)
+        return read_bytes(path, *args, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "read_bytes", deny)
+        first = convert(jpeg_set.csv, tmp_path / "out", max_rejects=1)
+        assert first.rejected == {"permission_denied": 1}
+        assert convert(jpeg_set.csv, tmp_path / "out", max_rejects=1).already_complete
+    second = convert(jpeg_set.csv, tmp_path / "out")
+    assert (second.already_complete, second.written, second.rejected) == (False, 40, {})
+    convert(jpeg_set.csv, tmp_path / "fresh")
+    assert _fixed_files(tmp_path / "out") == _fixed_files(tmp_path / "fresh")
+
+
 def _relabel(images) -> None:
     images.rows[0] = (*images.rows[0][:2], "owl")
 

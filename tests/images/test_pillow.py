@@ -11,8 +11,9 @@ import pytest
 from PIL import Image, features
 
 from darkroom.errors import RejectError
+from darkroom.images import pillow
 from darkroom.images.memory import MemoryNeededError
-from darkroom.images.pillow import decode, parse_header
+from darkroom.images.pillow import decode, has_reader_now, parse_header
 from darkroom.images.pixels import undo_orientation
 from darkroom.images.prepare import prepare_image
 from darkroom.options.image import ImageOptions
@@ -84,6 +85,18 @@ def test_heic_without_its_extra_names_the_extra(monkeypatch):
     with pytest.raises(RejectError, match="extra 'heic'") as error:
         prepare_image(b"\0\0\0\x18ftypheic" + bytes(40), ImageOptions())
     assert error.value.reason == "unsupported_format"
+
+
+def test_a_reader_that_was_installed_since_is_noticed(monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "pillow_heif.HeifImagePlugin", None)
+        with pytest.raises(RejectError) as error:
+            prepare_image(b"\0\0\0\x18ftypheic" + bytes(40), ImageOptions())
+        assert not has_reader_now(error.value.detail)
+    # As where the extra is installed.
+    monkeypatch.setitem(pillow._READERS, "heic", ("PNG", "PIL.PngImagePlugin"))
+    assert has_reader_now(error.value.detail)
+    assert not has_reader_now("TIFF of 64 bits is not read")
 
 
 def test_avif_with_an_older_pillow_names_the_version(monkeypatch):

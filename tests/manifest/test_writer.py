@@ -4,6 +4,7 @@ import random
 import shutil
 import string
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -431,6 +432,30 @@ def test_a_full_folder_of_temporary_files_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("darkroom.manifest.writer.stage_rows", fail)
     with pytest.raises(StorageError, match=rf"no space left in {tmp_path}, .*TMPDIR=/DIR"):
         write_manifest(tmp_path / "m.csv", f"{tmp_path}/out", f"{tmp_path}/out")
+
+
+def test_many_long_labels_need_no_more_memory_than_short_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr("darkroom.storage.database._MEMORY", "32MB")
+    labels = [f"{number % 5_000:0300}" for number in range(20_000)]
+    rows = "".join(f"TRAIN,{n}.jpg,{label}x\n" for n, label in enumerate(labels))
+    planned = plan(tmp_path, HEADER + rows)
+    assert len(planned.manifest.labels) == 5_000
+    found = {(row["row"], row["label"], row["label_id"]) for row in planned.rows}
+    assert found == {(n, f"{label}x", int(label)) for n, label in enumerate(labels, start=1)}
+
+
+def test_memory_that_is_too_small_is_blamed_on_columns_only_where_there_are_some(
+    tmp_path, monkeypatch
+):
+    def fail(*_):
+        cause = duckdb.OutOfMemoryException("Out of Memory Error")
+        raise StorageError("DuckDB cannot continue") from cause
+
+    monkeypatch.setattr("darkroom.manifest.writer.stage_rows", fail)
+    with pytest.raises(StorageError, match="not enough memory to compare and sort the rows"):
+        plan(tmp_path, f"{HEADER}TRAIN,a.jpg,cat\n")
+    with pytest.raises(DataError, match="1 further column, which is too many"):
+        plan(tmp_path, "split,image_uri,label,caption\nTRAIN,a.jpg,cat,x\n")
 
 
 def test_rows_of_one_image_with_other_values_are_merged_only_if_that_is_asked_for(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 
 import darkroom
 from darkroom.cli.commands import main
+from darkroom.errors import DataError
 from darkroom.training.course.sources import find_data
 from darkroom.training.models import build_model
 from darkroom.training.networks import efficientnet_lite
@@ -155,6 +156,18 @@ def test_one_label_only_in_the_train_split(tmp_path, refuse, are_records):
     )
     assert hint.startswith("If the source names splits, move images of other labels into its train")
     assert not (tmp_path / "run").exists()
+
+
+def test_records_without_labels(tmp_path):
+    data = _write_images(tmp_path / "images", {"train": ["cat"], "eval": ["cat"]})
+    rows = [f"{path.relative_to(data).parts[0]},{path}" for path in sorted(data.rglob("*.*"))]
+    (tmp_path / "list.csv").write_text("\n".join(["split,image_uri", *rows]))
+    darkroom.convert(tmp_path / "list.csv", tmp_path / "records")
+    with pytest.raises(
+        DataError, match=rf"The records of {tmp_path}/records have no labels\."
+    ) as e:
+        find_data([str(tmp_path / "records")], [])
+    assert "a column of labels" in e.value.hint
 
 
 def test_one_label_only_in_all_splits(tmp_path, refuse):

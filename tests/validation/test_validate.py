@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -42,7 +43,32 @@ def test_the_options_are_those_of_the_pipeline():
     assert find_differences(validate, ValidationFields) == [
         "policies is Mapping[str, str] | None",
         "policies has the default None",
+        # That of the conversion.
+        "max_rejects is float | None",
+        "max_rejects has the default None",
     ]
+
+
+def test_the_share_that_the_conversion_allowed_is_not_asked_for_again(
+    records: Path, jpeg_set: ImageSet, tmp_path: Path
+):
+    def find_rejects(directory: Path, **options) -> list[str]:
+        found = darkroom.validate(directory, **options).findings
+        return [each.message for each in found if each.check == "rejects"]
+
+    # 1 leaves it to the checks, as the pipelines do.
+    assert re.search(r"2\.38%, allowed 1\.00%", find_rejects(records)[0])
+    source = jpeg_set.csv
+    agreed = tmp_path / "agreed"
+    darkroom.convert(source, agreed, max_rejects=0.03)
+    assert find_rejects(agreed) == []
+    assert re.search(r"allowed 2\.00%", find_rejects(agreed, max_rejects=0.02)[0])
+    assert find_rejects(agreed, max_rejects=0.0)
+    # The records are the same, and so is what identifies them.
+    fields = [json.loads((each / "dataset.json").read_text()) for each in (records, agreed)]
+    assert fields[1].pop("max_rejects") == 0.03
+    assert fields[0] == fields[1]
+    assert darkroom.convert(source, agreed).already_complete
 
 
 def test_a_dataset_is_judged_and_its_page_is_written(records: Path, tmp_path: Path):

@@ -22,6 +22,7 @@ from darkroom.dataset.schema import Kind
 from darkroom.errors import StorageError
 from darkroom.manifest.table import Manifest, read_manifest
 from darkroom.options.conversion import ConversionOptions
+from darkroom.options.validation import DEFAULT_MAX_REJECTS
 
 _FEATURE_TYPES = {Kind.INTEGER: "int64", Kind.FLOAT: "float", Kind.STRING: "bytes"}
 _IMAGE_FEATURES = {
@@ -82,7 +83,7 @@ class Commit:
         label_text = labels.format_labels(manifest.labels)
         label_path = storage.join(folders.examples, layout.LABELS_FILE)
         storage.write_bytes(label_path, label_text.encode(), folders.find_part(label_path))
-        dataset = _make_dataset(manifest, self.options, reports, rejected)
+        dataset = _make_dataset(manifest, self.options, reports, rejected, self.max_rejects)
         over = self.max_rejects is not None and rejected > self.max_rejects * manifest.rows
         committed = bool(dataset.written) and not over
         if committed:
@@ -134,8 +135,14 @@ def _check_files(folders: Folders, dataset: Dataset, reports: Sequence[ShardRepo
 
 
 def _make_dataset(
-    manifest: Manifest, options: ConversionOptions, reports: Sequence[ShardReport], rejected: int
+    manifest: Manifest,
+    options: ConversionOptions,
+    reports: Sequence[ShardReport],
+    rejected: int,
+    max_rejects: float | None,
 ) -> Dataset:
+    # With 1, as in pipelines, the checks judge the rejects.
+    agreed = None if max_rejects in (None, DEFAULT_MAX_REJECTS, 1) else max_rejects
     splits = {}
     for split in manifest.splits:
         own = [report for report in reports if report.split == split]
@@ -156,6 +163,7 @@ def _make_dataset(
         rejected=rejected,
         deduplicated=manifest.deduplicated,
         splits=splits,
+        max_rejects=None if agreed is None else float(agreed),
     ).with_files()
 
 

@@ -28,6 +28,7 @@ from darkroom.options.source import (
     AUTO_LABEL,
     DEFAULT_SOURCE_ENCODING,
     DEFAULT_SPLIT_RATIOS,
+    JOIN_SUBFOLDERS,
     REFUSE_MERGE,
 )
 from darkroom.options.targets import EngineOptions
@@ -50,6 +51,7 @@ def convert(
     source_encoding: str = DEFAULT_SOURCE_ENCODING,
     label_kind: str = AUTO_LABEL,
     merge_rows: str = REFUSE_MERGE,
+    subfolders: str = JOIN_SUBFOLDERS,
     allowed_roots: Sequence[str | os.PathLike[str]] = (),
     exclude: str | os.PathLike[str] | None = None,
     image_check: str = CHECK_FULL,
@@ -89,6 +91,9 @@ def convert(
             classes.
         merge_rows: What becomes of an image whose rows differ in further columns. `first` keeps the
             row whose values come first in their order, wherever it is in the source.
+        subfolders: What becomes of images in folders below that of a label, as cat/persian/1.jpg.
+            They have the `label` of the folder above, as in Keras; `reject` rejects them. Below a
+            folder with the name of a split they are always rejected.
         allowed_roots: Folders that may contain images; images elsewhere are rejected. Links are
             followed first. The reason is `outside_root`; () allows every folder.
         exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
@@ -142,6 +147,7 @@ def convert(
         source_encoding=source_encoding,
         label_kind=label_kind,
         merge_rows=merge_rows,
+        subfolders=subfolders,
         allowed_roots=allowed_roots,
         exclude=exclude,
     ).resolve()

@@ -57,6 +57,7 @@ class TensorFlowAccessor:
         source_encoding: str = "utf-8",
         label_kind: str = "auto",
         merge_rows: str = "refuse",
+        subfolders: str = "label",
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         exclude: str | os.PathLike[str] | None = None,
         image_check: str = "full",
@@ -94,6 +95,9 @@ class TensorFlowAccessor:
                 like no classes.
             merge_rows: What becomes of an image whose rows differ in further columns. `first` keeps
                 the row whose values come first in their order, wherever it is in the source.
+            subfolders: What becomes of images in folders below that of a label, as
+                cat/persian/1.jpg. They have the `label` of the folder above, as in Keras; `reject`
+                rejects them. Below a folder with the name of a split they are always rejected.
             allowed_roots: Folders that may contain images; images elsewhere are rejected. Links are
                 followed first. The reason is `outside_root`; () allows every folder.
             exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
@@ -145,6 +149,7 @@ class TensorFlowAccessor:
             source_encoding=source_encoding,
             label_kind=label_kind,
             merge_rows=merge_rows,
+            subfolders=subfolders,
             allowed_roots=allowed_roots,
             exclude=exclude,
             image_check=image_check,

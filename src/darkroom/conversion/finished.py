@@ -8,8 +8,10 @@ from darkroom.conversion.result import ConversionResult, describe_dataset
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.index import read_source_fingerprint
 from darkroom.dataset.integrity.opening import check_files, check_listed
-from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER
+from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, REJECTS_FILE
+from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import DataError
+from darkroom.images.access import is_readable_now
 from darkroom.manifest.table import Manifest
 from darkroom.options.conversion import ConversionOptions
 
@@ -44,3 +46,9 @@ def describe_finished(
     if not made_from or made_from != manifest.fingerprint:
         return None
     return describe_dataset(folder, dataset, manifest, already_complete=True)
+
+
+def can_read_more(result: ConversionResult) -> bool:
+    """Tells whether rejected images can be read now, as with an extra that was missing."""
+    rejects = read_rejects(storage.join(result.data_dir, REJECTS_FILE))
+    return any(map(is_readable_now, rejects))

@@ -13,7 +13,7 @@ from darkroom import storage
 from darkroom.conversion.beam.engines import ENGINES, check_engine
 from darkroom.conversion.beam.run import run_job
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
-from darkroom.conversion.finished import describe_finished
+from darkroom.conversion.finished import can_read_more, describe_finished
 from darkroom.conversion.output import exchange, overlap, ownership
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.conversion.result import ConversionResult, TooManyRejectsError, describe_dataset
@@ -93,6 +93,9 @@ class ConversionJob:
             manifest = self._write_manifest(folders)
             # Before the lock, too: a finished dataset may be on a disk that is read-only.
             if done := self._find_finished(manifest):
+                if can_read_more(done):
+                    progress.note("Images that were rejected can be read now: converting again.")
+                    return replace(self, overwrite=True).run(runner, beam_options)
                 self._remove_leftovers()
                 return done
             first = read_manifest_rows(folders.manifest, 0, PROBED_IMAGES)

@@ -98,6 +98,8 @@ class Dataset:
         splits: Each split's shards, in the order train, eval, test.
         files: The files beside the shards, by their paths below the dataset. In TFX the index and
             the rejects are in artifacts of their own, under the same names. Format 1 has none.
+        max_rejects: Share of rejected rows that the user allowed; None for the default. It is not
+            a part of the fingerprint.
     """
 
     format_version: int
@@ -112,6 +114,7 @@ class Dataset:
     deduplicated: int
     splits: dict[str, Split]
     files: dict[str, SideFile] = field(default_factory=dict)
+    max_rejects: float | None = None
 
     @property
     def shards(self) -> tuple[Shard, ...]:
@@ -129,6 +132,8 @@ class Dataset:
         fields = asdict(self)
         if self.format_version == FORMAT_1:
             del fields["files"]
+        if self.max_rejects is None:
+            del fields["max_rejects"]
         return fields
 
     def with_files(self) -> Dataset:
@@ -145,7 +150,7 @@ class Dataset:
 
     def with_fingerprint(self) -> Dataset:
         """Returns the dataset with the fingerprint that its other fields give."""
-        fields = self.to_fields()
+        fields = replace(self, max_rejects=None).to_fields()
         del fields["fingerprint"]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         return replace(self, fingerprint=hashlib.sha256(text.encode()).hexdigest())

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from darkroom import storage
+from darkroom.dataset.rejects import Reject
 from darkroom.errors import NOT_THE_DATA, AccessError, RejectError, StorageError
+from darkroom.images import pillow
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.storage import FileTooLargeError, NotAFileError
 
@@ -73,6 +75,13 @@ def check_not_all_denied(rejected: Mapping[str, int], listed: str) -> None:
     """
     if set(rejected) == {_DENIED}:
         raise StorageError(f"None of the images may be read. {listed}", _GRANT_HINT)
+
+
+def is_readable_now(reject: Reject) -> bool:
+    """Tells whether the image of a reject could not be read then, and can be now."""
+    if reject.reason == "permission_denied" and not storage.is_remote(reject.uri):
+        return _try_to_read(reject.uri) is None
+    return reject.reason == "unsupported_format" and pillow.has_reader_now(reject.detail)
 
 
 def _try_to_read(uri: str) -> PermissionError | None:

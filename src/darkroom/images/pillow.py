@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -215,4 +215,17 @@ def _load_reader(source_format: str) -> str:
         is_supported = False
     if is_supported and name in Image.OPEN:
         return name
-    raise RejectError("unsupported_format", _MISSING.get(source_format, _NO_READER).format(name))
+    raise RejectError("unsupported_format", _describe_missing(source_format))
+
+
+def _describe_missing(source_format: str) -> str:
+    return _MISSING.get(source_format, _NO_READER).format(_READERS[source_format][0])
+
+
+def has_reader_now(detail: str) -> bool:
+    """Tells whether the detail of a reject names a missing reader that is here now."""
+    for source_format in _READERS:
+        if detail == _describe_missing(source_format):
+            with suppress(RejectError):
+                return bool(_load_reader(source_format))
+    return False

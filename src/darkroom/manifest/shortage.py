@@ -11,6 +11,7 @@ import duckdb
 
 from darkroom.dataset.schema import Schema
 from darkroom.errors import DataError, StorageError
+from darkroom.runtime.text import format_count
 
 
 @contextmanager
@@ -23,15 +24,21 @@ def explain_shortage(schema: Schema, scratch: str) -> Iterator[None]:
 
     Raises:
         DataError: There are too many columns.
-        StorageError: The disk is full.
+        StorageError: The disk is full, or there is not enough memory.
     """
     try:
         yield
     except OSError as error:
-        if isinstance(error.__cause__, duckdb.OutOfMemoryException):
+        is_memory = isinstance(error.__cause__, duckdb.OutOfMemoryException)
+        if is_memory and not schema.inputs:
+            raise StorageError(
+                "There is not enough memory to compare and sort the rows.",
+                "Free some. Long labels and paths need more than short ones.",
+            ) from error
+        if is_memory:
             raise DataError(
-                f"The rows have {len(schema.inputs):,} further columns, which is too many to "
-                "compare and sort them.",
+                f"The rows have {format_count(len(schema.inputs), 'further column')}, which is "
+                "too many to compare and sort them.",
                 "Name those that matter with --columns (columns= in Python): the others are left "
                 "out.",
             ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -38,7 +38,6 @@ from darkroom.options.source import AUTO_LABEL, REFUSE_MERGE
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
 
-_BATCH_ROWS = 8_192
 _REMOTE_SAMPLE = 32
 # `images.prepare.MAX_IMAGE_BYTES`, which is above this package.
 MAX_COUNTED_BYTES = 64 << 20
@@ -101,8 +100,9 @@ CREATE TEMP VIEW kept AS
 SELECT * FROM entries ANTI JOIN (SELECT row FROM verdicts WHERE verdict <> 'keep') USING (row)
 """
 _LABELS = "SELECT label, count(*) FROM kept WHERE label IS NOT NULL GROUP BY label"
+# Labels are sorted by their numbers and become texts again later: texts take far more memory.
 _ORDERED = """
-SELECT k.key, k.id, k.uri, k.split, k.label, l.label_id, k.row, k.size, k.mtime{extra}
+SELECT k.key, k.id, k.uri, k.split, l.label_id, k.row, k.size, k.mtime{extra}
 FROM kept k LEFT JOIN label_map l ON k.label = l.label
 WHERE k.split = '{split}' AND k."order" BETWEEN {first} AND {last}
 ORDER BY k."order", k.key
@@ -133,7 +133,7 @@ def write_manifest(
         OSError: The source cannot be read, or the output cannot be written.
     """
     options = (options or ManifestOptions()).resolve()
-    sources = open_sources(source, options.schema, options.source_encoding)
+    sources = open_sources(source, options.schema, options.source_encoding, options.subfolders)
     storage.make_folder(folder)
     storage.make_folder(rejects_folder)
     schema = sources[0].schema
@@ -148,11 +148,9 @@ def write_manifest(
             excluded = exclude_rows(connection, options.exclude, scratch)
             _reject_conflicts(connection, schema, conflicts)
             merged = _count_merged(connection, options)
-            label_table = os.path.join(scratch, "labels.parquet")
-            label_map = _make_label_table(connection, schema, options, label_table)
+            label_map = _make_label_table(connection, schema, options, scratch)
             split_sizes = _measure_splits(connection)
-            path = storage.join(folder, MANIFEST_FILE)
-            _write_ordered(connection, schema, split_sizes, path)
+            _write_ordered(connection, schema, split_sizes, label_map, folder)
         rejected, _ = write_rejects(rejects_folder, [staged.rejects, conflicts])
     kept = sum(size.rows for size in split_sizes.values())
     manifest = Manifest(
@@ -180,7 +178,7 @@ def _reject_conflicts(connection: duckdb.DuckDBPyConnection, schema: Schema, pat
     for statement in (_REPEATED_ORDERS, _REPEATED_URIS, suspects, _COMPARED, _VERDICTS, _KEPT):
         connection.execute(statement)
     with RejectsWriter(path) as rejects:
-        for batch in connection.sql(_CONFLICTS).to_arrow_reader(_BATCH_ROWS):
+        for batch in connection.sql(_CONFLICTS).to_arrow_reader(MAX_ROW_GROUP_ROWS):
             for entry in batch.to_pylist():
                 rejects.add(_as_conflict(entry))
 
@@ -201,7 +199,7 @@ def _count_merged(connection: duckdb.DuckDBPyConnection, options: ManifestOption
             "(columns= in Python). To keep one row of each image, convert with --merge-rows first "
             "(merge_rows= in Python).",
         )
-    return count
+    return int(count)
 
 
 def _as_conflict(entry: dict[str, Any]) -> Reject:
@@ -223,7 +221,7 @@ def _as_conflict(entry: dict[str, Any]) -> Reject:
 
 
 def _make_label_table(
-    connection: duckdb.DuckDBPyConnection, schema: Schema, options: ManifestOptions, path: str
+    connection: duckdb.DuckDBPyConnection, schema: Schema, options: ManifestOptions, scratch: str
 ) -> list[str]:
     found = dict(connection.execute(_LABELS).fetchall())
     # A label map says that its texts are labels.
@@ -234,6 +232,7 @@ def _make_label_table(
         label_map = build_label_map(found, options.labels, are_numbers=schema.has_integer_labels)
     numbers = pa.array(range(len(label_map)), pa.int64())
     table = pa.table({"label": pa.array(label_map, pa.string()), "label_id": numbers})
+    path = os.path.join(scratch, "labels.parquet")
     # By a file, because DuckDB cannot scan the tables of the pyarrow that TFX 1.16 needs.
     pq.write_table(table, path)
     connection.read_parquet(path).create_view("label_map")
@@ -241,18 +240,29 @@ def _make_label_table(
 
 
 def _write_ordered(
-    connection: duckdb.DuckDBPyConnection, schema: Schema, sizes: Mapping[str, SplitSize], path: str
+    connection: duckdb.DuckDBPyConnection,
+    schema: Schema,
+    sizes: Mapping[str, SplitSize],
+    label_map: Sequence[str],
+    folder: str,
 ) -> None:
     extra = ", k.extra" if schema.inputs else ""
+    texts = pa.array(label_map, pa.string())
+    # DuckDB would take all rows into memory, and look up the labels in them.
+    connection.execute("SET disabled_optimizers = 'build_side_probe_side'")
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(storage.open_write(path))
+        file = stack.enter_context(storage.open_write(storage.join(folder, MANIFEST_FILE)))
         writer = None
         for split, first, last in _find_ranges(sizes):
             query = _ORDERED.format(extra=extra, split=split, first=first, last=last)
             reader = connection.sql(query).to_arrow_reader(MAX_ROW_GROUP_ROWS)
-            writer = writer or stack.enter_context(pq.ParquetWriter(file, reader.schema))
+            place = reader.schema.get_field_index("label_id")
+            columns = reader.schema.insert(place, pa.field("label", pa.string()))
+            writer = writer or stack.enter_context(pq.ParquetWriter(file, columns))
             for batch in reader:
-                writer.write_batch(batch)
+                arrays = batch.columns
+                arrays.insert(place, texts.take(arrays[place]))
+                writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=columns))
 
 
 def _find_ranges(sizes: Mapping[str, SplitSize]) -> Iterator[tuple[str, int, int]]:

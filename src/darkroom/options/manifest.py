@@ -19,13 +19,15 @@ from darkroom.options.source import (
     AUTO_LABEL,
     DEFAULT_SOURCE_ENCODING,
     DEFAULT_SPLIT_RATIOS,
+    JOIN_SUBFOLDERS,
     LABEL_KINDS,
     MERGES,
     REFUSE_MERGE,
+    SUBFOLDERS,
 )
 
 # Options that the JSON text of a default does not have.
-_LATER = ("label_map", "label_kind", "merge_rows")
+_LATER = ("label_map", "label_kind", "merge_rows", "subfolders")
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class ManifestOptions:
         label_kind: `label` if each text in the column of labels is one label, whatever it looks
             like.
         merge_rows: `first` if one row is kept of an image whose rows differ in further columns.
+        subfolders: `reject` if images in folders below that of a label are rejected.
     """
 
     schema: Schema | None = None
@@ -59,6 +62,7 @@ class ManifestOptions:
     label_map: str | None = None
     label_kind: str = AUTO_LABEL
     merge_rows: str = REFUSE_MERGE
+    subfolders: str = JOIN_SUBFOLDERS
 
     def __post_init__(self) -> None:
         """Checks the choices and the label map.
@@ -69,6 +73,7 @@ class ManifestOptions:
         """
         check_choice("label_kind", self.label_kind, LABEL_KINDS)
         check_choice("merge_rows", self.merge_rows, MERGES)
+        check_choice("subfolders", self.subfolders, SUBFOLDERS)
         if self.labels is not None:
             labels.build_label_map((), self.labels)
         is_given = self.labels is not None or self.label_map is not None
@@ -89,6 +94,7 @@ class ManifestOptions:
         source_encoding: str = DEFAULT_SOURCE_ENCODING,
         label_kind: str = AUTO_LABEL,
         merge_rows: str = REFUSE_MERGE,
+        subfolders: str = JOIN_SUBFOLDERS,
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         exclude: str | os.PathLike[str] | None = None,
     ) -> ManifestOptions:
@@ -104,6 +110,8 @@ class ManifestOptions:
             source_encoding: Text encoding of a CSV or JSONL file.
             label_kind: What a text in the column of labels is.
             merge_rows: What becomes of an image whose rows differ in further columns.
+            subfolders: What becomes of images in folders below that of a label, as
+                cat/persian/1.jpg.
             allowed_roots: Folders that may contain images; images elsewhere are rejected.
             exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
 
@@ -126,6 +134,7 @@ class ManifestOptions:
             label_map=path,
             label_kind=label_kind,
             merge_rows=merge_rows,
+            subfolders=subfolders,
         )
 
     def resolve(self) -> ManifestOptions:

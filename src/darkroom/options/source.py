@@ -13,6 +13,7 @@ DEFAULT_SPLIT_RATIOS = "80/10/10"
 SEED_HELP = "Seed for everything random: splits, order, weights, augmentation."
 AUTO_LABEL, ONE_LABEL = LABEL_KINDS = ("auto", "label")
 REFUSE_MERGE, MERGE_FIRST = MERGES = ("refuse", "first")
+JOIN_SUBFOLDERS, REJECT_SUBFOLDERS = SUBFOLDERS = ("label", "reject")
 DATA_HELP = "CSV, JSONL or Parquet file, pattern of such files, or folder of images."
 
 
@@ -65,6 +66,14 @@ class SourceFields:
         choices=MERGES,
         more="`first` keeps the row whose values come first in their order, wherever it is in the "
         "source.",
+    )
+    subfolders: str = option(
+        JOIN_SUBFOLDERS,
+        "What becomes of images in folders below that of a label, as cat/persian/1.jpg.",
+        group="data",
+        choices=SUBFOLDERS,
+        more="They have the `label` of the folder above, as in Keras; `reject` rejects them. "
+        "Below a folder with the name of a split they are always rejected.",
     )
     allowed_roots: tuple[str, ...] = option(
         (),

@@ -110,7 +110,7 @@ def validate(
     directory: str | os.PathLike[str],
     *,
     policies: Mapping[str, str] | None = None,
-    max_rejects: float = DEFAULT_MAX_REJECTS,
+    max_rejects: float | None = None,
     required_splits: tuple[str, ...] = ("train", "eval"),
     min_class_images: int = 10,
     expected_labels: tuple[str, ...] | None = None,
@@ -123,7 +123,8 @@ def validate(
         directory: A folder that `darkroom.convert` wrote; local or remote.
         policies: What a finding of a check does to the run, by check: fail, warn or off. A check
             that is not named keeps its default: `darkroom.options.validation.DEFAULT_POLICIES`.
-        max_rejects: Share of rejected rows that is allowed.
+        max_rejects: Share of rejected rows that is allowed. None: that of the conversion if it was
+            given one below 1, else 0.01.
         required_splits: Splits that must have records.
         min_class_images: Number of training images that every class needs.
         expected_labels: The only labels that may occur. None: those of the label map.
@@ -146,7 +147,7 @@ def validate(
     """
     options = ValidationOptions(
         policies={} if policies is None else policies,
-        max_rejects=max_rejects,
+        max_rejects=DEFAULT_MAX_REJECTS if max_rejects is None else max_rejects,
         required_splits=required_splits,
         min_class_images=min_class_images,
         expected_labels=expected_labels,
@@ -160,7 +161,7 @@ def validate(
     path = None if schema is None else storage.absolute(schema)
     if path is not None and not storage.exists(path):
         raise storage.build_missing_error(path, "The schema")
-    report = _judge(root, options, path)
+    report = _judge(root, options, path, is_agreed=max_rejects is None)
     if folder is None:
         return ValidationResult(root, report)
     with progress.step("Report"):
@@ -206,8 +207,12 @@ def _leave_out_anomalies(
     return replace(options, policies={**options.policies, "anomalies": OFF})
 
 
-def _judge(root: str, options: ValidationOptions, schema: str | None) -> DatasetReport:
+def _judge(
+    root: str, options: ValidationOptions, schema: str | None, is_agreed: bool
+) -> DatasetReport:
     dataset = open_dataset(root)
+    if is_agreed and dataset.max_rejects is not None:
+        options = replace(options, max_rejects=dataset.max_rejects)
     # A flipped bit may be another value, which no reader of Parquet notices.
     check_index_files(root, dataset, layout.REJECTS_FILE)
     files = JudgedFiles(

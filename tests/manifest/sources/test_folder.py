@@ -52,11 +52,50 @@ def test_a_label_called_test_beside_another_is_a_label(read):
 
 
 def test_misplaced_images_are_rejected_one_by_one(read):
-    rows = {row.values[0]: row for row in read("a.jpg", "cat/b.jpg", "cat/sub/c.jpg").rows()}
+    rows = {row.values[0]: row for row in read("a.jpg", "cat/b.jpg").rows()}
     assert rows["cat/b.jpg"].values == ["cat/b.jpg", "cat"]
-    detail = "is not in <label>/<file>"
-    assert rows["a.jpg"][1:3] == ("outside_layout", f"a.jpg {detail}")
-    assert rows["cat/sub/c.jpg"][1:3] == ("outside_layout", f"cat/sub/c.jpg {detail}")
+    assert rows["a.jpg"][1:3] == ("outside_layout", "a.jpg is not in <label>/<file>")
+
+
+def test_folders_below_a_label_belong_to_it(read, tmp_path):
+    files = ["cat/b.jpg", "cat/persian/grey/c.jpg", "dog/pug/d.jpg"]
+    source = read(*files)
+    assert [row.values for row in source.rows()] == [
+        ["cat/b.jpg", "cat"],
+        ["cat/persian/grey/c.jpg", "cat"],
+        ["dog/pug/d.jpg", "dog"],
+    ]
+    first, *others = FolderSource(str(tmp_path), None, "reject").rows()
+    assert first.values == ["cat/b.jpg", "cat"]
+    assert [row[1:3] for row in others] == [
+        ("outside_layout", f"{file} is not in <label>/<file>") for file in files[1:]
+    ]
+
+
+def test_folders_below_a_label_of_a_split_belong_to_it(read):
+    source = read("train/cat/persian/a.jpg", "test/dog/b.jpg")
+    assert [row.values for row in source.rows()] == [
+        ["test", "test/dog/b.jpg", "dog"],
+        ["train", "train/cat/persian/a.jpg", "cat"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "rejected"),
+    [
+        # Not all folders at the top are splits, so train would be a label.
+        (["train/cat/a.jpg", "test/cat/b.jpg", "more/c.jpg"], 2),
+        (["cat/train/a.jpg", "cat/test/b.jpg", "dog/c.jpg"], 2),
+        (["data/train/cat/a.jpg", "data/test/cat/b.jpg", "more/c.jpg"], 2),
+        (["train/x/val/a.jpg", "train/y/b.jpg"], 1),
+        # All would have one label.
+        (["photos/cat/a.jpg", "photos/dog/b.jpg"], 2),
+        (["train/photos/cat/a.jpg", "test/photos/dog/b.jpg"], 2),
+    ],
+)
+def test_folders_that_may_be_splits_or_are_around_all_others_give_no_label(read, files, rejected):
+    rows = read(*files).rows()
+    assert sum(isinstance(row, BadRow) for row in rows) == rejected
 
 
 def test_a_misplaced_image_below_a_split_keeps_its_split(read):

@@ -33,6 +33,8 @@ def check_commit_fields(fields: Any) -> None:
     if not (_is_number(version) and version in FORMATS):
         raise ValueError(f"its format is {version!r:.40}, expected 1 or 2")
     expected = _FIELDS if version == FORMAT_1 else {**_FIELDS, "files": _map_of(_FILE)}
+    if "max_rejects" in fields:
+        expected = {**expected, "max_rejects": _is_share}
     _check("", fields, expected)
 
 
@@ -47,6 +49,10 @@ def _check(where: str, fields: Mapping[str, Any], expected: Mapping[str, Check])
 
 def _is_number(value: Any) -> bool:
     return type(value) is int and 0 <= value <= _MAX_NUMBER
+
+
+def _is_share(value: Any) -> bool:
+    return type(value) is float and 0 <= value <= 1
 
 
 def _is_text(value: Any) -> bool:

@@ -15,7 +15,7 @@ from darkroom.manifest.sources.folder import FolderSource
 from darkroom.manifest.sources.jsonl import JsonlSource
 from darkroom.manifest.sources.parquet import ParquetSource
 from darkroom.options.manifest import parse_source_encoding
-from darkroom.options.source import DEFAULT_SOURCE_ENCODING
+from darkroom.options.source import DEFAULT_SOURCE_ENCODING, JOIN_SUBFOLDERS
 
 __all__ = ["AnySource", "BadRow", "Row", "Source", "find_sources", "open_sources"]
 
@@ -31,7 +31,10 @@ _LIST_ENDINGS = (*_TEXT_READERS, ".parquet")
 
 
 def open_sources(
-    source: AnySource, schema: Schema | None = None, encoding: str = DEFAULT_SOURCE_ENCODING
+    source: AnySource,
+    schema: Schema | None = None,
+    encoding: str = DEFAULT_SOURCE_ENCODING,
+    subfolders: str = JOIN_SUBFOLDERS,
 ) -> list[Source]:
     """Returns the reader of a source; one for each file when `source` is a pattern.
 
@@ -40,6 +43,7 @@ def open_sources(
             or a DataFrame.
         schema: Kinds of the columns; inferred from their names when None.
         encoding: How a CSV or JSONL file is encoded.
+        subfolders: What becomes of images in folders below that of a label.
 
     Raises:
         UsageError: The kind of the source or the encoding is unknown.
@@ -54,7 +58,7 @@ def open_sources(
             "Give the path of a CSV, JSONL or Parquet file, or of a folder of images.",
         )
     encoding = parse_source_encoding(encoding)
-    sources = [_open(path, schema, encoding) for path in find_sources(source)]
+    sources = [_open(path, schema, encoding, subfolders) for path in find_sources(source)]
     _check_alike(sources)
     return sources
 
@@ -95,14 +99,14 @@ def _written_columns(source: Source) -> list[tuple[str, Kind]]:
     return [*source.schema.inputs, *roles]
 
 
-def _open(path: str, schema: Schema | None, encoding: str) -> Source:
+def _open(path: str, schema: Schema | None, encoding: str, subfolders: str) -> Source:
     ending = os.path.splitext(path)[1].lower()
     if reader := _TEXT_READERS.get(ending):
         return reader(path, schema, encoding)
     if ending == ".parquet":
         return ParquetSource(path, schema)
     if storage.is_folder(path):
-        return FolderSource(path, schema)
+        return FolderSource(path, schema, subfolders)
     raise UsageError(
         f"The kind of the source {path} is unknown.",
         f"Known: {', '.join(_LIST_ENDINGS)}, a folder of images, or a DataFrame.",

@@ -1,4 +1,8 @@
-"""Folders of images: `<label>/<file>`, or `<split>/<label>/<file>` if all top names are splits."""
+"""Folders of images: `<label>/<file>`, or `<split>/<label>/<file>` if all top names are splits.
+
+Folders below that of a label belong to it, unless that may be wrong: a folder with the name of a
+split may be one, and a single folder around all others names no label.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from darkroom.dataset.journal import find_outputs
 from darkroom.dataset.schema import Kind, Schema
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources.base import BadRow, Row
+from darkroom.options.source import JOIN_SUBFOLDERS, REJECT_SUBFOLDERS
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 
@@ -30,7 +35,7 @@ class FolderSource:
             are not part of the source.
     """
 
-    def __init__(self, path: str, schema: Schema | None) -> None:
+    def __init__(self, path: str, schema: Schema | None, subfolders: str = JOIN_SUBFOLDERS) -> None:
         if schema is not None:
             raise UsageError(
                 f"{path} is a folder, which has no columns.",
@@ -50,9 +55,10 @@ class FolderSource:
                 f"Known endings: {' '.join(sorted(IMAGE_ENDINGS))}. Convert other images to PNG.",
             )
         tops = {file.split("/")[0] for file in self._files if "/" in file}
-        self._has_splits = bool(tops) and all(splits.parse_split(top) is not None for top in tops)
+        self._has_splits = bool(tops) and all(map(_is_split, tops))
         if self._has_splits:
             self._check_empty_splits(tops)
+        self._is_strict = subfolders == REJECT_SUBFOLDERS or self._is_wrapped()
         columns = [("image_uri", Kind.IMAGE), ("label", Kind.STRING_LABEL)]
         if self._has_splits:
             columns.insert(0, ("split", Kind.SPLIT))
@@ -73,17 +79,35 @@ class FolderSource:
                 "Put images into it, or delete the folder.",
             )
 
+    def _list_folders(self, file: str) -> list[str]:
+        """Returns the names of the folders of a file, without that of its split."""
+        return file.split("/")[self._has_splits : -1]
+
+    def _is_wrapped(self) -> bool:
+        """Tells whether a single folder is around those of the labels, as in photos/cat/1.jpg."""
+        found = [self._list_folders(file) for file in self._files]
+        names = {folders[0] for folders in found if folders}
+        return len(names) == 1 and all(len(folders) != 1 for folders in found)
+
+    def _find_label(self, file: str) -> str | None:
+        """Returns the label of a file; None if its folders do not say it."""
+        folders = self._list_folders(file)
+        if len(folders) > 1 and (self._is_strict or any(map(_is_split, folders))):
+            return None
+        return folders[0] if folders else None
+
     def rows(self) -> Iterator[Row | BadRow]:
         """Yields one row for each image."""
-        depth = 3 if self._has_splits else 2
         layout = "<split>/<label>/<file>" if self._has_splits else "<label>/<file>"
         for row, file in enumerate(self._files, start=1):
-            parts = file.split("/")
-            if len(parts) != depth:
-                known = [parts[0]] if self._has_splits else []
+            split = [file.split("/")[0]] if self._has_splits else []
+            label = self._find_label(file)
+            if label is None:
                 detail = f"{file} is not in {layout}"
-                yield BadRow(row, "outside_layout", detail, [*known, file, ""])
-            elif self._has_splits:
-                yield Row(row, [parts[0], file, parts[1]])
+                yield BadRow(row, "outside_layout", detail, [*split, file, ""])
             else:
-                yield Row(row, [file, parts[0]])
+                yield Row(row, [*split, file, label])
+
+
+def _is_split(name: str) -> bool:
+    return splits.parse_split(name) is not None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset, read_output
+from darkroom.dataset.example import LABEL_NUMBER
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.layout import INDEX_FOLDER
 from darkroom.dataset.splits import EVAL, TEST, TRAIN
@@ -124,8 +125,14 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> TrainingDat
     # A dataset of both splits is read once.
     opened = {root: read_output(root) for root in dict.fromkeys(chain(*roots.values()))}
     commits = dict(opened.values())
-    for labels in filter(None, (dataset.labels for dataset in commits.values())):
-        check_labels(labels)
+    for root, dataset in commits.items():
+        if LABEL_NUMBER not in dataset.features:
+            raise DataError(
+                f"The records of {root} have no labels.",
+                "Convert a source with a column of labels, or name it with --columns (columns= in "
+                "Python).",
+            )
+        check_labels(dataset.labels)
     parts = {split: dict(opened[root] for root in found) for split, found in roots.items()}
     for split, part in parts.items():
         if not any(split in each.splits and each.splits[split].records for each in part.values()):
