@@ -47,7 +47,7 @@ def test_the_numbers_of_a_list_are_whole():
     assert parse_parameters({"image_size": [32.0, 48.0]}, TRAIN)["image_size"] == [32, 48]
 
 
-def test_what_the_sdk_adds_is_no_parameter_of_the_component():
+def test_what_the_sdk_adds_is_ignored():
     values = {"data": "b/a.csv", "pipelinechannel--folder": "b", "pipelinechannel--each-Output": 3}
     assert parse_parameters(values, CONVERT) == parse_parameters({"data": "b/a.csv"}, CONVERT)
 

@@ -100,7 +100,7 @@ def test_patterns_name_sorted_files(tmp_path: Path):
     assert storage.match_pattern(f"{tmp_path}/*.csv") == [f"{tmp_path}/1.csv", f"{tmp_path}/2.csv"]
 
 
-def test_what_exists_is_no_pattern_and_neither_is_the_beginning_of_one(tmp_path: Path):
+def test_what_exists_is_not_a_pattern_and_neither_is_the_beginning_of_one(tmp_path: Path):
     for name in ("d[1]/a*", "d[1]/ab", "d1/a", "x?/y"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
