@@ -13,7 +13,6 @@ from darkroom import storage
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError, StorageError
-from darkroom.storage.uris import find_remote
 
 # Any other `#` is a part of a name.
 _NAMED = re.compile(r"(.+)#([0-9a-fA-F]{64})", re.DOTALL)
@@ -44,7 +43,7 @@ def find_named(name: str | os.PathLike[str], known: str = "") -> str:
         OSError: It cannot be read.
     """
     place, expected = split_name(name) if isinstance(name, str | os.PathLike) else (name, "")
-    folder, expected = storage.absolute(find_remote(place)), expected or known
+    folder, expected = storage.absolute(place), expected or known
     try:
         found = read_dataset(folder).fingerprint if expected else ""
     except DataError:
