@@ -77,7 +77,8 @@ def commit(root: Path, labels: Sequence[str], counts: Mapping[str, int]) -> None
         assert sum(shard.records for shard in shards) == records
         splits[name] = dataset.Split(records, tuple(shards))
     total = sum(counts.values())
-    plain = dataset.Dataset(2, "", {}, "full", {}, tuple(labels), total, total, 0, 0, splits)
+    features = {"image/class/label": {"type": "int64"}} if labels else {}
+    plain = dataset.Dataset(2, "", {}, "full", features, tuple(labels), total, total, 0, 0, splits)
     write_commit(Folders.of_dataset(str(root)), plain.with_files(), {}, {})
 
 

@@ -126,14 +126,13 @@ def _find_datasets(data: Sequence[str], eval_data: Sequence[str]) -> TrainingDat
     opened = {root: read_output(root) for root in dict.fromkeys(chain(*roots.values()))}
     commits = dict(opened.values())
     for root, dataset in commits.items():
-        if dataset.features and LABEL_NUMBER not in dataset.features:
+        if LABEL_NUMBER not in dataset.features:
             raise DataError(
                 f"The records of {root} have no labels.",
                 "Convert a source with a column of labels, or name it with --columns (columns= in "
                 "Python).",
             )
-        if dataset.labels:
-            check_labels(dataset.labels)
+        check_labels(dataset.labels)
     parts = {split: dict(opened[root] for root in found) for split, found in roots.items()}
     for split, part in parts.items():
         if not any(split in each.splits and each.splits[split].records for each in part.values()):
