@@ -19,7 +19,7 @@ from darkroom.manifest.sources import find_sources
 from darkroom.pipelines.config import METADATA_FILE, PipelineConfig, make_config, merge_options
 from darkroom.pipelines.local.engine import find_engine_args
 from darkroom.pipelines.local.summary import RunSummary, format_summary
-from darkroom.runtime import logs, progress
+from darkroom.runtime import progress, streams
 from darkroom.runtime.lazy_names import is_installed
 from darkroom.storage import ledger
 from darkroom.storage.locks import FolderLock
@@ -142,7 +142,7 @@ def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool 
     log_path = storage.join(config.root, LOG_FILE)
     with FolderLock(config.root):
         _claim_root(config.root, form.names)
-        with logs.redirect_output(log_path) as out:
+        with streams.redirect_output(log_path) as out:
             with nullcontext() if as_json else progress.use(progress.make_sink(out)):
                 summary, code = form.perform(config, log_path)
             print(json.dumps(summary.to_dict()) if as_json else format_summary(summary), file=out)

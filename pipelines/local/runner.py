@@ -20,7 +20,7 @@ from darkroom.pipelines.local import lineage
 from darkroom.pipelines.local.latest_run import read_summary
 from darkroom.pipelines.local.summary import RunSummary, format_summary
 from darkroom.pipelines.local_runner import launch
-from darkroom.runtime import logs, progress
+from darkroom.runtime import progress, streams
 from darkroom.validation.gate import GateError
 
 LOG_FILE = "log.txt"
@@ -101,7 +101,7 @@ class LocalRunner:
 def _send_output_to(path: str) -> Iterator[TextIO]:
     """Sends all output to a file; yields where it went before."""
     with ExitStack() as stack:
-        out = stack.enter_context(logs.redirect_output(path))
+        out = stack.enter_context(streams.redirect_output(path))
         if sys.stdout is not sys.__stdout__:
             # As in a notebook, where Python's streams do not write to file descriptors.
             out, old = sys.stdout, (sys.stdout, sys.stderr)

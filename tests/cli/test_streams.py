@@ -55,8 +55,8 @@ def test_the_exit_code_is_that_of_the_command(arguments, streams, code, tmp_path
 
 def test_a_log_may_take_the_output_of_what_nobody_reads(tmp_path):
     program = (
-        "from darkroom.runtime import logs, streams; streams.secure_streams()\n"
-        "with logs.redirect_output('log') as out:\n"
+        "from darkroom.runtime import streams; streams.secure_streams()\n"
+        "with streams.redirect_output('log') as out:\n"
         "    print('to the log'); print('progress', file=out); out.flush()"
     )
     for streams in (">&-", ">/dev/full", "| true"):

@@ -20,7 +20,7 @@ from darkroom.evaluation.predict import (
     list_images,
 )
 from darkroom.evaluation.serving import load_tensorflow
-from darkroom.runtime import logs
+from darkroom.runtime import streams
 
 from ..pictures import encode
 from .conftest import write_pictures
@@ -167,6 +167,6 @@ def test_a_notebook_shows_the_first_ones_without_markup_of_the_user():
 def test_tensorflow_is_loaded_without_its_lines_about_this_machine(monkeypatch):
     # A notebook shows all that is written to the standard error of its process.
     asked = []
-    monkeypatch.setattr(logs, "quiet_tensorflow", lambda: asked.append("quiet"))
+    monkeypatch.setattr(streams, "quiet_tensorflow", lambda: asked.append("quiet"))
     load_tensorflow()
     assert asked == ["quiet"]

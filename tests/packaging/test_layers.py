@@ -20,7 +20,7 @@ FOLDERS = {
     "components": "darkroom.components",
     "pipelines": "darkroom.pipelines",
 }
-MAX_FILES = 14
+MAX_FILES = 13
 
 
 class Layer(NamedTuple):

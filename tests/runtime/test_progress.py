@@ -9,8 +9,8 @@ import pytest
 from darkroom.errors import StorageError
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress, RichProgress
-from darkroom.runtime.logs import redirect_output
 from darkroom.runtime.notebook.cell import CellProgress
+from darkroom.runtime.streams import redirect_output
 
 
 class Clock:
@@ -361,7 +361,7 @@ def test_rich_is_imported_only_for_a_terminal():
 
 REDIRECT = """
 import ctypes, logging, os, subprocess, sys
-from darkroom.runtime.logs import redirect_output
+from darkroom.runtime.streams import redirect_output
 logging.basicConfig()
 print("before")
 try:

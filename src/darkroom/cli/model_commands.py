@@ -21,9 +21,9 @@ def start_tensorflow(module: str = "tensorflow") -> None:
     """
     from importlib import import_module
 
-    from darkroom.runtime import logs
+    from darkroom.runtime import streams
 
-    with logs.redirect_output(os.devnull):
+    with streams.redirect_output(os.devnull):
         import_module(module)
 
 

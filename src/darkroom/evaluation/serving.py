@@ -18,7 +18,7 @@ from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, UsageError, find_missing_extra
 from darkroom.evaluation.metrics import Floats
 from darkroom.evaluation.probabilities import make_probabilities
-from darkroom.runtime import logs
+from darkroom.runtime import streams
 from darkroom.runtime.text import format_count
 from darkroom.storage import copies
 
@@ -100,7 +100,7 @@ def load_tensorflow() -> None:
     Raises:
         MissingExtraError: It is not installed.
     """
-    logs.quiet_tensorflow()
+    streams.quiet_tensorflow()
     try:
         import tensorflow  # noqa: F401
     except ModuleNotFoundError as error:

@@ -19,7 +19,7 @@ from darkroom.options.augmentation import DEFAULT_AUGMENTATION
 from darkroom.options.checks import check_flag
 from darkroom.options.input import NO_CACHE, STRETCH, InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.runtime import logs, progress
+from darkroom.runtime import progress, streams
 from darkroom.runtime.lazy_names import LazyModule
 from darkroom.runtime.markup import element
 from darkroom.runtime.notebook import cards
@@ -182,7 +182,7 @@ def load(
         MissingExtraError: TensorFlow is not installed.
         OSError: There is nothing at the path, or it cannot be read.
     """
-    logs.quiet_tensorflow()
+    streams.quiet_tensorflow()
     try:
         import tensorflow  # noqa: F401
     except ModuleNotFoundError as error:

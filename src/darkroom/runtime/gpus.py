@@ -39,7 +39,7 @@ def may_have_gpu(system: str = "/") -> bool:
 def explain_idle_gpu(version: str, packages: str, system: str = "/") -> str | None:
     """Says what to do if TensorFlow has found no GPU; None where none should be found.
 
-    TensorFlow itself says nothing at the level of its log that `logs.quiet_tensorflow` sets.
+    TensorFlow itself says nothing at the level of its log that `streams.quiet_tensorflow` sets.
 
     Args:
         version: TensorFlow's.

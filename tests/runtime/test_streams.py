@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from darkroom.runtime import logs
+from darkroom.runtime import streams
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ def test_errors_of_tensorflow_are_shown_where_a_gpu_may_fail(monkeypatch, has_gp
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", given or "")
     if given is None:
         monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
-    monkeypatch.delitem(logs.sys.modules, "tensorflow", raising=False)
-    monkeypatch.setattr(logs, "may_have_gpu", lambda: has_gpu)
-    logs.quiet_tensorflow()
-    assert logs.os.environ["TF_CPP_MIN_LOG_LEVEL"] == expected
+    monkeypatch.delitem(streams.sys.modules, "tensorflow", raising=False)
+    monkeypatch.setattr(streams, "may_have_gpu", lambda: has_gpu)
+    streams.quiet_tensorflow()
+    assert streams.os.environ["TF_CPP_MIN_LOG_LEVEL"] == expected
