@@ -110,7 +110,7 @@ class ImageReaders:
             StorageError: It does.
         """
         if not isinstance(error, StorageError):
-            return  # the store said that it has no such object, or the image is on a disk
+            return  # there is no such object, or the image is on a disk
         self._refusals.append(error)
         if len(self._refusals) == _MAX_REFUSALS:
             raise type(error)(

@@ -25,6 +25,7 @@ from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.dataset.rejects import RejectsWriter
 from darkroom.dataset.tfrecord import GZIP_SUFFIX, RecordWriter
 from darkroom.manifest.table import read_manifest_rows
+from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS
 from darkroom.options.image import ImageOptions
 
 _BATCH_ROWS = 256
@@ -65,7 +66,7 @@ class ShardTask:
     total: int
     source: str
     output: str = ""
-    patience_seconds: float = 180.0
+    patience_seconds: float = DEFAULT_STORE_PATIENCE_SECONDS
     earlier: tuple[Folders, ...] = ()
 
     @property
