@@ -195,7 +195,10 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     )
     assert found["evaluation"]["missed"][0] == "accuracy is 0.4500 (needed at least 0.6)"
     page = (folder / "model.html").read_text()
-    assert "Not pushed: accuracy is 0.4500 (needed at least 0.6), and 4 more bounds missed" in page
+    assert (
+        "Not good enough: accuracy is 0.4500 (needed at least 0.6), and 4 more bounds missed"
+        in page
+    )
     assert "own:first" in page
     assert "Columns, on the eval split" in page
     assert page.index("0.250") < page.index("&lt;old&gt;")

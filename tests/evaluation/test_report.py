@@ -115,13 +115,14 @@ def test_the_page_has_all_its_parts():
 
 def test_a_model_below_its_bounds_is_not_pushed_and_the_headline_says_so():
     found, confusion = make_result()
-    missed = ("the accuracy is 0.4583 (needed at least 0.99)", f"the recall of {EVIL} is 0.1000")
+    bound = "the accuracy is 0.4583 (needed at least 0.99)"
+    missed = (bound, f"the recall of {EVIL} is 0.1000")
     page = Page(encode_page(replace(found, missed=missed), FACTS, confusion, make_gallery()))
-    headline = "Not pushed: the accuracy is 0.4583 (needed at least 0.99), and 1 more bound missed"
+    headline = f"Not good enough: {bound}, and 1 more bound missed"
     assert page.find("h1", class_="verdict bad")
     assert f"{headline} " in page.text
     assert encode_card(replace(found, missed=missed[:1]), FACTS).startswith(
-        "# Model: Not pushed: the accuracy is 0.4583 (needed at least 0.99)\n"
+        "# Model: Not good enough: the accuracy is 0.4583 (needed at least 0.99)\n"
     )
     evil = encode_card(replace(found, missed=missed[1:]), FACTS).splitlines()[0]
     assert "<script>" not in evil

@@ -68,6 +68,8 @@ def test_an_evaluation_is_that_of_the_core(cluster, given, model, records):  # n
 def test_a_model_that_is_not_good_enough(cluster, given):
     kept = cluster.run("evaluate_classifier", given, min_accuracy=0.9, fail=False)
     assert (kept.code, kept.parameters["passed"]) == (0, False)
+    page = cluster.find(kept.artifacts["evaluation_page"]).read_text()
+    assert "Not good enough: the accuracy is 0.7778 (needed at least 0.9)" in page
     stopped = cluster.run("evaluate_classifier", given, min_accuracy=0.9, min_recall=0.5)
     assert (stopped.code, stopped.error["code"]) == (1, "data")
     assert stopped.error["message"] == (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from darkroom import storage
@@ -48,6 +48,7 @@ def evaluate(
     report_dir: Paths | None = None,
     *,
     from_logits: bool = False,
+    judge: Callable[[Evaluation], Sequence[str]] | None = None,
 ) -> Evaluation:
     """Says how good an exported model is, by what a server would answer.
 
@@ -61,6 +62,8 @@ def evaluate(
             exist. Files of an earlier report are replaced, others are not. None: nothing is
             written.
         from_logits: The model gives logits, and probabilities are made of them.
+        judge: Takes the numbers, and returns the bounds that the model misses, as parts of a
+            sentence. The report says them first.
 
     Returns:
         The numbers; `to_dict()` gives them as values for JSON.
@@ -86,6 +89,8 @@ def evaluate(
     if facts == Facts():
         facts = read_facts(folder)  # an artifact of Kubeflow has nothing beside it
     found, scored = _evaluate_split(load_model(folder, from_logits=from_logits), named, facts)
+    if judge is not None:
+        found = _add_missed(found, judge(found))
     if target is not None:
         found = replace(found, report_path=storage.join(target, PAGE_FILE))
         with progress.step("Report"):
@@ -118,16 +123,16 @@ def evaluate_training(
     with progress.step("Evaluation"):
         found, scored = _evaluate_split(load_model(model_dir), named, facts)
         page = storage.join(folder, PAGE_FILE)
-        notes = [f"The model did not pass its evaluation: {'; '.join(missed)}."] if missed else []
-        found = replace(
-            found,
-            report_path=page,
-            notes=(*notes, *found.notes),
-            slices=tuple(slices),
-            missed=tuple(missed),
-        )
+        found = replace(_add_missed(found, missed), report_path=page, slices=tuple(slices))
         write_report(folder, found, scored, facts)
     return found
+
+
+def _add_missed(found: Evaluation, missed: Sequence[str]) -> Evaluation:
+    if not missed:
+        return found
+    note = f"The model did not pass its evaluation: {'; '.join(missed)}."
+    return replace(found, notes=(note, *found.notes), missed=tuple(missed))
 
 
 def find_scored_split(records: str) -> NamedSplit:

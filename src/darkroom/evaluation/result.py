@@ -75,7 +75,7 @@ class Evaluation:
         slices: How good it is for each value of the columns that a pipeline names.
         matrix: The whole confusion matrix, of fifty rows at most; None if an earlier version made
             the result.
-        missed: The bounds that the model misses, for which a pipeline does not push it.
+        missed: The bounds of a pipeline that the model misses, as parts of a sentence.
     """
 
     model_dir: str
@@ -173,12 +173,12 @@ def list_numbers(found: Evaluation) -> list[tuple[str, str]]:
 
 
 def format_headline(found: Evaluation) -> str:
-    """Returns what matters most of a result: why the model is not pushed, else its accuracy."""
+    """Returns what matters most of a result: the bound that it misses, else its accuracy."""
     if not found.missed:
         return f"{found.accuracy:.1%} right on {describe_split(found.split)}"
     first, *others = found.missed
     more = f", and {len(others)} more bound{'s' * (len(others) > 1)} missed" if others else ""
-    return f"Not pushed: {make_visible(first)}{more}"
+    return f"Not good enough: {make_visible(first)}{more}"
 
 
 def describe_split(split: str) -> str:

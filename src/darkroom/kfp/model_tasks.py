@@ -111,18 +111,23 @@ def evaluate_classifier(execution: Execution) -> None:
     split = asked["split"] or find_scored_split(place).name
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
         folder = os.path.join(scratch, "report")
-        found = evaluate(execution.inputs["model"].path, place, split, report_dir=folder)
+        found = evaluate(
+            execution.inputs["model"].path,
+            place,
+            split,
+            report_dir=folder,
+            judge=lambda found: find_missed(found, asked["min_accuracy"], asked["min_recall"]),
+        )
         execution.copy_outputs(folder, {"evaluation_page": PAGE_FILE})
     execution.outputs["evaluation_metrics"].write_facts(_list_scores(found))
     if found.matrix is not None:
         matrix = execution.outputs["confusion_matrix"]
         matrix.write_facts({MATRIX_PROPERTY: found.matrix.encode()})
-    missed = find_missed(found, asked["min_accuracy"], asked["min_recall"])
-    execution.results = {"passed": not missed, "accuracy": found.accuracy}
+    execution.results = {"passed": not found.missed, "accuracy": found.accuracy}
     execution.write_output()
-    if asked["fail"] and missed:
+    if asked["fail"] and found.missed:
         raise DataError(
-            f"The model is not good enough on the {found.split} split: {'; '.join(missed)}.",
+            f"The model is not good enough on the {found.split} split: {'; '.join(found.missed)}.",
             "Train it longer or on more images, or ask for less: min_accuracy, min_recall.",
         )
 
