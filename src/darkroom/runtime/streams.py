@@ -8,6 +8,7 @@ logging and absl follow.
 from __future__ import annotations
 
 import ctypes
+import errno
 import io
 import os
 import sys
@@ -32,13 +33,19 @@ class _PatientFile(io.FileIO):
     loss: OSError | None = None
 
     def write(self, data: Any, /) -> int:
+        left = memoryview(data).cast("B")
+        size = len(left)
         try:
-            return super().write(data)
+            while left:
+                written = super().write(left)
+                if written is None:
+                    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+                left = left[written:]
         except BrokenPipeError:
             pass
         except OSError as error:
             self.loss = error
-        return memoryview(data).nbytes
+        return size
 
 
 def open_patiently(
@@ -60,8 +67,9 @@ def open_patiently(
         line_buffering: Whether each line is written at its end.
         write_through: Whether everything is written at once, as `python -u` asks for.
     """
-    file = _PatientFile(descriptor, "w", closefd=closes)
-    buffer: Any = file if write_through else io.BufferedWriter(file)
+    # The text layer has a buffer. A second one below it would write its bytes again when a signal
+    # interrupts the write.
+    buffer: Any = _PatientFile(descriptor, "w", closefd=closes)
     return io.TextIOWrapper(
         buffer, encoding, errors, line_buffering=line_buffering, write_through=write_through
     )
@@ -93,8 +101,7 @@ def secure_streams() -> None:
 
 def find_loss() -> OSError | None:
     """Returns why something of standard output was dropped; None when nothing was."""
-    buffer = getattr(sys.stdout, "buffer", None)
-    return getattr(getattr(buffer, "raw", buffer), "loss", None)
+    return getattr(getattr(sys.stdout, "buffer", None), "loss", None)
 
 
 @contextmanager
