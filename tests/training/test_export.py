@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from darkroom.errors import UsageError
+from darkroom.errors import StorageError, UsageError
 from darkroom.input.pipeline import make_eval_dataset
 from darkroom.options.input import InputOptions
 from darkroom.training.export import export_model
@@ -184,3 +184,12 @@ def test_probabilities_of_half_the_precision_add_up_to_one(tmp_path, dtype):
     found = served.classify(tf.constant(pixels))
     np.testing.assert_allclose(np.sum(found, axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(found, given, atol=0.01)
+
+
+def test_an_error_without_a_text_names_the_folder(tmp_path, monkeypatch):
+    def save(*given, **named):
+        raise tf.errors.NotFoundError(None, None, "")
+
+    monkeypatch.setattr(tf.saved_model, "save", save)
+    with pytest.raises(StorageError, match=r"The model cannot be written to .*model: NotFound"):
+        export_model(_brightest_channel(), LABELS, SIZE, str(tmp_path / "model"))

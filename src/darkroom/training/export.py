@@ -21,6 +21,7 @@ from darkroom.dataset.example import (
 )
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import LABELS_FILE
+from darkroom.errors import STORAGE_HINT, StorageError
 from darkroom.evaluation.serving import (
     EXAMPLES_SIGNATURE,
     IMAGES_SIGNATURE,
@@ -78,6 +79,7 @@ def export_model(
         from_logits: The model gives logits: a softmax is exported with it.
 
     Raises:
+        StorageError: The folder cannot be written.
         UsageError: The model gives something else, or Keras has another backend.
     """
     check_backend()
@@ -121,7 +123,14 @@ def export_model(
             IMAGES_SIGNATURE: _make_signature(serve_images, "image_bytes"),
             EXAMPLES_SIGNATURE: _make_signature(serve_examples, "examples"),
         }
-        tf.saved_model.save(module, directory, signatures=signatures)
+        try:
+            tf.saved_model.save(module, directory, signatures=signatures)
+        except tf.errors.OpError as error:
+            if str(error):
+                raise
+            # On a full disk, TensorFlow says neither what is wrong nor where.
+            message = f"The model cannot be written to {directory}: {type(error).__name__}."
+            raise StorageError(message, STORAGE_HINT) from error
 
 
 def _make_probabilities(given: tf.Tensor, from_logits: bool) -> tf.Tensor:
