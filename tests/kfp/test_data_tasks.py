@@ -112,7 +112,7 @@ def test_a_dataset_in_a_folder_of_the_users_is_found_by_its_artifact(cluster, jp
 
 DATA_TASKS = (
     "validate_dataset",
-    "dataset_statistics",
+    pytest.param("dataset_statistics", marks=pytest.mark.tensorflow),
     "verify_dataset",
     "find_duplicates",
     "inspect_dataset",

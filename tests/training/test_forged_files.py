@@ -161,6 +161,7 @@ def test_forged_facts_are_shown_or_not_there(tmp_path, name):
         assert encode_evaluation(EVALUATION, facts)
 
 
+@pytest.mark.tensorflow
 def test_forged_costs_of_the_input_are_not_there(tmp_path):
     (tmp_path / "history.json").write_text(json.dumps(HISTORY))
     options = TrainingOptions(epochs=2)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeGuard
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset, read_output
-from darkroom.dataset.integrity.named import find_named
-from darkroom.dataset.layout import DATASET_FILE
+from darkroom.dataset.integrity.named import find_named, split_name
+from darkroom.dataset.layout import DATASET_FILE, is_reserved
 from darkroom.errors import DataError, UsageError
+from darkroom.manifest.sources import AnySource, find_sources
 from darkroom.options.source import ONE_LABEL
+from darkroom.storage.locks import LOCK_FILE
 
 if TYPE_CHECKING:
     from darkroom.input.source import ImageSource
@@ -164,10 +167,30 @@ def name_images(path: str, source: ImageSource, labels: Sequence[str], split: st
     return NamedSplit(split, lambda: (source, labels), [data])
 
 
+def is_converted(source: AnySource) -> TypeGuard[str | os.PathLike[str]]:
+    """Tells whether a source is a folder that `darkroom.convert` wrote, finished or not.
+
+    A folder without `dataset.json` is a folder of images if it has a file that a conversion never
+    writes.
+
+    Raises:
+        OSError: There is nothing at the path, or it cannot be read.
+    """
+    if not isinstance(source, str | os.PathLike):
+        return False
+    path = storage.absolute(split_name(source)[0])
+    # The commit first: for a remote dataset this is the only request.
+    if storage.exists(storage.join(path, DATASET_FILE)):
+        return True
+    names = storage.list_folder(path)
+    if not names:
+        # A file, a pattern or an empty folder. If there is nothing at all, this raises an error.
+        find_sources(path)
+    return bool(names) and all(is_reserved(name) or name == LOCK_FILE for name in names)
+
+
 def _names_images(path: str) -> bool:
     """Tells whether a path or a pattern names images, and not converted datasets."""
-    from darkroom.input.files import is_converted
-
     full = storage.absolute(path)
     if storage.is_pattern(full):
         return not storage.match_pattern(storage.join(full, DATASET_FILE))

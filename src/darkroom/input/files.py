@@ -13,19 +13,17 @@ import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.dataset.integrity.named import split_name
-from darkroom.dataset.layout import DATASET_FILE, is_reserved
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.errors import DataError, UsageError
 from darkroom.input.graph.decode import decode_image
 from darkroom.input.graph.file_forms import check_decodable, describe_form
 from darkroom.input.source import EpochOrder, LabeledImage
-from darkroom.manifest.sources import AnySource, find_sources
+from darkroom.manifest.sources import AnySource
 from darkroom.manifest.table import read_manifest_rows
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.input import NO_CACHE, InputOptions
@@ -33,7 +31,6 @@ from darkroom.options.manifest import ManifestOptions
 from darkroom.options.source import MERGE_FIRST
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime.text import MAX_LISTED_ROWS
-from darkroom.storage.locks import LOCK_FILE
 
 # An element is the number of an image.
 _ELEMENT_BYTES = 8
@@ -206,28 +203,6 @@ def check_all_decodable(sources: Sequence[FileSource]) -> None:
         "Fix them or remove them from the list. darkroom convert reads more formats, and leaves "
         "out damaged images.",
     )
-
-
-def is_converted(source: AnySource) -> TypeGuard[str | os.PathLike[str]]:
-    """Tells whether a source is a folder that `darkroom.convert` wrote, finished or not.
-
-    A folder without `dataset.json` is a folder of images if it has a file that a conversion never
-    writes.
-
-    Raises:
-        OSError: There is nothing at the path, or it cannot be read.
-    """
-    if not isinstance(source, str | os.PathLike):
-        return False
-    path = storage.absolute(split_name(source)[0])
-    # The commit first: for a remote dataset this is the only request.
-    if storage.exists(storage.join(path, DATASET_FILE)):
-        return True
-    names = storage.list_folder(path)
-    if not names:
-        # A file, a pattern or an empty folder. If there is nothing at all, this raises an error.
-        find_sources(path)
-    return bool(names) and all(is_reserved(name) or name == LOCK_FILE for name in names)
 
 
 class ImageSplits(NamedTuple):

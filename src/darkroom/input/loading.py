@@ -14,6 +14,7 @@ from darkroom.dataset.integrity.named import find_named
 from darkroom.dataset.integrity.opening import read_unchanged
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingKeyError, UsageError, find_missing_extra
+from darkroom.input.data_paths import is_converted
 from darkroom.manifest.sources import AnySource
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION
 from darkroom.options.checks import check_flag
@@ -246,7 +247,7 @@ def _open_source(
 ) -> tuple[Sequence[str], Mapping[str, ImageSource]]:
     """Returns the label map, and the images of each split; see `load` for the arguments."""
     from darkroom.input.cache import stage_dataset
-    from darkroom.input.files import is_converted, open_images
+    from darkroom.input.files import open_images
     from darkroom.input.records import open_splits
 
     if not is_converted(source):

@@ -10,10 +10,14 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from google.protobuf import json_format
-from kfp.pipeline_spec import pipeline_spec_pb2
 
 from .driver import Task, as_protojson
+
+pipeline_spec_pb2 = pytest.importorskip(
+    "kfp.pipeline_spec.pipeline_spec_pb2", reason="needs the extra [kfp]"
+)
 
 
 def format_command(task: Task, given: dict[str, Any]) -> list[str]:
