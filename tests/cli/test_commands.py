@@ -341,7 +341,11 @@ def test_images_without_folders_of_labels_are_told_how_to_lie(jpeg_set, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["demo", "--root"], "Move them, or choose another folder: darkroom demo --root"),
+        pytest.param(
+            ["demo", "--root"],
+            "Move them, or choose another folder: darkroom demo --root",
+            marks=pytest.mark.tensorflow,
+        ),
         (["run", "--data=x", "--root"], "Choose another --root, or use it with --overwrite."),
     ],
 )

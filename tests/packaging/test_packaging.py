@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAVY = (*NEED_TENSORFLOW, "validation.statistics")
 # Those that need [gcp] or [aws]: loaded when such a path is first met.
 NEED_STORES = {"storage.stores.gcs", "storage.stores.s3"}
+# Those that need [kfp].
+NEED_KFP = {"kfp.components", "kfp.pipelines", "kfp.yaml_files"}
 
 
 def list_core_modules(root: Path = ROOT) -> dict[str, Path]:
@@ -40,7 +42,7 @@ def list_core_modules(root: Path = ROOT) -> dict[str, Path]:
 
 def list_light_modules(root: Path = ROOT) -> list[str]:
     """Lists the core's modules that the base install can import."""
-    heavy = tuple(f"darkroom.{name}" for name in (*HEAVY, *NEED_STORES))
+    heavy = tuple(f"darkroom.{name}" for name in (*HEAVY, *NEED_STORES, *NEED_KFP))
     return [name for name in list_core_modules(root) if not is_within(name, heavy)]
 
 
