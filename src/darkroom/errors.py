@@ -248,6 +248,18 @@ _EXHAUSTED = (
 )
 
 
+_ENVIRONMENT_NUMBERS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM}
+
+
+def is_environment(error: Exception) -> bool:
+    """Tells whether an error is the machine's or a store's, and no file is damaged for it."""
+    return (
+        isinstance(error, StorageError | PermissionError | MemoryError)
+        or getattr(error, "errno", None) in _ENVIRONMENT_NUMBERS
+        or type(error).__name__ in ("ResourceExhaustedError", "PermissionDeniedError")
+    )
+
+
 def choose_os_hint(error: OSError) -> str:
     """Returns what to do about an error of the system."""
     return _MEMORY_HINT if error.errno == errno.ENOMEM else STORAGE_HINT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shutil
@@ -11,6 +12,7 @@ import pytest
 
 import darkroom
 from darkroom.cli.commands import main
+from darkroom.errors import CredentialsError
 from darkroom.evaluation.confusion import ConfusionMatrix
 from darkroom.evaluation.facts import Facts, encode_evaluation
 from darkroom.evaluation.metrics import ClassScore, measure
@@ -267,6 +269,26 @@ def test_a_model_of_another_tool(records, tmp_path, capsys):
     (tmp_path / "other" / "assets" / "labels.txt").write_text("a\nb\n")
     assert main(["evaluate", str(tmp_path / "other"), str(records)]) == 1
     assert "lack 'scores'" in capsys.readouterr().err
+
+
+def test_a_model_in_a_folder_with_the_name_of_a_pattern(model, records, tmp_path):
+    folder = tmp_path / "run[1]" / "model"
+    shutil.copytree(model, folder)
+    assert darkroom.evaluate(folder, records).accuracy == 0.7
+
+
+@pytest.mark.parametrize(
+    "error", [CredentialsError("The token has expired."), OSError(errno.ENOSPC, "No space")]
+)
+def test_an_error_of_the_machine_does_not_make_a_model_damaged(
+    model, records, capsys, monkeypatch, error
+):
+    def load(folder):
+        raise error
+
+    monkeypatch.setattr("tensorflow.saved_model.load", load)
+    assert main(["evaluate", str(model), str(records)]) == 3
+    assert "damaged" not in capsys.readouterr().err
 
 
 def test_a_damaged_image_is_named(model, tmp_path, capsys):

@@ -21,6 +21,7 @@ SHARES = np.array([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]], np.float32)
     [
         ([0.2, 0.3, 0.5], True),
         ([0.2, 0.3, 0.5009], True),
+        ([1.0000001, 0.0, 0.0], True),
         ([0.2, 0.3, 0.4989], False),
         ([0.5, 0.5, 0.5], False),
         ([1.1, -0.1, 0.0], False),
@@ -41,7 +42,8 @@ def test_probabilities_of_logits():
 @pytest.mark.parametrize(
     ("scores", "from_logits", "message"),
     [
-        (LOGITS, False, r"in m does not give probabilities: for the first image 2, -1, 0\.5"),
+        (LOGITS, False, r"in m does not give probabilities: for an image 2, -1, 0\.5"),
+        (np.vstack([SHARES, LOGITS]), False, r"for an image 2, -1, 0\.5"),
         (SHARES, True, r"but the model in m gives probabilities: 0\.5, 0\.25, 0\.25"),
         (LOGITS * np.nan, False, "not finite numbers for 2 of 2 images"),
         (LOGITS * np.nan, True, "not finite numbers for 2 of 2 images"),

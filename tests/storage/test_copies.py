@@ -172,3 +172,15 @@ def test_a_file_that_comes_while_a_folder_is_moved_stays(
     copies.move_folder(str(source), str(tmp_path / "moved"))
     assert read(tmp_path / "moved") == CONTENT
     assert read(source) == {"thesis.txt": b"mine"}
+
+
+@pytest.mark.parametrize("name", ["run[1]", "a*.keras", "b?", "c.[x"])
+def test_a_name_that_is_a_pattern_gets_a_plain_one(tmp_path: Path, name: str):
+    given = tmp_path / name
+    given.write_bytes(b"weights")
+    with copies.use_local_copy(str(given)) as path:
+        assert Path(path).read_bytes() == b"weights"
+        assert not storage.has_wildcard(path)
+        assert path.endswith(".keras") == name.endswith(".keras")
+    assert not os.path.lexists(path)
+    assert given.read_bytes() == b"weights"

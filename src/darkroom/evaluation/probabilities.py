@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from darkroom.errors import DataError
 from darkroom.evaluation.metrics import Floats
@@ -16,11 +17,17 @@ def are_probabilities(scores: Floats, tolerance: float = SUM_TOLERANCE) -> bool:
 
     Args:
         scores: The scores.
-        tolerance: How far the sum may be from 1.
+        tolerance: How far the sum may be from 1, and a score outside of 0 and 1.
     """
-    sums = scores.sum(axis=1, dtype=np.float64)
-    is_within = (scores >= 0) & (scores <= 1)
-    return bool(is_within.all() and (abs(sums - 1) <= tolerance).all())
+    return bool(_are_distributions(scores, tolerance).all())
+
+
+def _are_distributions(scores: Floats, tolerance: float) -> npt.NDArray[np.bool_]:
+    """Tells of each row whether it is probabilities, bool [N]."""
+    # A mean of probabilities may be 1.0000001.
+    is_within = (scores >= -tolerance) & (scores <= 1 + tolerance)
+    is_one = abs(scores.sum(axis=1, dtype=np.float64) - 1) <= tolerance
+    return np.asarray(is_within.all(axis=1) & is_one)
 
 
 def make_probabilities(scores: Floats, model_dir: str, *, from_logits: bool) -> Floats:
@@ -40,16 +47,18 @@ def make_probabilities(scores: Floats, model_dir: str, *, from_logits: bool) -> 
             "images.",
             "Train again with a lower learning rate.",
         )
-    if not len(scores) or are_probabilities(scores) != from_logits:
+    is_right = _are_distributions(scores, SUM_TOLERANCE)
+    if not len(scores) or is_right.all() != from_logits:
         return _apply_softmax(scores) if from_logits else scores
-    shown = ", ".join(f"{each:.4g}" for each in scores[0, :5])
+    # The first row that is wrong; where all are probabilities, the first of all.
+    shown = ", ".join(f"{each:.4g}" for each in scores[is_right.argmin(), :5])
     if from_logits:
         raise DataError(
             f"from_logits is True, but the model in {model_dir} gives probabilities: {shown}.",
             "Leave out from_logits.",
         )
     raise DataError(
-        f"The model in {model_dir} does not give probabilities: for the first image {shown}, "
+        f"The model in {model_dir} does not give probabilities: for an image {shown}, "
         "expected numbers from 0 to 1 with a sum of 1.",
         "If they are logits, export it again with export_model(..., from_logits=True). Until then, "
         "evaluate and predict of Python take from_logits=True, too.",

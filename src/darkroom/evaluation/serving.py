@@ -15,7 +15,7 @@ import numpy as np
 from darkroom import storage
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
-from darkroom.errors import DataError, UsageError, find_missing_extra
+from darkroom.errors import DataError, UsageError, find_missing_extra, is_environment
 from darkroom.evaluation.metrics import Floats
 from darkroom.evaluation.probabilities import make_probabilities
 from darkroom.runtime import streams
@@ -177,6 +177,8 @@ def load_model(folder: str, *, from_logits: bool = False) -> ServedModel:
             signatures = tf.saved_model.load(local).signatures
     # TensorFlow raises an IndexError for a file of variables that is too short.
     except (tf.errors.OpError, ValueError, OSError, IndexError) as error:
+        if is_environment(error):
+            raise
         raise DataError(
             f"The model in {folder} is damaged ({type(error).__name__}).", _DAMAGE_HINT
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import posixpath
 import tempfile
 from collections.abc import Callable, Iterator
@@ -88,22 +89,28 @@ def move_folder(source: str, destination: str) -> None:
 
 @contextlib.contextmanager
 def use_local_copy(path: str) -> Iterator[str]:
-    """Gives a file or a folder to libraries that open no stores: a copy of one that is in a store.
+    """Gives a file or a folder to libraries that open no stores, and take names for patterns.
 
     Yields:
-        The path on this machine; a copy has the same name, and is deleted at the end of the block.
+        The path on this machine. What is in a store is copied, and what has a name that is a
+        pattern gets a link; both are deleted at the end of the block, and have the same ending.
 
     Raises:
         OSError: A file cannot be read.
     """
-    if not storage.is_remote(path):
+    local = None if storage.is_remote(path) else os.path.abspath(storage.local_path(path))
+    if local is not None and not storage.has_wildcard(local):
         yield storage.local_path(path)
         return
-    names = storage.list_everything(path) if storage.is_folder(path) else [""]
     with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
         # The ending says what kind of file it is.
-        copy = storage.join(folder, posixpath.basename(path))
-        for name in names:
+        ending = posixpath.splitext(path)[1]
+        copy = storage.join(folder, "copy" + ("" if storage.has_wildcard(ending) else ending))
+        if local is not None:
+            os.symlink(local, copy)
+            yield copy
+            return
+        for name in storage.list_everything(path) if storage.is_folder(path) else [""]:
             target = storage.join(copy, name) if name else copy
             storage.make_folder(posixpath.dirname(target))
             storage.copy_file(storage.join(path, name) if name else path, target)

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from darkroom import storage
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, UsageError, is_environment
 from darkroom.storage import copies
 from darkroom.training.networks.weights import SAVE_HINT
 
@@ -33,8 +33,6 @@ def load_keras_weights(model: Any, weights: str) -> None:
         try:
             model.load_weights(path)
             is_complex = _has_complex(path)
-        except MemoryError:
-            raise
         except ValueError as error:
             # After that, Keras lists every layer of the model.
             reason = _describe(error).partition(" Example error")[0][:300]
@@ -44,6 +42,8 @@ def load_keras_weights(model: Any, weights: str) -> None:
             ) from error
         # h5py, zipfile and Keras raise whatever they meet.
         except Exception as error:
+            if is_environment(error):
+                raise
             raise DataError(
                 f"{weights} is damaged: {_describe(error)[:300]}.", SAVE_HINT
             ) from error

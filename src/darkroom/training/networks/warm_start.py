@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.errors import DataError, UsageError
+from darkroom.errors import DataError, UsageError, is_environment
 from darkroom.evaluation.serving import MODEL_FOLDER
 from darkroom.runtime import progress
 from darkroom.storage import copies
@@ -63,6 +63,8 @@ def _read_variables(place: str, path: str) -> list[Any]:
             values.append(reader.get_tensor(key))
     # Of a file that is too short, TensorFlow says that an index is out of range.
     except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
+        if is_environment(error):
+            raise
         raise DataError(f"{path} is damaged: {type(error).__name__}.", "Train again.") from error
     return values
 
