@@ -71,7 +71,9 @@ def create_pipeline(
     )
     if beam_args is None:
         image_to_tfrecord.with_beam_pipeline_args(find_engine_args(config))
-    *checks, image_validator, gate = _create_checks(config, manifest_gen, image_to_tfrecord)
+    *checks, image_validator, gate = _create_checks(
+        config, manifest_gen, image_to_tfrecord, is_local=beam_args is None
+    )
     # The driver of our own Trainer is not needed: the fingerprint of the model is a parameter.
     trainer = DescribingTrainer(
         run_fn=RUN_FN,
@@ -119,7 +121,11 @@ def create_pipeline(
 
 
 def _create_checks(
-    config: PipelineConfig, manifest_gen: ManifestGen, image_to_tfrecord: ImageToTFRecord
+    config: PipelineConfig,
+    manifest_gen: ManifestGen,
+    image_to_tfrecord: ImageToTFRecord,
+    *,
+    is_local: bool,
 ) -> list[base_node.BaseNode]:
     """Returns the nodes between conversion and training: ImageValidator and the gate are last."""
     statistics_gen = ImageStatisticsGen(image_to_tfrecord.outputs["index"])
@@ -138,7 +144,8 @@ def _create_checks(
         manifest=manifest_gen.outputs["manifest"],
         anomalies=example_validator.outputs["anomalies"],
         options=config.validation,
-        examples=image_to_tfrecord.outputs["examples"],
+        # Kubeflow's launcher would download all records for a few pictures.
+        examples=image_to_tfrecord.outputs["examples"] if is_local else None,
     )
     gate = ValidationGate(image_validator.outputs["report"])
     return [statistics_gen, schema_gen, example_validator, image_validator, gate]

@@ -21,7 +21,8 @@ class Evaluator(tfx_component.Evaluator):
     when it has other labels: numbers of labels would then mean something else.
 
     Component `outputs` contains:
-      - `evaluation`: `standard_artifacts.ModelEvaluation`, what TFMA measured.
+      - `evaluation`: `standard_artifacts.ModelEvaluation`, what TFMA measured. Its custom property
+        `split` says on which split, if it was one.
       - `blessing`: `standard_artifacts.ModelBlessing`. When the model did not pass, its custom
         property `reasons` says why.
     """

@@ -10,6 +10,7 @@ from typing import Any
 from absl import logging
 from tfx.components.evaluator import executor as tfx_executor
 from tfx.types import artifact_utils, standard_artifacts
+from tfx.types.standard_component_specs import EXAMPLE_SPLITS_KEY
 from tfx.utils import path_utils
 
 from darkroom import storage
@@ -23,6 +24,7 @@ from darkroom.runtime.text import list_first
 BASELINE_KEY = "baseline"
 REASONS_PROPERTY = "reasons"
 BASELINE_PROPERTY = "baseline"
+SPLIT_PROPERTY = "split"
 _MODEL_KEY, _BASELINE_MODEL_KEY, _EXAMPLES_KEY = "model", "baseline_model", "examples"
 _EVALUATION_KEY, _BLESSING_KEY, _CONFIG_KEY = "evaluation", "blessing", "eval_config"
 # Beside TFMA's files, so that workers elsewhere see it, too. It is deleted at the end.
@@ -45,7 +47,7 @@ class Executor(tfx_executor.Executor):
 
         Args:
             input_dict: `examples`, `model`, and `baseline_model` if there is one.
-            output_dict: `evaluation`, and `blessing`.
+            output_dict: `evaluation`, marked with its split if it is of one; and `blessing`.
             exec_properties: `baseline`: place of the model to compare with, or ""; and TFX's own.
 
         Raises:
@@ -61,6 +63,9 @@ class Executor(tfx_executor.Executor):
             inputs = {**input_dict, _BASELINE_MODEL_KEY: baselines}
             super().Do(inputs, output_dict, exec_properties)
         evaluation.set_string_custom_property(BASELINE_PROPERTY, place)
+        splits = json.loads(exec_properties[EXAMPLE_SPLITS_KEY])
+        if len(splits) == 1:
+            evaluation.set_string_custom_property(SPLIT_PROPERTY, splits[0])
         if failures := read_failures(evaluation.uri):
             blessing = artifact_utils.get_single_instance(output_dict[_BLESSING_KEY])
             blessing.set_string_custom_property(REASONS_PROPERTY, "; ".join(failures))

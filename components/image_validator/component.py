@@ -69,8 +69,9 @@ class ImageValidator(base_component.BaseComponent):
             manifest: `ImageManifest` of ManifestGen.
             anomalies: `ExampleAnomalies` of ExampleValidator.
             options: Policies and limits; `ValidationOptions()` when None.
-            examples: `Examples` of ImageToTFRecord, for the pictures of the report. None: they are
-                made of the source images, for which a store has five seconds.
+            examples: `Examples` of ImageToTFRecord, for the pictures of the report; Kubeflow
+                downloads all records for them. None: they are made of the source images, for which
+                a store has five seconds.
         """
         pictured = {} if examples is None else {EXAMPLES_KEY: examples}
         super().__init__(

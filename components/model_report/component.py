@@ -52,8 +52,8 @@ class ModelReport(base_component.BaseComponent):
 
     Component `outputs` contains:
       - `metrics`: `system.Metrics`, what Evaluator and the page say, by split, as
-        `eval_accuracy`; the numbers of records; and `passed`, 1 or 0: whether the model passed
-        Evaluator's bounds.
+        `eval_accuracy`, or by TFMA's names if Evaluator scored several splits; the numbers of
+        records; and `passed`, 1 or 0: whether the model passed Evaluator's bounds.
       - `classification_metrics`: `system.ClassificationMetrics`, the confusion matrix: of the same
         scoring as the page, without a page of the split that Evaluator scored.
       - `page`: `ModelPage`, how good the model is; with model and examples.

@@ -12,6 +12,7 @@ from tfx.types import artifact_utils
 from tfx.utils import path_utils
 
 from darkroom import storage
+from darkroom.components.evaluator.executor import SPLIT_PROPERTY
 from darkroom.components.model_report.evaluation import (
     ACCURACY_KEY,
     COUNT_KEY,
@@ -37,8 +38,8 @@ PAGE_KEY = "page"
 HTML_KEY = "model_html"
 METRICS_FILE = "metrics.json"
 MATRIX_FILE = "confusion_matrix.json"
-# Evaluator scores the eval split. A reader of numbers of two splits must see of which each is.
-_NAMES = {ACCURACY_KEY: "eval_accuracy", COUNT_KEY: "eval_records"}
+# TFMA's names. A reader of numbers of two splits must see of which each is.
+_NAMES = {ACCURACY_KEY: "accuracy", COUNT_KEY: "records"}
 
 
 class Executor(base_executor.BaseExecutor):
@@ -63,14 +64,17 @@ class Executor(base_executor.BaseExecutor):
             DataError: Evaluation and report are not of the same data, or an image of the scored
                 split is damaged.
         """
-        folder = artifact_utils.get_single_uri(input_dict[EVALUATION_KEY])
+        scored = artifact_utils.get_single_instance(input_dict[EVALUATION_KEY])
+        folder = scored.uri
         evaluation = read_evaluation(folder)
         report_path = storage.join(
             artifact_utils.get_single_uri(input_dict[REPORT_KEY]), REPORT_JSON
         )
         report = DatasetReport.from_json(storage.read_bytes(report_path).decode())
         missed = read_failures(folder)
-        numbers = {_NAMES.get(name, name): each for name, each in evaluation.metrics.items()}
+        split = scored.get_string_custom_property(SPLIT_PROPERTY)
+        names = {key: f"{split}_{name}" for key, name in _NAMES.items()} if split else {}
+        numbers = {names.get(name, name): each for name, each in evaluation.metrics.items()}
         numbers |= {f"{split}_records": float(count) for split, count in report.splits.items()}
         numbers["passed"] = float(not missed)
         if input_dict.get(MODEL_KEY):

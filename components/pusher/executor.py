@@ -22,7 +22,7 @@ from darkroom.components.pusher.saved_model import (
     GRAPH_FILE,
     check_saved_model,
     find_newest_version,
-    has_same_files,
+    has_all_files,
 )
 from darkroom.errors import OutputError
 from darkroom.storage import copies
@@ -77,7 +77,7 @@ class Executor(tfx_executor.Executor):
 def _push_once(model: str, base: str) -> str:
     """Pushes a model that is not the newest version in `base`; returns its version there."""
     version = find_newest_version(base)
-    if version is None or not has_same_files(model, storage.join(base, version)):
+    if version is None or not has_all_files(model, storage.join(base, version)):
         return push_version(model, base)
     logging.info(
         "Not pushed to %s: the model is already the newest version there, %s.", base, version

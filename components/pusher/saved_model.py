@@ -51,10 +51,10 @@ def find_newest_version(base: str) -> str | None:
     return max(whole, key=int, default=None)
 
 
-def has_same_files(one: str, other: str) -> bool:
-    """Tells whether two folders have the same files."""
+def has_all_files(one: str, other: str) -> bool:
+    """Tells whether all files of one folder are in another, to which a server may give more."""
     files = storage.list_everything(one)
-    return files == storage.list_everything(other) and all(
+    return files.items() <= storage.list_everything(other).items() and all(
         storage.hash_file(storage.join(one, name)) == storage.hash_file(storage.join(other, name))
         for name in files
     )

@@ -34,8 +34,8 @@ class Trainer(DescribingTrainer):
     installed are not looked at.
 
     Component `outputs` contains:
-      - `model`: `standard_artifacts.Model`, with the custom properties `sha256`, `labels`,
-        `eval_accuracy` and `dataset_fingerprint`, as far as they are known.
+      - `model`: `standard_artifacts.Model`, with the custom properties `labels`, `eval_accuracy`,
+        `dataset_fingerprint` and, of the SavedModel, `sha256`, as far as they are known.
       - `model_run`: `standard_artifacts.ModelRun`, what else the training wrote, with the same.
     """
 

@@ -9,6 +9,7 @@ from tfx.types import artifact_utils
 from tfx.utils import path_utils
 
 from darkroom import storage
+from darkroom.components.pusher.saved_model import GRAPH_FILE
 from darkroom.dataset.labels import parse_labels
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.dataset.splits import TRAIN
@@ -42,17 +43,24 @@ class Executor(tfx_executor.GenericExecutor):
         run = artifact_utils.get_single_instance(output_dict[_RUN_KEY])
         folder = path_utils.serving_model_path(model.uri)
         facts = read_facts(run.uri, FACTS_FILE)
+        has_model = storage.exists(storage.join(folder, GRAPH_FILE))
+        sha256 = identify_model(folder) if has_model else None
+        num_labels = _count_labels(folder)
         for artifact in (model, run):
-            artifact.set_string_custom_property("sha256", identify_model(folder))
-            _describe_labels(artifact, folder)
+            if sha256 is not None:
+                artifact.set_string_custom_property("sha256", sha256)
+            if num_labels is not None:
+                artifact.set_int_custom_property("labels", num_labels)
             _describe_facts(artifact, facts)
 
 
-def _describe_labels(artifact: Any, folder: str) -> None:
+def _count_labels(folder: str) -> int | None:
+    """Returns the number of labels of a model; None where it has none that darkroom can read."""
     path = storage.join(folder, "assets", LABELS_FILE)
-    if storage.exists(path):
-        labels = parse_labels(storage.read_bytes(path).decode())
-        artifact.set_int_custom_property("labels", len(labels))
+    try:
+        return len(parse_labels(storage.read_bytes(path).decode()))
+    except (*storage.UNUSABLE, UnicodeDecodeError):
+        return None
 
 
 def _describe_facts(artifact: Any, facts: Facts) -> None:

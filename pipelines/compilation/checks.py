@@ -174,9 +174,8 @@ def name_baseline(config: PipelineConfig, target: str) -> PipelineConfig:
 
 def _check_folder(folder: str) -> None:
     """Checks that a mounted volume hides nothing that a pod needs."""
-    clean = posixpath.normpath(folder)
     for needed in _NEEDED_FOLDERS:
-        if is_below(clean, needed) or is_below(needed, clean) or clean == "/tmp":
+        if is_below(folder, needed) or is_below(needed, folder) or folder == "/tmp":
             raise UsageError(
                 f"volumes mounts {folder!r}, which Kubeflow or the image needs.",
                 'Mount the claim elsewhere, as in "/mnt/photos".',
@@ -184,14 +183,18 @@ def _check_folder(folder: str) -> None:
 
 
 def _check_volumes(volumes: Mapping[str, str]) -> None:
-    for folder, claim in volumes.items():
+    claims: dict[str, str] = {}
+    folders: dict[str, str] = {}
+    for folder, claim in sorted(volumes.items()):
+        # By itself, normpath keeps two slashes at the front.
+        clean = posixpath.normpath(f"/{folder.strip('/')}")
         # The image's own files are below /, and with it every path would count as mounted.
-        if not folder.startswith("/") or not posixpath.normpath(folder).strip("/"):
+        if not folder.startswith("/") or clean == "/":
             raise UsageError(
                 f"volumes mounts {folder!r}, expected an absolute path of a folder other than /.",
                 'Write it as in "/mnt/photos" = "CLAIM".',
             )
-        _check_folder(folder)
+        _check_folder(clean)
         if not _CLAIM.fullmatch(claim):
             raise UsageError(
                 f"volumes.{folder} is {claim!r}, which is not a name of a claim.",
@@ -204,16 +207,16 @@ def _check_volumes(volumes: Mapping[str, str]) -> None:
                 f"volumes.{folder} is {claim!r}, which is the name of a volume of Kubeflow's own.",
                 "Use a claim of another name.",
             )
-
-    # A pod of Kubernetes names a volume once, and Kubeflow's driver names it after the claim.
-    folders: dict[str, list[str]] = {}
-    for folder, claim in sorted(volumes.items()):
-        folders.setdefault(claim, []).append(folder)
-    for claim, places in folders.items():
-        if len(places) > 1:
+        # A pod of Kubernetes names a volume once, and Kubeflow's driver names it after the claim.
+        if folders.setdefault(claim, folder) != folder:
             raise UsageError(
-                f"volumes mounts {claim} at {' and '.join(places)}, which a pod cannot do.",
+                f"volumes mounts {claim} at {folders[claim]} and {folder}, which a pod cannot do.",
                 "Mount a claim once, and name files below its folder.",
+            )
+        if claims.setdefault(clean, claim) != claim:
+            raise UsageError(
+                f"volumes mounts {claims[clean]} and {claim} at {clean}, which a pod cannot do.",
+                "Mount each claim at a folder of its own.",
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,11 +18,13 @@ from darkroom import storage
 from darkroom.errors import STORAGE_HINT, DarkroomError, DataError, StorageError
 from darkroom.pipelines.config import METADATA_FILE
 
-# Errors of ML Metadata have sqlite's words, and no class for them.
+# ML Metadata has no class of error for each of them, only sqlite's words.
 _SQLITE_FAULTS = (
     "database or disk is full|disk I/O error|unable to open database file|"
     "attempt to write a readonly database"
 )
+# Where they are raised; a user's own code may have the same words of another database.
+_ORIGINS = ("ml_metadata.", "tfx.orchestration.metadata")
 
 
 def make_connection_config(root: str) -> Any:
@@ -78,7 +81,8 @@ def name_metadata(connection: Any) -> Iterator[None]:
         raise
     except Exception as error:
         found = re.search(_SQLITE_FAULTS, str(error))
-        if not found:
+        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+        if not found or not frame.f_globals.get("__name__", "").startswith(_ORIGINS):
             raise
         path = connection.sqlite.filename_uri
         message = f"{path} cannot be read or written: {found[0]}."

@@ -41,7 +41,7 @@ class PreparedRun:
             UsageError: The documents are not a pipeline, or it does not take one of the parameters.
         """
         if unknown := sorted(set(self.parameters) - set(self.definitions)):
-            named = ",".join([unknown[0], *sorted(self.definitions)])
+            named = ",".join([unknown[0], *self.choices])
             raise UsageError(
                 f"{unknown[0]} is not a run-time parameter of the file.",
                 f"Compile it again with another value, or with --parameters {named}: then each run "
@@ -70,6 +70,11 @@ class PreparedRun:
         """Definitions of the run-time parameters by name."""
         found: Mapping[str, Any] = self.spec["root"].get("inputDefinitions", {}).get("parameters")
         return found or {}
+
+    @property
+    def choices(self) -> list[str]:
+        """Names of the run-time parameters but the fingerprints, which each file has."""
+        return sorted(name for name in self.definitions if not name.endswith("_fingerprint"))
 
     @property
     def values(self) -> dict[str, Scalar]:

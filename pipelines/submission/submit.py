@@ -117,7 +117,7 @@ def _read_run(path: str, values: Mapping[str, Any], target: str) -> PreparedRun:
     root = values.pop("root", None)
     documents = read_documents(path)
     own = PreparedRun(documents, root)
-    run = own if own.is_own else PreparedRun(documents, root, _encode_parameters(values))
+    run = own if own.is_own else PreparedRun(documents, root, _encode_parameters(values, own))
     if ("pipelineSpec" in run.documents[0]) != (target == VERTEX):
         raise UsageError(f"{path} was not compiled for {target}.", "Compile it for this target.")
     check_replaced({**values, "root": root}, target)
@@ -154,7 +154,7 @@ def _check_defaults(run: PreparedRun, path: str) -> None:
             )
 
 
-def _encode_parameters(values: Mapping[str, Any]) -> dict[str, Scalar]:
+def _encode_parameters(values: Mapping[str, Any], run: PreparedRun) -> dict[str, Scalar]:
     from darkroom.components.parameters import PARAMETERS, encode_value, parse_value
 
     known = {parameter.name: parameter for parameter in PARAMETERS}
@@ -163,7 +163,7 @@ def _encode_parameters(values: Mapping[str, Any]) -> dict[str, Scalar]:
         if name not in known:
             raise UsageError(
                 f"{name} is part of the compiled file; submitting cannot change it.",
-                f"Compile again, or give one of {', '.join(sorted(known))}.",
+                f"Compile again, or give one of {', '.join(run.choices)}.",
             )
         # Checked before it is encoded, which would turn 2.5 into 2.
         parse_value(known[name], known[name].kind() if value is None else value)

@@ -98,6 +98,7 @@ def test_a_class_that_is_not_found_stops_the_push_and_says_why(
     assert blessing.get_string_custom_property("reasons") == said
     assert blessing.get_int_custom_property("blessed") == 0
     assert "none is blessed yet" in evaluation.get_string_custom_property("baseline")
+    assert evaluation.get_string_custom_property("split") == "eval"
 
     pushed = new_artifact(standard_artifacts.PushedModel)
     destination = {"filesystem": {"base_directory": str(tmp_path / "pushed")}}

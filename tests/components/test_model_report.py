@@ -107,16 +107,19 @@ def test_a_model_that_did_not_pass_is_told_with_values_and_bounds(tmp_path: Path
     )
 
 
-def _report(new_artifact, monkeypatch, evaluation: Evaluation):
+def _report(new_artifact, monkeypatch, evaluation: Evaluation, split: str = "eval"):
     report = new_artifact(ValidationReport)
     labels = ("cat", "dog", "owl")
     text = DatasetReport(20, 18, 0, {}, labels, {"train": 6, "eval": 12}, {}, {}).to_json()
     Path(report.uri, "report.json").write_text(text)
     monkeypatch.setattr(executor, "read_evaluation", lambda folder: evaluation)
     metrics, matrix = new_artifact(Metrics), new_artifact(ClassificationMetrics)
+    scored = new_artifact(standard_artifacts.ModelEvaluation)
+    if split:
+        scored.set_string_custom_property("split", split)
     executor.Executor().Do(
         {
-            "evaluation": [new_artifact(standard_artifacts.ModelEvaluation)],
+            "evaluation": [scored],
             "report": [report],
         },
         {"metrics": [metrics], "classification_metrics": [matrix]},
@@ -147,6 +150,18 @@ def test_numbers_and_matrix_are_in_properties_and_files(new_artifact, monkeypatc
     shown = matrix.get_json_value_custom_property("confusionMatrix")
     assert shown == make_matrix(CONFUSIONS, ["cat", "dog", "owl"]).encode()
     assert json.loads(Path(matrix.uri, "confusion_matrix.json").read_text()) == shown
+
+
+@pytest.mark.parametrize(
+    ("split", "name"), [("test", "test_accuracy"), ("", "sparse_categorical_accuracy")]
+)
+def test_a_number_of_evaluator_is_called_after_the_split_it_scored(
+    new_artifact, monkeypatch, split, name
+):
+    evaluation = Evaluation({"sparse_categorical_accuracy": 0.75}, CONFUSIONS)
+    metrics, _ = _report(new_artifact, monkeypatch, evaluation, split)
+    assert metrics.get_float_custom_property(name) == 0.75
+    assert not metrics.has_custom_property("eval_accuracy")
 
 
 def _export_first_label(folder: Path, labels: list[str]) -> None:

@@ -131,6 +131,12 @@ def test_a_model_that_is_the_newest_version_there_is_not_pushed_again(
         assert pushed.get_string_custom_property("pushed_destination") == str(base / version)
         assert pushed.get_int_custom_property("pushed") == 1
         assert _read(Path(pushed.uri)) == CONTENT
+    # A server was given more beside the model.
+    extra = base / version / "assets.extra/tf_serving_warmup_requests"
+    extra.parent.mkdir()
+    extra.write_bytes(b"requests")
+    _push(inputs, again, str(base))
+    assert os.listdir(base) == [version]
     # Of equal length: sizes alone would not tell.
     changed = Path(inputs["model"][0].uri) / "Format-Serving/variables/variables.index"
     before = changed.read_bytes()

@@ -18,7 +18,13 @@ HISTORY = ({"epoch": 1, "val_accuracy": 0.75}, {"epoch": 2, "val_accuracy": 0.5}
 DATA = {"train": [{"name": "d", "fingerprint": "abc", "records": 6}]}
 
 
-def _train(new_artifact, monkeypatch, facts: Facts | None, labels: str | None):
+def _train(
+    new_artifact,
+    monkeypatch,
+    facts: Facts | None,
+    labels: bytes | None,
+    graph: str = "saved_model.pb",
+):
     model, run = (
         new_artifact(kind) for kind in (standard_artifacts.Model, standard_artifacts.ModelRun)
     )
@@ -26,9 +32,9 @@ def _train(new_artifact, monkeypatch, facts: Facts | None, labels: str | None):
     def train(self, inputs, outputs, properties):
         assets = Path(model.uri, "Format-Serving/assets")
         assets.mkdir(parents=True)
-        (assets.parent / "saved_model.pb").write_bytes(b"graph")
+        (assets.parent / graph).write_bytes(b"graph")
         if labels is not None:
-            (assets / "labels.txt").write_text(labels)
+            (assets / "labels.txt").write_bytes(labels)
         if facts is not None:
             Path(run.uri, "facts.json").write_bytes(encode_facts(facts))
 
@@ -39,7 +45,7 @@ def _train(new_artifact, monkeypatch, facts: Facts | None, labels: str | None):
 
 def test_model_and_run_say_how_good_the_model_is_and_of_what_it_was_made(new_artifact, monkeypatch):
     facts = Facts(history=HISTORY, best_epoch=1, data=DATA)
-    model, run = _train(new_artifact, monkeypatch, facts, "cat\ndog\n")
+    model, run = _train(new_artifact, monkeypatch, facts, b"cat\ndog\n")
     for artifact in (model, run):
         assert artifact.get_float_custom_property("eval_accuracy") == 0.75
         assert artifact.get_int_custom_property("labels") == 2
@@ -54,3 +60,10 @@ def test_of_a_training_of_another_program_only_the_hash_is_known(new_artifact, m
     assert len(model.get_string_custom_property("sha256")) == 64
     for name in ("eval_accuracy", "labels", "dataset_fingerprint"):
         assert not model.has_custom_property(name)
+
+
+def test_what_another_program_wrote_does_not_end_a_training(new_artifact, monkeypatch):
+    model, run = _train(new_artifact, monkeypatch, None, b"caf\xe9\n", "model.keras")
+    for artifact in (model, run):
+        assert not artifact.has_custom_property("labels")
+        assert not artifact.has_custom_property("sha256")

@@ -65,7 +65,21 @@ def test_a_text_is_a_number_only_where_one_is_expected():
     ]
 
 
-@pytest.mark.parametrize("text", ["", "three", "nan", "inf", "1_000", " 3", "0x3", "٣", "3.5"])
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("12345678901234567", 12345678901234567), ("-7", -7), (" 8", 8), ("+3.0", 3)],
+)
+def test_a_text_is_exactly_its_whole_number(text, number):
+    assert parse_parameters({"data": "a.csv", "seed": text}, CONVERT)["seed"] == number
+
+
+def test_a_text_is_a_number_in_any_of_its_forms():
+    values = {"learning_rate": ".5", "fit_minutes": "2"}
+    found = parse_parameters(values, TRAIN)
+    assert (found["learning_rate"], repr(found["fit_minutes"])) == (0.5, "2.0")
+
+
+@pytest.mark.parametrize("text", ["", "three", "nan", "inf", "1e999", "9" * 5000, "0x3", "3.5"])
 def test_a_text_that_is_not_a_whole_number_is_refused(text):
     with pytest.raises(UsageError, match=r"The parameter epochs is .*, expected a whole number"):
         parse_parameters({"epochs": text}, TRAIN)

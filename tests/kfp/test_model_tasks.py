@@ -55,6 +55,7 @@ def test_an_evaluation_is_that_of_the_core(cluster, given, model, records):  # n
         "test_macro_recall": expected.metrics.macro_recall,
         "test_calibration_error": expected.metrics.calibration_error,
         "test_records": 9,
+        "passed": 1.0,
     }
     assert done.artifacts["confusion_matrix"].metadata == {
         "confusionMatrix": {
@@ -68,6 +69,7 @@ def test_an_evaluation_is_that_of_the_core(cluster, given, model, records):  # n
 def test_a_model_that_is_not_good_enough(cluster, given):
     kept = cluster.run("evaluate_classifier", given, min_accuracy=0.9, fail=False)
     assert (kept.code, kept.parameters["passed"]) == (0, False)
+    assert kept.artifacts["evaluation_metrics"].metadata["passed"] == 0
     page = cluster.find(kept.artifacts["evaluation_page"]).read_text()
     assert "Not good enough: the accuracy is 0.7778 (needed at least 0.9)" in page
     stopped = cluster.run("evaluate_classifier", given, min_accuracy=0.9, min_recall=0.5)

@@ -62,6 +62,12 @@ def test_a_given_schema_is_imported(tmp_path):
     assert nodes["ImportSchemaGen"].exec_properties["schema_file"] == "/schema.pbtxt"
 
 
+def test_in_a_cluster_no_records_are_downloaded_for_the_pictures_of_the_report(config):
+    for beam_args, expected in ((None, True), ([], False)):
+        nodes = {n.id: n for n in create_pipeline(config, beam_args=beam_args).components}
+        assert ("examples" in nodes["ImageValidator"].inputs) == expected
+
+
 def test_policies_are_properties_of_image_validator_only(tmp_path):
     def properties(**options) -> dict[str, dict[str, object]]:
         config = PipelineConfig(data="images.csv", root=str(tmp_path), **options)

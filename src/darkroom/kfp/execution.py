@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +20,6 @@ from darkroom.storage.uris import find_remote
 LOCATION, FINGERPRINT = "location", "fingerprint"
 # Of a parameter that the SDK puts into a text, a list or a table: the task gets it twice.
 _SDK_PREFIX = "pipelinechannel--"
-_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 # Parameters that name where a task writes.
 _WRITTEN = ("output_dir", "checkpoint_dir")
 _KIND_NAMES = {
@@ -220,7 +218,14 @@ def _read_numbers(parameter: Parameter, value: Any) -> Any:
 
 
 def _read_number(value: Any) -> Any:
-    return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
+    if not isinstance(value, str):
+        return value
+    try:
+        # As a float, a large whole number would be another one.
+        number = int(value) if value.strip().lstrip("+-").isdecimal() else float(value)
+        return number if math.isfinite(number) else value
+    except (ValueError, OverflowError):
+        return value
 
 
 def parse_value(parameter: Parameter, value: Any) -> Any:

@@ -119,7 +119,8 @@ def evaluate_classifier(execution: Execution) -> None:
             judge=lambda found: find_missed(found, asked["min_accuracy"], asked["min_recall"]),
         )
         execution.copy_outputs(folder, {"evaluation_page": PAGE_FILE})
-    execution.outputs["evaluation_metrics"].write_facts(_list_scores(found))
+    scores = _list_scores(found) | {"passed": float(not found.missed)}
+    execution.outputs["evaluation_metrics"].write_facts(scores)
     if found.matrix is not None:
         matrix = execution.outputs["confusion_matrix"]
         matrix.write_facts({MATRIX_PROPERTY: found.matrix.encode()})

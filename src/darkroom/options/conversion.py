@@ -43,7 +43,8 @@ class ConversionFields(ImageFields):
         least=1,
         most=86_400,
         metavar="SECONDS",
-        more="Then the conversion ends, and no row is rejected for it.",
+        more="Then the conversion ends, and no row is rejected for it. ManifestGen in a pipeline "
+        "of TFX always waits 180 seconds for the list.",
     )
 
 

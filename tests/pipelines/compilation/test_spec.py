@@ -537,6 +537,7 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
         ("kubeflow", {"secret_env": {"1A": "b/c"}}, "secret_env has '1A', which is not a name"),
         ("kubeflow", {"volumes": {"photos": "photos"}}, "volumes mounts 'photos'"),
         ("kubeflow", {"volumes": {"/a": "photos", "/b": "photos"}}, "mounts photos at /a and /b"),
+        ("kubeflow", {"volumes": {"//a/": "b", "/a": "c"}}, "mounts b and c at /a"),
         ("kubeflow", {"volumes": {"": "photos"}, "data": "/a"}, "volumes mounts ''"),
         ("kubeflow", {"volumes": {"//.": "photos"}, "data": "/a"}, "expected an absolute path"),
         *[
@@ -544,7 +545,7 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
             for folder in (
                 *("/minio", "/minio/x", "/s3", "/gcs/bucket", "/kfp-launcher/", "/tmp", "/usr"),
                 *("/usr/local", "/opt/darkroom", "/opt", "/etc", "/var", "/var/run/secrets"),
-                *("/var/run/secrets/kubernetes.io/x", "/mnt/../tmp", "/.cache"),
+                *("/var/run/secrets/kubernetes.io/x", "/mnt/../tmp", "/.cache", "//etc", "//tmp"),
             )
         ],
         ("kubeflow", {"volumes": {"/data": "My Claim"}}, "volumes./data is 'My Claim'"),

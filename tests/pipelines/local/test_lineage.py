@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,9 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    "module", ["ml_metadata.metadata_store.metadata_store", "tfx.orchestration.metadata"]
+)
+@pytest.mark.parametrize(
     "text",
     [
         "Cannot create node: database or disk is full query: INSERT INTO `Type`",
@@ -41,14 +45,22 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path):
         "attempt to write a readonly database query: COMMIT",
     ],
 )
-def test_words_of_sqlite_within_a_run(tmp_path: Path, text: str):
+def test_words_of_sqlite_within_a_run(tmp_path: Path, module: str, text: str):
     connection = make_connection_config(str(tmp_path))
     with pytest.raises(StorageError, match=r"metadata\.sqlite cannot be read or written: "):  # noqa: SIM117
         with name_metadata(connection):
-            raise RuntimeError(text)
+            exec("raise error", {"__name__": module, "error": RuntimeError(text)})
 
 
-@pytest.mark.parametrize("error", [RuntimeError("another one"), DataError("disk I/O error")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("another one"),
+        DataError("disk I/O error"),
+        # Of a database of the user's own.
+        sqlite3.OperationalError("unable to open database file"),
+    ],
+)
 def test_other_errors_stay(tmp_path: Path, error: Exception):
     with pytest.raises(type(error)) as caught, name_metadata(make_connection_config(str(tmp_path))):
         raise error

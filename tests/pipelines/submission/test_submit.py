@@ -323,6 +323,7 @@ def test_an_error_of_the_server_has_its_exit_code(server, compiled, status, code
             "--policy is not a run-time parameter of the file",
         ),
         (["--weights=/mnt/w.h5"], "--parameters weights,batch_size,data,"),
+        (["--image=other:2"], "or give one of batch_size, data, "),
         (["--root=file:///runs"], "root is 'file:///runs', which kubeflow cannot keep"),
         (["--run-name=ya29.aaaaaaaaaaaaaaaaaaaaaaaaaa"], "--run-name contains what looks like"),
     ],
