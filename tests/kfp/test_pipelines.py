@@ -23,7 +23,6 @@ from kfp import compiler
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 from darkroom.kfp import make_pipeline
-from darkroom.kfp.interfaces import INTERFACES
 
 
 def compile_pipeline(tmp_path, *args, **options):
@@ -38,23 +37,13 @@ def test_what_a_run_may_change_is_an_input_and_the_rest_is_constant(tmp_path):
     spec = compile_pipeline(tmp_path, "tf:1", core_image="core:1", epochs=3, num_threads=2,
                             required_splits=["train"], image_size=(32, 32))  # fmt: skip
     inputs = spec["root"]["inputDefinitions"]["parameters"]
-    runtime = {
-        each.name
-        for name in (
-            "convert_images",
-            "validate_dataset",
-            "train_classifier",
-            "evaluate_classifier",
-        )
-        for each in INTERFACES[name].parameters
-        if each.runtime
-    }
-    assert inputs.keys() == runtime
-    assert {"data", "seed", "policies", "epochs", "min_accuracy", "source_fingerprint"} <= runtime
+    assert inputs.keys() == {
+        "data", "source_fingerprint", "seed", "max_rejects", "model", "image_size", "batch_size",
+        "epochs", "learning_rate", "min_accuracy",
+    }  # fmt: skip
     assert "defaultValue" not in inputs["data"]
     assert inputs["epochs"]["defaultValue"] == 3
     assert inputs["image_size"]["defaultValue"] == [32, 32]
-    assert inputs["resize_short_side"]["defaultValue"] == 0
     tasks = spec["root"]["dag"]["tasks"]
     given = tasks["train-classifier"]["inputs"]["parameters"]
     assert given["num_threads"] == {"runtimeValue": {"constant": 2.0}}
@@ -68,6 +57,25 @@ def test_what_a_run_may_change_is_an_input_and_the_rest_is_constant(tmp_path):
         "exec-validate-dataset": "core:1",
         "exec-validation-gate": "core:1",
     }
+
+
+def test_inputs_are_what_parameters_names_and_what_is_not_given(tmp_path):
+    named = {"parameters": ["policies", "resize_short_side"], "augment": "none", "epochs": 3}
+    spec = compile_pipeline(tmp_path, **named)
+    inputs = spec["root"]["inputDefinitions"]["parameters"]
+    assert inputs.keys() == {"data", "policies", "resize_short_side"}
+    assert inputs["resize_short_side"]["defaultValue"] == 0
+    trained = spec["root"]["dag"]["tasks"]["train-classifier"]["inputs"]["parameters"]
+    constants = {name: each["runtimeValue"]["constant"] for name, each in trained.items()}
+    assert constants == {"augment": "none", "epochs": 3.0}
+    spec = compile_pipeline(tmp_path, parameters=[], data="s3://photos/list.csv")
+    assert "inputDefinitions" not in spec["root"]
+
+
+@pytest.mark.parametrize("name", ["epoch", "num_threads", "fail"])
+def test_an_input_that_a_run_cannot_change_is_refused(tmp_path, name):
+    with pytest.raises(UsageError, match=f"parameters has '{name}', which a run cannot change"):
+        compile_pipeline(tmp_path, parameters=["data", name])
 
 
 def test_the_gate_waits_for_the_report_and_training_for_the_gate(tmp_path):

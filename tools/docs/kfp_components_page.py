@@ -14,8 +14,8 @@ _HEAD = """# Components without TFX
 
 All are in `darkroom.kfp`, and as YAML files in `darkroom/kfp/yaml`.
 [The guide](../guides/kfp-components.md) shows how they are used. Artifacts have the `system.*`
-type of the same name. What is marked *run-time* is an input of `darkroom.kfp.make_pipeline`; its
-other options are constants of a compiled pipeline.
+type of the same name. What is marked *run-time* is an input of `darkroom.kfp.make_pipeline` where
+its argument `parameters` names it; other options are constants of a compiled pipeline.
 """
 
 

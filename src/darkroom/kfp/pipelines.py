@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kfp import dsl
@@ -33,6 +33,19 @@ PIPELINE_NAME = "darkroom-images"
 # What the pipeline decides itself.
 _OWN = frozenset({"dataset_uri", "fail", "overwrite"})
 _STAGES = (CONVERT_IMAGES, VALIDATE_DATASET, TRAIN_CLASSIFIER, EVALUATE_CLASSIFIER)
+# What people change between runs; Kubeflow's form of a new run has a field for each.
+_INPUTS = (
+    "data",
+    "source_fingerprint",
+    "seed",
+    "max_rejects",
+    "model",
+    "image_size",
+    "batch_size",
+    "epochs",
+    "learning_rate",
+    "min_accuracy",
+)
 
 
 def make_pipeline(
@@ -41,6 +54,7 @@ def make_pipeline(
     core_image: str | None = None,
     cached: bool = False,
     configure: Callable[[dsl.PipelineTask], object] | None = None,
+    parameters: Sequence[str] = _INPUTS,
     **options: Any,
 ) -> Any:
     """Returns a pipeline: conversion, checks, a gate, training, evaluation.
@@ -54,12 +68,13 @@ def make_pipeline(
         cached: Whether the conversion is taken from the cache. KFP compares parameters and not
             files, so each run then needs a `source_fingerprint`.
         configure: Called with each task, which it may change: resources, environment, Secrets.
-        **options: Parameters of the components, by name. Those that may change from run to run,
-            as `data`, `seed` or `epochs`, are inputs of the pipeline, and this is their default.
+        parameters: Which options are inputs of the pipeline, so that each run can change them.
+            `data` is one, too, where it is not given here.
+        **options: Parameters of the components, by name. Of an input, this is the default.
 
     Raises:
         UsageError: An option is unknown, has a wrong value or a credential, or is a path that no
-            container sees.
+            container sees; or an input is unknown, or decides what the pipeline is made of.
     """
     known = _list_parameters()
     check_credentials(options, SECRETS_HINT)  # before a message shows a value
@@ -75,8 +90,9 @@ def make_pipeline(
         parse_value(known[name], value)
     for stage in _STAGES:
         check_constants(stage, _pick(options, stage.parameters))
-    inputs = [each for each in known.values() if each.runtime]
-    constants = {name: value for name, value in options.items() if not known[name].runtime}
+    inputs = _choose_inputs(parameters, known, options)
+    names = {each.name for each in inputs}
+    constants = {k: v for k, v in options.items() if k not in names and v is not None}
     components = _Components(image, core_image)
 
     def pipeline(*values: Any) -> None:
@@ -115,6 +131,19 @@ def _list_parameters() -> dict[str, Parameter]:
             if each.name not in _OWN:
                 found.setdefault(each.name, each)
     return found
+
+
+def _choose_inputs(
+    names: Sequence[str], known: Mapping[str, Parameter], options: Mapping[str, Any]
+) -> list[Parameter]:
+    possible = [name for name, each in known.items() if each.runtime]
+    if wrong := [name for name in names if name not in possible]:
+        raise UsageError(
+            f"parameters has {wrong[0]!r}, which a run cannot change.",
+            f"Name some of {', '.join(sorted(possible))}.",
+        )
+    needed = {name for name, each in known.items() if each.default is REQUIRED} - options.keys()
+    return [known[name] for name in possible if name in {*names, *needed}]
 
 
 def _make_input(parameter: Parameter, options: Mapping[str, Any]) -> inspect.Parameter:
