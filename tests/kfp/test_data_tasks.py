@@ -206,7 +206,13 @@ def test_a_finding_stops_or_is_an_output(cluster, dataset):
     gate = cluster.run("validation_gate", {"report": kept.artifacts["validation_report"]})
     assert (gate.code, gate.error["code"]) == (1, "data")
     assert gate.error["message"] == stopped.error["message"]
-    assert gate.error["hint"] == "The report: output validation_page of validate-dataset."
+    assert gate.error["hint"] == "The report: output validation_page of the task that made it."
+
+
+def test_a_gate_names_the_output_that_it_needs(cluster, dataset):
+    gate = cluster.run("validation_gate", {"report": dataset})
+    assert (gate.code, gate.error["message"]) == (2, "The input report has no report.json.")
+    assert gate.error["hint"] == "Give the output validation_report of validate_dataset."
 
 
 def test_a_gate_lets_a_report_pass_and_has_no_outputs(cluster, dataset):

@@ -22,7 +22,7 @@ from darkroom.dataset import layout
 from darkroom.dataset.commit import read_output
 from darkroom.dataset.index import find_index_files
 from darkroom.dataset.integrity.named import name_dataset
-from darkroom.errors import DataError, StorageError
+from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.kfp import pages
 from darkroom.kfp.execution import LOCATION, ArtifactPlace, Execution
 from darkroom.kfp.interfaces import DIRECT
@@ -41,7 +41,7 @@ _KEEP_HINT = (
     "\nTo keep the report as an artifact: fail=False, and validation_gate with the output "
     "validation_report."
 )
-_PAGE_HINT = "\nThe report: output validation_page of validate-dataset."
+_PAGE_HINT = "\nThe report: output validation_page of the task that made it."
 
 
 def convert_images(execution: Execution) -> None:
@@ -117,6 +117,11 @@ def validate_dataset(execution: Execution) -> None:
 def validation_gate(execution: Execution) -> None:
     """Fails if a report says that its dataset did not pass."""
     path = storage.join(execution.inputs["report"].path, REPORT_JSON)
+    if not storage.exists(path):
+        raise UsageError(
+            f"The input report has no {REPORT_JSON}.",
+            "Give the output validation_report of validate_dataset.",
+        )
     report = DatasetReport.from_json(storage.read_bytes(path).decode())
     execution.write_output()
     if not report.blessed:
