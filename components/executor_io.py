@@ -263,7 +263,7 @@ def restore_output(text: str, given: Task, task: Task) -> str:
             strict=True,
         )
     }
-    # The UI lists their metadata: among the numbers, a version of TFX is none.
+    # The UI shows their metadata among the numbers, so the version of TFX is left out.
     shown = {
         each["uri"]
         for each in list_artifacts(task["outputs"])

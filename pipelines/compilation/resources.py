@@ -54,8 +54,8 @@ DEFAULT = "default"
 class Resources:
     """What the tasks of a component get in a cluster.
 
-    What is None is taken from the table `default`, for each value alone; a request is not, where
-    the component has a limit of its own.
+    What is None is taken from the table `default`, for each value alone. A request of `default`
+    does not count where the component's table has the limit.
 
     Attributes:
         cpu: Cores; the target's default when nothing says it.
