@@ -142,4 +142,4 @@ def test_a_gate_stops_the_default_pipeline_and_the_report_is_kept(
     page = tmp_path / "buckets" / uri.replace("://", "/")
     assert "Stopped" in page.read_text()
     said = capfd.readouterr().err
-    assert "\nThe report: output validation_page of validate-dataset.\n{" in said
+    assert "\nThe report: output validation_page of the task that made it.\n{" in said
