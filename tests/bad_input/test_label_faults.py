@@ -267,14 +267,14 @@ def test_several_labels_in_one_text_are_an_error(refuse):
 
 @pytest.mark.fault(
     68,
-    "more than 20 labels that are all numbers, and more than half as many as the rows",
+    "more than 20 labels, nine tenths of them numbers, and more than half as many as the rows",
     "refused, with one of them",
     code="exit 1",
     hint="name the column of the classes, or `--label-kind label`",
 )
 def test_amounts_as_labels_are_an_error(refuse):
     error = refuse(HEADER + "".join(f"TRAIN,{i}.jpg,{i}.99\n" for i in range(120)))
-    assert "120 labels in 120 rows, and all are numbers, as '0.99'" in error.message
+    assert "120 labels in 120 rows, and 120 are numbers, as '0.99'" in error.message
 
 
 @pytest.mark.fault(

@@ -353,9 +353,26 @@ def test_images_and_labels_must_be_there(tmp_path):
         open_images(path)
 
 
-def test_columns_that_are_not_read_do_not_matter(tmp_path):
+def test_rows_of_one_image_with_other_values_are_merged_only_if_that_is_asked_for(tmp_path):
     path = tmp_path / "images.csv"
     path.write_text("split,image_uri,label,box\ntrain,a.jpg,cat,1\ntrain,a.jpg,cat,2\n")
+    told = "Rows 1 and 2 name the same image, and further columns differ"
+    with pytest.raises(DataError, match=told) as caught:
+        open_images(path)
+    assert "--merge-rows first (merge_rows= in Python)" in caught.value.hint
+    with pytest.raises(DataError, match=told):
+        find_split([str(path)], "train").open()
+    columns = {"split": "split", "image_uri": "image", "label": "string_label"}
+    for options in ({"merge_rows": "first"}, {"columns": columns}):
+        opened = open_images(path, ManifestOptions.parse(**options))
+        assert opened.splits["train"].count_images() == 1
+
+
+def test_rows_that_repeat_an_image_without_other_values_are_one(tmp_path):
+    path = tmp_path / "images.csv"
+    path.write_text("split,image_uri,label,box\ntrain,a.jpg,cat,1\ntrain,a.jpg,cat,1\n")
+    assert open_images(path).splits["train"].count_images() == 1
+    path.write_text("split,image_uri,label\ntrain,a.jpg,cat\ntrain,a.jpg,cat\n")
     assert open_images(path).splits["train"].count_images() == 1
 
 

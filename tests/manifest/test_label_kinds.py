@@ -30,9 +30,14 @@ def plan(tmp_path, labels, **options) -> Manifest:
         (["a;b"] * 5 + ["a", "b", "c"], "1 of 4 labels have a ';' or '|', as 'a;b'"),
         # Most texts are joined, in a few rows.
         (["a"] * 9 + ["a;b", "a;c"], "2 of 3 labels"),
-        (PRICES, "21 labels in 21 rows, and all are numbers, as '0.99'"),
+        (PRICES, "21 labels in 21 rows, and 21 are numbers, as '0.99'"),
         ([*PRICES, *PRICES[:20]], "21 labels in 41 rows"),
         ([f"-1,{i}e5" for i in range(30)], "30 labels in 30 rows"),
+        ([*PRICES, "N/A", "?"], "23 labels in 23 rows, and 21 are numbers, as '0.99'"),
+        *(
+            ([form.format(i) for i in range(30)], "and 30 are numbers")
+            for form in ("${}.51", "-${}", "{},00 €", "{} EUR", "USD {}", "{}.3%", "{} kg")
+        ),
     ],
 )
 def test_labels_that_look_like_no_classes_are_refused(tmp_path, labels, said):
@@ -56,8 +61,10 @@ def test_labels_that_look_like_no_classes_are_refused(tmp_path, labels, said):
         ["a;b", "a", "a", "b"],
         PRICES[:20],
         [*PRICES, *PRICES],  # each twice
-        [*PRICES, "unknown"],
+        [*PRICES, "none", "n/a", "unknown"],  # more than one in ten
         [f"{i:03}x" for i in range(50)],
+        [f"n{i:08}" for i in range(50)],
+        [f"{i} oaks" for i in range(50)],
     ],
 )
 def test_other_labels_are_classes(labels):
@@ -66,7 +73,7 @@ def test_other_labels_are_classes(labels):
 
 def test_integers_are_refused_like_their_texts(tmp_path):
     columns = {"image_uri": "image", "label": "integer_label"}
-    with pytest.raises(DataError, match="all are numbers"):
+    with pytest.raises(DataError, match="30 are numbers"):
         plan(tmp_path, range(30), columns=columns)
     manifest = plan(tmp_path, range(30), columns=columns, label_kind="label")
     assert manifest.num_examples == 30

@@ -97,13 +97,13 @@ class ConversionJob:
                     progress.note("Images that were rejected can be read now: converting again.")
                     return replace(self, overwrite=True).run(runner, beam_options)
                 self._remove_leftovers()
-                return done
+                return self._judge(done)
             first = read_manifest_rows(folders.manifest, 0, PROBED_IMAGES)
             check_access([row.uri for row in first if row.uri])
             storage.make_folder(self.output_dir)
             with FolderLock(self.output_dir) as held:
                 if done := self._find_finished(manifest):
-                    return done
+                    return self._judge(done)
                 self._check_output(folders)
                 names = [name for name in storage.list_folder(self.output_dir) if name != LOCK_FILE]
                 is_dataset = layout.DATASET_FILE in names and all(map(is_reserved, names))
@@ -186,7 +186,7 @@ class ConversionJob:
             manifest = self._write_manifest(local)
             dataflow.check_images(storage.join(local.manifest, "manifest.parquet"))
             if done := self._find_finished(manifest):
-                return done
+                return self._judge(done)
             self._check_output(local)
             write = self._start(local, name_attempt(DATAFLOW_RUNNER, dataflow.options))
             job_id = dataflow.submit(write, scratch, wait)
@@ -230,7 +230,8 @@ class ConversionJob:
     def _find_beside(self, manifest: Manifest, beside: str) -> ConversionResult | None:
         """Returns the result of a run that was killed after its commit, if nothing was lost."""
         with suppress(DataError):
-            return describe_finished(manifest, self.conversion, beside, with_shards=True)
+            done = describe_finished(manifest, self.conversion, beside, with_shards=True)
+            return done and self._judge(done)
         return None
 
     def _check_source(self) -> None:
@@ -308,13 +309,21 @@ class ConversionJob:
         )
         if result.num_rejected + result.deduplicated == result.rows:
             check_not_all_denied(result.rejected, rejects.list_rejects(folder))
-        limit = "so none is left"
-        if result.num_rejected > self.max_rejects * manifest.rows:
-            limit = f"more than the {self.max_rejects:.2%} allowed"
-        result = self._name_output(result)
+        return self._judge(self._name_output(result))
+
+    def _judge(self, result: ConversionResult) -> ConversionResult:
+        """Returns a result, of this run or of an earlier one that may have allowed more rejects.
+
+        Raises:
+            DataError: Too many rows were rejected, or all.
+        """
+        is_over = result.num_rejected > self.max_rejects * result.rows
+        if result.written and not is_over:
+            return result
+        limit = f"more than the {self.max_rejects:.2%} allowed" if is_over else "so none is left"
         raise TooManyRejectsError(
-            f"{result.num_rejected} of {manifest.rows} rows were rejected, {limit}. "
-            f"{rejects.list_rejects(folder)}",
+            f"{result.num_rejected} of {result.rows} rows were rejected, {limit}. "
+            f"{rejects.list_rejects(result.data_dir)}",
             f"All are listed in {result.rejects_path}. Fix them, or allow more with "
             f"{rejects.LIMIT_OPTION}.\n{format_hint(result.rejected)}".rstrip(),
             result,

@@ -12,7 +12,6 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -28,7 +27,6 @@ from darkroom.manifest.table import read_manifest_rows
 from darkroom.manifest.writer import write_manifest
 from darkroom.options.input import NO_CACHE, InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.options.source import MERGE_FIRST
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
@@ -239,8 +237,6 @@ def open_images(
         UsageError: The source is of an unknown kind, an option does not fit it, or images are in a
             store that TensorFlow cannot read.
     """
-    # Further columns are not read, so nothing is lost where those of an image differ.
-    options = replace(options or ManifestOptions(), merge_rows=MERGE_FIRST)
     with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
         manifest = write_manifest(source, folder, folder, options)
         if not manifest.has_images or not manifest.has_labels:

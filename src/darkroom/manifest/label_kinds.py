@@ -12,7 +12,10 @@ from darkroom.errors import DataError
 from darkroom.runtime.text import format_count
 
 _SEPARATOR = re.compile("[;|]")
-_NUMBER = re.compile(r"[-+]?[.,]?[0-9][0-9.,]*([eE][-+]?[0-9]+)?")
+# Also with a currency or a unit, as $43.51, USD 43.51, 11.3% and 2 kg.
+_NUMBER = re.compile(
+    r"([A-Z]{3} )?[^\w\s]{0,2}[0-9][0-9.,]*([eE][-+]?[0-9]+)?( ?[^\w\s]| [A-Za-z]{1,3})?"
+)
 # That many classes may have numbers for names, as digits have, whatever the number of rows.
 _MAX_NUMBERS = 20
 _CONFIRM = "convert with --label-kind label (label_kind= in Python)."
@@ -22,7 +25,7 @@ def check_label_kind(counts: Mapping[str, int]) -> None:
     """Checks that labels look like one class each.
 
     They do not if more than half of them, or of the rows, have a `;` or `|`; or if they are more
-    than 20, all numbers, and more than half as many as the rows.
+    than 20, nine tenths of them numbers, and more than half as many as the rows.
 
     Args:
         counts: Number of rows by label.
@@ -38,11 +41,12 @@ def check_label_kind(counts: Mapping[str, int]) -> None:
             f"{min(joined)!r:.80}: they look like several labels of one image.",
             f"Give each image one label. If each of these texts is one, {_CONFIRM}",
         )
+    numbers = [label for label in counts if _NUMBER.fullmatch(label)]
     is_many = len(counts) > _MAX_NUMBERS and 2 * len(counts) > rows
-    if is_many and all(map(_NUMBER.fullmatch, counts)):
+    if is_many and 10 * len(numbers) >= 9 * len(counts):
         raise DataError(
-            f"There are {len(counts):,} labels in {rows:,} rows, and all are numbers, as "
-            f"{min(counts)!r:.80}: they look like amounts or ids, not like classes.",
+            f"There are {len(counts):,} labels in {rows:,} rows, and {len(numbers):,} are numbers, "
+            f"as {min(numbers)!r:.80}: they look like amounts or ids, not like classes.",
             "Name the column of the classes with --columns (columns= in Python), or make a few "
             f"classes of the numbers. If each number is a class, {_CONFIRM}",
         )
