@@ -78,7 +78,10 @@ class Executor(base_executor.BaseExecutor):
         numbers |= {f"{split}_records": float(count) for split, count in report.splits.items()}
         numbers["passed"] = float(not missed)
         if input_dict.get(MODEL_KEY):
-            found = _write_page(input_dict, output_dict, missed, evaluation.slices)
+            # The page may be of another split than the bounds.
+            where = f"on the {split} split, " if split else ""
+            bounds = [f"{where}{each}" for each in missed]
+            found = _write_page(input_dict, output_dict, bounds, evaluation.slices)
             numbers |= _list_numbers(found)
             matrix = found.matrix  # of the same scoring as the page
         else:

@@ -192,6 +192,7 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     facts = Facts({"model": "own:first"}, history, 1)
     Path(given["model_run"][0].uri, "facts.json").write_bytes(encode_facts(facts))
     _write_validation(Path(given["evaluation"][0].uri))
+    given["evaluation"][0].set_string_custom_property("split", "eval")
     slices = (Slice("camera", "<old>", 2, 0.5), Slice("camera", "new", 4, 0.25))
     # Evaluator scored other records than the page shows.
     evaluation = Evaluation({"sparse_categorical_accuracy": 0.25}, CONFUSIONS, slices)
@@ -205,15 +206,13 @@ def test_the_page_of_the_model_is_beside_the_numbers(new_artifact, converted, mo
     # The data has no test split.
     assert (found["evaluation"]["split"], found["evaluation"]["records"]) == ("eval", 6)
     assert found["facts"]["recipe"] == {"model": "own:first"}
+    bound = "on the eval split, accuracy is 0.4500 (needed at least 0.6)"
     assert found["evaluation"]["notes"][0].startswith(
-        "The model did not pass its evaluation: accuracy is 0.4500 (needed at least 0.6); "
+        f"The model did not pass its evaluation: {bound}; "
     )
-    assert found["evaluation"]["missed"][0] == "accuracy is 0.4500 (needed at least 0.6)"
+    assert found["evaluation"]["missed"][0] == bound
     page = (folder / "model.html").read_text()
-    assert (
-        "Not good enough: accuracy is 0.4500 (needed at least 0.6), and 4 more bounds missed"
-        in page
-    )
+    assert f"Not good enough: {bound}, and 4 more bounds missed" in page
     assert "own:first" in page
     assert "Columns, on the eval split" in page
     assert page.index("0.250") < page.index("&lt;old&gt;")

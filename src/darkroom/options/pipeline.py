@@ -112,7 +112,7 @@ class PipelineFields(ClusterFields):
     )
     min_accuracy: float = option(
         0.0,
-        "Accuracy on the eval split that a model needs to be pushed.",
+        "Accuracy that a model needs to pass its evaluation.",
         group="model",
         least=0,
         most=1,
@@ -121,13 +121,13 @@ class PipelineFields(ClusterFields):
     )
     min_recall: float = option(
         0.0,
-        "Recall on the eval split that a model needs in each class to be pushed.",
+        "Recall that a model needs in each class to pass its evaluation.",
         group="model",
         least=0,
         most=1,
         metavar="0-1",
         runtime=True,
-        more="A class without records there has none.",
+        more="A class without records has none.",
     )
     max_accuracy_drop: float | None = option(
         None,

@@ -74,7 +74,11 @@ def _make_header(found: Evaluation) -> Html:
     numbers = found.metrics
     low, high = numbers.interval
     tiles = [
-        (f"{numbers.accuracy:.3f}", f"accuracy, 95 % interval {low:.3f} to {high:.3f} (Wilson)"),
+        (
+            f"{numbers.accuracy:.3f}",
+            f"accuracy on {describe_split(found.split)}, 95 % interval {low:.3f} to {high:.3f} "
+            "(Wilson)",
+        ),
         (f"{numbers.macro_f1:.3f}", "macro F1"),
         (f"{numbers.calibration_error:.3f}", "calibration error"),
         (
