@@ -316,6 +316,24 @@ def test_a_second_run_touches_nothing(jpeg_set, tmp_path):
     assert _read_times(tmp_path / "out") == before
 
 
+def test_a_second_run_judges_the_rejects_by_its_own_share(faulty_set, tmp_path):
+    faulty_set.rows = faulty_set.rows[:41]
+    options = {"source": faulty_set.csv, "output_dir": tmp_path / "out"}
+    first = convert(**options, max_rejects=0.05)
+    before = _read_times(tmp_path / "out")
+    said = "1 of 41 rows were rejected, more than the 1.00% allowed. The first:"
+    with pytest.raises(TooManyRejectsError, match=said) as caught:
+        convert(**options, max_rejects=0.01)
+    assert caught.value.result.num_rejected == 1
+    assert f"All are listed in {first.rejects_path}. Fix them, or allow" in caught.value.hint
+    with pytest.raises(TooManyRejectsError) as fresh:
+        convert(faulty_set.csv, tmp_path / "fresh", max_rejects=0.01)
+    assert fresh.value.message == caught.value.message
+    for allowed in ({}, {"max_rejects": 0.5}):
+        assert convert(**options, **allowed).already_complete
+    assert _read_times(tmp_path / "out") == before
+
+
 def test_images_that_can_be_read_now_are_converted(jpeg_set, tmp_path, monkeypatch):
     read_bytes = storage.read_bytes
 

@@ -173,7 +173,7 @@ class TooManyRejectsError(DataError):
     """Too many rows were rejected, so the conversion was not committed.
 
     Attributes:
-        result: What it did; nothing counts as written.
+        result: What it did; nothing counts as written, except by an earlier run that allowed more.
     """
 
     def __init__(self, message: str, hint: str, result: ConversionResult) -> None:
