@@ -32,7 +32,6 @@ from darkroom.options.source import (
     REFUSE_MERGE,
 )
 from darkroom.options.targets import EngineOptions
-from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime import progress
 from darkroom.runtime.process import report_interrupts
 
@@ -62,7 +61,7 @@ def convert(
     compression: str = "none",
     num_shards: int | Mapping[str, int] | None = None,
     store_patience_seconds: float = DEFAULT_STORE_PATIENCE_SECONDS,
-    max_rejects: float = DEFAULT_MAX_REJECTS,
+    max_rejects: float | None = None,
     overwrite: bool = False,
     runner: str | None = None,
     project: str | None = None,
@@ -112,7 +111,8 @@ def convert(
             or 0 chooses from the size of the data.
         store_patience_seconds: How long reads and writes are tried again while a store does not
             answer. Then the conversion ends, and no row is rejected for it.
-        max_rejects: Share of rejected rows that is allowed. With more the conversion fails.
+        max_rejects: Share of rejected rows that is allowed. With more the conversion fails. None:
+            1 %, or what an earlier run allowed that wrote the same dataset.
         overwrite: Whether to replace what another conversion left in `output_dir`. Files that
             darkroom cannot prove it wrote are never deleted.
         runner: Beam runner; in this process when None. `DataflowRunner` in any letter case.

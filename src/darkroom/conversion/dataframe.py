@@ -68,7 +68,7 @@ class TensorFlowAccessor:
         compression: str = "none",
         num_shards: int | Mapping[str, int] | None = None,
         store_patience_seconds: float = 180.0,
-        max_rejects: float = 0.01,
+        max_rejects: float | None = None,
         overwrite: bool = False,
         runner: str | None = None,
         project: str | None = None,
@@ -118,6 +118,7 @@ class TensorFlowAccessor:
             store_patience_seconds: How long reads and writes are tried again while a store does not
                 answer. Then the conversion ends, and no row is rejected for it.
             max_rejects: Share of rejected rows that is allowed. With more the conversion fails.
+                None: 1 %, or what an earlier run allowed that wrote the same dataset.
             overwrite: Whether to replace what another conversion left in `output_dir`. Files that
                 darkroom cannot prove it wrote are never deleted.
             runner: Beam runner; in this process when None. `DataflowRunner` in any letter case.

@@ -33,6 +33,7 @@ from darkroom.manifest.table import Manifest, read_manifest_rows
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.image import DEFAULT_JPEG_QUALITY
 from darkroom.options.manifest import ManifestOptions
+from darkroom.options.validation import DEFAULT_MAX_REJECTS
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count, list_first
 from darkroom.storage.locks import LOCK_FILE, FolderLock
@@ -50,7 +51,7 @@ class ConversionJob:
     output_dir: str
     manifest: ManifestOptions
     conversion: ConversionOptions
-    max_rejects: float
+    max_rejects: float | None
     overwrite: bool
 
     def __post_init__(self) -> None:
@@ -59,7 +60,7 @@ class ConversionJob:
         Raises:
             UsageError: A value is out of its range, or does not fit another one.
         """
-        if not isinstance(self.max_rejects, int | float) or not 0 <= self.max_rejects <= 1:
+        if not isinstance(self._limit, int | float) or not 0 <= self._limit <= 1:
             raise UsageError(f"max_rejects is a share from 0 to 1, got {self.max_rejects!r}.")
         image = self.conversion.image
         is_reduced = image.resize_short_side is not None and not image.is_raw
@@ -74,6 +75,10 @@ class ConversionJob:
                 f"The list {exclude} is in the output folder, where it would be replaced.",
                 "Move it elsewhere; `darkroom duplicates DIR --output FILE` writes it there.",
             )
+
+    @property
+    def _limit(self) -> float:
+        return DEFAULT_MAX_REJECTS if self.max_rejects is None else self.max_rejects
 
     def run(self, runner: str, beam_options: Mapping[str, Any]) -> ConversionResult:
         """Converts and waits for the end."""
@@ -139,9 +144,7 @@ class ConversionJob:
         # An earlier attempt may have committed until it was taken.
         is_output = folders.examples == self.output_dir
         check_free = self._check_free if is_output else lambda: None
-        return start_attempt(
-            folders, attempt, self.conversion, self.max_rejects, check_free=check_free
-        )
+        return start_attempt(folders, attempt, self.conversion, self._limit, check_free=check_free)
 
     def _replace(
         self,
@@ -312,15 +315,17 @@ class ConversionJob:
         return self._judge(self._name_output(result))
 
     def _judge(self, result: ConversionResult) -> ConversionResult:
-        """Returns a result, of this run or of an earlier one that may have allowed more rejects.
+        """Returns a result, unless too many rows were rejected.
+
+        What an earlier run allowed and committed counts, unless another share is given now.
 
         Raises:
             DataError: Too many rows were rejected, or all.
         """
-        is_over = result.num_rejected > self.max_rejects * result.rows
-        if result.written and not is_over:
+        is_over = result.num_rejected > self._limit * result.rows
+        if result.written and (self.max_rejects is None or not is_over):
             return result
-        limit = f"more than the {self.max_rejects:.2%} allowed" if is_over else "so none is left"
+        limit = f"more than the {self._limit:.2%} allowed" if is_over else "so none is left"
         raise TooManyRejectsError(
             f"{result.num_rejected} of {result.rows} rows were rejected, {limit}. "
             f"{rejects.list_rejects(result.data_dir)}",
