@@ -14,7 +14,7 @@ from darkroom.evaluation.evaluate import evaluate, find_scored_split
 from darkroom.evaluation.facts import EVALUATION_FILE
 from darkroom.evaluation.report.tensorboard import TENSORBOARD_FOLDER
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
-from darkroom.evaluation.result import Evaluation
+from darkroom.evaluation.result import Evaluation, describe_split
 from darkroom.kfp.execution import Execution
 from darkroom.kfp.places import name_uris
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
@@ -128,7 +128,8 @@ def evaluate_classifier(execution: Execution) -> None:
     execution.write_output()
     if asked["fail"] and found.missed:
         raise DataError(
-            f"The model is not good enough on the {found.split} split: {'; '.join(found.missed)}.",
+            f"The model is not good enough on {describe_split(found.split)}: "
+            f"{'; '.join(found.missed)}.",
             "Train it longer or on more images, or ask for less: min_accuracy, min_recall.",
         )
 

@@ -69,12 +69,12 @@ def make_pipeline(
             files, so each run then needs a `source_fingerprint`.
         configure: Called with each task, which it may change: resources, environment, Secrets.
         parameters: Which options are inputs of the pipeline, so that each run can change them.
-            `data` is one, too, where it is not given here.
+            `data` is one, too, where it is not given here, and `source_fingerprint` with `cached`.
         **options: Parameters of the components, by name. Of an input, this is the default.
 
     Raises:
         UsageError: An option is unknown, has a wrong value or a credential, or is a path that no
-            container sees; or an input is unknown, or decides what the pipeline is made of.
+            container sees; or `parameters` has one that a run cannot change.
     """
     known = _list_parameters()
     check_credentials(options, SECRETS_HINT)  # before a message shows a value
@@ -90,6 +90,8 @@ def make_pipeline(
         parse_value(known[name], value)
     for stage in _STAGES:
         check_constants(stage, _pick(options, stage.parameters))
+    if cached:
+        parameters = (*parameters, "source_fingerprint")
     inputs = _choose_inputs(parameters, known, options)
     names = {each.name for each in inputs}
     constants = {k: v for k, v in options.items() if k not in names and v is not None}
