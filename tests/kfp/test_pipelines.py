@@ -70,6 +70,9 @@ def test_inputs_are_what_parameters_names_and_what_is_not_given(tmp_path):
     assert constants == {"augment": "none", "epochs": 3.0}
     spec = compile_pipeline(tmp_path, parameters=[], data="s3://photos/list.csv")
     assert "inputDefinitions" not in spec["root"]
+    spec = compile_pipeline(tmp_path, parameters=["data"], cached=True)
+    inputs = spec["root"]["inputDefinitions"]["parameters"]
+    assert inputs.keys() == {"data", "source_fingerprint"}
 
 
 @pytest.mark.parametrize("name", ["epoch", "num_threads", "fail"])

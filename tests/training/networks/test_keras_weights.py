@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import io
 import zipfile
 
@@ -120,12 +121,13 @@ def test_complex_weights_are_refused(path):
         load_keras_weights(_build(), str(path))
 
 
-def test_no_memory_is_not_a_damaged_file(path, monkeypatch):
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOSPC, "No space left")])
+def test_an_error_of_the_machine_is_not_a_damaged_file(path, monkeypatch, error):
     model = _build()
 
     def fail(place):
-        raise MemoryError
+        raise error
 
     monkeypatch.setattr(model, "load_weights", fail)
-    with pytest.raises(MemoryError):
+    with pytest.raises(type(error)):
         load_keras_weights(model, str(path))

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from darkroom.errors import DataError, UsageError
 from darkroom.runtime import progress
@@ -98,6 +99,22 @@ def test_damaged_files_of_a_training_are_an_error(earlier):
     (folder / "training.json").write_text('{"plan": 5}')
     with pytest.raises(DataError, match=r"training\.json is damaged"):
         build_model("small_cnn", 3, SIZE, str(folder), LABELS)
+
+
+def test_weights_of_a_training_in_a_folder_with_the_name_of_a_pattern(earlier, notes):
+    model, folder = earlier
+    moved = folder.rename(folder.with_name("run[1]"))
+    started = build_model("small_cnn", 3, SIZE, str(moved), LABELS)
+    np.testing.assert_array_equal(started(IMAGES, training=False), model(IMAGES, training=False))
+
+
+def test_an_error_of_the_machine_is_not_a_damaged_training(earlier, monkeypatch):
+    def fail(path):
+        raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
+
+    monkeypatch.setattr(tf.train, "load_checkpoint", fail)
+    with pytest.raises(tf.errors.ResourceExhaustedError):
+        build_model("small_cnn", 3, SIZE, str(earlier[1]), LABELS)
 
 
 def test_a_cache_notices_that_a_training_was_done_again(earlier, tmp_path):
