@@ -200,12 +200,13 @@ def _make_named(num_classes, image_size):
     return keras.Model(model.input, {"scores": model.output})
 
 
+@pytest.mark.parametrize("wrap", [lambda loss: loss, lambda loss: [loss]])
 @pytest.mark.parametrize("from_logits", [True, False])
-def test_the_loss_of_a_compiled_model_must_take_what_it_gives(own_models, from_logits):
+def test_the_loss_of_a_compiled_model_must_take_what_it_gives(own_models, from_logits, wrap):
     def make(num_classes, image_size):
         model = _dense(num_classes, image_size)
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=from_logits)
-        model.compile("sgd", loss)
+        model.compile("sgd", wrap(loss))
         return model
 
     own_models.make = make

@@ -72,7 +72,7 @@ def make_parts(
     if not parts.trained.compiled:
         optimizer = make_optimizer(options, options.epochs * num_steps)
         _compile(parts.trained, options, num_classes, optimizer)
-    elif getattr(parts.trained.loss, "from_logits", False):
+    elif any(getattr(e, "from_logits", False) for e in keras.tree.flatten(parts.trained.loss)):
         raise UsageError(
             f"The model {options.model} gives probabilities, but comes compiled with a loss that "
             "takes logits.",
