@@ -153,6 +153,14 @@ def test_run_fn_trains_and_exports(served):
     assert labels.numpy().tolist() == [b"dark", b"light"]
 
 
+def test_run_fn_keeps_no_checkpoints_where_tensorflow_takes_the_name_for_a_pattern(
+    dataset, tmp_path
+):
+    config = {"darkroom": _options().to_dict(), "checkpoint_dir": str(tmp_path / "kept[1]")}
+    with pytest.raises(UsageError, match=r"^checkpoint_dir is '.*/kept\[1\]/"):
+        run_fn(_fn_args(dataset, tmp_path, config))
+
+
 def test_run_fn_opens_its_data_once(served, dataset):
     assert served.opened == [["Split-train"] * 2, ["Split-eval"] * 2]
     assert served.read == [f"{dataset}/dataset.json"]

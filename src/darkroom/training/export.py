@@ -34,6 +34,7 @@ from darkroom.evaluation.serving import (
 from darkroom.images.pixels import RAW
 from darkroom.input.graph.decode import decode_image
 from darkroom.options.input import STRETCH
+from darkroom.storage import copies
 from darkroom.training.networks.answers import check_answers, is_half
 
 PIXELS_KEY = "pixels"
@@ -186,7 +187,8 @@ def measure_accuracy(model_dir: str, files: Sequence[str]) -> float:
     Returns:
         The accuracy, 0 to 1.
     """
-    model = tf.saved_model.load(model_dir)
+    with copies.use_local_copy(model_dir) as local:
+        model = tf.saved_model.load(local)
     predict = model.signatures[EXAMPLES_SIGNATURE]
     accuracy = keras.metrics.SparseCategoricalAccuracy()
     label = {LABEL_NUMBER: tf.io.FixedLenFeature([], tf.int64)}

@@ -32,7 +32,7 @@ from darkroom.training.course.sources import check_labels
 from darkroom.training.data import ImageBatches, open_split, use_cache_folder
 from darkroom.training.export import export_model
 from darkroom.training.features.data import FeatureBatches, use_features
-from darkroom.training.folder import KERAS_FILE
+from darkroom.training.folder import KERAS_FILE, check_place
 from darkroom.training.formats.keras_file import write_keras_file
 from darkroom.training.history import Exported, History, format_epoch
 from darkroom.training.jobs.facts import write_facts
@@ -95,6 +95,7 @@ def run_fn(fn_args: Any) -> None:
     run_dir = fn_args.model_run_dir
     if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
         run_dir = choose_folder(checkpoint_dir, config, commits)
+    check_place(run_dir)
     trained = train(
         options,
         # This comes first: TensorFlow must know the other workers before it reads a record.

@@ -113,9 +113,9 @@ def test_the_model_gives_from_pixels_what_its_head_gave_from_features(
     base = trained.model.get_layer("efficientnet-lite0")
     for mine, given in zip(base.get_weights(), network.get_weights(), strict=True):
         np.testing.assert_array_equal(mine, given)
-    export_model(trained.model, ["a", "b"], SIZE, str(tmp_path / "model"))
+    export_model(trained.model, ["a", "b"], SIZE, str(tmp_path / "model[1]"))
     files = [str(path) for path in (dataset / "Split-eval").iterdir()]
-    accuracy = measure_accuracy(str(tmp_path / "model"), files)
+    accuracy = measure_accuracy(str(tmp_path / "model[1]"), files)
     best = trained.history[trained.best_epoch - 1]
     assert accuracy == pytest.approx(best["val_accuracy"])
     assert trained.verdict is None
