@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import posixpath
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -93,7 +94,7 @@ def use_local_copy(path: str) -> Iterator[str]:
 
     Yields:
         The path on this machine. What is in a store is copied, and what has a name that is a
-        pattern gets a link; both are deleted at the end of the block, and have the same ending.
+        pattern gets a link; both are deleted at the end of the block, and have the same endings.
 
     Raises:
         OSError: A file cannot be read.
@@ -103,9 +104,8 @@ def use_local_copy(path: str) -> Iterator[str]:
         yield storage.local_path(path)
         return
     with tempfile.TemporaryDirectory(prefix="darkroom-") as folder:
-        # The ending says what kind of file it is.
-        ending = posixpath.splitext(path)[1]
-        copy = storage.join(folder, "copy" + ("" if storage.has_wildcard(ending) else ending))
+        # The endings say what kind of file it is.
+        copy = storage.join(folder, re.sub(r"[*?[]", "_", posixpath.basename(path)))
         if local is not None:
             os.symlink(local, copy)
             yield copy
