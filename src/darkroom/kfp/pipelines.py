@@ -28,24 +28,14 @@ from darkroom.kfp.interfaces import (
     VALIDATION_GATE,
 )
 from darkroom.options.compiled.credentials import check_credentials
+from darkroom.options.pipeline import RUN_PARAMETERS
 
 PIPELINE_NAME = "darkroom-images"
 # What the pipeline decides itself.
 _OWN = frozenset({"dataset_uri", "fail", "overwrite"})
 _STAGES = (CONVERT_IMAGES, VALIDATE_DATASET, TRAIN_CLASSIFIER, EVALUATE_CLASSIFIER)
-# What people change between runs; Kubeflow's form of a new run has a field for each.
-_INPUTS = (
-    "data",
-    "source_fingerprint",
-    "seed",
-    "max_rejects",
-    "model",
-    "image_size",
-    "batch_size",
-    "epochs",
-    "learning_rate",
-    "min_accuracy",
-)
+# What people change between runs. Nothing is pushed here.
+_INPUTS = (*(name for name in RUN_PARAMETERS if name != "push_to"), "source_fingerprint")
 
 
 def make_pipeline(
