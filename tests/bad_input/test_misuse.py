@@ -37,7 +37,7 @@ CONVERT = [
     *[("compression", value) for value in (None, 5, [], {}, THING, "", "zip")],
     *[("num_shards", value) for value in (-1, 1.5, "8", True, [], THING, {"tran": 8})],
     *[("num_shards", value) for value in ({"train": 0}, {"train": "8"}, {5: 8, "x": 8})],
-    *[("max_rejects", value) for value in (None, -1, 2, "0.5", [], THING, float("nan"))],
+    *[("max_rejects", value) for value in (-1, 2, "0.5", [], THING, float("nan"))],
     *[("overwrite", value) for value in (None, "no", 5, [], THING)],
     *[("wait", value) for value in (None, "no", 5)],
     *[("runner", value) for value in (5, [5], THING, "x")],
