@@ -60,7 +60,8 @@ def read_version() -> str:
     version = re.findall(r'^version = "(.*)"', text, re.MULTILINE)[0]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     dated = re.findall(r"^## (\S+) - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
-    expect(dated[:1], [version], "the newest dated section of CHANGELOG.md")
+    if ".dev" not in version:
+        expect(dated[:1], [version], "the newest dated section of CHANGELOG.md")
     return str(version)
 
 
@@ -95,7 +96,7 @@ def main() -> None:
     shutil.rmtree(DIST, ignore_errors=True)
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", DIST, cwd=ROOT)
     built = sorted(DIST.iterdir())
-    names = [f"darkroom-{version}-py3-none-any.whl", f"darkroom-{version}.tar.gz"]
+    names = [f"darkroom_data-{version}-py3-none-any.whl", f"darkroom_data-{version}.tar.gz"]
     expect([path.name for path in built], names, "what was built")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

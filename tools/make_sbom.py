@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 Component = dict[str, object]
 
-_NAME = "darkroom"
+_NAME = "darkroom-data"
 # What packages write instead of SPDX's id. "BSD License" is left out: there are several.
 _SPDX = {
     "Apache 2.0": "Apache-2.0",

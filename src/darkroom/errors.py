@@ -157,9 +157,8 @@ class OutputError(DarkroomError):
 STORAGE_HINT = "Check the path, the permissions and the space on disk."
 DEFECT_HINT = "This is a bug in darkroom: please report it with the lines above."
 
-# Not by name: on public registries, the package of this name belongs to someone else.
 _INSTALL_HINT = (
-    "In a checkout of darkroom: pip install '.[{extra}]', or make setup for all of them{more}."
+    "pip install 'darkroom-data[{extra}]', or in a checkout make setup for all extras{more}."
 )
 _TFX_VERSIONS = ((3, 10), (3, 11))
 
@@ -200,8 +199,8 @@ def describe_install(extra: str, python: tuple[int, int] = sys.version_info[:2])
         return _INSTALL_HINT.format(extra=extra, more="; TFX exists for Python 3.10 and 3.11")
     return (
         f"TFX exists for Python 3.10 and 3.11, and this is Python {python[0]}.{python[1]}. In a "
-        "checkout of darkroom, make setup gets one of them and installs TFX for it in an "
-        "environment of its own."
+        "checkout of darkroom, make setup gets one of them and installs TFX for it in a separate "
+        "environment."
     )
 
 

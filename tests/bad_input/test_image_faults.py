@@ -282,7 +282,7 @@ def test_of_several_frames_the_first_is_taken(outcome, name):
     "WebP, AVIF, TIFF, HEIC",
     "become PNG (`format:webp`, ...); HEIC needs the extra `heic`, else the row is rejected",
     code="`unsupported_format`",
-    hint="in a checkout of darkroom, `pip install '.[heic]'`",
+    hint="`pip install 'darkroom-data[heic]'`",
 )
 def test_formats_that_tensorflow_cannot_read_become_png(outcome):
     names = [name for name in ("one.webp", "one.tiff", "one.avif") if name in outcome.files]

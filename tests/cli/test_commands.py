@@ -548,7 +548,7 @@ def test_a_missing_extra_is_one_line(jpeg_set, tmp_path):
     assert error["code"] == "missing-extra"
     assert "make setup" in error["hint"]
     # Only where it can work.
-    assert ("pip install '.[tfx]'" in error["hint"]) == (sys.version_info < (3, 12))
+    assert ("pip install 'darkroom-data[tfx]'" in error["hint"]) == (sys.version_info < (3, 12))
 
 
 def test_a_process_ends_with_what_libraries_register_and_without_taking_them_down(tmp_path):

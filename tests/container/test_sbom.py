@@ -50,8 +50,8 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_it_is_a_cyclonedx_list_for_darkroom(document: dict[str, Any]) -> None:
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
-    version = importlib.metadata.version("darkroom")
-    assert document["metadata"]["component"]["purl"] == f"pkg:pypi/darkroom@{version}"
+    version = importlib.metadata.version("darkroom-data")
+    assert document["metadata"]["component"]["purl"] == f"pkg:pypi/darkroom-data@{version}"
 
 
 def test_it_lists_the_installed_packages_of_debian(document: dict[str, Any]) -> None:

@@ -293,6 +293,6 @@ def test_a_missing_public_name_raises_our_error():
 )
 def test_the_hint_for_a_missing_extra_fits_this_python(extra, python, pip, words):
     hint = describe_install(extra, python)
-    assert (f"pip install '.[{extra}]'" in hint) == pip
+    assert (f"pip install 'darkroom-data[{extra}]'" in hint) == pip
     assert words in hint
     assert ("TFX" in hint) == (extra == "tfx")

@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib.metadata import version
 
 from darkroom import storage
 from darkroom.conversion.commit import describe_options
@@ -25,6 +24,7 @@ from darkroom.manifest.table import (
 )
 from darkroom.options.conversion import ConversionOptions
 from darkroom.options.image import ALWAYS_COPIES, AUTO_COPIES, NEVER_COPIES
+from darkroom.version import hash_code
 
 SHARD_BYTES = 128 << 20
 # With fewer shards than readers some readers are idle; smaller shards cost more than they save.
@@ -75,7 +75,7 @@ def plan_tasks(folders: Folders, options: ConversionOptions) -> list[ShardTask]:
 def _identify_plan(folder: str, manifest: Manifest, options: ConversionOptions) -> str:
     """Returns a hash of everything that the bytes of the shards depend on."""
     rows = storage.hash_file(storage.join(folder, MANIFEST_FILE))
-    parts = (version("darkroom"), rows, manifest.fingerprint, describe_options(manifest, options))
+    parts = (hash_code(), rows, manifest.fingerprint, describe_options(manifest, options))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

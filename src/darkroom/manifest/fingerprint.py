@@ -17,7 +17,7 @@ from darkroom.manifest.exclusions import hash_exclusions
 from darkroom.manifest.rows import parse_rows
 from darkroom.manifest.sources import AnySource, open_sources
 from darkroom.options.manifest import ManifestOptions
-from darkroom.version import __version__
+from darkroom.version import hash_code
 
 _THREADS = 32
 # The id is in the key; the order follows from the key and the seed.
@@ -94,7 +94,7 @@ def read_source_state(
 ) -> str:
     """Returns a text that changes whenever the result of ManifestGen would.
 
-    It is the fingerprint of the source with darkroom's version, because another version may work
+    It is the fingerprint of the source with a hash of darkroom's code, because other code may work
     differently. Unlike `fingerprint_source` it fails when the state of an image is unknown. A
     missing image has a known state, an image that may not be looked at does not.
 
@@ -118,7 +118,7 @@ def read_source_state(
             with ThreadPoolExecutor(_THREADS) as pool:
                 list(pool.map(_check_missing, unknown))
 
-    return f"{__version__}-{fingerprint_source(source, options, check_all)}"
+    return f"{hash_code()}-{fingerprint_source(source, options, check_all)}"
 
 
 def _check_missing(uri: str) -> None:

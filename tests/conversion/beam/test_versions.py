@@ -38,6 +38,13 @@ def test_a_worker_that_would_write_other_bytes_stops(name):
     assert stop.value.exit_code == 3
 
 
+def test_the_code_is_compared_too(monkeypatch):
+    client = find_versions()
+    monkeypatch.setattr(versions, "hash_code", lambda: "0" * 16)
+    with pytest.raises(StorageError, match=r"darkroom \S+ \(code 0{16}\), but the client has"):
+        check_versions(client)
+
+
 def test_another_beam_and_another_zlib_without_gzip_change_nothing(monkeypatch):
     client = {**find_versions(), "Beam": "1.0"}
     monkeypatch.setattr("zlib.ZLIB_RUNTIME_VERSION", "0.0")

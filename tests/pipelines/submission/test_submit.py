@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from darkroom import __version__, storage
+from darkroom import storage
 from darkroom.cli import commands
 from darkroom.errors import AccessError, DataError, UsageError
 from darkroom.manifest import entries, fingerprint
@@ -21,6 +21,7 @@ from darkroom.pipelines.kubeflow_runner import format_for_kubeflow
 from darkroom.pipelines.submission import cache_states
 from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
 from darkroom.pipelines.submission.submit import submit_pipeline
+from darkroom.version import hash_code
 
 from ..backend.driver import make_fingerprint
 from ..kubeflow_server import Server
@@ -138,7 +139,7 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(server, volume, 
     assert _work(cache, again) == NEVER_CACHED
     assert "Unchanged tasks are reused." in capsys.readouterr().out
     [fingerprint] = [again["runtime_config"]["parameters"]["source_fingerprint"]]
-    assert fingerprint.startswith(f"{__version__}-")
+    assert fingerprint.startswith(f"{hash_code()}-")
 
     (volume / "b.png").write_bytes(b"another image")
     assert _work(cache, _submit(server, *submit)) == everything

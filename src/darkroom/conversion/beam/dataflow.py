@@ -24,7 +24,7 @@ from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders
 from darkroom.errors import StorageError, UsageError, build_missing_extra_error
 from darkroom.runtime.process import explain_end
 from darkroom.storage.parquet import read_batches
-from darkroom.version import PACKAGE_FOLDER
+from darkroom.version import PACKAGE_FOLDER, __version__
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -42,7 +42,7 @@ requires = ["setuptools>=68"]
 build-backend = "setuptools.build_meta"
 
 [project]
-name = "darkroom"
+name = "darkroom-data"
 version = "{version}"
 dependencies = [{dependencies}]
 
@@ -220,13 +220,12 @@ def write_source_package(folder: str) -> str:
     Returns:
         Its path.
     """
-    version = importlib.metadata.version("darkroom")
-    root = f"darkroom-{version}"
+    root = f"darkroom_data-{__version__}"
     path = os.path.join(folder, f"{root}.tar.gz")
     with tarfile.open(path, "w:gz") as archive:
-        needs = importlib.metadata.requires("darkroom") or []
+        needs = importlib.metadata.requires("darkroom-data") or []
         dependencies = ", ".join(f"{need!r}" for need in needs if "extra ==" not in need)
-        text = _PYPROJECT.format(version=version, dependencies=dependencies)
+        text = _PYPROJECT.format(version=__version__, dependencies=dependencies)
         _add(archive, f"{root}/pyproject.toml", text.encode())
         for inside, folders, files in os.walk(PACKAGE_FOLDER):
             folders[:] = sorted(name for name in folders if name not in _NOT_STAGED)

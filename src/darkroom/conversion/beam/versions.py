@@ -16,10 +16,10 @@ import simplejpeg
 
 from darkroom.errors import StorageError
 from darkroom.runtime.plain_beam import beam
-from darkroom.version import __version__
+from darkroom.version import __version__, hash_code
 
 # Each of these can change a byte of a dataset:
-# - darkroom makes the records, the index and the lists;
+# - darkroom makes the records, the index and the lists (a hash of that code is compared, too);
 # - Python makes objects from what another one pickled, which is promised for equal minor versions;
 # - pyarrow writes its own version, and its own choice of encodings, into index and rejects;
 # - Pillow and simplejpeg have codecs, which decode and encode the images that are not copied;
@@ -36,7 +36,7 @@ def find_versions(*, compressed: bool = False) -> dict[str, str]:
         compressed: Whether record files are gzip.
     """
     found = {
-        "darkroom": __version__,
+        "darkroom": f"{__version__} (code {hash_code()})",
         "Python": ".".join(platform.python_version_tuple()[:2]),
         "pyarrow": str(pa.__version__),
         "Pillow": PIL.__version__,
