@@ -2,7 +2,6 @@ import os
 
 import pytest
 
-import darkroom
 from darkroom import storage
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import DataError, StorageError
