@@ -29,7 +29,10 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / "README.md", ROOT / "CONTRIBUTING.md"),
+    *sorted(path for name in ("docs", "benchmarks/lab") for path in (ROOT / name).rglob("*.md")),
+]
 _BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.S)
 _LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
 # A path from the root of the repository, in code font.

@@ -106,7 +106,7 @@ class ReadingFields:
 @document
 @dataclass(frozen=True)
 class InputOptions(ReadingFields):
-    """How records become batches; checked when created; docs/lab/input.md measures them."""
+    """How records become batches; checked when created; benchmarks/lab/input.md measures them."""
 
     image_size: tuple[int, int] = field(metadata=IMAGE_SIZE)
     _: KW_ONLY

@@ -12,7 +12,7 @@ NO_BALANCE, WEIGHTS, SAMPLING, PRIOR = BALANCES = ("none", "weights", "sampling"
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeFields:
-    """How a model learns; docs/lab/training.md measures each default."""
+    """How a model learns; benchmarks/lab/training.md measures each default."""
 
     learning_rate: float = option(
         3e-3,
