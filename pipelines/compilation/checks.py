@@ -105,7 +105,7 @@ def check_cluster(config: ClusterConfig, target: str) -> None:
     if not _IMAGE.fullmatch(config.image):
         raise UsageError(
             f"image is {config.image!r}, expected the container image of the tasks.",
-            "Give --image REGISTRY/NAME@sha256:DIGEST. How to build it: docs/guides/container.md.",
+            'Give image = "REGISTRY/NAME@sha256:DIGEST", built as in docs/guides/container.md.',
         )
     for name in ("secret_env", "volumes", "image_pull_secrets"):
         if target == VERTEX and getattr(config, name):
@@ -114,6 +114,8 @@ def check_cluster(config: ClusterConfig, target: str) -> None:
                 "Leave it out: on Vertex the service account opens stores, and /gcs/BUCKET is "
                 "mounted.",
             )
+    if target == KUBEFLOW and config.vertex:
+        raise UsageError("vertex is for Vertex AI Pipelines.", "Leave it out for Kubeflow.")
     make_secrets(config.secret_env)
     if twice := sorted(config.env.keys() & config.secret_env.keys()):
         raise UsageError(f"{twice[0]} is in env and in secret_env.", "Leave one of them out.")
