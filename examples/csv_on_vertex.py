@@ -1,7 +1,8 @@
 """A table, read by a stock ExampleGen, for Vertex AI Pipelines.
 
     PYTHONPATH=examples darkroom compile --target vertex --pipeline csv_on_vertex:make_pipeline \
-        --root gs://artifacts/table --image europe-docker.pkg.dev/p/ml/darkroom:1 -o pipeline.json
+        --set root=gs://artifacts/table --set image=europe-docker.pkg.dev/p/ml/darkroom:1 \
+        -o pipeline.json
 
 Kubeflow Pipelines does not run the driver of CsvExampleGen, which finds the files of a span. So
 compiling this for Kubeflow is an error that says what to use there.

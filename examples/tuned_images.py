@@ -2,7 +2,7 @@
 
     python examples/tuned_images.py IMAGES ROOT
     PYTHONPATH=examples darkroom compile --target kubeflow --pipeline tuned_images:make_pipeline \
-        --image registry.example.com/ml/photos:1 -o pipeline.yaml
+        --set image=registry.example.com/ml/photos:1 -o pipeline.yaml
 
 The functions below are found by name, as `tuned_images.run_fn`. So on a cluster the image of the
 tasks must have this module where Python finds it.

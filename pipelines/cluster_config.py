@@ -35,6 +35,8 @@ class ClusterConfig(ClusterFields):
             UsageError: A value is wrong.
         """
         check_fields(self)
+        if not isinstance(self.vertex, Mapping):
+            raise UsageError("vertex is not a table.", "Write [vertex], and NAME = VALUE below it.")
         object.__setattr__(self, "resources", parse_resources(self.resources))
 
 

@@ -167,6 +167,8 @@ def make_config(values: Mapping[str, Any], target: str | None = None) -> Pipelin
     needed = ("data",) if target == KUBEFLOW else ("data", "root")
     if missing := [name for name in needed if not values.get(name)]:
         hint = f"Give {' and '.join(f'--{name}' for name in needed)}."
+        if target:
+            hint = f"Give {' and '.join(needed)} in the file of --config, or by --set."
         raise UsageError(f"The run needs {' and '.join(missing)}.", hint)
     if isinstance(columns := values.get("columns"), str):
         values = {**values, "columns": dict(Schema.parse(columns).columns)}

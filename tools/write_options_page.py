@@ -23,7 +23,8 @@ _HEAD = """\
 <!-- Written by tools/write_options_page.py from the fields of the options classes. -->
 
 Every option of `darkroom run`, `darkroom compile` and `darkroom submit`. The name is the key in a
-TOML file and the keyword of `PipelineConfig`. Options without a flag are set in a TOML file.
+TOML file and the keyword of `PipelineConfig`. The flags are those of `darkroom run`; `compile` and
+`submit` take `--set NAME=VALUE` instead. Tables of tables are set in a TOML file.
 Those of [the submission](#submission) are flags alone.
 Keywords of `darkroom.convert`, of the components and of the options classes have the same names.
 

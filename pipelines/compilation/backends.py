@@ -6,7 +6,6 @@ docs/reference/kubeflow-versions.md has the same table for people.
 from __future__ import annotations
 
 import re
-import urllib.parse
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -15,19 +14,10 @@ from darkroom.options.compiled.images import explain_idle_accelerator, explain_m
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.resources import list_unused, spell_accelerator
-from darkroom.storage.uris import ENDPOINT_VARIABLES
 
 # All releases since the oldest that runs what darkroom compiles.
 VERSIONS = ((2, 5), (2, 14), (2, 15), (2, 16), (2, 17))
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(\.\d+)?")
-# The first version with each name of the store that comes with Kubeflow, and the first without it.
-_STORES = {
-    ("minio-service", 9000): ((2, 5), (2, 16)),
-    ("seaweedfs", 8333): ((2, 15), None),
-    ("seaweedfs", 9000): ((2, 16), None),
-}
-# Behind the name of Kubeflow's own store; without a namespace it is that of the tasks.
-_NAMESPACES = ("", "kubeflow", "kubeflow.svc", "kubeflow.svc.cluster.local")
 # From 2.15 on, the keys of a user's namespace open these in the bucket of Kubeflow's own store.
 _OWN_BUCKET = "mlpipeline"
 _SHARED_KEYS, _OPEN = (2, 15), ("artifacts", "private-artifacts", "private", "shared")
@@ -67,30 +57,7 @@ def check_backend(config: ClusterConfig, target: str) -> None:
         raise UsageError(
             f"kfp is {config.kfp!r}, a version of Kubeflow Pipelines.", "Leave it out for Vertex."
         )
-    version = parse_version(config.kfp)
-    for name in ENDPOINT_VARIABLES:
-        if (url := config.env.get(name)) and not _has_store(url, version):
-            right = "http://minio-service.kubeflow:9000"
-            if version >= (2, 16):
-                right = "http://seaweedfs.kubeflow:9000"
-            raise UsageError(
-                f"env.{name} is {url!r}, which Kubeflow Pipelines {config.kfp} does not have.",
-                f"Its own store is {right}.",
-            )
-
-
-def _has_store(url: str, version: tuple[int, int]) -> bool:
-    """Tells whether a version has a store at an address; those of others it may always have."""
-    try:
-        parts = urllib.parse.urlsplit(url)
-        host, _, namespace = (parts.hostname or "").rstrip(".").partition(".")
-        port = parts.port
-    except ValueError:
-        return True
-    if namespace not in _NAMESPACES or not any(host == name for name, _ in _STORES):
-        return True
-    first, without = _STORES.get((host, port or 80), (VERSIONS[-1], VERSIONS[0]))
-    return first <= version and (without is None or version < without)
+    parse_version(config.kfp)
 
 
 def list_warnings(

@@ -21,30 +21,9 @@ from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.backends import check_backend
 from darkroom.pipelines.compilation.places import check_places, do_tasks_read_labels
 from darkroom.pipelines.config import PipelineConfig, merge_options
-from darkroom.pipelines.kubernetes_names import check_secret
 from darkroom.storage.uris import is_below
 
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[\w.-]+)?(@sha256:\w+)?")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Kubeflow's driver names a pod's volume after the claim. Such a name has no dot.
-_CLAIM = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-# Volumes that Kubeflow and Argo make in each pod.
-_OTHER_VOLUMES = frozenset(
-    [
-        "kfp-launcher",
-        "gcs-scratch",
-        "s3-scratch",
-        "minio-scratch",
-        "dot-local-scratch",
-        "dot-cache-scratch",
-        "dot-config-scratch",
-        "custom-ca",
-        "ca-bundle",
-        "var-run-argo",
-        "tmp-dir-argo",
-        "kfp-workspace",
-    ]
-)
 # What Kubeflow mounts, and what the image consists of.
 _NEEDED_FOLDERS = (
     *(
@@ -126,7 +105,7 @@ def check_cluster(config: ClusterConfig, target: str) -> None:
     if not _IMAGE.fullmatch(config.image):
         raise UsageError(
             f"image is {config.image!r}, expected the container image of the tasks.",
-            "Give --image REGISTRY/NAME@sha256:DIGEST. How to build it: docs/guides/container.md.",
+            'Give image = "REGISTRY/NAME@sha256:DIGEST", built as in docs/guides/container.md.',
         )
     for name in ("secret_env", "volumes", "image_pull_secrets"):
         if target == VERTEX and getattr(config, name):
@@ -135,16 +114,9 @@ def check_cluster(config: ClusterConfig, target: str) -> None:
                 "Leave it out: on Vertex the service account opens stores, and /gcs/BUCKET is "
                 "mounted.",
             )
+    if target == KUBEFLOW and config.vertex:
+        raise UsageError("vertex is for Vertex AI Pipelines.", "Leave it out for Kubeflow.")
     make_secrets(config.secret_env)
-    for number, name in enumerate(config.image_pull_secrets):
-        check_secret(f"image_pull_secrets[{number}]", name)
-    for name in ("env", "secret_env"):
-        for variable in getattr(config, name):
-            if not _VARIABLE.fullmatch(variable):
-                raise UsageError(
-                    f"{name} has {variable!r}, which is not a name of an environment variable.",
-                    "Use letters, digits and underscores.",
-                )
     if twice := sorted(config.env.keys() & config.secret_env.keys()):
         raise UsageError(f"{twice[0]} is in env and in secret_env.", "Leave one of them out.")
     check_replaced(vars(config), target)
@@ -183,9 +155,7 @@ def _check_folder(folder: str) -> None:
 
 
 def _check_volumes(volumes: Mapping[str, str]) -> None:
-    claims: dict[str, str] = {}
-    folders: dict[str, str] = {}
-    for folder, claim in sorted(volumes.items()):
+    for folder in sorted(volumes):
         # By itself, normpath keeps two slashes at the front.
         clean = posixpath.normpath(f"/{folder.strip('/')}")
         # The image's own files are below /, and with it every path would count as mounted.
@@ -195,29 +165,6 @@ def _check_volumes(volumes: Mapping[str, str]) -> None:
                 'Write it as in "/mnt/photos" = "CLAIM".',
             )
         _check_folder(clean)
-        if not _CLAIM.fullmatch(claim):
-            raise UsageError(
-                f"volumes.{folder} is {claim!r}, which is not a name of a claim.",
-                "Give the name of a PersistentVolumeClaim, of small letters, digits and dashes. "
-                "Kubeflow names a pod's volume after it, so a claim cannot be used that has a dot "
-                "in its name, or more than 63 characters.",
-            )
-        if claim in _OTHER_VOLUMES:
-            raise UsageError(
-                f"volumes.{folder} is {claim!r}, which is the name of a volume of Kubeflow's own.",
-                "Use a claim of another name.",
-            )
-        # A pod of Kubernetes names a volume once, and Kubeflow's driver names it after the claim.
-        if folders.setdefault(claim, folder) != folder:
-            raise UsageError(
-                f"volumes mounts {claim} at {folders[claim]} and {folder}, which a pod cannot do.",
-                "Mount a claim once, and name files below its folder.",
-            )
-        if claims.setdefault(clean, claim) != claim:
-            raise UsageError(
-                f"volumes mounts {claims[clean]} and {claim} at {clean}, which a pod cannot do.",
-                "Mount each claim at a folder of its own.",
-            )
 
 
 def make_secrets(secret_env: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -235,6 +182,5 @@ def make_secrets(secret_env: Mapping[str, str]) -> list[dict[str, Any]]:
                 f"secret_env.{variable} does not name a key of a Secret.",
                 'Write it as in AWS_ACCESS_KEY_ID = "mlpipeline-minio-artifact/accesskey".',
             )
-        check_secret(f"secret_env.{variable}", secret, key)
         secrets.setdefault(secret, []).append({"envVar": variable, "secretKey": key})
     return [{"secretName": secret, "keyToEnv": keys} for secret, keys in sorted(secrets.items())]

@@ -12,12 +12,6 @@ from typing import Any
 from darkroom.errors import UsageError
 from darkroom.options.checks import check_count, is_number, is_table_of_texts
 from darkroom.options.targets import VERTEX
-from darkroom.pipelines.kubernetes_names import (
-    check_annotations,
-    check_free,
-    check_labels,
-    check_toleration,
-)
 
 # Kubernetes requests a kind of device, and the node decides the model; Vertex names the model.
 _NVIDIA_ON_KUBERNETES = "nvidia.com/gpu"
@@ -46,6 +40,10 @@ _KUBERNETES_ONLY = (
 )
 # Kubeflow and Kubernetes keep these whole numbers in 32 bits.
 _MOST = (1 << 31) - 1
+# Kubeflow and Argo find the pods of a run by labels of their own; those of a task would win, and
+# the run would wait for it forever.
+_TAKEN_PREFIXES = ("pipelines.kubeflow.org/", "workflows.argoproj.io/")
+_TOLERATION_KEYS = ("effect", "key", "operator", "value")
 # The key of `resources` for what the table of a component leaves open.
 DEFAULT = "default"
 
@@ -102,11 +100,12 @@ class Resources:
             table = getattr(self, name)
             if table is not None and not is_table_of_texts(table):
                 raise UsageError(f"{name} is not a table of texts.", "Write each value in quotes.")
-        check_labels("pod_labels", self.pod_labels or {})
-        check_labels("node_selector", self.node_selector or {})
-        check_annotations("pod_annotations", self.pod_annotations or {})
-        for name in ("pod_labels", "pod_annotations"):
-            check_free(name, getattr(self, name) or {})
+        for key in (*(self.pod_labels or {}), *(self.pod_annotations or {})):
+            if key.lower().startswith(_TAKEN_PREFIXES):
+                raise UsageError(
+                    f"The pod has the key {key!r}, and Kubeflow sets those of that prefix itself.",
+                    "Use a key with another prefix, or without one.",
+                )
         if not isinstance(self.runs_as_root, bool | None):
             raise UsageError(f"runs_as_root is {self.runs_as_root!r}, expected true or false.")
         self._check_numbers()
@@ -119,11 +118,11 @@ class Resources:
             raise UsageError("tolerations is not a list.", "Write it as in [{ key = ... }].")
         object.__setattr__(self, "tolerations", tuple(self.tolerations))
         for toleration in self.tolerations:
-            if not is_table_of_texts(toleration):
+            if not is_table_of_texts(toleration) or set(toleration) - {*_TOLERATION_KEYS}:
                 raise UsageError(
-                    f"A toleration is {toleration!r}.", 'Give a table of texts, as { key = "..." }.'
+                    f"A toleration is {toleration!r}.",
+                    f"Give a table of texts with some of {', '.join(_TOLERATION_KEYS)}.",
                 )
-            check_toleration(toleration)
 
     def _check_numbers(self) -> None:
         for name in ("cpu", "memory_gb", "cpu_request", "memory_gb_request"):

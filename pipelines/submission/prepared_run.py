@@ -44,8 +44,8 @@ class PreparedRun:
             named = ",".join([unknown[0], *self.choices])
             raise UsageError(
                 f"{unknown[0]} is not a run-time parameter of the file.",
-                f"Compile it again with another value, or with --parameters {named}: then each run "
-                "may change it.",
+                f"Compile it again with another value, or with --set parameters={named}: then each "
+                "run may change it.",
             )
 
     @property

@@ -66,6 +66,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
     of_service = {name: values.pop(name) for name in _SERVICE_FLAGS if name in values}
     path, shared_paths = values.pop("pipeline", None), values.pop("shared_paths", False)
     merged = merge_checked_options(values)
+    arguments = merged.pop("vertex", {}) if path else merged.get("vertex", {})
     # All checks that need no TFX come first: loading it takes seconds.
     if path:
         run = _read_run(expand_home(path), merged, target)
@@ -77,7 +78,7 @@ def submit_pipeline(values: Mapping[str, Any], *, as_json: bool) -> int:
             )
         config = make_config(merged, target)
         check_for_target(config, target)
-    submit = _find_service(target, of_service)
+    submit = _find_service(target, of_service, arguments)
     with progress.use(progress.make_sink(sys.stderr)):
         if not path:
             for warning in list_warnings(config, target):
@@ -172,7 +173,7 @@ def _encode_parameters(values: Mapping[str, Any], run: PreparedRun) -> dict[str,
 
 
 def _find_service(
-    target: str, given: Mapping[str, Any]
+    target: str, given: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> Callable[[PreparedRun], SubmittedRun | Schedule]:
     """Loads the client of a service, and returns the function that submits a run to it.
 
@@ -184,7 +185,11 @@ def _find_service(
         if target == VERTEX:
             from darkroom.pipelines.submission import vertex
 
-            return partial(vertex.submit, options=_make_options(VertexOptions, target, given))
+            options = _make_options(VertexOptions, target, given)
+            vertex.check_arguments(arguments, options)
+            return partial(vertex.submit, options=options, arguments=arguments)
+        if arguments:
+            raise UsageError("vertex is for Vertex AI Pipelines.", "Leave it out for Kubeflow.")
         from darkroom.pipelines.submission import kubeflow
 
         return partial(

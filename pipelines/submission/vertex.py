@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import google.auth
@@ -21,11 +22,26 @@ from darkroom.pipelines.submission.prepared_run import PreparedRun
 from darkroom.pipelines.submission.submitted_run import RunStatus, Schedule
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+# Arguments of Google's client that have options of their own, or that a run decides.
+_OURS = (
+    *("self", "display_name", "template_path", "pipeline_root", "parameter_values"),
+    *("input_artifacts", "enable_caching", "credentials", "project", "location"),
+    *("service_account", "experiment", "cron"),
+)
+# What it has no argument for.
+_ATTACHMENT, _RESOURCE = "network_attachment", "persistent_resource"
 _LOGIN_HINT = "Run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS."
 
 
-def submit(run: PreparedRun, options: VertexOptions) -> VertexRun | Schedule:
+def submit(
+    run: PreparedRun, options: VertexOptions, arguments: Mapping[str, Any]
+) -> VertexRun | Schedule:
     """Submits a run or a schedule of runs, with Google's application default credentials.
+
+    Args:
+        run: The run.
+        options: Where and as what it runs.
+        arguments: What else Google's client is told; see `check_arguments`.
 
     Raises:
         UsageError: Vertex rejects the run.
@@ -34,15 +50,49 @@ def submit(run: PreparedRun, options: VertexOptions) -> VertexRun | Schedule:
     """
     with explain_errors():
         credentials, _ = google.auth.default(scopes=[_SCOPE])
-        job = build_job(run, options, credentials)
+        job = build_job(run, options, arguments, credentials)
         with _silence():
             if options.cron is not None:
-                return _create_schedule(job, options)
-            _submit_job(job, options, credentials)
+                return _create_schedule(job, options, arguments)
+            _submit_job(job, options, arguments, credentials)
     return VertexRun(job)
 
 
-def build_job(run: PreparedRun, options: VertexOptions, credentials: Any) -> Any:
+def check_arguments(arguments: Mapping[str, Any], options: VertexOptions) -> None:
+    """Checks the names of arguments that are passed on to Google's client.
+
+    Raises:
+        UsageError: Neither its jobs nor what starts them takes one of the names.
+    """
+    known = [*_list_arguments(aiplatform.PipelineJob.__init__), _ATTACHMENT]
+    known += _list_arguments(_find_start(options))
+    known += [] if options.cron else [_RESOURCE]
+    if unknown := sorted(set(arguments) - set(known)):
+        how = " for a schedule" if options.cron else ""
+        raise UsageError(
+            f"vertex has {unknown[0]!r}, which Google's client does not take{how}.",
+            f"It takes {', '.join(sorted(set(known)))}.",
+        )
+
+
+def _find_start(options: VertexOptions) -> Callable[..., Any]:
+    start: Callable[..., Any] = aiplatform.PipelineJob.submit
+    if options.cron:
+        start = aiplatform.PipelineJobSchedule.create
+    return start
+
+
+def _list_arguments(function: Callable[..., Any]) -> list[str]:
+    return [name for name in inspect.signature(function).parameters if name not in _OURS]
+
+
+def _pick(arguments: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
+    return {name: arguments[name] for name in _list_arguments(function) if name in arguments}
+
+
+def build_job(
+    run: PreparedRun, options: VertexOptions, arguments: Mapping[str, Any], credentials: Any
+) -> Any:
     """Returns the `aiplatform.PipelineJob` of a run; sends no request."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "pipeline.yaml")
@@ -52,17 +102,14 @@ def build_job(run: PreparedRun, options: VertexOptions, credentials: Any) -> Any
             template_path=path,
             pipeline_root=run.root,
             parameter_values=dict(run.parameters),
-            labels=dict(options.labels) or None,
-            encryption_spec_key_name=options.encryption_key,
-            failure_policy=options.failure_policy,
             credentials=credentials,
             project=options.project,
             location=options.region,
+            **_pick(arguments, aiplatform.PipelineJob.__init__),
         )
-    if options.network_attachment is not None:
-        # Google's client has no argument for it.
+    if _ATTACHMENT in arguments:
         job._gca_resource.psc_interface_config.network_attachment = _complete(
-            options.network_attachment, options, "regions", "networkAttachments"
+            arguments[_ATTACHMENT], options, "regions", "networkAttachments"
         )
     return job
 
@@ -74,32 +121,29 @@ def _complete(name: str, options: VertexOptions, level: str, kind: str) -> str:
     return f"projects/{options.project}/{level}/{options.region}/{kind}/{name}"
 
 
-def _submit_job(job: Any, options: VertexOptions, credentials: Any) -> None:
-    arguments: dict[str, Any] = {
-        "service_account": options.service_account,
-        "network": options.network,
-        "reserved_ip_ranges": list(options.reserved_ip_ranges) or None,
-    }
+def _submit_job(
+    job: Any, options: VertexOptions, arguments: Mapping[str, Any], credentials: Any
+) -> None:
+    given = _pick(arguments, _find_start(options))
     if options.experiment is not None:
-        arguments["experiment"] = aiplatform.Experiment.get_or_create(
+        given["experiment"] = aiplatform.Experiment.get_or_create(
             experiment_name=options.experiment,
             project=options.project,
             location=options.region,
             credentials=credentials,
         )
-    if options.persistent_resource is not None:
-        job.api_client = _BetaClient(job.api_client, options)
-    job.submit(**arguments)
+    if _RESOURCE in arguments:
+        name = _complete(arguments[_RESOURCE], options, "locations", "persistentResources")
+        job.api_client = _BetaClient(job.api_client, name)
+    job.submit(service_account=options.service_account, **given)
 
 
 class _BetaClient:
     """Makes jobs by the beta API of Vertex, which alone knows persistent resources."""
 
-    def __init__(self, client: Any, options: VertexOptions) -> None:
+    def __init__(self, client: Any, resource: str) -> None:
         self._client = client
-        self._resource = _complete(
-            options.persistent_resource or "", options, "locations", "persistentResources"
-        )
+        self._resource = resource
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
@@ -116,19 +160,18 @@ class _BetaClient:
         return self._client.get_pipeline_job(name=made.name)
 
 
-def _create_schedule(job: Any, options: VertexOptions) -> Schedule:
+def _create_schedule(job: Any, options: VertexOptions, arguments: Mapping[str, Any]) -> Schedule:
     name = job._gca_resource.display_name
     schedule = aiplatform.PipelineJobSchedule(job, display_name=name)
     # Google's client copies neither.
     made = schedule._gca_resource.create_pipeline_job_request.pipeline_job
     made.display_name = name
     made.psc_interface_config = job._gca_resource.psc_interface_config
-    made.reserved_ip_ranges = list(options.reserved_ip_ranges)
     zone, times = parse_cron(options.cron)
     schedule.create(
         cron=f"CRON_TZ={zone} {times}" if zone else times,
         service_account=options.service_account,
-        network=options.network,
+        **_pick(arguments, _find_start(options)),
     )
     _, project, _, region, _, number = schedule.resource_name.split("/")
     where = f"vertex-ai/pipelines/locations/{region}/schedules/{number}"
@@ -197,5 +240,5 @@ def explain_errors() -> Iterator[None]:
         raise TransientStorageError(
             f"Vertex does not answer: {error.message}", "Try again."
         ) from error
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise UsageError(f"Google's client rejects this: {error}") from error

@@ -144,7 +144,7 @@ def test_a_killed_compile_leaves_the_old_pipeline_or_the_new_one(
     output.parent.mkdir()
     argv = ("compile", "--target", "kubeflow", "--config", _CONFIG, "-o", output)
     texts = []
-    for arguments in (argv, more := (*argv, "--epochs", "7")):
+    for arguments in (argv, more := (*argv, "--set", "epochs=7")):
         assert commands.run(*arguments) == 0, commands.output
         texts.append(output.read_bytes())
     old, new = texts

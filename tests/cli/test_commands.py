@@ -204,9 +204,9 @@ def test_wrong_usage_is_two(jpeg_set, tmp_path, capsys):
             "Did you mean kubeflow? See darkroom compile --help.",
         ),
         (
-            ["submit", "--target=kubeflow", "--epocs", "4"],
-            "Unrecognized arguments: --epocs 4.",
-            "Did you mean --epochs? See darkroom submit --help.",
+            ["submit", "--target=kubeflow", "--regoin", "4"],
+            "Unrecognized arguments: --regoin 4.",
+            "Did you mean --region? See darkroom submit --help.",
         ),
         (["verify", "x", "y"], "Unrecognized arguments: y.", "See darkroom verify --help."),
         (
@@ -228,10 +228,21 @@ def test_wrong_arguments_are_json_too(arguments, message, hint, capsys):
     assert message in err
 
 
-@pytest.mark.parametrize("option", ["--token", "--epochs", "--image-size", "--policy"])
+@pytest.mark.parametrize("option", ["--token", "--set", "--set=epochs"])
 def test_a_token_among_wrong_arguments_is_not_shown(option, capsys):
     token = "ghp_" + "a1B2" * 9
-    assert main(["submit", "--target", "kubeflow", option, token, "--json"]) == 2
+    assert (
+        main(
+            [
+                "submit",
+                "--target",
+                "kubeflow",
+                *([f"{option}={token}"] if "=" in option else [option, token]),
+                "--json",
+            ]
+        )
+        == 2
+    )
     out, err = capsys.readouterr()
     assert json.loads(out)["error"]["message"] == (
         "A wrong argument looks like a credential: GitHub token."

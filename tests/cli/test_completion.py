@@ -28,6 +28,7 @@ LINES = [
     ("darkroom convert --image", ["--image-check"]),
     ("darkroom run --image-check ", ["full", "header"]),
     ("darkroom submit --target k", ["kubeflow"]),
+    ("darkroom submit --set epo", ["epochs="]),
 ]
 
 

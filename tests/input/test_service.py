@@ -35,7 +35,6 @@ from darkroom.input.service import (
     run_worker,
 )
 from darkroom.options.input import InputOptions
-from darkroom.storage.ledger import LEDGER_FILE
 
 from ..warm_python import WarmProcess, WarmPython
 
@@ -397,20 +396,18 @@ def _answer(server: socket.socket, data: bytes | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "problem"),
-    [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak gRPC"), (None, "timed out")],
-    ids=["another server", "no answer"],
+    "data", [b"HTTP/1.1 400 Bad Request\r\n\r\n", None], ids=["another server", "no answer"]
 )
-def test_what_is_not_a_dispatcher_is_an_error_within_the_deadline(data, problem):
+def test_what_is_not_a_dispatcher_is_an_error_within_the_deadline(data):
     with socket.create_server(("localhost", 0)) as server:
         threading.Thread(target=_answer, args=(server, data), daemon=True).start()
         address = f"grpc://localhost:{server.getsockname()[1]}"
-        with pytest.raises(StorageError, match=f"answers at {address} within 0.5 s: .*{problem}"):
+        with pytest.raises(StorageError, match=f"answers at {address} within"):
             check_dispatcher(address, timeout_seconds=0.5)
 
 
 def test_an_address_where_nothing_listens_is_an_error_within_the_deadline():
-    with pytest.raises(StorageError, match=r"No dispatcher .* within 0\.5 s: Connection refused"):
+    with pytest.raises(StorageError, match=r"No dispatcher .* within 0\.5 s\."):
         distribute(
             tf.data.Dataset.range(1),
             f"grpc://localhost:{_free_port()}",
@@ -429,17 +426,17 @@ def test_a_port_that_is_taken_and_the_form_of_errors(capsys):
     assert "'here' is not an address of a tf.data service." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("role", "port", "least"),
-    [("dispatcher", 80_000, 0), ("dispatcher", -1, 0), ("worker", 65_536, 1), ("worker", 0, 1)],
-)
-def test_a_wrong_port_is_wrong_usage(role, port, least, capsys):
-    dispatcher = ["--dispatcher", "grpc://localhost:5050"] if role == "worker" else []
-    assert main(["dataservice", role, *dispatcher, f"--port={port}"]) == UsageError.exit_code
-    assert capsys.readouterr().err.splitlines() == [
-        f"darkroom: port is {port}, expected {least} to 65535.",
-        "Choose another port (--port).",
-    ]
+@pytest.mark.parametrize("port", [80_000, -1])
+def test_a_port_that_is_none_is_an_error(port, capsys):
+    assert main(["dataservice", "dispatcher", f"--port={port}"]) == StorageError.exit_code
+    assert f"Port {port} cannot be used: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dispatcher", ["grpc://input-0:5050", "grpc://10.0.0.1:5050"])
+def test_a_worker_needs_a_name_that_others_know(dispatcher, capsys):
+    command = ["dataservice", "worker", "--dispatcher", dispatcher, "--port", "5051"]
+    assert main(command) == UsageError.exit_code
+    assert "host is 'localhost', which is another machine for who" in capsys.readouterr().err
 
 
 def test_a_stopped_service_has_printed_only_its_address():
@@ -471,10 +468,3 @@ def test_a_folder_of_the_user_is_not_taken_for_a_journal(tmp_path, name):
         pass
     assert stop.value.hint == "Choose another folder with --work-dir."
     assert (tmp_path / name).read_bytes() == b"mine"
-
-
-def test_a_journal_of_an_earlier_version_is_used_again(tmp_path):
-    for _ in range(2):
-        with run_dispatcher(0, work_dir=str(tmp_path)):
-            (tmp_path / LEDGER_FILE).unlink()
-    assert (tmp_path / "tf_data_dispatcher_journal").is_dir()

@@ -261,8 +261,13 @@ def test_the_parser_accepts_the_command_that_submits(pods):
     command = _list_commands(pods)["Job/darkroom-submit"]
     parsed = build_parser().parse_args(command)
     assert parsed.host == "http://ml-pipeline.kubeflow:8888"
-    assert (parsed.target, parsed.image) == ("kubeflow", "darkroom")
-    assert (parsed.root, parsed.push_to) == ("gs://my-bucket/pipelines", "gs://my-bucket/pushed")
+    assert parsed.target == "kubeflow"
+    given = {name: parsed.set[name] for name in ("image", "root", "push_to")}
+    assert given == {
+        "image": "darkroom",
+        "root": "gs://my-bucket/pipelines",
+        "push_to": "gs://my-bucket/pushed",
+    }
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_training_mirrors_images_and_does_nothing_else_unless_told():
     assert parse_augmentation(DEFAULT_AUGMENTATION) == Augmentation(flip=True)
 
 
-@pytest.mark.parametrize("command", ["train", "run", "compile", "submit"])
+@pytest.mark.parametrize("command", ["train", "run"])
 def test_help_names_the_default(command, capsys):
     assert main([command, "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())

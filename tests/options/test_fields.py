@@ -197,8 +197,8 @@ def _help(command: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("validate", ["data", "checks"]),
         ("train", ["data", "model", "training"]),
         ("run", list(GROUPS)),
-        ("compile", list(GROUPS)),
-        ("submit", list(GROUPS)),
+        ("compile", ["run"]),
+        ("submit", ["run", "cluster"]),
     ],
 )
 def test_help_is_grouped_shows_defaults_and_ends_with_two_examples(
@@ -208,8 +208,8 @@ def test_help_is_grouped_shows_defaults_and_ends_with_two_examples(
     assert re.findall(r"^(\w+):$", text, re.M) == ["options", *groups, "examples"]
     flat = " ".join(text.split())
     for words in ("(default: 90)", "(default: 80/10/10)"):
-        assert (words in flat) == (command not in ("train", "validate"))
-    assert "(default: small_cnn)" in flat or command in ("convert", "validate")
+        assert (words in flat) == (command in ("convert", "run"))
+    assert "(default: small_cnn)" in flat or command not in ("train", "run")
     examples = text.partition("examples:\n")[2].strip().splitlines()
     assert len(examples) == 2
     for example in examples:
@@ -230,16 +230,15 @@ def test_every_flag_has_a_sentence_of_help(
 def test_tables_and_lists_of_the_command_line_are_those_of_a_file():
     arguments = build_parser().parse_args(
         [
-            *("submit", "--target=kubeflow", "--policy=leakage=warn", "--policy=rejects=off"),
-            *("--allowed-root=a", "--allowed-root=b", "--no-cache", "--label=team=cats"),
+            *("run", "--policy=leakage=warn", "--policy=rejects=off"),
+            *("--allowed-root=a", "--allowed-root=b", "--no-cache"),
             *("--image-size=32x24", "--num-shards=4", "--columns={}"),
         ]
     )
-    given = {name: getattr(arguments, name) for name in ("policies", "allowed_roots", "labels")}
+    given = {name: getattr(arguments, name) for name in ("policies", "allowed_roots")}
     assert given == {
         "policies": {"leakage": "warn", "rejects": "off"},
         "allowed_roots": ["a", "b"],
-        "labels": {"team": "cats"},
     }
     assert (arguments.cache, arguments.image_size, arguments.num_shards) == (False, (32, 24), 4)
     assert arguments.columns == "{}"

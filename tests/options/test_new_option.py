@@ -115,7 +115,7 @@ def test_a_new_field_is_an_input_of_the_compiled_pipeline(package: Path):
         package,
         *("-m", "darkroom.cli", "compile", "--target", "vertex"),
         *("--config", str(package / "run.toml"), "-o", str(output)),
-        *("--parameters", "epochs,ema_decay"),
+        *("--set", "parameters=epochs,ema_decay"),
     )
     spec = json.loads(output.read_text())["pipelineSpec"]
     parameter = spec["root"]["inputDefinitions"]["parameters"]["ema_decay"]

@@ -103,6 +103,7 @@ def test_a_pipeline_trains_with_the_defaults_of_the_command_train():
         ({"resources": {"Trainer": {"tolerations": ["gpu"]}}}, "A toleration is 'gpu'"),
         ({"volumes": ["photos"]}, "volumes is not a table of texts"),
         ({"volumes": {"/data": 3}}, "volumes is not a table of texts"),
+        ({"vertex": ["network"]}, "vertex is not a table"),
         ({"model": 5}, "model is not text"),
         ({"weights": ["w.h5"]}, "weights is not text"),
         ({"root": {"a": "b"}}, "root is not text"),
@@ -210,22 +211,20 @@ def test_a_file_that_is_not_toml_is_named(tmp_path: Path, text: str):
         read_config_file(str(path))
 
 
-def test_every_field_has_a_flag_except_tables_and_fields_that_a_run_sets():
+def test_every_field_has_a_flag_except_tables_and_fields_of_a_cluster():
     [commands] = [
         action
         for action in build_parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     ]
-    flags = {
-        action.dest for name in ("run", "compile") for action in commands.choices[name]._actions
-    }
+    flags = {action.dest for action in commands.choices["run"]._actions}
     fields = {each.name for each in dataclasses.fields(PipelineConfig)}
     assert fields - flags == {
         "source_fingerprint",
         "model_fingerprint",
         "checkpoint_dir",
         "image_pull_secrets",
-        *("env", "secret_env", "volumes", "resources"),  # tables of a file
+        *("env", "secret_env", "volumes", "resources", "vertex"),  # tables of a file
     }
 
 
@@ -244,8 +243,6 @@ def test_in_a_file_imagenet_is_not_a_path(tmp_path):
     ("name", "flag"),
     [
         ("service_account", "--service-account"),
-        ("labels", "--label"),
-        ("encryption_key", "--encryption-key"),
         ("host", "--host"),
         ("wait", "--wait"),
         ("shared_paths", "--shared-paths"),

@@ -228,9 +228,9 @@ def test_every_form_of_a_signed_url_is_found(url: str):
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        ("compile --image=a --output=p.txt", ("data", "root", "output", "config")),
-        ("submit --image=a --host=x", ("data", "root", "host", "run-name", "config")),
-        ("submit --pipeline=none.yaml --host=x", ("data", "root", "host", "pipeline", "image")),
+        ("compile --set=image=a --output=p.txt", ("set=data", "set=root", "output", "config")),
+        ("submit --set=image=a --host=x", ("set=data", "set=root", "host", "run-name", "config")),
+        ("submit --pipeline=none.yaml --host=x", ("set=data", "set=root", "host", "pipeline")),
     ],
 )
 def test_no_command_shows_a_signed_url(
@@ -239,7 +239,8 @@ def test_no_command_shows_a_signed_url(
     for option in options:
         assert main([*command.split(), "--target=kubeflow", f"--{option}={url}"]) == 2
         out, err = capsys.readouterr()
-        said = rf"darkroom: (--{option}|{option}) contains what looks like a credential: AWS pre-s"
+        name = option.removeprefix("set=")
+        said = rf"darkroom: (--{name}|{name}) contains what looks like a credential: AWS pre-s"
         assert re.match(said, err), err
         assert "X-Amz" not in out + err
 

@@ -64,7 +64,7 @@ def values(tmp_path: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def flags(values: dict[str, Any], tmp_path: Path) -> list[str]:
-    """Options of a command: some as flags, the others in a file."""
+    """Options of a command: some by name, the others in a file."""
     given = {name: values.pop(name) for name in ("data", "root", "model")}
     path = tmp_path / "run.toml"
     tables = {name: values.pop(name) for name in ("env", "resources")}
@@ -72,7 +72,7 @@ def flags(values: dict[str, Any], tmp_path: Path) -> list[str]:
     lines += ["[env]", f"SIZE = {json.dumps(tables['env']['SIZE'])}"]
     lines += ["[resources.Trainer.node_selector]", 'zone = "north-of-here"']
     path.write_text("\n".join(lines))
-    return [f"--config={path}", *(f"--{name}={value}" for name, value in given.items())]
+    return [f"--config={path}", *(f"--set={name}={value}" for name, value in given.items())]
 
 
 def _check_counts(counts: Counter[str]) -> None:
@@ -153,7 +153,7 @@ def test_run_makes_the_configuration_once_and_a_pinned_copy(flags, monkeypatch, 
     monkeypatch.setattr(run, "make_config", lambda given: made.append(original(given)) or made[0])
     monkeypatch.setattr(local_runner, "run_locally", made.append)
     (tmp_path / "images.csv").write_text("TRAIN,a.png,cat\n")
-    flags = ["run", *flags, f"--data={tmp_path}/images.csv", f"--root={tmp_path}/run"]
+    flags = ["run", flags[0], f"--data={tmp_path}/images.csv", f"--root={tmp_path}/run"]
     assert commands.main([*flags, "--model=small_cnn"]) == 1  # no model was pushed
     config, pinned = made
     assert pinned == dataclasses.replace(config, checkpoint_dir=f"{tmp_path}/run/checkpoints")

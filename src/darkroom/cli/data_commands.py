@@ -12,7 +12,8 @@ from darkroom.errors import DarkroomError, DataError
 
 def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the options of a pipeline that were given, by name."""
-    return {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
+    values = {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
+    return {**values.pop("set", {}), **values}
 
 
 def _print_failure(result: dict[str, Any], error: DarkroomError) -> int:

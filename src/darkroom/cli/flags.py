@@ -16,6 +16,16 @@ from darkroom.options.targets import EngineFields, KubeflowFields, VertexOptions
 from darkroom.options.training import TrainingFields
 from darkroom.options.validation import ValidationFields
 
+# All options of darkroom's own pipeline.
+PIPELINE_CLASSES = (
+    PipelineFields,
+    SourceFields,
+    ConversionFields,
+    EngineFields,
+    ValidationFields,
+    TrainingFields,
+)
+
 
 class FlagGroups:
     """The flags of a command in the groups in which `--help` shows them."""
@@ -43,7 +53,7 @@ class FlagGroups:
                     field.flag,
                     dest=field.name,
                     help=f"{field.option.help.rstrip('.')}{_describe_default(field)}",
-                    **_choose_form(field),
+                    **choose_form(field),
                 )
 
 
@@ -85,7 +95,7 @@ def add_command(
     return parser
 
 
-def _choose_form(field: OptionField) -> dict[str, Any]:
+def choose_form(field: OptionField) -> dict[str, Any]:
     """Returns argparse's arguments for the type of a field; what is not given stays absent."""
     known, kind = field.option, field.kind
     form: dict[str, Any] = {"default": argparse.SUPPRESS}
@@ -195,16 +205,7 @@ def name_flag(error: DarkroomError, arguments: argparse.Namespace) -> DarkroomEr
     name = error.message.split(" ")[0].rstrip(":")
     if not isinstance(error, UsageError) or name not in vars(arguments):
         return error
-    fields = list_options(
-        PipelineFields,
-        SourceFields,
-        ConversionFields,
-        EngineFields,
-        ValidationFields,
-        TrainingFields,
-        KubeflowFields,
-        VertexOptions,
-    )
+    fields = list_options(*PIPELINE_CLASSES, KubeflowFields, VertexOptions)
     flags = {each.name: each.flag for each in fields if each.flag}
     # No argument without a flag has a name of two words.
     flag = f"--{name.replace('_', '-')}" if "_" in name else name

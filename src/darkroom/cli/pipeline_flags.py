@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.flags import FlagGroups, add_command
-from darkroom.options.conversion import ConversionFields
-from darkroom.options.pipeline import PipelineFields
-from darkroom.options.source import SourceFields
-from darkroom.options.targets import TARGETS, EngineFields, KubeflowFields, VertexOptions
-from darkroom.options.training import TrainingFields
+from darkroom.cli.flags import PIPELINE_CLASSES, FlagGroups, add_command
+from darkroom.cli.settings import add_settings
+from darkroom.options.targets import TARGETS, KubeflowFields, VertexOptions
 from darkroom.options.validation import ValidationFields
 
 
@@ -27,7 +24,14 @@ def add_run(commands: Any) -> None:
             "darkroom run --config pipeline.toml --epochs 20 --policy leakage=warn",
         ),
     )
-    flags = _add_pipeline_flags(parser)
+    flags = FlagGroups(parser)
+    flags.add(
+        "run",
+        "--config",
+        metavar="FILE",
+        help="TOML file with options of the pipeline (docs/reference/options.md); flags win",
+    )
+    flags.add_options(*PIPELINE_CLASSES)
     flags.add(
         "run",
         "--overwrite",
@@ -47,21 +51,20 @@ def add_compile(commands: Any) -> None:
         epilog="For Vertex see docs/guides/vertex.md, for a pipeline of your own "
         "docs/guides/own-pipeline.md, and docs/guides/submit.md to submit the file.",
         usage="darkroom compile --target {kubeflow,vertex} -o FILE [--config FILE] "
-        "[--pipeline MODULE:FUNCTION] [options]",
+        "[--set NAME=VALUE ...] [--pipeline MODULE:FUNCTION]",
         examples=(
             "darkroom compile --target kubeflow --config kubeflow.toml -o pipeline.yaml",
             "darkroom compile --target vertex --config vertex.toml "
             "--pipeline my_package.flowers:make_pipeline -o pipeline.json",
         ),
     )
-    flags = _add_pipeline_flags(parser)
-    _add_target_flags(flags)
+    flags = _add_target_flags(parser)
     flags.add(
         "run",
         "--pipeline",
         metavar="MODULE:FUNCTION",
         help="Function that returns a TFX pipeline of your own, as package.module:function; only "
-        "options of the cluster, --root and --no-cache go with it (default: darkroom's pipeline)",
+        "options of the cluster, root and cache go with it (default: darkroom's pipeline)",
     )
     flags.add(
         "run",
@@ -83,7 +86,7 @@ def add_submit(commands: Any) -> None:
         usage="darkroom submit --target {kubeflow,vertex} [--pipeline FILE] [options]",
         examples=(
             "darkroom submit --target kubeflow --host https://kubeflow.example.com/pipeline "
-            "--pipeline pipeline.yaml --epochs 20",
+            "--pipeline pipeline.yaml --set epochs=20",
             "darkroom submit --target vertex --project my-project --region europe-west4 "
             "--config vertex.toml --wait",
         ),
@@ -92,13 +95,12 @@ def add_submit(commands: Any) -> None:
         "run; 3 the service or a file cannot be reached or read; 70 a defect; 128+n ended by "
         "signal n.",
     )
-    flags = _add_pipeline_flags(parser)
-    _add_target_flags(flags)
+    flags = _add_target_flags(parser)
     flags.add(
         "run",
         "--pipeline",
         metavar="FILE",
-        help="File that compile wrote; other options are then its run-time parameters "
+        help="File that compile wrote; the options are then its run-time parameters "
         "(default: the pipeline is compiled from the options)",
     )
     flags.add(
@@ -183,27 +185,11 @@ def add_demo(commands: Any) -> None:
     FlagGroups(parser).add_options(ValidationFields, names=("policies",))
 
 
-def _add_pipeline_flags(parser: argparse.ArgumentParser) -> FlagGroups:
-    """Adds what a pipeline is told, wherever it runs: options of `PipelineConfig`."""
+def _add_target_flags(parser: argparse.ArgumentParser) -> FlagGroups:
+    """Adds what a service is told of any pipeline."""
     flags = FlagGroups(parser)
-    flags.add(
-        "run",
-        "--config",
-        metavar="FILE",
-        help="TOML file with options of the pipeline (docs/reference/options.md); flags win",
-    )
-    flags.add_options(
-        PipelineFields,
-        SourceFields,
-        ConversionFields,
-        EngineFields,
-        ValidationFields,
-        TrainingFields,
-    )
-    return flags
-
-
-def _add_target_flags(flags: FlagGroups) -> None:
+    add_settings(flags)
     flags.add(
         "run", "--target", choices=TARGETS, required=True, help="Service that runs the pipeline"
     )
+    return flags

@@ -7,14 +7,13 @@ a network that only trusted machines can reach.
 
 from __future__ import annotations
 
-import ipaddress
 import socket
-import time
 import urllib.parse
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import grpc
 import tensorflow as tf
 
 from darkroom import storage
@@ -29,20 +28,9 @@ CONNECT_TIMEOUT_SECONDS = 10.0
 # A worker that has just restarted may not hear of a new dataset until its next heartbeat. With
 # TensorFlow's default it would wait for up to 30 s.
 _HEARTBEAT_MILLISECONDS = 5_000
-_RETRY_SECONDS = 0.2
-_MAX_PORT = 65_535
-# The bytes that open a gRPC connection, which is HTTP/2: a fixed text and an empty settings frame.
-_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
-_FRAME_HEADER_BYTES = 9
-_SETTINGS = 4
+_LOOPBACK = ("localhost", "127.0.0.1")
 # TensorFlow's folders in the folder of a dispatcher's journal.
-_JOURNAL_FOLDER, _DATASETS_FOLDER = "tf_data_dispatcher_journal", "datasets"
-# TensorFlow's message when a dispatcher shares files by file and does not know a worker.
-_UNKNOWN_WORKER = "is not in the workers list"
-_UNKNOWN_WORKER_ADVICE = (
-    "The dispatcher has a dataset that is shared by file in its journal. Start it with all workers "
-    "(--worker) and another --work-dir, or use another sharding."
-)
+_JOURNAL_FOLDERS = ("tf_data_dispatcher_journal/", "datasets/")
 
 
 def distribute(
@@ -115,20 +103,20 @@ def run_dispatcher(
         Its address, grpc://host:port.
 
     Raises:
-        UsageError: `port` is not a port, or one of `workers` is not an address.
-        StorageError: The port is in use, or the folder cannot be used.
+        UsageError: One of `workers` is not an address.
+        StorageError: The port cannot be used, or the folder cannot.
         OutputError: Another dispatcher uses the folder, or it has files of TensorFlow's names.
     """
-    _check_port(port, 0)
     for worker in workers:
         parse_address(f"grpc://{worker}")
-    _check_port_is_free(port)
+    _check_port(port)
     with ExitStack() as stack:
         if work_dir is not None:
             work_dir = storage.absolute(work_dir)
             storage.make_folder(work_dir)
             stack.enter_context(FolderLock(work_dir))
-            _claim_journal(work_dir)
+            hint = "Choose another folder with --work-dir."
+            ledger.claim(work_dir, dict.fromkeys(_JOURNAL_FOLDERS, ledger.ANY), hint=hint)
         config = tf.data.experimental.service.DispatcherConfig(
             port=port,
             work_dir=work_dir,
@@ -138,17 +126,6 @@ def run_dispatcher(
         server = _start(tf.data.experimental.service.DispatchServer, config)
         stack.callback(server.stop)
         yield f"grpc://{host}:{server.target.rpartition(':')[2]}"
-
-
-def _claim_journal(work_dir: str) -> None:
-    """Checks that the folders that TensorFlow writes to are new or those of a dispatcher."""
-    names = (f"{_JOURNAL_FOLDER}/", f"{_DATASETS_FOLDER}/")
-    # Version 0.1.0 left no ledger.
-    is_older = not ledger.is_listed(work_dir, names[0]) and storage.is_folder(
-        storage.join(work_dir, _JOURNAL_FOLDER)
-    )
-    hint = "Choose another folder with --work-dir."
-    ledger.claim(work_dir, dict.fromkeys(names, ledger.ANY), names if is_older else (), hint)
 
 
 @contextmanager
@@ -173,18 +150,23 @@ def run_worker(
 
     Raises:
         UsageError: `dispatcher` is not an address, or `host` and `port` do not form one; or `host`
-            is a name of this machine for itself, and the dispatcher is on another one.
-        StorageError: The port is in use, no dispatcher answers in time, or the dispatcher has a
-            dataset that is shared by file in its journal and does not know this worker.
+            is a name of this machine for itself, and that of the dispatcher is not.
+        StorageError: The port cannot be used, no dispatcher answers in time, or the dispatcher has
+            a dataset that is shared by file in its journal and does not know this worker.
     """
-    _check_port(port, 1)
     address = f"grpc://{host}:{port}"
     parse_address(address)
+    dispatcher_host, _ = place = parse_address(dispatcher)
+    if host in _LOOPBACK and dispatcher_host not in _LOOPBACK:
+        # Readers elsewhere would look for the worker on their own machine, and wait forever.
+        raise UsageError(
+            f"host is {host!r}, which is another machine for who is not on this one.",
+            "Give a name of this machine that the dispatcher and the readers know (--host).",
+        )
     check_dispatcher(dispatcher, timeout_seconds)
-    _check_host(host, parse_address(dispatcher))
-    _check_port_is_free(port)
+    _check_port(port)
     config = tf.data.experimental.service.WorkerConfig(
-        dispatcher_address="{}:{}".format(*parse_address(dispatcher)),
+        dispatcher_address="{}:{}".format(*place),
         worker_address=f"{host}:{port}",
         port=port,
         heartbeat_interval_ms=_HEARTBEAT_MILLISECONDS,
@@ -222,67 +204,26 @@ def check_dispatcher(address: str, timeout_seconds: float = CONNECT_TIMEOUT_SECO
         UsageError: The address does not have the form grpc://host:port.
         StorageError: Nothing answers in time, or it is not a gRPC server.
     """
-    place = parse_address(address)
-    deadline = time.monotonic() + timeout_seconds
-    while problem := _find_problem(place, deadline):
-        if time.monotonic() + _RETRY_SECONDS > deadline:
+    with grpc.insecure_channel("{}:{}".format(*parse_address(address))) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=timeout_seconds)
+        except grpc.FutureTimeoutError:
             raise StorageError(
                 f"No dispatcher of a tf.data service answers at {address} "
-                f"within {timeout_seconds:g} s: {problem}.",
+                f"within {timeout_seconds:g} s.",
                 "Check the address and the network, and that `darkroom dataservice dispatcher` "
                 "runs.",
-            )
-        time.sleep(_RETRY_SECONDS)
+            ) from None
 
 
-def _find_problem(place: tuple[str, int], deadline: float) -> str:
-    """Opens a connection as gRPC does. Returns why that failed, or the empty text."""
-    left_seconds = max(_RETRY_SECONDS, deadline - time.monotonic())
-    try:
-        with socket.create_connection(place, left_seconds) as connection:
-            connection.sendall(_HTTP2_PREFACE)
-            answer = connection.recv(_FRAME_HEADER_BYTES, socket.MSG_WAITALL)
-    except OSError as error:
-        return error.strerror or str(error)
-    is_http2 = len(answer) == _FRAME_HEADER_BYTES and answer[3] == _SETTINGS
-    return "" if is_http2 else "the server there does not speak gRPC"
-
-
-def _check_host(host: str, dispatcher: tuple[str, int]) -> None:
-    """Checks that others can find a worker: readers would wait for it forever."""
-    if host != "localhost" and not _is_loopback(host):
-        return
-    with socket.create_connection(dispatcher, CONNECT_TIMEOUT_SECONDS) as connection:
-        here, there = connection.getsockname()[0], connection.getpeername()[0]
-    # A machine that calls itself by its own address has the same one at both ends.
-    if here != there and not _is_loopback(there):
-        raise UsageError(
-            f"host is {host!r}, which is another machine for the dispatcher at {there}.",
-            f"Give the name of this machine: --host {here}, or a name that others know.",
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _check_port(port: int, least: int) -> None:
-    if not least <= port <= _MAX_PORT:
-        raise UsageError(
-            f"port is {port}, expected {least} to {_MAX_PORT}.", "Choose another port (--port)."
-        )
-
-
-def _check_port_is_free(port: int) -> None:
-    # Two gRPC servers can start on one port, and then each gets some of the calls.
+def _check_port(port: int) -> None:
+    # Two gRPC servers can start on one port, and then each gets some of the calls. TensorFlow
+    # takes any number, and listens on another port.
     try:
         socket.create_server(("", port)).close()
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         raise StorageError(
-            f"Port {port} cannot be used: {error.strerror or error}.",
+            f"Port {port} cannot be used: {error}.",
             "Choose another port (--port), or stop the process that listens there.",
         ) from error
 
@@ -290,9 +231,9 @@ def _check_port_is_free(port: int) -> None:
 def _start(server_class: Any, config: Any) -> Any:
     try:
         return server_class(config)
-    except tf.errors.OpError as error:
-        raise StorageError(f"The server does not start: {error.message}") from error
-    except RuntimeError as error:
-        # The dispatcher's answer to the first heartbeat of a worker.
-        advice = _UNKNOWN_WORKER_ADVICE if _UNKNOWN_WORKER in str(error) else ""
-        raise StorageError(f"The server does not start: {error}", advice) from error
+    except (tf.errors.OpError, RuntimeError) as error:
+        raise StorageError(
+            f"The server does not start: {error}",
+            "Where the dispatcher does not know a worker that shares by file: start it with all "
+            "workers (--worker) and another --work-dir, or use another sharding.",
+        ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from darkroom.options.fields import describe, document, option
 from darkroom.options.source import DATA_HELP
@@ -88,6 +89,14 @@ class ClusterFields:
         "Persistent volume claims of Kubernetes, by the folder where they are mounted.",
         group="cluster",
         flag=None,
+    )
+    vertex: Mapping[str, Any] = option(
+        {},
+        "What Google's client is told of a run on Vertex, by the names of its arguments.",
+        group="cluster",
+        flag=None,
+        more="Those of `aiplatform.PipelineJob` and of its `submit`, as labels and network; and "
+        "network_attachment and persistent_resource, for which the client has none.",
     )
 
 

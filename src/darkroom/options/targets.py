@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from darkroom.errors import UsageError
@@ -28,7 +27,6 @@ _CRON_FIELDS = (
 # All numbers, one, or a range of them; each with a step or without.
 _CRON_PART = re.compile(r"(?:[*?]|([0-9]{1,2}|[A-Z]+)(?:-([0-9]{1,2}|[A-Z]+))?)(?:/0*[1-9][0-9]*)?")
 _ZONE_PREFIXES = ("CRON_TZ", "TZ")
-_KEY = re.compile(r"projects/[^/]+/locations/([^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
 
 
 @document
@@ -100,54 +98,6 @@ class VertexOptions(SubmissionFields):
             "Google Cloud region, for Vertex, as in europe-west4.", group="cluster", metavar="NAME"
         )
     )
-    network: str | None = option(
-        None, "Full name of a network to peer with, for Vertex.", group="cluster", metavar="NAME"
-    )
-    labels: Mapping[str, str] = option(
-        {},
-        "Labels of the run, for Vertex.",
-        group="cluster",
-        metavar="NAME=VALUE",
-        flag="--label",
-        more="They are for bills and filters.",
-    )
-    encryption_key: str | None = option(
-        None,
-        "Full name of a key of Cloud KMS that encrypts what Vertex keeps of the run.",
-        group="cluster",
-        metavar="NAME",
-        shown="Google's keys",
-        more="It must be in the region of the run. The bucket has a key of its own.",
-    )
-    failure_policy: str | None = option(
-        None,
-        "What other tasks do when one has failed: finish (slow), or start none (fast), for Vertex.",
-        group="cluster",
-        choices=("slow", "fast"),
-        shown="slow",
-    )
-    reserved_ip_ranges: tuple[str, ...] = option(
-        (),
-        "Reserved range of addresses of the network that the tasks may use, for Vertex.",
-        group="cluster",
-        metavar="NAME",
-        flag="--reserved-ip-range",
-        shown="any of the network",
-    )
-    network_attachment: str | None = option(
-        None,
-        "Network attachment by which the tasks reach a private network, for Vertex.",
-        group="cluster",
-        metavar="NAME",
-        more="It is an interface of Private Service Connect, and excludes network.",
-    )
-    persistent_resource: str | None = option(
-        None,
-        "Persistent resource of Vertex that runs the tasks, instead of machines made for each.",
-        group="cluster",
-        metavar="NAME",
-        shown="machines for each task",
-    )
 
     def __post_init__(self) -> None:
         """Checks what does not go together.
@@ -157,24 +107,10 @@ class VertexOptions(SubmissionFields):
         """
         check_fields(self)
         parse_cron(self.cron)
-        if self.network and self.network_attachment:
+        if self.cron and self.experiment:
             raise UsageError(
-                "--network and --network-attachment exclude each other.", "Leave one of them out."
+                "experiment and cron exclude each other.", "Vertex's schedules have none."
             )
-        if self.reserved_ip_ranges and not self.network:
-            raise UsageError("reserved_ip_ranges needs a network.", "Give network, too.")
-        for name in ("experiment", "persistent_resource"):
-            if self.cron and getattr(self, name):
-                raise UsageError(
-                    f"{name} and cron exclude each other.", "Vertex's schedules have none."
-                )
-        if self.encryption_key is not None:
-            found = _KEY.fullmatch(self.encryption_key)
-            if not found or found[1] != self.region:
-                raise UsageError(
-                    f"encryption_key is {self.encryption_key!r}, expected a key in {self.region}.",
-                    "Give projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY.",
-                )
 
 
 def parse_cron(text: str | None) -> tuple[str, str]:

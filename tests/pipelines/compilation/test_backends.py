@@ -54,50 +54,6 @@ def test_a_version_of_kubeflow_is_not_one_of_vertex():
         check_for_target(config, "vertex")
 
 
-MINIO = "http://minio-service.kubeflow:9000"
-SEAWEED = "http://seaweedfs.kubeflow:9000"
-
-
-@pytest.mark.parametrize(
-    ("version", "url", "right"),
-    [
-        ("2.16", MINIO, SEAWEED),
-        ("2.17.0", "http://minio-service.kubeflow.svc.cluster.local:9000", SEAWEED),
-        ("2.17", "http://minio-service:9000", SEAWEED),
-        ("2.17", "http://minio-service.kubeflow.svc.:9000", SEAWEED),
-        ("2.5", SEAWEED, MINIO),
-        ("2.15", SEAWEED, MINIO),
-        ("2.14", "http://seaweedfs.kubeflow:8333", MINIO),
-    ],
-)
-def test_the_address_of_another_versions_store_is_an_error(version: str, url: str, right: str):
-    config = _config(kfp=version, env={"AWS_ENDPOINT_URL": url})
-    with pytest.raises(UsageError, match=r"env\.AWS_ENDPOINT_URL is .* does not have") as error:
-        check_for_target(config, "kubeflow")
-    assert right in error.value.hint
-
-
-@pytest.mark.parametrize(
-    ("version", "url"),
-    [
-        ("2.5", MINIO),
-        ("2.15", MINIO),
-        ("2.15", "http://seaweedfs.kubeflow:8333"),
-        ("2.16", SEAWEED),
-        ("2.17", SEAWEED),
-        ("2.99", SEAWEED),
-        ("2.17", "https://minio.example.com"),
-        ("2.17", "http://minio-service.minio-tenant.svc:9000"),
-        ("2.15", "https://minio-service.example.com"),
-        ("2.5", "http://seaweedfs.storage:8333"),
-        ("2.17", "http://minio-service.kubeflow.example.com:9000"),
-        (None, MINIO),
-    ],
-)
-def test_the_address_of_the_versions_own_store_or_of_another_one_is_right(version, url):
-    check_for_target(_config(kfp=version, env={"AWS_ENDPOINT_URL": url}), "kubeflow")
-
-
 def test_what_a_version_cannot_do_is_a_warning():
     retried = {"resources": {"default": {"retries": 2}}}
     assert list_warnings(_config(kfp="2.16", **retried), "kubeflow") == []

@@ -532,12 +532,7 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
         ("kubeflow", {"env": {"AWS_SECRET_ACCESS_KEY": "x"}}, "env.AWS_SECRET_ACCESS_KEY is"),
         ("kubeflow", {"secret_env": {"A": "b/c/d"}}, "secret_env.A does not name a key"),
         ("kubeflow", {"secret_env": {"A": "b/c"}, "env": {"A": "d"}}, "A is in env and in"),
-        ("kubeflow", {"env": {"A B": "x"}}, "env has 'A B', which is not a name"),
-        ("vertex", {"env": {"": "x"}}, "env has '', which is not a name"),
-        ("kubeflow", {"secret_env": {"1A": "b/c"}}, "secret_env has '1A', which is not a name"),
         ("kubeflow", {"volumes": {"photos": "photos"}}, "volumes mounts 'photos'"),
-        ("kubeflow", {"volumes": {"/a": "photos", "/b": "photos"}}, "mounts photos at /a and /b"),
-        ("kubeflow", {"volumes": {"//a/": "b", "/a": "c"}}, "mounts b and c at /a"),
         ("kubeflow", {"volumes": {"": "photos"}, "data": "/a"}, "volumes mounts ''"),
         ("kubeflow", {"volumes": {"//.": "photos"}, "data": "/a"}, "expected an absolute path"),
         *[
@@ -548,10 +543,6 @@ def test_a_model_without_destination_goes_into_its_artifact(specs):
                 *("/var/run/secrets/kubernetes.io/x", "/mnt/../tmp", "/.cache", "//etc", "//tmp"),
             )
         ],
-        ("kubeflow", {"volumes": {"/data": "My Claim"}}, "volumes./data is 'My Claim'"),
-        ("kubeflow", {"volumes": {"/data": "photos.v1"}}, "has a dot"),
-        ("kubeflow", {"volumes": {"/data": "a" * 64}}, "more than 63 characters"),
-        ("kubeflow", {"volumes": {"/data": "minio-scratch"}}, "a volume of Kubeflow's own"),
         ("vertex", {"image_pull_secrets": ("a",)}, "image_pull_secrets is for Kubernetes"),
         ("kubeflow", {"data": "s3://b/$(HOME)/i.csv"}, "Kubernetes replaces $( in what"),
         ("kubeflow", {"env": {"A": "cost$$"}}, "env.A is 'cost$$'. Kubernetes replaces $$"),

@@ -43,7 +43,7 @@ def list_cached(server: Server) -> dict[str, bool]:
 
 
 def test_a_pipeline_of_ones_own_is_submitted_as_it_was_compiled(server: Server, compiled: str):
-    assert submit(server, f"--pipeline={compiled}", "--root=s3://artifacts/own") == 0
+    assert submit(server, f"--pipeline={compiled}", "--set=root=s3://artifacts/own") == 0
     [run] = server.runs.values()
     assert run["runtime_config"]["pipeline_root"] == "s3://artifacts/own"
     assert list_cached(server) == {
@@ -78,13 +78,13 @@ def test_a_run_time_parameter_without_a_default_cannot_be_submitted(
 
 
 def test_a_root_that_kubernetes_would_change_is_an_error(server: Server, compiled: str, capsys):
-    assert submit(server, f"--pipeline={compiled}", "--root=s3://artifacts/$$own") == 2
+    assert submit(server, f"--pipeline={compiled}", "--set=root=s3://artifacts/$$own") == 2
     assert "root is 's3://artifacts/$$own'. Kubernetes replaces $$" in capsys.readouterr().err
     assert server.requests == []
 
 
 def test_its_cache_can_be_switched_off(server: Server, compiled: str):
-    assert submit(server, f"--pipeline={compiled}", "--no-cache") == 0
+    assert submit(server, f"--pipeline={compiled}", "--set=cache=false") == 0
     assert not any(list_cached(server).values())
 
 
@@ -92,10 +92,13 @@ def test_its_cache_can_be_switched_off(server: Server, compiled: str):
     ("arguments", "message"),
     [
         (
-            ["--pipeline={compiled}", "--epochs=3"],
-            "--epochs is not an option of own, a pipeline of",
+            ["--pipeline={compiled}", "--set=epochs=3"],
+            "epochs is not an option of own, a pipeline of",
         ),
-        (["--pipeline={compiled}", "--root=runs"], "root is 'runs', which kubeflow cannot keep"),
+        (
+            ["--pipeline={compiled}", "--set=root=runs"],
+            "root is 'runs', which kubeflow cannot keep",
+        ),
         (["--pipeline=flowers.own:make"], "--pipeline is 'flowers.own:make', expected a compiled"),
         (["--config={config}"], "pipeline in the configuration is a function of your own"),
     ],

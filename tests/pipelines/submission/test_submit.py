@@ -149,18 +149,18 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(server, volume, 
 
 
 @pytest.mark.parametrize(
-    ("flag", "value", "message"),
+    ("name", "value", "message"),
     [
-        ("--push-to", "s3://a/$(KFP_POD_NAME)", "--push-to is 's3://a/$(KFP_POD_NAME)'."),
-        ("--data", "s3://a/$$x.csv", "data is 's3://a/$$x.csv'. Kubernetes replaces $$"),
-        ("--root", "s3://a/$(HOME)", "root is 's3://a/$(HOME)'. Kubernetes replaces $("),
+        ("push_to", "s3://a/$(KFP_POD_NAME)", "push_to is 's3://a/$(KFP_POD_NAME)'."),
+        ("data", "s3://a/$$x.csv", "data is 's3://a/$$x.csv'. Kubernetes replaces $$"),
+        ("root", "s3://a/$(HOME)", "root is 's3://a/$(HOME)'. Kubernetes replaces $("),
     ],
 )
 def test_a_text_that_kubernetes_would_change_is_an_error(
-    server, compiled, capsys, flag, value, message
+    server, compiled, capsys, name, value, message
 ):
     command = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert commands.main([*command, flag, value]) == 2
+    assert commands.main([*command, f"--set={name}={value}"]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
     assert server.requests == []
 
@@ -169,17 +169,17 @@ def test_a_changed_parameter_runs_only_the_tasks_that_use_it(server, compiled):
     cache = ServiceCache()
     submit = [f"--pipeline={compiled}", "--shared-paths"]
     _work(cache, _submit(server, *submit))
-    run = _submit(server, *submit, "--epochs=3")
+    run = _submit(server, *submit, "--set=epochs=3")
     assert run["runtime_config"]["parameters"]["epochs"] == 3
     worked = _work(cache, run)
     assert worked >= AFTER_TRAINING
     assert worked.isdisjoint({"ManifestGen", "ImageToTFRecord", "ImageValidator"})
-    assert "ManifestGen" in _work(cache, _submit(server, *submit, "--seed=5"))
+    assert "ManifestGen" in _work(cache, _submit(server, *submit, "--set=seed=5"))
 
 
 def test_changed_weights_are_trained_again(server, volume, weighted):
     cache = ServiceCache()
-    submit = [f"--pipeline={weighted}", "--shared-paths", f"--weights={volume}/w.weights.h5"]
+    submit = [f"--pipeline={weighted}", "--shared-paths", f"--set=weights={volume}/w.weights.h5"]
     _work(cache, _submit(server, *submit))
     assert _work(cache, _submit(server, *submit)) == NEVER_CACHED
     (volume / "w.weights.h5").write_bytes(b"22")
@@ -191,7 +191,7 @@ def test_changed_weights_are_trained_again(server, volume, weighted):
 def test_a_source_that_cannot_be_read_here_is_read_again(server, volume, weighted, capsys):
     cache, everything = ServiceCache(), _list_tasks(weighted)
     for _ in range(2):
-        run = _submit(server, f"--pipeline={weighted}", f"--weights={volume}/w.weights.h5")
+        run = _submit(server, f"--pipeline={weighted}", f"--set=weights={volume}/w.weights.h5")
         assert _work(cache, run) == everything
     assert "source_fingerprint" not in run["runtime_config"]["parameters"]
     printed = capsys.readouterr()
@@ -208,7 +208,7 @@ def test_a_source_that_cannot_be_read_here_is_read_again(server, volume, weighte
 def test_without_the_cache_all_tasks_run_again(server, compiled, values, tmp_path, capsys):
     cache, everything = ServiceCache(), _list_tasks(compiled)
     without = _compile(make_config({**values, "cache": False}), tmp_path / "without.yaml")
-    for arguments in ([f"--pipeline={compiled}", "--no-cache"], [f"--pipeline={without}"]):
+    for arguments in ([f"--pipeline={compiled}", "--set=cache=false"], [f"--pipeline={without}"]):
         for _ in range(2):
             run = _submit(server, *arguments, "--shared-paths")
             assert _work(cache, run) == everything
@@ -224,7 +224,9 @@ def test_a_pipeline_is_compiled_from_options_when_no_file_is_given(
     )
     with config.open("a") as file:
         file.write(f'\n[volumes]\n"{next(iter(values["volumes"]))}" = "images"\n')
-    run = _submit(server, f"--config={config}", "--epochs=4", "--shared-paths", "--json", "--wait")
+    run = _submit(
+        server, f"--config={config}", "--set=epochs=4", "--shared-paths", "--json", "--wait"
+    )
     sent = run["pipeline_spec"]["pipeline_spec"]
     assert sent["root"]["inputDefinitions"]["parameters"]["epochs"]["defaultValue"] == 4
     assert run["runtime_config"]["pipeline_root"] == ROOT
@@ -239,13 +241,13 @@ def test_a_pipeline_is_compiled_from_options_when_no_file_is_given(
 def test_a_run_without_a_root_leaves_it_to_the_server(server, values, tmp_path):
     path = _compile(make_config({**values, "root": ""}, "kubeflow"), tmp_path / "rootless.yaml")
     assert "pipeline_root" not in _submit(server, f"--pipeline={path}")["runtime_config"]
-    given = _submit(server, f"--pipeline={path}", "--root=minio://mlpipeline/mine")
+    given = _submit(server, f"--pipeline={path}", "--set=root=minio://mlpipeline/mine")
     assert given["runtime_config"]["pipeline_root"] == "minio://mlpipeline/mine"
 
 
 def test_a_schedule_reads_the_source_in_each_run(server, compiled, capsys):
     command = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    command += ["--shared-paths", "--cron=0 3 * * *", "--epochs=3"]
+    command += ["--shared-paths", "--cron=0 3 * * *", "--set=epochs=3"]
     assert commands.main(command) == 0
     assert "Each run reads the source again." in capsys.readouterr().out
     assert server.runs == {}
@@ -254,7 +256,7 @@ def test_a_schedule_reads_the_source_in_each_run(server, compiled, capsys):
     tasks = planned["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
     assert tasks["ManifestGen"]["cachingOptions"] == {}
     assert tasks["ImageToTFRecord"]["cachingOptions"] == {"enableCache": True}
-    assert commands.main([*command, "--json", "--no-cache"]) == 0
+    assert commands.main([*command, "--json", "--set=cache=false"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["state"], told["id"]) == ("PLANNED", "schedule-2")
     assert told["url"] == f"{server.url}/#/recurringrun/details/schedule-2"
@@ -300,32 +302,36 @@ def test_an_error_of_the_server_has_its_exit_code(server, compiled, status, code
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--image=other:2"], "image is part of the compiled file"),
-        (["--epochs=3", "--seed=1", "--num-shards=2"], "--num-shards is part of the compiled file"),
-        (["--project=p"], "--project is not for --target kubeflow"),
-        (["--reserved-ip-range=r"], "--reserved-ip-range is not for --target kubeflow"),
-        (["--label=a=b"], "--label is not for --target kubeflow"),
-        (["--epochs=0"], "epochs is 0, expected a whole number of at least 1"),
-        (["--learning-rate=nan", "--no-cache"], "--learning-rate is nan"),
-        (["--min-accuracy=90"], "--min-accuracy is 90.0, expected a number from 0 to 1"),
-        (["--data=images.csv"], "data is 'images.csv', which no container can see"),
-        (["--data="], "data is '', which no container can see"),
-        (["--push-to=models", "--no-cache"], "--push-to is 'models', which no container can see"),
-        (["--root=runs/first"], "kubeflow cannot keep artifacts in"),
+        (["--set=image=other:2"], "image is part of the compiled file"),
         (
-            ["--data=s3://ann:geheim-geheim@b/images.csv"],
+            ["--set=epochs=3", "--set=seed=1", "--set=num_shards=2"],
+            "num_shards is part of the compiled file",
+        ),
+        (["--project=p"], "--project is not for --target kubeflow"),
+        (["--set=epochs=0"], "epochs is 0, expected a whole number of at least 1"),
+        (["--set=learning_rate=nan", "--set=cache=false"], "learning_rate is nan"),
+        (["--set=min_accuracy=90"], "min_accuracy is 90.0, expected a number from 0 to 1"),
+        (["--set=data=images.csv"], "data is 'images.csv', which no container can see"),
+        (["--set=data="], "data is '', which no container can see"),
+        (
+            ["--set=push_to=models", "--set=cache=false"],
+            "push_to is 'models', which no container can see",
+        ),
+        (["--set=root=runs/first"], "kubeflow cannot keep artifacts in"),
+        (
+            ["--set=data=s3://ann:geheim-geheim@b/images.csv"],
             "data contains what looks like a credential",
         ),
-        (["--push-to=models"], "--push-to is 'models', which no container can see"),
-        (["--data=/home/me/images.csv"], "data is '/home/me/images.csv', which no container"),
-        (["--weights=/mnt/w.h5"], "--weights is not a run-time parameter of the file"),
+        (["--set=push_to=models"], "push_to is 'models', which no container can see"),
+        (["--set=data=/home/me/images.csv"], "data is '/home/me/images.csv', which no container"),
+        (["--set=weights=/mnt/w.h5"], "weights is not a run-time parameter of the file"),
         (
-            ["--policy=leakage=warn"],
-            "--policy is not a run-time parameter of the file",
+            ["--set=policies.leakage=warn"],
+            "policies is not a run-time parameter of the file",
         ),
-        (["--weights=/mnt/w.h5"], "--parameters weights,batch_size,data,"),
-        (["--image=other:2"], "or give one of batch_size, data, "),
-        (["--root=file:///runs"], "root is 'file:///runs', which kubeflow cannot keep"),
+        (["--set=weights=/mnt/w.h5"], "--set parameters=weights,batch_size,data,"),
+        (["--set=image=other:2"], "or give one of batch_size, data, "),
+        (["--set=root=file:///runs"], "root is 'file:///runs', which kubeflow cannot keep"),
         (["--run-name=ya29.aaaaaaaaaaaaaaaaaaaaaaaaaa"], "--run-name contains what looks like"),
     ],
 )
@@ -351,7 +357,7 @@ def test_a_parameter_of_another_type_is_an_error(server, compiled, name: str, va
 
 
 def test_retries_are_not_logged(server, compiled, caplog):
-    arguments = ["submit", "--target=kubeflow", "--host=http://127.0.0.1:1", "--no-cache"]
+    arguments = ["submit", "--target=kubeflow", "--host=http://127.0.0.1:1", "--set=cache=false"]
     assert commands.main([*arguments, f"--pipeline={compiled}"]) == 3
     assert "Retrying" not in caplog.text
 
@@ -450,10 +456,15 @@ def test_wrong_options_are_errors_before_tfx_is_loaded(compiled, tmp_path):
         "none.yaml": [*submit, f"--pipeline={tmp_path}/none.yaml"],
         "p.toml is not a compiled pipeline": [*submit, f"--pipeline={tmp_path}/p.toml"],
         "was not compiled for vertex": ["submit", "--target=vertex", f"--pipeline={compiled}"],
-        "image is part of the compiled": [*submit, f"--pipeline={compiled}", "--image=a"],
-        "--num-shards is part of": [*submit, f"--pipeline={compiled}", "--num-shards=2"],
-        "epochs is 0": [*submit, f"--pipeline={compiled}", "--epochs=0"],
-        "kubeflow cannot keep artifacts": [*submit, "--image=a", "--data=gs://b/a", "--root=runs"],
+        "image is part of the compiled": [*submit, f"--pipeline={compiled}", "--set=image=a"],
+        "num_shards is part of": [*submit, f"--pipeline={compiled}", "--set=num_shards=2"],
+        "epochs is 0": [*submit, f"--pipeline={compiled}", "--set=epochs=0"],
+        "kubeflow cannot keep artifacts": [
+            *submit,
+            "--set=image=a",
+            "--set=data=gs://b/a",
+            "--set=root=runs",
+        ],
         "nowhere.csv does not exist": ["run", "--data=nowhere.csv", f"--root={tmp_path}/run"],
         "No file matches": ["run", f"--data={tmp_path}/*.csv", f"--root={tmp_path}/run"],
     }

@@ -28,7 +28,7 @@ from darkroom.pipelines.config import make_config
 from darkroom.pipelines.submission import cache_states, submitted_run
 from darkroom.pipelines.submission.prepared_run import PreparedRun, read_documents
 from darkroom.pipelines.submission.submitted_run import wait_for_end
-from darkroom.pipelines.submission.vertex import build_job, submit
+from darkroom.pipelines.submission.vertex import build_job, check_arguments, submit
 from darkroom.pipelines.vertex_runner import format_for_vertex
 
 from ..service_cache import ServiceCache
@@ -41,9 +41,8 @@ OPTIONS = VertexOptions(
     region="europe-west4",
     run_name="first",
     service_account="trainer@shop.iam.gserviceaccount.com",
-    network="projects/1/global/networks/private",
-    labels={"team": "cats"},
 )
+ARGUMENTS = {"network": "projects/1/global/networks/private", "labels": {"team": "cats"}}
 NAME = "projects/1/locations/europe-west4/pipelineJobs/darkroom-1"
 SCHEDULE = "projects/1/locations/europe-west4/schedules/7"
 
@@ -130,7 +129,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 def test_a_job_has_all_options(run):
-    job = build_job(run, OPTIONS, AnonymousCredentials())
+    job = build_job(run, OPTIONS, ARGUMENTS, AnonymousCredentials())
     config = job._gca_resource.runtime_config
     assert config.gcs_output_directory == ROOT
     assert dict(config.parameter_values) == {"epochs": 3, "learning_rate": 0.5}
@@ -142,18 +141,18 @@ def test_a_job_has_all_options(run):
 
 def test_a_job_can_be_made_from_a_kubeflow_file(compiled):
     run = PreparedRun([read_documents(compiled)[0]["pipelineSpec"]], ROOT)
-    job = build_job(run, OPTIONS, AnonymousCredentials())
+    job = build_job(run, OPTIONS, ARGUMENTS, AnonymousCredentials())
     assert job._gca_resource.runtime_config.gcs_output_directory == ROOT
 
 
 def test_the_service_gets_the_job_with_all_options(run, service):
-    submitted = submit(run, OPTIONS)
+    submitted = submit(run, OPTIONS, ARGUMENTS)
     [request] = service.requests
     assert request["parent"] == "projects/shop/locations/europe-west4"
     assert request["pipeline_job_id"].startswith("darkroom-20")
     job = request["pipeline_job"]
     assert job["serviceAccount"] == OPTIONS.service_account
-    assert job["network"] == OPTIONS.network
+    assert job["network"] == ARGUMENTS["network"]
     assert job["runtimeConfig"]["parameterValues"] == {"epochs": 3.0, "learning_rate": 0.5}
     assert submitted.id == NAME
     assert submitted.url == (
@@ -167,12 +166,9 @@ KEY = "projects/shop/locations/europe-west4/keyRings/ring/cryptoKeys/key"
 
 
 def test_the_service_gets_what_a_closed_network_and_keys_of_ones_own_need(run, service):
-    options = dataclasses.replace(
-        OPTIONS, encryption_key=KEY, failure_policy="fast", reserved_ip_ranges=["tasks"]
-    )
-    submit(run, options)
-    attached = dataclasses.replace(OPTIONS, network=None, network_attachment="inside")
-    submit(run, attached)
+    more = {"encryption_spec_key_name": KEY, "failure_policy": "fast"}
+    submit(run, OPTIONS, {**ARGUMENTS, **more, "reserved_ip_ranges": ["tasks"]})
+    submit(run, OPTIONS, {"network_attachment": "inside"})
     first, second = [request["pipeline_job"] for request in service.requests]
     assert first["encryptionSpec"] == {"kmsKeyName": KEY}
     assert first["runtimeConfig"]["failurePolicy"] == "PIPELINE_FAILURE_POLICY_FAIL_FAST"
@@ -185,7 +181,7 @@ def test_the_service_gets_what_a_closed_network_and_keys_of_ones_own_need(run, s
 
 
 def test_a_job_on_a_persistent_resource_is_made_by_the_beta_api(run, service):
-    submitted = submit(run, dataclasses.replace(OPTIONS, persistent_resource="pool"))
+    submitted = submit(run, OPTIONS, {**ARGUMENTS, "persistent_resource": "pool"})
     [request] = service.requests
     assert service.kinds == [aiplatform_v1beta1.PipelineJob]
     job = request["pipeline_job"]
@@ -212,21 +208,22 @@ def test_a_run_is_put_into_its_experiment(run, service, monkeypatch):
     monkeypatch.setattr(
         aiplatform.PipelineJob, "_associate_to_experiment", lambda _, name: joined.append(name)
     )
-    submit(run, dataclasses.replace(OPTIONS, experiment="cats"))
+    submit(run, dataclasses.replace(OPTIONS, experiment="cats"), ARGUMENTS)
     assert made == [{"experiment_name": "cats", "project": "shop", "location": "europe-west4"}]
     assert joined == ["cats"]
 
 
 def test_the_service_gets_a_schedule_with_all_options(run, service):
-    options = dataclasses.replace(
-        OPTIONS,
-        network=None,
-        network_attachment="inside",
-        encryption_key=KEY,
-        failure_policy="fast",
-        cron="CRON_TZ=Europe/Berlin 30 4 * * 1",
-    )
-    planned = submit(run, options)
+    options = dataclasses.replace(OPTIONS, cron="CRON_TZ=Europe/Berlin 30 4 * * 1")
+    arguments = {
+        "network_attachment": "inside",
+        "encryption_spec_key_name": KEY,
+        "failure_policy": "fast",
+        "max_run_count": 4,
+    }
+    check_arguments(arguments, options)
+    planned = submit(run, options, arguments)
+    assert service.schedules[0]["maxRunCount"] == "4"
     assert service.requests == []
     [sent] = service.schedules
     assert sent["cron"] == "CRON_TZ=Europe/Berlin 30 4 * * 1"
@@ -249,16 +246,7 @@ def test_the_service_gets_a_schedule_with_all_options(run, service):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"network_attachment": "inside"},
-            "--network and --network-attachment exclude each other. Leave one of them out",
-        ),
-        ({"network": None, "reserved_ip_ranges": ["a"]}, "reserved_ip_ranges needs a network"),
-        ({"encryption_key": "key"}, "expected a key in europe-west4"),
-        ({"encryption_key": KEY.replace("west4", "west1")}, "expected a key in europe-west4"),
-        ({"failure_policy": "now"}, "failure_policy is 'now'"),
         ({"cron": "0 4 * * *", "experiment": "cats"}, "experiment and cron exclude"),
-        ({"cron": "0 4 * * *", "persistent_resource": "pool"}, "persistent_resource and"),
         ({"cron": "daily"}, "expected five fields of cron"),
         ({"cron": "FOOTZ=x 0 3 * * *"}, "cron begins with 'FOOTZ=x', expected the times, or a"),
         ({"cron": "cron_tz=UTC 0 3 * * *"}, "Write CRON_TZ=ZONE or TZ=ZONE"),
@@ -284,17 +272,55 @@ def test_a_machine_without_time_zones_takes_any_name(monkeypatch):
     assert parse_cron("TZ=Nowhere/City 0 3 * * *") == ("Nowhere/City", "0 3 * * *")
 
 
-def test_messages_name_the_flag_of_an_option(compiled, capsys):
+@pytest.mark.parametrize(
+    ("name", "cron", "message"),
+    [
+        ("netwrk", None, "vertex has 'netwrk', which Google's client does not take. It takes "),
+        ("template_path", None, "vertex has 'template_path', which Google's client does not take"),
+        ("service_account", None, "vertex has 'service_account', which Google's client does not"),
+        ("max_run_count", None, "vertex has 'max_run_count', which Google's client does not take."),
+        ("persistent_resource", "0 4 * * *", "which Google's client does not take for a schedule"),
+        ("reserved_ip_ranges", "0 4 * * *", "which Google's client does not take for a schedule"),
+    ],
+)
+def test_a_name_that_is_not_one_of_googles_client_is_an_error(name, cron, message):
+    with pytest.raises(UsageError) as error:
+        check_arguments({name: "x"}, dataclasses.replace(OPTIONS, cron=cron))
+    assert message in str(error.value)
+    for known in ("encryption_spec_key_name", "labels", "network", "network_attachment"):
+        assert known in error.value.hint
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"failure_policy": "now"}, {"labels": {"A": 1}}],
+)
+def test_a_value_that_googles_client_rejects_is_an_error(run, service, arguments):
+    with pytest.raises(UsageError, match="Google's client rejects this"):
+        submit(run, OPTIONS, arguments)
+
+
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_the_table_of_a_file_reaches_the_service(compiled, service, tmp_path, is_compiled):
+    path = tmp_path / "run.toml"
+    values = {"data": "gs://bucket/images.csv", "root": ROOT, "image": "registry/darkroom:1"}
+    lines = [] if is_compiled else [f'{name} = "{value}"' for name, value in values.items()]
+    path.write_text("\n".join([*lines, "[vertex]", 'labels = { team = "dogs" }']))
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
-    command = [*arguments, f"--pipeline={compiled}", "--reserved-ip-range=tasks"]
-    assert commands.main(command) == 2
-    assert "--reserved-ip-range needs a network." in " ".join(capsys.readouterr().err.split())
+    arguments += [f"--config={path}", *[f"--pipeline={compiled}"] * is_compiled]
+    assert commands.main(arguments) == 0
+    assert service.requests[0]["pipeline_job"]["labels"]["team"] == "dogs"
+    path.write_text('[vertex]\nnetwrk = "x"')
+    assert commands.main([*arguments, f"--pipeline={compiled}"]) == 2
+    kubeflow = ["submit", "--target=kubeflow", "--host=http://x", f"--config={path}"]
+    assert commands.main([*kubeflow, f"--pipeline={compiled}"]) == 2
+    assert len(service.requests) == 1
 
 
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
 def test_a_job_that_fails_names_its_tasks(run, service, state):
     service.states, service.errors = ["PENDING", "CANCELLING", state], {"Trainer": "no memory"}
-    status = wait_for_end(submit(run, OPTIONS))
+    status = wait_for_end(submit(run, OPTIONS, ARGUMENTS))
     assert (status.state, status.errors) == (state, {"Trainer": "no memory"})
 
 
@@ -314,13 +340,13 @@ def test_a_job_that_fails_names_its_tasks(run, service, state):
 def test_an_error_of_the_service_becomes_ours(run, service, failure, kind, message):
     service.failure = failure
     with pytest.raises(DarkroomError) as error:
-        submit(run, OPTIONS)
+        submit(run, OPTIONS, ARGUMENTS)
     assert type(error.value) is kind
     assert message in error.value.message
 
 
 def test_waiting_survives_a_service_that_is_away_for_a_while(run, service, monkeypatch):
-    submitted = submit(run, OPTIONS)
+    submitted = submit(run, OPTIONS, ARGUMENTS)
     answers = iter([exceptions.ServiceUnavailable("away")] * 29 + [None] * 3)
     monkeypatch.setattr(
         submitted_run.time, "sleep", lambda _: setattr(service, "failure", next(answers))
@@ -334,13 +360,13 @@ def test_a_machine_without_credentials_is_an_error(run, monkeypatch):
 
     monkeypatch.setattr("google.auth.default", fail)
     with pytest.raises(AccessError, match=r"none found.*gcloud auth application-default login"):
-        submit(run, OPTIONS)
+        submit(run, OPTIONS, ARGUMENTS)
 
 
 def test_a_run_name_that_google_rejects_is_an_error(run, service):
     options = dataclasses.replace(OPTIONS, run_name="n" * 129)
     with pytest.raises(UsageError, match="client rejects this"):
-        submit(run, options)
+        submit(run, options, ARGUMENTS)
 
 
 def _work(cache: ServiceCache, request: dict[str, Any]) -> set[str]:
@@ -355,7 +381,7 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(
     monkeypatch.setattr(cache_states, "read_source_state", lambda *_: state)
     cache = ServiceCache(with_environment=True)
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
-    arguments += [f"--pipeline={compiled}", "--label=team=cats"]
+    arguments += [f"--pipeline={compiled}"]
 
     def submit_again() -> set[str]:
         assert commands.main(arguments) == 0
@@ -368,7 +394,6 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(
     assert submit_again() == everything
     assert submit_again() == NEVER_CACHED
     assert "pipelines/runs/darkroom-1?project=1" in capsys.readouterr().out
-    assert service.requests[0]["pipeline_job"]["labels"]["team"] == "cats"
 
 
 def test_standard_output_is_one_json_object(compiled, service, capfd, monkeypatch):
@@ -379,7 +404,10 @@ def test_standard_output_is_one_json_object(compiled, service, capfd, monkeypatc
         )
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
     assert (
-        commands.main([*arguments, f"--pipeline={compiled}", "--no-cache", "--wait", "--json"]) == 0
+        commands.main(
+            [*arguments, f"--pipeline={compiled}", "--set=cache=false", "--wait", "--json"]
+        )
+        == 0
     )
     told = json.loads(capfd.readouterr().out)
     assert (told["id"], told["state"]) == (NAME, "SUCCEEDED")
