@@ -110,7 +110,6 @@ def _run_command(arguments: argparse.Namespace) -> int:
         "run": _run,
         "compile": _compile,
         "submit": _submit,
-        "artifacts": _artifacts,
         "demo": _demo,
         "dataservice": _dataservice,
         "benchmark": _benchmark,
@@ -197,24 +196,6 @@ def _submit(arguments: argparse.Namespace) -> int:
     from darkroom.pipelines.submission.submit import submit_pipeline
 
     return submit_pipeline(read_options(arguments), as_json=arguments.json)
-
-
-def _artifacts(arguments: argparse.Namespace) -> int:
-    from datetime import datetime, timezone
-
-    from darkroom.pipelines.submission.old_artifacts import (
-        count_back,
-        find_old_artifacts,
-        format_old_artifacts,
-        remove_old_artifacts,
-    )
-
-    before = count_back(arguments.keep_days, datetime.now(timezone.utc))
-    found = find_old_artifacts(arguments.root, arguments.name, before, arguments.keep_run)
-    if arguments.remove:
-        found = remove_old_artifacts(found)
-    print(json.dumps(found.to_dict()) if arguments.json else format_old_artifacts(found))
-    return 0
 
 
 def _demo(arguments: argparse.Namespace) -> int:

@@ -17,7 +17,6 @@ from darkroom.cli.data_flags import (
     add_verify,
 )
 from darkroom.cli.pipeline_flags import (
-    add_artifacts,
     add_compile,
     add_demo,
     add_run,
@@ -106,7 +105,6 @@ def build_parser() -> argparse.ArgumentParser:
     add_run(commands)
     add_compile(commands)
     add_submit(commands)
-    add_artifacts(commands)
     add_demo(commands)
     add_dataservice(commands)
     add_benchmark(commands)

@@ -117,49 +117,6 @@ def add_submit(commands: Any) -> None:
     )
 
 
-def add_artifacts(commands: Any) -> None:
-    """Adds `darkroom artifacts`."""
-    parser = add_command(
-        commands,
-        "artifacts",
-        "List, and delete, what old runs on Kubeflow left in a store and nothing needs any more.",
-        page="guides/submit",
-        examples=(
-            "darkroom artifacts minio://mlpipeline/darkroom --keep-days 60",
-            "darkroom artifacts s3://bucket/pipelines --name photos "
-            "--keep-run 6f0c2d7e-93b1-4c58-a0e4-5d1f8b27c936 --remove",
-        ),
-        epilog="Kept are runs of the last days, the newest model of each task, and what they read.",
-    )
-    parser.add_argument("root", metavar="ROOT", help="Pipeline root: minio://, s3:// or gs://")
-    parser.add_argument(
-        "--name",
-        metavar="NAME",
-        default="darkroom",
-        help="Name of the pipeline (default: darkroom)",
-    )
-    parser.add_argument(
-        "--keep-days",
-        metavar="N",
-        type=int,
-        default=30,
-        help="Keep runs with a task that started in the last N days (default: 30)",
-    )
-    parser.add_argument(
-        "--keep-run",
-        metavar="ID",
-        action="append",
-        default=[],
-        help="Keep this run, too: its whole id, which ends the URL of its page; repeat for more",
-    )
-    parser.add_argument(
-        "--remove",
-        action="store_true",
-        default=False,
-        help="Delete what is listed; without it nothing is deleted",
-    )
-
-
 def add_demo(commands: Any) -> None:
     """Adds `darkroom demo`."""
     parser = add_command(
