@@ -27,7 +27,7 @@ from darkroom.errors import DarkroomError, UsageError, convert_error
 from darkroom.runtime.process import collect_less_garbage, end_process, find_explanation
 from darkroom.runtime.streams import secure_streams
 
-_QUIET = ("validate", "train", "evaluate", "predict", "benchmark", "compile", "submit")
+_QUIET = ("validate", "train", "evaluate", "predict", "compile", "submit")
 _EXIT_USAGE, _EXIT_DEFECT = 2, 70
 _SIGNAL_SECONDS = 0.5
 
@@ -112,7 +112,6 @@ def _run_command(arguments: argparse.Namespace) -> int:
         "submit": _submit,
         "demo": _demo,
         "dataservice": _dataservice,
-        "benchmark": _benchmark,
     }
     _quiet_libraries(arguments.command)
     try:
@@ -226,11 +225,3 @@ def _dataservice(arguments: argparse.Namespace) -> NoReturn:
         while True:
             # signal.pause() would wait forever if the signal came just before it.
             time.sleep(_SIGNAL_SECONDS)
-
-
-def _benchmark(arguments: argparse.Namespace) -> int:
-    start_tensorflow("darkroom.training.run")
-    from darkroom.profiling.benchmark.rounds import run_benchmark
-
-    values = {k: v for k, v in vars(arguments).items() if k not in ("command", "subject", "json")}
-    return run_benchmark(values, as_json=arguments.json)

@@ -23,7 +23,6 @@ from darkroom.cli.pipeline_flags import (
     add_submit,
 )
 from darkroom.cli.training_flags import (
-    add_benchmark,
     add_dataservice,
     add_evaluate,
     add_export,
@@ -107,5 +106,4 @@ def build_parser() -> argparse.ArgumentParser:
     add_submit(commands)
     add_demo(commands)
     add_dataservice(commands)
-    add_benchmark(commands)
     return parser

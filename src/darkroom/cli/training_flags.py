@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from darkroom.cli.flags import FlagGroups, add_command, parse_int, parse_number, parse_size
+from darkroom.cli.flags import FlagGroups, add_command, parse_int
 from darkroom.options.training import FORMATS, TrainingFields
 
 
@@ -205,44 +205,3 @@ def add_dataservice(commands: Any) -> None:
             help="Name under which other machines reach this one. It sets nothing else: "
             "TensorFlow listens on all interfaces (default: localhost)",
         )
-
-
-def add_benchmark(commands: Any) -> None:
-    """Adds `darkroom benchmark`."""
-    summary = "Measure on this machine, with your data."
-    parser = commands.add_parser("benchmark", help=summary, description=summary, allow_abbrev=False)
-    subjects = parser.add_subparsers(dest="subject", required=True, metavar="SUBJECT")
-    reading = add_command(
-        subjects,
-        "input",
-        "Compare ways to read a dataset for training.",
-        page="guides/find-the-bottleneck",
-    )
-    reading.add_argument("directory", metavar="DIR", help="A dataset; gs:// works")
-    reading.add_argument(
-        "--image-size",
-        metavar="HEIGHTxWIDTH",
-        type=parse_size,
-        help="Size of the images in batches (default: 224x224)",
-    )
-    reading.add_argument(
-        "--batch-size", metavar="N", type=parse_int, help="Images per batch (default: 64)"
-    )
-    reading.add_argument(
-        "--images",
-        metavar="N",
-        type=parse_int,
-        help="Size of the sample, at least eight batches (default: 1024)",
-    )
-    reading.add_argument(
-        "--step-seconds",
-        metavar="SECONDS",
-        type=parse_number,
-        help="Length of the emulated accelerator's step (default: nine tenths of the fastest way)",
-    )
-    reading.add_argument(
-        "--output-dir",
-        metavar="DIR",
-        default="input-benchmark",
-        help="Folder for picture and tables (default: input-benchmark)",
-    )
