@@ -16,6 +16,9 @@ from darkroom.options.targets import EngineFields, KubeflowFields, VertexOptions
 from darkroom.options.training import TrainingFields
 from darkroom.options.validation import ValidationFields
 
+# What `build_parser` and `add_command` add to the arguments of every command.
+_NOT_OPTIONS = ("command", "run", "is_quiet", "json")
+
 
 class FlagGroups:
     """The flags of a command in the groups in which `--help` shows them."""
@@ -83,6 +86,16 @@ def add_command(
         "--json", action="store_true", default=False, help="Print the result as one JSON object"
     )
     return parser
+
+
+def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the options of a command that were given, by name."""
+    return {name: value for name, value in vars(arguments).items() if name not in _NOT_OPTIONS}
+
+
+def add_dataset(parser: argparse.ArgumentParser) -> None:
+    """Adds the argument that names a dataset."""
+    parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
 
 
 def _choose_form(field: OptionField) -> dict[str, Any]:

@@ -1,146 +1,19 @@
-"""The arguments of the commands that run a pipeline, here or elsewhere."""
+"""Flags that the commands which run a pipeline share."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from darkroom.cli.flags import FlagGroups, add_command
+from darkroom.cli.flags import FlagGroups
 from darkroom.options.conversion import ConversionFields
 from darkroom.options.pipeline import PipelineFields
 from darkroom.options.source import SourceFields
-from darkroom.options.targets import TARGETS, EngineFields, KubeflowFields, VertexOptions
+from darkroom.options.targets import TARGETS, EngineFields
 from darkroom.options.training import TrainingFields
 from darkroom.options.validation import ValidationFields
 
 
-def add_run(commands: Any) -> None:
-    """Adds `darkroom run`."""
-    parser = add_command(
-        commands,
-        "run",
-        "Run the whole pipeline on this machine: from a list of images to a pushed model.",
-        page="guides/pipeline",
-        usage="darkroom run --data PATH --root DIR [options]",
-        examples=(
-            "darkroom run --data images.csv --root runs/first",
-            "darkroom run --config pipeline.toml --epochs 20 --policy leakage=warn",
-        ),
-    )
-    flags = _add_pipeline_flags(parser)
-    flags.add(
-        "run",
-        "--overwrite",
-        action="store_true",
-        default=False,
-        help="Use the root even if it contains other data, which stays as it is",
-    )
-
-
-def add_compile(commands: Any) -> None:
-    """Adds `darkroom compile`."""
-    parser = add_command(
-        commands,
-        "compile",
-        "Compile the pipeline for Kubeflow Pipelines or Vertex AI Pipelines.",
-        page="guides/kubeflow",
-        epilog="For Vertex see docs/guides/vertex.md, for a pipeline of your own "
-        "docs/guides/own-pipeline.md, and docs/guides/submit.md to submit the file.",
-        usage="darkroom compile --target {kubeflow,vertex} -o FILE [--config FILE] "
-        "[--pipeline MODULE:FUNCTION] [options]",
-        examples=(
-            "darkroom compile --target kubeflow --config kubeflow.toml -o pipeline.yaml",
-            "darkroom compile --target vertex --config vertex.toml "
-            "--pipeline my_package.flowers:make_pipeline -o pipeline.json",
-        ),
-    )
-    flags = _add_pipeline_flags(parser)
-    _add_target_flags(flags)
-    flags.add(
-        "run",
-        "--pipeline",
-        metavar="MODULE:FUNCTION",
-        help="Function that returns a TFX pipeline of your own, as package.module:function; only "
-        "options of the cluster, --root and --no-cache go with it (default: darkroom's pipeline)",
-    )
-    flags.add(
-        "run",
-        "-o",
-        "--output",
-        metavar="FILE",
-        required=True,
-        help="File to write: .yaml for kubeflow, .json for vertex",
-    )
-
-
-def add_submit(commands: Any) -> None:
-    """Adds `darkroom submit`."""
-    parser = add_command(
-        commands,
-        "submit",
-        "Submit the pipeline to Kubeflow Pipelines or Vertex AI Pipelines.",
-        page="guides/submit",
-        usage="darkroom submit --target {kubeflow,vertex} [--pipeline FILE] [options]",
-        examples=(
-            "darkroom submit --target kubeflow --host https://kubeflow.example.com/pipeline "
-            "--pipeline pipeline.yaml --epochs 20",
-            "darkroom submit --target vertex --project my-project --region europe-west4 "
-            "--config vertex.toml --wait",
-        ),
-        epilog="Exit codes: 0 submitted, and with --wait succeeded; 1 the run that was waited for "
-        "did not succeed, or the source cannot be used; 2 wrong usage, or the service refuses the "
-        "run; 3 the service or a file cannot be reached or read; 70 a defect; 128+n ended by "
-        "signal n.",
-    )
-    flags = _add_pipeline_flags(parser)
-    _add_target_flags(flags)
-    flags.add(
-        "run",
-        "--pipeline",
-        metavar="FILE",
-        help="File that compile wrote; other options are then its run-time parameters "
-        "(default: the pipeline is compiled from the options)",
-    )
-    flags.add(
-        "run",
-        "--wait",
-        action="store_true",
-        default=False,
-        help="Wait for the end of the run; exit with 1 if it fails",
-    )
-    flags.add_options(KubeflowFields, VertexOptions)
-    flags.add(
-        "cluster",
-        "--shared-paths",
-        action="store_true",
-        help="Local paths lead to the same files here and in the containers, so look at them",
-    )
-
-
-def add_demo(commands: Any) -> None:
-    """Adds `darkroom demo`."""
-    parser = add_command(
-        commands,
-        "demo",
-        "Run the whole pipeline on 1,797 real digits, with a few planted faults.",
-        page="getting-started",
-    )
-    parser.add_argument(
-        "--root",
-        metavar="DIR",
-        default="darkroom-demo",
-        help="Folder for everything (default: darkroom-demo)",
-    )
-    parser.add_argument(
-        "--without-tfx",
-        action="store_true",
-        default=False,
-        help="Do the steps on the core and TensorFlow alone, as where TFX is not installed",
-    )
-    FlagGroups(parser).add_options(ValidationFields, names=("policies",))
-
-
-def _add_pipeline_flags(parser: argparse.ArgumentParser) -> FlagGroups:
+def add_pipeline_flags(parser: argparse.ArgumentParser) -> FlagGroups:
     """Adds what a pipeline is told, wherever it runs: options of `PipelineConfig`."""
     flags = FlagGroups(parser)
     flags.add(
@@ -160,7 +33,8 @@ def _add_pipeline_flags(parser: argparse.ArgumentParser) -> FlagGroups:
     return flags
 
 
-def _add_target_flags(flags: FlagGroups) -> None:
+def add_target_flag(flags: FlagGroups) -> None:
+    """Adds `--target` of a command that needs a service."""
     flags.add(
         "run", "--target", choices=TARGETS, required=True, help="Service that runs the pipeline"
     )

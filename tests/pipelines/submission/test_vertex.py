@@ -21,7 +21,7 @@ from google.cloud.aiplatform.utils import (
 from google.cloud.aiplatform_v1 import PipelineJob, PipelineTaskDetail, Schedule
 from google.protobuf import json_format
 
-from darkroom.cli import commands
+from darkroom.cli import main
 from darkroom.errors import AccessError, DarkroomError, TransientStorageError, UsageError
 from darkroom.options.targets import VertexOptions, parse_cron
 from darkroom.pipelines.config import make_config
@@ -287,7 +287,7 @@ def test_a_machine_without_time_zones_takes_any_name(monkeypatch):
 def test_messages_name_the_flag_of_an_option(compiled, capsys):
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
     command = [*arguments, f"--pipeline={compiled}", "--reserved-ip-range=tasks"]
-    assert commands.main(command) == 2
+    assert main(command) == 2
     assert "--reserved-ip-range needs a network." in " ".join(capsys.readouterr().err.split())
 
 
@@ -358,7 +358,7 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(
     arguments += [f"--pipeline={compiled}", "--label=team=cats"]
 
     def submit_again() -> set[str]:
-        assert commands.main(arguments) == 0
+        assert main(arguments) == 0
         return _work(cache, service.requests[-1])
 
     everything = submit_again()
@@ -378,9 +378,7 @@ def test_standard_output_is_one_json_object(compiled, service, capfd, monkeypatc
             logging.getLogger(logger), "handlers", [logging.StreamHandler(sys.stdout)]
         )
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
-    assert (
-        commands.main([*arguments, f"--pipeline={compiled}", "--no-cache", "--wait", "--json"]) == 0
-    )
+    assert main([*arguments, f"--pipeline={compiled}", "--no-cache", "--wait", "--json"]) == 0
     told = json.loads(capfd.readouterr().out)
     assert (told["id"], told["state"]) == (NAME, "SUCCEEDED")
     assert told["notes"] == ["All tasks run again."]
@@ -388,7 +386,7 @@ def test_standard_output_is_one_json_object(compiled, service, capfd, monkeypatc
 
 def test_a_missing_region_is_an_error(compiled, capsys):
     command = ["submit", "--target=vertex", "--project=shop", f"--pipeline={compiled}"]
-    assert commands.main(command) == 2
+    assert main(command) == 2
     assert "--target vertex needs --region" in capsys.readouterr().err
 
 
@@ -397,5 +395,5 @@ def test_a_client_that_is_not_installed_is_a_missing_extra(compiled, monkeypatch
     monkeypatch.delattr("darkroom.pipelines.submission.vertex")
     monkeypatch.setitem(sys.modules, "google.cloud.aiplatform", None)
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
-    assert commands.main([*arguments, f"--pipeline={compiled}"]) == 3
+    assert main([*arguments, f"--pipeline={compiled}"]) == 3
     assert "submit --target vertex needs the extra 'tfx'" in capsys.readouterr().err

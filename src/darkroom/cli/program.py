@@ -14,22 +14,15 @@ import json
 import os
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
 
-from darkroom.cli import data_commands, model_commands
-from darkroom.cli.data_commands import read_options
-from darkroom.cli.model_commands import start_tensorflow
 from darkroom.cli.process import Signal, end_by_signal
 from darkroom.errors import DarkroomError, UsageError, convert_error
 from darkroom.runtime.process import collect_less_garbage, end_process, find_explanation
 from darkroom.runtime.streams import secure_streams
 
-_QUIET = ("validate", "train", "evaluate", "predict", "compile", "submit")
 _EXIT_USAGE, _EXIT_DEFECT = 2, 70
-_SIGNAL_SECONDS = 0.5
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -95,29 +88,12 @@ def _run_command(arguments: argparse.Namespace) -> int:
     from darkroom.cli.flags import name_flag
     from darkroom.storage import convert_os_error
 
-    command = {
-        "convert": data_commands.convert_command,
-        "attempts": data_commands.attempts_command,
-        "verify": data_commands.verify_command,
-        "upgrade": data_commands.upgrade_command,
-        "validate": data_commands.validate_command,
-        "duplicates": data_commands.duplicates_command,
-        "inspect": data_commands.inspect_command,
-        "train": _train,
-        "evaluate": model_commands.evaluate_command,
-        "export": model_commands.export_command,
-        "predict": model_commands.predict_command,
-        "run": _run,
-        "compile": _compile,
-        "submit": _submit,
-        "demo": _demo,
-        "dataservice": _dataservice,
-    }
-    _quiet_libraries(arguments.command)
+    _quiet_libraries(arguments.is_quiet)
     try:
         # Searching the modules of TFX for garbage takes a third of the time of their import.
         with collect_less_garbage():
-            return command[arguments.command](arguments)
+            code: int = arguments.run(arguments)
+            return code
     except Exception as error:  # noqa: BLE001  the last resort: a defect of ours must say so
         if Signal.number is not None:
             raise SystemExit(128 + Signal.number) from None
@@ -127,7 +103,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
         return _report(arguments, name_flag(found, arguments))
 
 
-def _quiet_libraries(command: str) -> None:
+def _quiet_libraries(is_quiet: bool) -> None:
     import logging
     import warnings
 
@@ -141,7 +117,7 @@ def _quiet_libraries(command: str) -> None:
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"google\..*")
     # TensorFlow logs the end of a dataset, and the lack of a GPU, as warnings and errors. Real
     # errors raise.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3" if command in _QUIET else "1")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3" if is_quiet else "1")
 
 
 def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
@@ -152,76 +128,3 @@ def _report(arguments: argparse.Namespace, error: DarkroomError) -> int:
         if error.hint:
             print(error.hint.lstrip("\n"), file=sys.stderr)
     return error.exit_code
-
-
-def _train(arguments: argparse.Namespace) -> int:
-    from contextlib import nullcontext
-
-    from darkroom.runtime import progress
-    from darkroom.training.cluster import read_cluster
-    from darkroom.training.job import format_training
-    from darkroom.training.jobs.train import make_options, start_training
-
-    values = {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
-    data, folder = values.pop("data"), values.pop("checkpoint_dir")
-    eval_data, tune = values.pop("eval_data"), values.pop("tune")
-    is_chief, options = read_cluster().is_chief, make_options(values)  # before TensorFlow is loaded
-    start_tensorflow("darkroom.training.run")
-    with progress.use(progress.make_sink(sys.stderr)) if is_chief else nullcontext():
-        result = start_training(data, options, folder, eval_data, tune=tune)
-    if result is not None:
-        print(json.dumps(result.to_dict()) if arguments.json else format_training(result))
-    return 0
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    from darkroom.evaluation.serving import check_backend
-
-    check_backend()  # before TFX is loaded
-    from darkroom.pipelines.local.run import run_pipeline
-
-    values = read_options(arguments)
-    overwrite = values.pop("overwrite")
-    return run_pipeline(values, as_json=arguments.json, overwrite=overwrite)
-
-
-def _compile(arguments: argparse.Namespace) -> int:
-    from darkroom.pipelines.compilation.files import run_compile
-
-    return run_compile(read_options(arguments), as_json=arguments.json)
-
-
-def _submit(arguments: argparse.Namespace) -> int:
-    from darkroom.pipelines.submission.submit import submit_pipeline
-
-    return submit_pipeline(read_options(arguments), as_json=arguments.json)
-
-
-def _demo(arguments: argparse.Namespace) -> int:
-    from darkroom.evaluation.serving import check_backend
-
-    check_backend()
-    from darkroom.pipelines.local.run import run_demo
-
-    return run_demo(**read_options(arguments), as_json=arguments.json)
-
-
-def _dataservice(arguments: argparse.Namespace) -> NoReturn:
-    # Only the start of TensorFlow is silent: later, the output of a server is all that there is.
-    start_tensorflow()
-    from darkroom.input.service import run_dispatcher, run_worker
-
-    if arguments.role == "dispatcher":
-        server = run_dispatcher(
-            arguments.port,
-            host=arguments.host,
-            work_dir=arguments.work_dir,
-            workers=arguments.workers or (),
-        )
-    else:
-        server = run_worker(arguments.dispatcher, arguments.port, host=arguments.host)
-    with server as address:
-        print(json.dumps({"address": address}) if arguments.json else address, flush=True)
-        while True:
-            # signal.pause() would wait forever if the signal came just before it.
-            time.sleep(_SIGNAL_SECONDS)
