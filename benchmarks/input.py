@@ -1,4 +1,4 @@
-"""How fast darkroom feeds a training, against bare loops and Keras's loader on the same images.
+"""How fast darkroom feeds a training, against other ways to read the same images.
 
     python benchmarks/input.py [--images 10000] [--pairs 3] [--rows train,eval,...]
         [--photographs DIR]
@@ -9,6 +9,9 @@ The limits are two processes without TensorFlow, including reading:
     ops     simplejpeg decodes, OpenCV resizes (bilinear): the same windows, or the middle of
             images with a short side of 256
     full    simplejpeg decodes completely, nothing else
+
+`keras` is Keras's loader of folders. `ways` are 13 ways to read, from a loop in Python over tf.data
+by hand to darkroom with other options and other forms of storage.
 
 Each row runs in turn with its limit; the table shows medians, and the ratios of the pairs. Without
 --photographs, JPEGs of 533 x 400 pixels and 28 kB are drawn, as large as shops' photographs of
@@ -32,6 +35,7 @@ ROWS = (
     "resized",
     "raw",
     "keras",
+    "ways",
     "options",
     "busy",
     "cores",

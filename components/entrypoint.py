@@ -9,9 +9,7 @@ handle: an output for the log, of a type that it cannot import, and minio:// URI
 cannot open.
 
 Exit codes are those of the command `darkroom`. An error ends with one line of JSON on standard
-error: {"error": {"code", "message", "hint", "exit_code", "executor"}}. Before the executor starts,
-standard output gets {"darkroom_task": {"started", "inputs"}}, from which `darkroom artifacts` knows
-what was made of what.
+error: {"error": {"code", "message", "hint", "exit_code", "executor"}}.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from unittest import mock
 
 from darkroom import storage
 from darkroom.errors import UsageError
-from darkroom.kfp.ending import handle_signals, report_error, report_start
+from darkroom.kfp.ending import handle_signals, report_error
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS, OWN_PIPELINE
 from darkroom.options.targets import TARGETS
 from darkroom.runtime.process import collect_less_garbage, end_process
@@ -103,7 +101,6 @@ def run_task(arguments: argparse.Namespace, beam_args: list[str]) -> None:
         given_text, spec_text, locate, has_parameters=not arguments.own_pipeline
     )
     given = json.loads(given_text)
-    report_start(artifact["uri"] for artifact in executor_io.list_artifacts(given["inputs"]))
     input_files.check_inputs(given, task)  # before anything is deleted
     executor_io.clear_outputs(task)
     arguments.json_serialized_invocation_args = json.dumps(task)

@@ -7,6 +7,7 @@ import functools
 import itertools
 import os
 import statistics
+from contextlib import ExitStack
 from pathlib import Path
 
 import tensorflow as tf
@@ -30,6 +31,7 @@ from input_rows.keras_loader import check_pixels, crop_batch, open_keras
 from input_rows.limits import run_limit
 from input_rows.pairs import Run, run_pairs
 from input_rows.photographs import draw_photographs, make_photographs
+from input_rows.ways import DEFAULT, Batches, list_ways
 
 # The share of the pipeline's rate that an accelerator needs; the rate is measured on these batches.
 _LOAD, _MEASURED_BATCHES = 0.9, 60
@@ -175,6 +177,18 @@ class Bench:
             ">= 1.20",
             self.pairs,
         )
+
+    def ways(self) -> None:
+        """Darkroom's defaults against other ways to read the same images."""
+
+        def run(batches: Batches) -> float:
+            return consume(itertools.islice(batches, _MEASURED_BATCHES))
+
+        with ExitStack() as resources:
+            ways = list_ways(self.paths, self.convert, resources)
+            own = functools.partial(run, ways.pop(DEFAULT)())
+            for name, open_way in ways.items():
+                compare(f"train : {name}", own, functools.partial(run, open_way()), "", self.pairs)
 
     def options(self) -> None:
         """The effect of each option: another value against the default."""

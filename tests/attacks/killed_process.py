@@ -15,12 +15,12 @@ from interrupted_runs import SYSTEM, Counter
 
 
 def main(step: str, steps: str, *argv: str) -> int:
-    from darkroom.cli import commands
+    from darkroom import cli
 
     counter = Counter(int(step))
     for name in SYSTEM:
         counter.watch(name)
-    code = commands.main(argv)
+    code = cli.main(argv)
     Path(steps).write_text(str(counter.steps))
     return code
 

@@ -14,7 +14,7 @@ from tests.format_1 import make_format_1
 from tests.pictures import write_label_folders
 
 import darkroom
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import DataError
 
 pytestmark = pytest.mark.tensorflow

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.pictures import write_label_folders
 
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.integrity.checksums import read_sums, sum_bytes, write_sums
 from darkroom.errors import DataError

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from darkroom.audit.contact_sheet import draw_sheet, format_csv, inspect
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.errors import DataError, OutputError, UsageError
 

@@ -15,7 +15,7 @@ import simplejpeg
 from PIL import Image
 
 from darkroom.audit.duplicates import Duplicates, find_duplicates, format_duplicates
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.index import is_index_file, list_index_files
 from darkroom.dataset.integrity.checksums import read_sums

@@ -13,7 +13,7 @@ from tests.pictures import write_label_folders
 from darkroom import storage
 from darkroom.audit.upgrade import upgrade
 from darkroom.audit.verify import verify
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.integrity.opening import open_dataset

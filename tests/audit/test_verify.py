@@ -21,7 +21,7 @@ from tests.format_1 import make_format_1
 from darkroom.audit import shards
 from darkroom.audit.contact_sheet import inspect
 from darkroom.audit.verify import VerificationResult, format_verification, verify
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.integrity.checksums import read_sums, write_sums
 from darkroom.dataset.tfrecord import read_records

@@ -14,7 +14,7 @@ import pytest
 
 from darkroom import storage
 from darkroom.audit.contact_sheet import format_csv, inspect
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.errors import DataError, RejectError
 from darkroom.manifest.locations import check_form

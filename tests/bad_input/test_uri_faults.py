@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from darkroom import storage
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import TooManyRejectsError
 from darkroom.dataset.commit import read_dataset

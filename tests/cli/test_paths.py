@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from darkroom.cli.commands import main
+from darkroom.cli import main
 
 from ..image_set import LABELS
 

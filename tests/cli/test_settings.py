@@ -7,8 +7,7 @@ import argparse
 import pytest
 
 from darkroom.cli.commands import main
-from darkroom.cli.data_commands import read_options
-from darkroom.cli.flags import PIPELINE_CLASSES
+from darkroom.cli.flags import PIPELINE_CLASSES, read_options
 from darkroom.cli.parser import build_parser
 from darkroom.errors import UsageError
 from darkroom.options.fields import OptionField, list_options

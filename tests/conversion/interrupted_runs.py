@@ -69,13 +69,13 @@ class Counter:
 
 
 def _run(request: dict) -> int:
-    from darkroom.cli import commands
+    from darkroom import cli
 
     counter = Counter(request.get("step", 0), request.get("fault", "kill"))
     names = {"full": FULL, "kill": STEPS, "system": SYSTEM}[request.get("fault", "kill")]
     for name in names:
         counter.watch(name)
-    code = commands.main(request["argv"])
+    code = cli.main(request["argv"])
     if "steps" in request:
         with open(request["steps"], "w") as file:
             file.write(str(counter.steps))

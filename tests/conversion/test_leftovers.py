@@ -14,7 +14,7 @@ from tests.flink_rest import JOB, FlinkRest, serve_flink
 
 import darkroom
 from darkroom import storage
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.conversion import job
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.output.attempts import Attempt

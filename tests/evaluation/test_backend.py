@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import UsageError
 from darkroom.evaluation.serving import check_backend
 
@@ -67,7 +67,7 @@ def test_a_command_that_trains_says_what_it_needs(
 def test_a_model_is_asked_without_keras(model, colors):
     """In a process of its own: this one has imported Keras. It needs no JAX."""
     code = (
-        "import sys; from darkroom.cli.commands import main; "
+        "import sys; from darkroom.cli import main; "
         f"code = main(['evaluate', {str(model)!r}, {str(colors)!r}]); "
         f"code = code or main(['predict', {str(model)!r}, {str(colors / 'test')!r}]); "
         "sys.exit(code)"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import darkroom
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import CredentialsError
 from darkroom.evaluation.confusion import ConfusionMatrix
 from darkroom.evaluation.facts import Facts, encode_evaluation

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import darkroom
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.evaluation import predict as module
 from darkroom.evaluation.predict import (
     FailedImage,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import darkroom
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import DataError
 from darkroom.evaluation.probabilities import are_probabilities, make_probabilities
 

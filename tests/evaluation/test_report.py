@@ -15,7 +15,7 @@ from PIL import Image
 
 import darkroom
 from darkroom import storage
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import TransientStorageError
 from darkroom.evaluation.facts import Facts, describe_code, encode_evaluation, read_facts
 from darkroom.evaluation.metrics import Bin, count_confusions, measure

@@ -23,7 +23,7 @@ from PIL import Image
 from tensorflow.python.data.experimental.ops import testing
 
 import darkroom
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import OutputError, StorageError, UsageError
 from darkroom.input.api import input_fn
 from darkroom.input.pipeline import make_train_dataset

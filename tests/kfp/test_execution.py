@@ -6,23 +6,18 @@ import inspect
 import json
 import subprocess
 import sys
-from datetime import datetime
 
 import pytest
 
 import darkroom
 from darkroom.errors import UsageError
-from darkroom.kfp import task
 from darkroom.kfp.execution import parse_execution, parse_parameters, parse_value
 from darkroom.kfp.interfaces import INTERFACES
 from darkroom.kfp.places import find_place
 from darkroom.kfp.task import main
 from darkroom.options.fields import list_options
-from darkroom.options.pipeline import TASK_KEY
 from darkroom.options.training import TrainingFields
 from darkroom.training.jobs.train import make_options
-
-from .tasks import Artifact
 
 CONVERT, TRAIN = INTERFACES["convert_images"], INTERFACES["train_classifier"]
 VALIDATE = INTERFACES["validate_dataset"]
@@ -196,46 +191,6 @@ def test_bad_input_is_a_sentence_and_exit_code_2(cluster, capfd, name, values, m
         error = json.loads(capfd.readouterr().err.splitlines()[-1])["error"]
     assert (code, error["code"], error["component"]) == (2, "usage", name)
     assert error["message"].startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("name", "inputs", "values", "read"),
-    [
-        ("verify_dataset", {"dataset": "minio://b/r/1/dataset"}, {}, ["minio://b/r/1/dataset"]),
-        ("verify_dataset", {}, {"dataset_uri": "s3://b/r/1/dataset/"}, ["s3://b/r/1/dataset"]),
-        (
-            "convert_images",
-            {},
-            {
-                "data": "s3://b/list.csv",
-                "exclude": "s3://b/r/1/duplicates/duplicates.parquet",
-                "output_dir": "s3://b/out",
-                "label_map": "/mnt/labels.txt",
-            },
-            ["s3://b/list.csv", "s3://b/r/1/duplicates/duplicates.parquet"],
-        ),
-        (
-            "train_classifier",
-            {"dataset": "minio://b/r/1/dataset"},
-            {"weights": "gs://b/r/1/model.h5", "checkpoint_dir": "gs://b/kept"},
-            ["gs://b/r/1/model.h5", "minio://b/r/1/dataset"],
-        ),
-    ],
-    ids=["artifact", "dataset_uri", "conversion", "training"],
-)
-def test_a_task_says_what_it_reads_before_it_starts(
-    cluster, capfd, monkeypatch, name, inputs, values, read
-):
-    artifacts = {key: Artifact(uri) for key, uri in inputs.items()}
-    given, mounts = cluster.make_input(name, artifacts, values)
-    monkeypatch.setenv("DARKROOM_MOUNTS", str(mounts))
-    monkeypatch.setitem(task.TASKS, name, lambda execution: None)
-    # The store has lost the files of the artifacts, and the line comes before that is noticed.
-    assert main([name, "--executor_input", json.dumps(given)]) == (3 if inputs else 0)
-    [line] = capfd.readouterr().out.splitlines()
-    said = json.loads(line)[TASK_KEY]
-    assert said["inputs"] == read
-    assert datetime.fromisoformat(said["started"]).tzinfo is not None
 
 
 def test_without_an_executor_input_there_is_a_sentence(capfd):

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import UsageError
 from darkroom.options.augmentation import DEFAULT_AUGMENTATION, Augmentation, parse_augmentation
 from darkroom.options.input import InputOptions

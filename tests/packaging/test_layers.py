@@ -21,6 +21,7 @@ FOLDERS = {
     "pipelines": "darkroom.pipelines",
 }
 MAX_FILES = 13
+ONE_FILE_A_COMMAND = ROOT / "src/darkroom/cli/commands"
 
 
 class Layer(NamedTuple):
@@ -294,7 +295,7 @@ def test_kfp_is_loaded_by_what_makes_components_and_not_by_what_runs_in_a_contai
 
 
 def test_no_folder_has_more_files_than_one_can_keep_in_mind():
-    folders = {path.parent for path in list_modules().values()}
+    folders = {path.parent for path in list_modules().values()} - {ONE_FILE_A_COMMAND}
     counts = {folder: len(list(folder.glob("*.py"))) for folder in folders}
     too_many = {str(f.relative_to(ROOT)): n for f, n in counts.items() if n > MAX_FILES}
     assert too_many == {}

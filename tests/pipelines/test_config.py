@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.cli import commands
+from darkroom.cli import main
 from darkroom.cli.parser import build_parser
 from darkroom.errors import DarkroomError, UsageError
 from darkroom.options.training import TrainingOptions
@@ -58,7 +58,7 @@ def test_a_root_that_beam_would_take_for_a_pattern_is_refused(root, tmp_path, ca
     with pytest.raises(UsageError, match=r"^root is '.*', expected a name without \*, \? and \["):
         PipelineConfig(data="images.csv", root=root)
     command = ["run", "--data", str(tmp_path), "--root", f"{tmp_path}/{root}"]
-    assert commands.main(command) == 2
+    assert main(command) == 2
     assert "--root is " in capsys.readouterr().err
     assert not any(tmp_path.iterdir())
 
@@ -258,7 +258,7 @@ def test_a_flag_of_submit_is_not_taken_from_the_file(tmp_path: Path, capsys, nam
         ["submit", *given],
         ["submit", *given, "--pipeline=a.yaml"],
     ):
-        assert commands.main(command) == 2
+        assert main(command) == 2
         said = capsys.readouterr().err
         assert f"{name} is a flag of `darkroom submit`, not of the file: {flag}." in said
         assert f"Leave it out of {path}." in said

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import UsageError
 from darkroom.options.compiled.credentials import (
     KINDS,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from darkroom.cli import commands
+from darkroom.cli import main
 from darkroom.options.compiled import credentials
 from darkroom.pipelines.compilation import checks
 from darkroom.pipelines.compilation.files import run_compile
@@ -102,7 +102,7 @@ def test_a_configuration_made_in_python_is_checked_once(values, counts, compile_
 @pytest.mark.parametrize("target", ["kubeflow", "vertex"])
 def test_compile_checks_once(flags, counts, tmp_path, target):
     output = tmp_path / {"kubeflow": "p.yaml", "vertex": "p.json"}[target]
-    assert commands.main(["compile", f"--target={target}", *flags, f"--output={output}"]) == 0
+    assert main(["compile", f"--target={target}", *flags, f"--output={output}"]) == 0
     _check_counts(counts)
 
 
@@ -113,7 +113,7 @@ def test_run_compile_checks_once(values, counts, tmp_path):
 
 
 def test_submit_checks_once(flags, server, counts):
-    assert commands.main(["submit", "--target=kubeflow", f"--host={server.url}", *flags]) == 0
+    assert main(["submit", "--target=kubeflow", f"--host={server.url}", *flags]) == 0
     assert len(server.runs) == 1
     _check_counts(counts)
 
@@ -140,7 +140,7 @@ def test_submit_writes_the_spec_once_and_only_the_client_parses_it(flags, server
 
     monkeypatch.setattr(yaml, "dump_all", count_dumps)
     monkeypatch.setattr(yaml, "load_all", count_loads)
-    assert commands.main(["submit", "--target=kubeflow", f"--host={server.url}", *flags]) == 0
+    assert main(["submit", "--target=kubeflow", f"--host={server.url}", *flags]) == 0
     assert calls == {"dumps": 1, "loads": 1}
 
 
@@ -154,7 +154,7 @@ def test_run_makes_the_configuration_once_and_a_pinned_copy(flags, monkeypatch, 
     monkeypatch.setattr(local_runner, "run_locally", made.append)
     (tmp_path / "images.csv").write_text("TRAIN,a.png,cat\n")
     flags = ["run", flags[0], f"--data={tmp_path}/images.csv", f"--root={tmp_path}/run"]
-    assert commands.main([*flags, "--model=small_cnn"]) == 1  # no model was pushed
+    assert main([*flags, "--model=small_cnn"]) == 1  # no model was pushed
     config, pinned = made
     assert pinned == dataclasses.replace(config, checkpoint_dir=f"{tmp_path}/run/checkpoints")
 

@@ -13,7 +13,7 @@ import pytest
 
 import darkroom
 from darkroom import storage
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.conversion import commit, job
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.output import attempts, publication

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from darkroom import storage
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import CredentialsError
 
 from .conftest import Fault

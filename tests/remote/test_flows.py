@@ -11,7 +11,7 @@ import pytest
 
 import darkroom
 from darkroom import storage
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import OutputError
 

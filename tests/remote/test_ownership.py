@@ -11,7 +11,7 @@ import pytest
 
 import darkroom
 from darkroom import storage
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import OutputError, UsageError
 
 from .test_flows import NUM_IMAGES, make_image, read_files, write_source

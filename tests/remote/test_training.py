@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import darkroom
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.training.formats import portable
 
 from ..pictures import encode

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import darkroom
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import DataError
 from darkroom.training.course.sources import find_data
 from darkroom.training.models import build_model

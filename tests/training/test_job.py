@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.profiling.meter import InputTiming
 from darkroom.profiling.stages import measure_stages
 from darkroom.profiling.verdict import STAGES, StoredForm

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.evaluation.serving import load_model
 from darkroom.storage import ledger
 

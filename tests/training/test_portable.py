@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import DataError, MissingExtraError, OutputError, StorageError, UsageError
 from darkroom.runtime import progress
 from darkroom.training.export import export_model

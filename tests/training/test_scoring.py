@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import darkroom
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.evaluation import evaluate as scoring
 
 from ..pictures import encode

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import darkroom
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.errors import DataError, UsageError
 from darkroom.options.fields import list_options
 from darkroom.options.training import TrainingFields

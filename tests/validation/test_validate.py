@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import darkroom
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.dataset.integrity.checksums import read_sums, sum_bytes, write_sums
 from darkroom.errors import DataError, MissingExtraError, OutputError, UsageError
 from darkroom.options.validation import ValidationFields

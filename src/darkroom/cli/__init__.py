@@ -1,5 +1,5 @@
 """The command line."""
 
-from darkroom.cli.commands import main
+from darkroom.cli.program import main
 
 __all__ = ["main"]

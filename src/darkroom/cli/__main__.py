@@ -2,7 +2,7 @@
 
 import sys
 
-from darkroom.cli.commands import main
+from darkroom.cli.program import main
 
 if __name__ == "__main__":
     sys.exit(main())

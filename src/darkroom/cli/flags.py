@@ -25,6 +25,8 @@ PIPELINE_CLASSES = (
     ValidationFields,
     TrainingFields,
 )
+# What `build_parser` and `add_command` add to the arguments of every command.
+_NOT_OPTIONS = ("command", "run", "is_quiet", "json")
 
 
 class FlagGroups:
@@ -93,6 +95,17 @@ def add_command(
         "--json", action="store_true", default=False, help="Print the result as one JSON object"
     )
     return parser
+
+
+def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the options of a command that were given, by name."""
+    values = {name: v for name, v in vars(arguments).items() if name not in _NOT_OPTIONS}
+    return {**values.pop("set", {}), **values}
+
+
+def add_dataset(parser: argparse.ArgumentParser) -> None:
+    """Adds the argument that names a dataset."""
+    parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
 
 
 def choose_form(field: OptionField) -> dict[str, Any]:

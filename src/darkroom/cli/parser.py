@@ -5,32 +5,10 @@ from __future__ import annotations
 import argparse
 import difflib
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import NoReturn
 
-from darkroom.cli.data_flags import (
-    add_attempts,
-    add_convert,
-    add_duplicates,
-    add_inspect,
-    add_upgrade,
-    add_validate,
-    add_verify,
-)
-from darkroom.cli.pipeline_flags import (
-    add_artifacts,
-    add_compile,
-    add_demo,
-    add_run,
-    add_submit,
-)
-from darkroom.cli.training_flags import (
-    add_benchmark,
-    add_dataservice,
-    add_evaluate,
-    add_export,
-    add_predict,
-    add_train,
-)
+from darkroom.cli.commands import COMMANDS
 from darkroom.errors import UsageError
 from darkroom.version import __version__
 
@@ -92,22 +70,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"darkroom {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    add_convert(commands)
-    add_attempts(commands)
-    add_verify(commands)
-    add_upgrade(commands)
-    add_validate(commands)
-    add_duplicates(commands)
-    add_inspect(commands)
-    add_train(commands)
-    add_evaluate(commands)
-    add_export(commands)
-    add_predict(commands)
-    add_run(commands)
-    add_compile(commands)
-    add_submit(commands)
-    add_artifacts(commands)
-    add_demo(commands)
-    add_dataservice(commands)
-    add_benchmark(commands)
+    for name in COMMANDS:
+        module = import_module(f"darkroom.cli.commands.{name}")
+        module.add(commands)
+        is_quiet = getattr(module, "QUIET", False)
+        commands.choices[name].set_defaults(run=module.run, is_quiet=is_quiet)
     return parser

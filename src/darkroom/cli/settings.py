@@ -10,12 +10,14 @@ from typing import Any
 from darkroom.cli.flags import PIPELINE_CLASSES, FlagGroups, choose_form
 from darkroom.errors import UsageError
 from darkroom.options.fields import OptionField, list_options
+from darkroom.options.targets import TARGETS
 
 _SWITCHES = {"true": True, "false": False}
 
 
-def add_settings(flags: FlagGroups) -> None:
-    """Adds `--config` and `--set`, from which a command takes all options of a pipeline."""
+def add_target_flags(parser: argparse.ArgumentParser) -> FlagGroups:
+    """Adds `--target`, and `--config` and `--set` for all options of a pipeline."""
+    flags = FlagGroups(parser)
     flags.add(
         "run",
         "--config",
@@ -30,6 +32,10 @@ def add_settings(flags: FlagGroups) -> None:
         help="Option of the pipeline, as epochs=20 or policies.leakage=warn; wins over the file; "
         "may be repeated, also for each text of a list",
     )
+    flags.add(
+        "run", "--target", choices=TARGETS, required=True, help="Service that runs the pipeline"
+    )
+    return flags
 
 
 class _Settings(argparse.Action):

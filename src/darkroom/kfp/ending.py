@@ -1,4 +1,4 @@
-"""What a task of Kubeflow or Vertex says when it starts, and how it ends: an error, a signal."""
+"""How a task of Kubeflow or Vertex ends: an error, a signal."""
 
 from __future__ import annotations
 
@@ -6,25 +6,12 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
-from datetime import datetime, timezone
 from typing import NoReturn
 
 from darkroom import storage
 from darkroom.errors import convert_error
 from darkroom.kfp.places import name_uris
-from darkroom.options.pipeline import TASK_KEY
-
-
-def report_start(inputs: Iterable[str]) -> None:
-    """Prints what a task reads: Kubeflow keeps its log, and nothing else that tells this.
-
-    Args:
-        inputs: URIs of artifacts, and of what is read without being one.
-    """
-    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    print(json.dumps({TASK_KEY: {"started": started, "inputs": sorted(inputs)}}), flush=True)
 
 
 def report_error(error: Exception, **task: str) -> int:

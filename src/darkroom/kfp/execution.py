@@ -10,18 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom import storage
-from darkroom.dataset.integrity.named import find_named, split_name
+from darkroom.dataset.integrity.named import find_named
 from darkroom.errors import UsageError
 from darkroom.kfp.interface import Interface, Parameter
-from darkroom.kfp.places import MOUNTS, check_files, find_place
+from darkroom.kfp.places import check_files, find_place
 from darkroom.storage.uris import find_remote
 
 # Metadata of a dataset; the first if it is elsewhere than its artifact.
 LOCATION, FINGERPRINT = "location", "fingerprint"
 # Of a parameter that the SDK puts into a text, a list or a table: the task gets it twice.
 _SDK_PREFIX = "pipelinechannel--"
-# Parameters that name where a task writes.
-_WRITTEN = ("output_dir", "checkpoint_dir")
 _KIND_NAMES = {
     str: "text",
     int: "a whole number",
@@ -92,15 +90,6 @@ class Execution:
     result_files: dict[str, str]
     output_file: str
     results: dict[str, Any] = field(default_factory=dict)
-
-    def list_read(self) -> set[str]:
-        """Returns the URIs of its inputs, and those that parameters name to be read."""
-        named = {
-            split_name(value)[0].rstrip("/")
-            for name, value in self.parameters.items()
-            if isinstance(value, str) and value.startswith(tuple(MOUNTS)) and name not in _WRITTEN
-        }
-        return named | {each.uri for each in self.inputs.values()}
 
     def check_inputs(self) -> None:
         """Checks that each input has files.

@@ -4,8 +4,6 @@
 
 It needs neither kfp nor TFX. Exit codes are those of the command `darkroom`. An error ends with one
 line of JSON on standard error: {"error": {"code", "message", "hint", "exit_code", "component"}}.
-Before the component starts, standard output gets {"darkroom_task": {"started", "inputs"}}, from
-which `darkroom artifacts` knows what was made of what.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from typing import NoReturn
 
 from darkroom.errors import DarkroomError, UsageError
 from darkroom.kfp import data_tasks, model_tasks
-from darkroom.kfp.ending import handle_signals, report_error, report_start
+from darkroom.kfp.ending import handle_signals, report_error
 from darkroom.kfp.execution import Execution, parse_execution
 from darkroom.kfp.interfaces import find_interface
 from darkroom.runtime import progress
@@ -80,7 +78,6 @@ def run_task(name: str, text: str) -> None:
         OSError: Something cannot be read or written.
     """
     execution = parse_execution(text, find_interface(name))
-    report_start(execution.list_read())
     execution.check_inputs()
     TASKS[name](execution)
 

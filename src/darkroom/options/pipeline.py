@@ -12,8 +12,6 @@ from darkroom.options.source import DATA_HELP
 # Arguments of Beam for TFX. Without an image named it would build a source package of itself for
 # every component that uses Beam; the in-process runner never looks at the name.
 LOCAL_BEAM_ARGS = ("--runner=FnApiRunner", "--sdk_container_image=local")
-# A compiled task prints an object with this key before it starts.
-TASK_KEY = "darkroom_task"
 # An argument of the entrypoint: no property of the pipeline is a run-time parameter of darkroom's.
 OWN_PIPELINE = "--own-pipeline"
 # What people change between runs. The form of a new run in Kubeflow's UI shows these and those that

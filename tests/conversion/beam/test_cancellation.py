@@ -16,7 +16,7 @@ import pytest
 from apache_beam.runners.portability.job_server import StopOnExitJobServer
 from tests.pictures import write_label_folders
 
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.cli.process import Signal
 from darkroom.conversion.beam import transforms
 from darkroom.conversion.beam.cancellation import cancel_with_client

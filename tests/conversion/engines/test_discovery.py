@@ -17,7 +17,7 @@ from apache_beam.version import __version__ as beam_version
 from tests.pictures import write_label_folders
 
 import darkroom
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.conversion.beam.runners import build_options, list_choices
 from darkroom.conversion.convert import convert
 from darkroom.conversion.engines.discovery import RUNNERS, find_options

@@ -16,7 +16,7 @@ from PIL import Image
 
 from darkroom.audit import duplicates
 from darkroom.audit.verify import verify
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.conversion import commit
 from darkroom.conversion.convert import convert
 from darkroom.conversion.job import ConversionJob

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from darkroom.options.pipeline import TASK_KEY
 from darkroom.pipelines.config import PipelineConfig
 
 from ..backend.driver import LOGS
@@ -128,15 +126,3 @@ def test_empty_folders_of_a_mounted_bucket_are_not_files(
     Path(blessing).mkdir(parents=True)
     Path(blessing, "BLESSED").touch()  # an empty file is one
     check_stopped(launcher, "Pusher", [model], capfd)
-
-
-def test_a_task_says_what_it_reads_before_it_starts(spec, tmp_path: Path, capfd):
-    launcher = make_launcher(spec, ROOTS[0], tmp_path)
-    launcher.run({"Pusher"})
-    [line] = [line for line in capfd.readouterr().out.splitlines() if TASK_KEY in line]
-    said = json.loads(line)[TASK_KEY]
-    assert said["inputs"] == [
-        f"{ROOTS[0]}/old/Evaluator/blessing",
-        f"{ROOTS[0]}/old/Trainer/model",
-    ]
-    assert datetime.fromisoformat(said["started"]).tzinfo is not None

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.integrity.opening import check_files
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from darkroom.cli import commands
+from darkroom.cli import main
 
 pytestmark = [pytest.mark.tfx, pytest.mark.usefixtures("no_waiting")]
 
@@ -83,7 +83,7 @@ def test_the_data_is_uploaded_and_the_pipeline_submitted_to_kubeflow(folder, sto
     assert len(files) == 21
     assert keys == {f"shared/digits/{path.relative_to(folder / 'demo/images')}" for path in files}
 
-    assert commands.main(_find_command("kubeflow", "compile")) == 0
+    assert main(_find_command("kubeflow", "compile")) == 0
     spec, platform = yaml.safe_load_all((folder / "first.yaml").read_text())
     containers = [each["container"] for each in spec["deploymentSpec"]["executors"].values()]
     assert {each["image"] for each in containers} == {"darkroom:first"}
@@ -95,7 +95,7 @@ def test_the_data_is_uploaded_and_the_pipeline_submitted_to_kubeflow(folder, sto
 
     submit = _find_command("kubeflow", "submit")
     submit[submit.index("--host") + 1] = server.url
-    assert commands.main([*submit, "--json"]) == 0
+    assert main([*submit, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["state"], told["notes"]) == ("SUCCEEDED", [])
     [run] = server.runs.values()
@@ -113,7 +113,7 @@ def _find_policies(spec):
 
 
 def test_the_pipeline_is_compiled_for_vertex(folder):
-    assert commands.main(_find_command("vertex", "compile")) == 0
+    assert main(_find_command("vertex", "compile")) == 0
     job = json.loads((folder / "first.json").read_text())
     assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://my-bucket/darkroom"
     spec = job["pipelineSpec"]

@@ -9,7 +9,7 @@ from tfx.v1.components import StatisticsGen
 from tfx.v1.dsl import Pipeline
 from tfx.v1.dsl.experimental import RuntimeParameter
 
-from darkroom.cli import commands
+from darkroom.cli import main
 from darkroom.components import ImageToTFRecord, ManifestGen
 from darkroom.pipelines import ClusterConfig, compile_pipeline
 
@@ -32,7 +32,7 @@ def compiled(tmp_path: Path) -> str:
 
 
 def submit(server: Server, *arguments: str) -> int:
-    return commands.main(["submit", "--target=kubeflow", f"--host={server.url}", *arguments])
+    return main(["submit", "--target=kubeflow", f"--host={server.url}", *arguments])
 
 
 def list_cached(server: Server) -> dict[str, bool]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from darkroom import storage
-from darkroom.cli import commands
+from darkroom.cli import main
 from darkroom.errors import AccessError, DataError, UsageError
 from darkroom.manifest import entries, fingerprint
 from darkroom.pipelines.config import PipelineConfig, make_config
@@ -103,7 +103,7 @@ def _compile(config: PipelineConfig, path: Path) -> str:
 def _submit(server: Server, *arguments: str) -> dict[str, Any]:
     """Submits a compiled file by the command; returns the run as the server has it."""
     before = set(server.runs)
-    code = commands.main(["submit", "--target=kubeflow", f"--host={server.url}", *arguments])
+    code = main(["submit", "--target=kubeflow", f"--host={server.url}", *arguments])
     assert code == 0
     [name] = set(server.runs) - before
     return server.runs[name]
@@ -160,7 +160,7 @@ def test_a_text_that_kubernetes_would_change_is_an_error(
     server, compiled, capsys, name, value, message
 ):
     command = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert commands.main([*command, f"--set={name}={value}"]) == 2
+    assert main([*command, f"--set={name}={value}"]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
     assert server.requests == []
 
@@ -248,7 +248,7 @@ def test_a_run_without_a_root_leaves_it_to_the_server(server, values, tmp_path):
 def test_a_schedule_reads_the_source_in_each_run(server, compiled, capsys):
     command = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
     command += ["--shared-paths", "--cron=0 3 * * *", "--set=epochs=3"]
-    assert commands.main(command) == 0
+    assert main(command) == 0
     assert "Each run reads the source again." in capsys.readouterr().out
     assert server.runs == {}
     [planned] = server.schedules
@@ -256,7 +256,7 @@ def test_a_schedule_reads_the_source_in_each_run(server, compiled, capsys):
     tasks = planned["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
     assert tasks["ManifestGen"]["cachingOptions"] == {}
     assert tasks["ImageToTFRecord"]["cachingOptions"] == {"enableCache": True}
-    assert commands.main([*command, "--json", "--set=cache=false"]) == 0
+    assert main([*command, "--json", "--set=cache=false"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["state"], told["id"]) == ("PLANNED", "schedule-2")
     assert told["url"] == f"{server.url}/#/recurringrun/details/schedule-2"
@@ -266,7 +266,7 @@ def test_a_schedule_reads_the_source_in_each_run(server, compiled, capsys):
 
 def test_nobody_can_wait_for_a_schedule(server, compiled, capsys):
     command = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert commands.main([*command, "--cron=0 3 * * *", "--wait"]) == 2
+    assert main([*command, "--cron=0 3 * * *", "--wait"]) == 2
     assert "--wait and --cron exclude each other" in capsys.readouterr().err
     assert server.schedules == []
 
@@ -274,12 +274,12 @@ def test_nobody_can_wait_for_a_schedule(server, compiled, capsys):
 def test_a_run_that_fails_ends_with_1_and_names_its_tasks(server, compiled, capsys):
     server.states, server.errors = ["FAILED"], {"ValidationGate": "leakage: 3 images"}
     arguments = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert commands.main([*arguments, "--wait"]) == 1
+    assert main([*arguments, "--wait"]) == 1
     output = capsys.readouterr().out
     assert "State      failed" in output
     assert "Failed     ValidationGate: leakage: 3 images" in output
     assert f"{server.url}/#/runs/details/run-1" in output
-    assert commands.main([*arguments, "--wait", "--json"]) == 1
+    assert main([*arguments, "--wait", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["state"], told["errors"]) == ("FAILED", {"ValidationGate": "leakage: 3 images"})
     assert told["error"] == {
@@ -295,7 +295,7 @@ def test_a_run_that_fails_ends_with_1_and_names_its_tasks(server, compiled, caps
 def test_an_error_of_the_server_has_its_exit_code(server, compiled, status, code, capsys):
     server.failure = (status, '{"message": "no"}')
     arguments = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert commands.main(arguments) == code
+    assert main(arguments) == code
     assert f"answers {status}: no" in capsys.readouterr().err
 
 
@@ -339,7 +339,7 @@ def test_wrong_options_are_errors_before_a_request_is_sent(
     server, compiled, arguments, message, capsys
 ):
     common = ["submit", "--target=kubeflow", f"--host={server.url}", f"--pipeline={compiled}"]
-    assert commands.main([*common, *arguments]) == 2
+    assert main([*common, *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert "geheim" not in error
@@ -358,7 +358,7 @@ def test_a_parameter_of_another_type_is_an_error(server, compiled, name: str, va
 
 def test_retries_are_not_logged(server, compiled, caplog):
     arguments = ["submit", "--target=kubeflow", "--host=http://127.0.0.1:1", "--set=cache=false"]
-    assert commands.main([*arguments, f"--pipeline={compiled}"]) == 3
+    assert main([*arguments, f"--pipeline={compiled}"]) == 3
     assert "Retrying" not in caplog.text
 
 
@@ -427,14 +427,14 @@ def _hide(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
 def test_a_client_that_is_not_installed_is_a_missing_extra(compiled, monkeypatch, capsys, module):
     _hide(monkeypatch, module)
     given = ["--target=kubeflow", "--host=http://x", f"--pipeline={compiled}"]
-    assert commands.main(["submit", *given]) == 3
+    assert main(["submit", *given]) == 3
     assert "submit --target kubeflow needs the extra 'tfx'" in capsys.readouterr().err
 
 
 def test_a_module_of_ours_that_fails_to_import_is_a_defect(compiled, monkeypatch, capsys):
     _hide(monkeypatch, "darkroom.runtime.text")
     given = ["--target=kubeflow", "--host=http://x", f"--pipeline={compiled}"]
-    assert commands.main(["submit", *given]) == 70
+    assert main(["submit", *given]) == 70
     error = capsys.readouterr().err
     assert "darkroom.runtime.text" in error
     assert "extra" not in error

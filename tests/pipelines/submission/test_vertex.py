@@ -21,7 +21,7 @@ from google.cloud.aiplatform.utils import (
 from google.cloud.aiplatform_v1 import PipelineJob, PipelineTaskDetail, Schedule
 from google.protobuf import json_format
 
-from darkroom.cli import commands
+from darkroom.cli import main
 from darkroom.errors import AccessError, DarkroomError, TransientStorageError, UsageError
 from darkroom.options.targets import VertexOptions, parse_cron
 from darkroom.pipelines.config import make_config
@@ -308,12 +308,12 @@ def test_the_table_of_a_file_reaches_the_service(compiled, service, tmp_path, is
     path.write_text("\n".join([*lines, "[vertex]", 'labels = { team = "dogs" }']))
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
     arguments += [f"--config={path}", *[f"--pipeline={compiled}"] * is_compiled]
-    assert commands.main(arguments) == 0
+    assert main(arguments) == 0
     assert service.requests[0]["pipeline_job"]["labels"]["team"] == "dogs"
     path.write_text('[vertex]\nnetwrk = "x"')
-    assert commands.main([*arguments, f"--pipeline={compiled}"]) == 2
+    assert main([*arguments, f"--pipeline={compiled}"]) == 2
     kubeflow = ["submit", "--target=kubeflow", "--host=http://x", f"--config={path}"]
-    assert commands.main([*kubeflow, f"--pipeline={compiled}"]) == 2
+    assert main([*kubeflow, f"--pipeline={compiled}"]) == 2
     assert len(service.requests) == 1
 
 
@@ -384,7 +384,7 @@ def test_unchanged_tasks_are_reused_and_changed_tasks_run_again(
     arguments += [f"--pipeline={compiled}"]
 
     def submit_again() -> set[str]:
-        assert commands.main(arguments) == 0
+        assert main(arguments) == 0
         return _work(cache, service.requests[-1])
 
     everything = submit_again()
@@ -404,10 +404,7 @@ def test_standard_output_is_one_json_object(compiled, service, capfd, monkeypatc
         )
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
     assert (
-        commands.main(
-            [*arguments, f"--pipeline={compiled}", "--set=cache=false", "--wait", "--json"]
-        )
-        == 0
+        main([*arguments, f"--pipeline={compiled}", "--set=cache=false", "--wait", "--json"]) == 0
     )
     told = json.loads(capfd.readouterr().out)
     assert (told["id"], told["state"]) == (NAME, "SUCCEEDED")
@@ -416,7 +413,7 @@ def test_standard_output_is_one_json_object(compiled, service, capfd, monkeypatc
 
 def test_a_missing_region_is_an_error(compiled, capsys):
     command = ["submit", "--target=vertex", "--project=shop", f"--pipeline={compiled}"]
-    assert commands.main(command) == 2
+    assert main(command) == 2
     assert "--target vertex needs --region" in capsys.readouterr().err
 
 
@@ -425,5 +422,5 @@ def test_a_client_that_is_not_installed_is_a_missing_extra(compiled, monkeypatch
     monkeypatch.delattr("darkroom.pipelines.submission.vertex")
     monkeypatch.setitem(sys.modules, "google.cloud.aiplatform", None)
     arguments = ["submit", "--target=vertex", "--project=shop", "--region=europe-west4"]
-    assert commands.main([*arguments, f"--pipeline={compiled}"]) == 3
+    assert main([*arguments, f"--pipeline={compiled}"]) == 3
     assert "submit --target vertex needs the extra 'tfx'" in capsys.readouterr().err

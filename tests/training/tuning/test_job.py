@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import darkroom
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.training.course.sources import find_data
 from darkroom.training.tuning import job
 

@@ -1,0 +1,25 @@
+"""The commands: one module each, in the order in which `darkroom --help` lists them.
+
+A module has `add(commands)`, which adds the parser of the command, and `run(arguments)`, which
+returns its exit code. `QUIET = True` hides warnings and errors that TensorFlow logs. All modules
+are imported for `--help`, so each loads what takes time inside `run`.
+"""
+
+COMMANDS = (
+    "convert",
+    "attempts",
+    "verify",
+    "upgrade",
+    "validate",
+    "duplicates",
+    "inspect",
+    "train",
+    "evaluate",
+    "export",
+    "predict",
+    "run",
+    "compile",
+    "submit",
+    "demo",
+    "dataservice",
+)

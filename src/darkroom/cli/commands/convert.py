@@ -1,0 +1,90 @@
+"""`darkroom convert`: images and labels into TFRecords."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from darkroom.cli.flags import FlagGroups, add_command, parse_pair, read_options
+from darkroom.cli.output import print_failure
+from darkroom.options.conversion import ConversionFields
+from darkroom.options.source import DATA_HELP, SourceFields
+from darkroom.options.targets import EngineFields
+from darkroom.options.validation import ValidationFields
+
+
+def add(commands: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        commands,
+        "convert",
+        "Convert images and labels into TFRecords.",
+        page="guides/convert",
+        usage="darkroom convert SOURCE --output-dir DIR [options]",
+        examples=(
+            "darkroom convert images.csv --output-dir records",
+            "darkroom convert photos/ --output-dir gs://bucket/records --resize-short-side 256",
+        ),
+    )
+    flags = FlagGroups(parser)
+    flags.add("data", "source", metavar="SOURCE", help=DATA_HELP)
+    flags.add(
+        "data",
+        "--output-dir",
+        metavar="DIR",
+        required=True,
+        help="Folder for the dataset; gs:// and s3:// work",
+    )
+    flags.add(
+        "data",
+        "--overwrite",
+        action="store_true",
+        help="Replace another dataset; files that darkroom did not write are never deleted",
+    )
+    flags.add_options(SourceFields, ConversionFields)
+    flags.add_options(ValidationFields, names=("max_rejects",))
+    flags.add_options(EngineFields)
+    flags.add("cluster", "--runner", metavar="NAME", help="Beam runner (default: in this process)")
+    flags.add("cluster", "--project", metavar="NAME", help="Google Cloud project, for Dataflow")
+    flags.add("cluster", "--region", metavar="NAME", help="Google Cloud region, for Dataflow")
+    flags.add(
+        "cluster",
+        "--no-wait",
+        dest="wait",
+        action="store_false",
+        help="Do not wait for a Dataflow job",
+    )
+    flags.add(
+        "cluster",
+        "--beam-option",
+        metavar="NAME=VALUE",
+        type=parse_pair,
+        action="append",
+        default=None,
+        help="Another option of Beam; may be repeated",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    from darkroom.conversion.convert import convert
+    from darkroom.conversion.result import TooManyRejectsError, format_conversion
+    from darkroom.runtime import progress
+
+    options = read_options(arguments)
+    source, output_dir = options.pop("source"), options.pop("output_dir")
+    options["beam_options"] = dict(options.pop("beam_option") or ())
+    try:
+        with progress.use(progress.make_sink(sys.stderr)):
+            result = convert(source, output_dir, **options)
+    except TooManyRejectsError as error:
+        if not arguments.json:
+            raise
+        return print_failure(error.result.to_dict(), error)
+    if arguments.json:
+        print(json.dumps(result.to_dict()))
+    else:
+        print(format_conversion(result, bars=sys.stdout.isatty()))
+    return 0

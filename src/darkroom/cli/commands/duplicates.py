@@ -1,0 +1,38 @@
+"""`darkroom duplicates`: images that a dataset contains twice."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from darkroom.cli.flags import add_command, add_dataset
+from darkroom.cli.output import print_result
+
+
+def add(commands: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        commands,
+        "duplicates",
+        "List images that a dataset contains twice, by bytes and by pixels.",
+        page="guides/duplicates",
+    )
+    add_dataset(parser)
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        default=None,
+        help="Parquet file for the list (default: DIR/duplicates.parquet)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    from darkroom.audit.duplicates import find_duplicates, format_duplicates
+    from darkroom.runtime import progress
+
+    with progress.use(progress.make_sink(sys.stderr)):
+        found = find_duplicates(arguments.directory, arguments.output)
+    print_result(found, format_duplicates, as_json=arguments.json)
+    return 0

@@ -1,0 +1,59 @@
+"""`darkroom evaluate`: how good an exported model is on a held-out split."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from darkroom.cli.flags import add_command
+from darkroom.cli.models import add_model, ask_model
+
+QUIET = True
+
+
+def add(commands: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        commands,
+        "evaluate",
+        "Say how good an exported model is on a split that it was not trained on.",
+        page="guides/evaluate",
+        usage="darkroom evaluate MODEL RECORDS [RECORDS ...] [options]",
+        examples=(
+            "darkroom evaluate runs/first records",
+            "darkroom evaluate runs/first/model new-photos --split all --report report",
+        ),
+        epilog="Exit codes: 0 done, 1 no such model, split or label, or a damaged image; 3 "
+        "something cannot be read or written; 4 the folder of the report has other files.",
+    )
+    add_model(parser)
+    parser.add_argument(
+        "records",
+        metavar="RECORDS",
+        nargs="+",
+        help="Datasets, or patterns of datasets; or one list or folder of images",
+    )
+    parser.add_argument(
+        "--split",
+        metavar="NAME",
+        default="test",
+        help="train, eval or test, or another name of it, as val; all takes all (default: test)",
+    )
+    parser.add_argument(
+        "--report",
+        dest="report_dir",
+        metavar="DIR",
+        default=None,
+        help="Folder for model.html, model.md and evaluation.json (default: nothing is written)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    from darkroom.evaluation.evaluate import check_split, evaluate
+    from darkroom.evaluation.result import format_evaluation
+    from darkroom.evaluation.serving import find_model
+
+    check_split(arguments.split)
+    find_model(arguments.model)  # before TensorFlow is loaded
+    return ask_model(arguments, evaluate, format_evaluation)

@@ -1,0 +1,49 @@
+"""`darkroom predict`: the predictions of an exported model for images."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from darkroom.cli.flags import add_command
+from darkroom.cli.models import add_model, ask_model
+
+QUIET = True
+
+
+def add(commands: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        commands,
+        "predict",
+        "Say what an exported model predicts for images, as a server would.",
+        page="guides/evaluate",
+        usage="darkroom predict MODEL IMAGES [IMAGES ...] [options]",
+        examples=(
+            "darkroom predict runs/first new/a.jpg new/b.png",
+            "darkroom predict runs/first photos --output photos/predicted.csv",
+        ),
+        epilog="Exit codes: 0 done, also if some images cannot be decoded; 1 no model, or none "
+        "can; 3 something cannot be read or written; 4 the output is a file of another program.",
+    )
+    add_model(parser)
+    parser.add_argument("images", metavar="IMAGES", nargs="+", help="Images, folders or patterns")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        default=None,
+        help="CSV or JSONL file of path, label and score, which darkroom convert takes (default: "
+        "they are printed)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command; returns the exit code."""
+    from darkroom import storage
+    from darkroom.evaluation.predict import check_output, format_predictions, predict
+    from darkroom.evaluation.serving import find_model
+
+    if arguments.output is not None:
+        check_output(storage.absolute(arguments.output))
+    find_model(arguments.model)
+    return ask_model(arguments, predict, format_predictions)

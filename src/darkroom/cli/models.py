@@ -1,0 +1,52 @@
+"""Shared by the commands that use TensorFlow and models."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from darkroom.cli.flags import read_options
+from darkroom.cli.output import print_result
+
+
+def start_tensorflow(module: str = "tensorflow") -> None:
+    """Imports TensorFlow without what it says of this machine; an error still raises.
+
+    No level of logging keeps later versions from it.
+
+    Args:
+        module: What is imported: TensorFlow itself, or a module that needs more of it.
+    """
+    from importlib import import_module
+
+    from darkroom.runtime import streams
+
+    with streams.redirect_output(os.devnull):
+        import_module(module)
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Adds the argument that names a model."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="Folder of a training, or a SavedModel of darkroom's"
+    )
+
+
+def ask_model(
+    arguments: argparse.Namespace, ask: Callable[..., Any], describe: Callable[[Any], str]
+) -> int:
+    """Calls a function with the options of a command, and prints its result.
+
+    Returns:
+        The exit code.
+    """
+    from darkroom.runtime import progress
+
+    start_tensorflow()
+    with progress.use(progress.make_sink(sys.stderr)):
+        found = ask(**read_options(arguments))
+    print_result(found, describe, as_json=arguments.json)
+    return 0

@@ -1,1 +1,0 @@
-"""`darkroom benchmark input`: ways to read a dataset, measured and compared."""
