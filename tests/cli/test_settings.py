@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from darkroom.cli.commands import main
+from darkroom.cli import main
 from darkroom.cli.flags import PIPELINE_CLASSES, read_options
 from darkroom.cli.parser import build_parser
 from darkroom.errors import UsageError
