@@ -85,6 +85,13 @@ def add_command(
     return parser
 
 
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Adds `--overwrite` of a command that writes the file that `--output` names."""
+    parser.add_argument(
+        "--overwrite", action="store_true", default=False, help="Replace a file that exists"
+    )
+
+
 def _choose_form(field: OptionField) -> dict[str, Any]:
     """Returns argparse's arguments for the type of a field; what is not given stays absent."""
     known, kind = field.option, field.kind

@@ -45,7 +45,7 @@ def predict_command(arguments: argparse.Namespace) -> int:
     from darkroom.evaluation.serving import find_model
 
     if arguments.output is not None:
-        check_output(storage.absolute(arguments.output))
+        check_output(storage.absolute(arguments.output), overwrite=arguments.overwrite)
     find_model(arguments.model)
     return _ask_model(arguments, predict, format_predictions)
 

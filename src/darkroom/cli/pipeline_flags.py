@@ -69,7 +69,7 @@ def add_compile(commands: Any) -> None:
         "--output",
         metavar="FILE",
         required=True,
-        help="File to write: .yaml for kubeflow, .json for vertex",
+        help="File to write, or to replace: .yaml for kubeflow, .json for vertex",
     )
 
 

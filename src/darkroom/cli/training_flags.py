@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from darkroom.cli.flags import FlagGroups, add_command, parse_int, parse_number, parse_size
+from darkroom.cli.flags import (
+    FlagGroups,
+    add_command,
+    add_overwrite,
+    parse_int,
+    parse_number,
+    parse_size,
+)
 from darkroom.options.training import FORMATS, TrainingFields
 
 
@@ -114,7 +121,7 @@ def add_predict(commands: Any) -> None:
             "darkroom predict runs/first photos --output photos/predicted.csv",
         ),
         epilog="Exit codes: 0 done, also if some images cannot be decoded; 1 no model, or none "
-        "can; 3 something cannot be read or written; 4 the output is a file of another program.",
+        "can; 3 something cannot be read or written; 4 the output exists already.",
     )
     _add_model(parser)
     parser.add_argument("images", metavar="IMAGES", nargs="+", help="Images, folders or patterns")
@@ -125,6 +132,7 @@ def add_predict(commands: Any) -> None:
         help="CSV or JSONL file of path, label and score, which darkroom convert takes (default: "
         "they are printed)",
     )
+    add_overwrite(parser)
 
 
 def add_export(commands: Any) -> None:
