@@ -35,7 +35,6 @@ from darkroom.input.service import (
     run_worker,
 )
 from darkroom.options.input import InputOptions
-from darkroom.storage.ledger import LEDGER_FILE
 
 from ..warm_python import WarmProcess, WarmPython
 
@@ -471,10 +470,3 @@ def test_a_folder_of_the_user_is_not_taken_for_a_journal(tmp_path, name):
         pass
     assert stop.value.hint == "Choose another folder with --work-dir."
     assert (tmp_path / name).read_bytes() == b"mine"
-
-
-def test_a_journal_of_an_earlier_version_is_used_again(tmp_path):
-    for _ in range(2):
-        with run_dispatcher(0, work_dir=str(tmp_path)):
-            (tmp_path / LEDGER_FILE).unlink()
-    assert (tmp_path / "tf_data_dispatcher_journal").is_dir()

@@ -99,7 +99,6 @@ def _run_command(arguments: argparse.Namespace) -> int:
         "convert": data_commands.convert_command,
         "attempts": data_commands.attempts_command,
         "verify": data_commands.verify_command,
-        "upgrade": data_commands.upgrade_command,
         "validate": data_commands.validate_command,
         "duplicates": data_commands.duplicates_command,
         "inspect": data_commands.inspect_command,

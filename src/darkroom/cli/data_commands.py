@@ -75,17 +75,6 @@ def verify_command(arguments: argparse.Namespace) -> int:
     return DataError.exit_code if result.is_damaged else 0
 
 
-def upgrade_command(arguments: argparse.Namespace) -> int:
-    """Runs `darkroom upgrade`; returns the exit code."""
-    from darkroom.audit.upgrade import format_upgrade, upgrade
-    from darkroom.runtime import progress
-
-    with progress.use(progress.make_sink(sys.stderr)):
-        result = upgrade(arguments.directory)
-    print(json.dumps(result.to_dict()) if arguments.json else format_upgrade(result))
-    return 0
-
-
 def validate_command(arguments: argparse.Namespace) -> int:
     """Runs `darkroom validate`; returns the exit code."""
     from darkroom.runtime import progress
@@ -117,7 +106,9 @@ def duplicates_command(arguments: argparse.Namespace) -> int:
     from darkroom.runtime import progress
 
     with progress.use(progress.make_sink(sys.stderr)):
-        found = find_duplicates(arguments.directory, arguments.output)
+        found = find_duplicates(
+            arguments.directory, arguments.output, overwrite=arguments.overwrite
+        )
     print(json.dumps(found.to_dict()) if arguments.json else format_duplicates(found))
     return 0
 

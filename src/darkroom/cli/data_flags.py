@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from darkroom.cli.flags import FlagGroups, add_command, parse_int, parse_pair
+from darkroom.cli.flags import FlagGroups, add_command, add_overwrite, parse_int, parse_pair
 from darkroom.options.conversion import ConversionFields
 from darkroom.options.source import DATA_HELP, SourceFields
 from darkroom.options.targets import EngineFields
@@ -100,17 +100,6 @@ def add_attempts(commands: Any) -> None:
     )
 
 
-def add_upgrade(commands: Any) -> None:
-    """Adds `darkroom upgrade`."""
-    parser = add_command(
-        commands,
-        "upgrade",
-        "Bring a dataset to the newest format; its records stay as they are.",
-        epilog="The dataset is verified first. Exit codes: 0 done, 1 damaged or not a dataset.",
-    )
-    _add_dataset(parser)
-
-
 def add_validate(commands: Any) -> None:
     """Adds `darkroom validate`."""
     parser = add_command(
@@ -157,9 +146,10 @@ def add_duplicates(commands: Any) -> None:
     parser.add_argument(
         "--output",
         metavar="FILE",
-        default=None,
-        help="Parquet file for the list (default: DIR/duplicates.parquet)",
+        default="duplicates.parquet",
+        help="Parquet file for the list (default: duplicates.parquet)",
     )
+    add_overwrite(parser)
 
 
 def add_inspect(commands: Any) -> None:

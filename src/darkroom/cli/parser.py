@@ -12,7 +12,6 @@ from darkroom.cli.data_flags import (
     add_convert,
     add_duplicates,
     add_inspect,
-    add_upgrade,
     add_validate,
     add_verify,
 )
@@ -95,7 +94,6 @@ def build_parser() -> argparse.ArgumentParser:
     add_convert(commands)
     add_attempts(commands)
     add_verify(commands)
-    add_upgrade(commands)
     add_validate(commands)
     add_duplicates(commands)
     add_inspect(commands)

@@ -143,12 +143,8 @@ def run_dispatcher(
 def _claim_journal(work_dir: str) -> None:
     """Checks that the folders that TensorFlow writes to are new or those of a dispatcher."""
     names = (f"{_JOURNAL_FOLDER}/", f"{_DATASETS_FOLDER}/")
-    # Version 0.1.0 left no ledger.
-    is_older = not ledger.is_listed(work_dir, names[0]) and storage.is_folder(
-        storage.join(work_dir, _JOURNAL_FOLDER)
-    )
     hint = "Choose another folder with --work-dir."
-    ledger.claim(work_dir, dict.fromkeys(names, ledger.ANY), names if is_older else (), hint)
+    ledger.claim(work_dir, dict.fromkeys(names, ledger.ANY), hint)
 
 
 @contextmanager

@@ -31,9 +31,7 @@ _IGNORED = ("lost+found",)
 _Entries = Mapping[str, list[str]]
 
 
-def claim(
-    folder: str, files: Mapping[str, str], proven: Collection[str] = (), hint: str = ""
-) -> None:
+def claim(folder: str, files: Mapping[str, str], hint: str = "") -> None:
     """Checks that darkroom may write files into a folder, and lists them in its ledger.
 
     After this, a file with one of these names is darkroom's, however the command ends.
@@ -42,7 +40,6 @@ def claim(
         folder: The folder; it is made if it does not exist.
         files: The SHA-256 of what will be written, by name relative to the folder, or `ANY`. A name
             that ends in `/` is that of a folder with all that is in it, which has `ANY`.
-        proven: Names of what the caller has proven to be darkroom's.
         hint: What to do when the files are not darkroom's.
 
     Raises:
@@ -54,7 +51,7 @@ def claim(
     coming: dict[str, list[str]] = {}
     for name, sha256 in files.items():
         found = _look(storage.join(folder, name))
-        listed = [ANY] if name in proven else entries.get(name, [])
+        listed = entries.get(name, [])
         if not _is_ours(found, [*listed, sha256] if sha256 != ANY else listed):
             foreign.append(name)
         # A run that is killed leaves the old file or the new one.
