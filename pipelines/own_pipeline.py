@@ -11,7 +11,6 @@ from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.checks import check_cluster, check_values
 from darkroom.pipelines.compilation.files import format_documents
 from darkroom.pipelines.compilation.own import list_own_warnings, make_own_documents
-from darkroom.pipelines.compilation.seals import seal_text
 
 
 def compile_pipeline(pipeline: Pipeline, target: str, config: ClusterConfig) -> str:
@@ -40,4 +39,4 @@ def compile_pipeline(pipeline: Pipeline, target: str, config: ClusterConfig) -> 
     check_cluster(config, target)
     for warning in list_own_warnings(pipeline, config, target):
         warnings.warn(warning, stacklevel=2)
-    return seal_text(format_documents(make_own_documents(pipeline, config, target), target), target)
+    return format_documents(make_own_documents(pipeline, config, target), target)

@@ -23,7 +23,6 @@ from darkroom.version import __version__
 if TYPE_CHECKING:
     from darkroom.audit.contact_sheet import inspect
     from darkroom.audit.duplicates import Duplicates, find_duplicates
-    from darkroom.audit.upgrade import UpgradeResult, upgrade
     from darkroom.audit.verify import VerificationResult, verify
     from darkroom.components.artifacts import (
         ImageManifest,
@@ -53,7 +52,6 @@ __all__ = [
     "ExportResult",
     "Predictions",
     "TrainingResult",
-    "UpgradeResult",
     "ValidationResult",
     "VerificationResult",
     "__version__",
@@ -65,7 +63,6 @@ __all__ = [
     "load",
     "predict",
     "train",
-    "upgrade",
     "validate",
     "verify",
 ]
@@ -86,7 +83,6 @@ _HOMES = {
     "Rejects": "darkroom.components.artifacts",
     "ValidationReport": "darkroom.components.artifacts",
     "TrainingResult": "darkroom.training.job",
-    "UpgradeResult": "darkroom.audit.upgrade",
     "ValidationResult": "darkroom.validation.validate",
     "VerificationResult": "darkroom.audit.verify",
     "convert": "darkroom.conversion.convert",
@@ -97,7 +93,6 @@ _HOMES = {
     "load": "darkroom.input.loading",
     "predict": "darkroom.evaluation.predict",
     "train": "darkroom.training.jobs.train",
-    "upgrade": "darkroom.audit.upgrade",
     "validate": "darkroom.validation.validate",
     "verify": "darkroom.audit.verify",
 }

@@ -110,7 +110,8 @@ def test_a_retry_into_the_same_folders_gives_the_same_files(converted, beam_cont
     before = {name: _read_files(converted[name].uri) for name in ("examples", "index", "rejects")}
     # What an attempt leaves that was killed while it wrote another number of shards.
     left = Path(converted["examples"].uri, "Split-train", "data_tfrecord-00001-of-00002")
-    folders = Folders("", "", *(converted[name].uri for name in OUTPUTS))
+    folders = Folders("", "", *(converted[name].uri for name in OUTPUTS), token="0123abcd")
+    Path(folders.work).mkdir(parents=True)
     write_journal(folders, [str(left)])
     left.write_bytes(b"x")
     Executor(beam_context).Do(

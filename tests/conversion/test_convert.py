@@ -385,13 +385,16 @@ def test_a_damaged_output_does_not_count_as_finished(jpeg_set, tmp_path):
     shard.write_bytes(shard.read_bytes()[:-1])
     with pytest.raises(DataError, match=f"{shard} is damaged"):
         convert(jpeg_set.csv, tmp_path / "out")
+    with pytest.raises(OutputError, match="changed since: Split-eval"):
+        convert(jpeg_set.csv, tmp_path / "out", overwrite=True)
+    shard.unlink()
     assert not convert(jpeg_set.csv, tmp_path / "out", overwrite=True).already_complete
 
 
 @pytest.mark.parametrize(
     "name", ["labels.txt", "SHA256SUMS", "index/index-00000-of-00003.parquet", "rejects.jsonl"]
 )
-@pytest.mark.parametrize("damage", [b"", None])
+@pytest.mark.parametrize("damage", [b"other", None])
 def test_a_finished_dataset_with_a_damaged_file_is_not_called_complete(
     jpeg_set, tmp_path, name, damage
 ):
@@ -399,10 +402,8 @@ def test_a_finished_dataset_with_a_damaged_file_is_not_called_complete(
     path = tmp_path / "out" / name
     path.unlink()
     if damage is not None:
-        # Somebody may have written this: it is not replaced.
-        path.write_bytes(b"other")
-    error = DataError if damage is None else OutputError
-    with pytest.raises(error, match=name):
+        path.write_bytes(damage)
+    with pytest.raises(DataError, match=name):
         convert(jpeg_set.csv, tmp_path / "out", num_shards={"train": 2, "eval": 1})
 
 
@@ -418,7 +419,9 @@ def test_a_folder_with_other_data_is_an_error_and_stays_as_it_was(jpeg_set, tmp_
 def test_the_files_of_a_killed_run_are_replaced(jpeg_set, tmp_path, reference):
     left = tmp_path / "out" / "Split-train" / "data_tfrecord-00000-of-00099"
     left.parent.mkdir(parents=True)
-    write_journal(Folders.of_dataset(f"{tmp_path}/out"), [str(left)])
+    folders = Folders.of_dataset(f"{tmp_path}/out", token="0123abcd")
+    Path(folders.work).mkdir(parents=True)
+    write_journal(folders, [str(left)])
     left.write_bytes(b"half")
     convert(jpeg_set.csv, tmp_path / "out")
     assert _fixed_files(tmp_path / "out") == reference
@@ -574,7 +577,8 @@ def test_no_image_crosses_a_stage(tmp_path, jpeg_set):
     jpeg_set.add("TRAIN", "large.jpg", "cat", data)
     manifest, out = str(tmp_path / "manifest"), str(tmp_path / "out")
     write_manifest(jpeg_set.csv, manifest, manifest)
-    folders = Folders(manifest, manifest, examples=out, index=f"{out}/index", rejects=out)
+    folders = Folders.of_dataset(out, manifest, token="0123abcd")
+    Path(folders.work).mkdir(parents=True)
     tasks = plan_tasks(folders, ConversionOptions())
     prepare_output(folders, tasks)
     seen = []

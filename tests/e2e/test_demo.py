@@ -124,9 +124,6 @@ def test_the_confusion_matrix_matches_the_accuracy(demo):
 
 def test_the_second_run_reuses_everything_and_its_summary_is_readable(demo):
     root, summary = demo
-    # As version 0.1.0 left it.
-    (root / "images" / LEDGER_FILE).unlink()
-    (root / "run" / LEDGER_FILE).unlink()
     done = _run_demo(root)
     out, err = done.stdout, done.stderr
     assert done.returncode == 0, out + err

@@ -64,7 +64,6 @@ def test_an_exported_model_that_gives_logits(model, colors, tmp_path, capsys, mo
     means = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(inputs))
     logits = keras.Model(inputs, keras.ops.flip(means, axis=1) * 5)
     folder = tmp_path / "logits"
-    # As an earlier version exported it.
     monkeypatch.setattr(export, "check_answers", lambda *_, **options: None)
     export.export_model(logits, LABELS, (6, 5), str(folder))
     for command in (["evaluate"], ["predict"]):

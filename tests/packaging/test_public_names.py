@@ -22,19 +22,12 @@ from darkroom.errors import (
 )
 
 CORE = {
-    *(
-        "ConversionResult",
-        "DarkroomError",
-        "Duplicates",
-        "Evaluation",
-        "ExportResult",
-        "UpgradeResult",
-    ),
+    *("ConversionResult", "DarkroomError", "Duplicates", "Evaluation", "ExportResult"),
     *("ValidationResult", "VerificationResult", "__version__", "convert", "evaluate", "export"),
-    *("find_duplicates", "inspect", "load", "upgrade", "validate", "verify"),
-    *("ConversionResult", "DarkroomError", "Duplicates", "Evaluation", "UpgradeResult"),
+    *("find_duplicates", "inspect", "load", "validate", "verify"),
+    *("ConversionResult", "DarkroomError", "Duplicates", "Evaluation"),
     *("ValidationResult", "VerificationResult", "__version__", "convert", "evaluate"),
-    *("Predictions", "find_duplicates", "inspect", "load", "predict", "upgrade", "validate"),
+    *("Predictions", "find_duplicates", "inspect", "load", "predict", "validate"),
     *("TrainingResult", "train", "verify"),
 }
 ARTIFACTS = {"ImageManifest", "ModelPage", "RecordIndex", "Rejects", "ValidationReport"}

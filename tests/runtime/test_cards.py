@@ -16,7 +16,6 @@ from PIL import Image
 from darkroom.audit.contact_sheet import Inspection
 from darkroom.audit.duplicates import Duplicates
 from darkroom.audit.findings import EXTRA, FileFinding
-from darkroom.audit.upgrade import UpgradeResult
 from darkroom.audit.verify import VerificationResult
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
@@ -92,7 +91,6 @@ def make_results(text: str, labels: tuple[str, ...]) -> list[object]:
         Duplicates(text, 1, 2, 3, 0, 0, has_pixels=False),
         ValidationResult(text, report, text),
         Inspection(text, text, 5),
-        UpgradeResult(text, 1, 2, "f" * 64),
         LoadedSplits({}, (*labels, text), {"train": 4321}),
     ]
 
@@ -147,7 +145,7 @@ def test_a_conversion_shows_counts_classes_and_the_first_rejects(tmp_path):
 
 
 def test_a_verification_shows_its_verdict_and_its_findings():
-    good = VerificationResult("data", (), "f" * 64, 4321, 7, 10_000, format_version=2)
+    good = VerificationResult("data", (), "f" * 64, 4321, 7, 10_000)
     assert Page(good._repr_html_()).text == (
         "The dataset is sound Records 4,321 Shards 7 Bytes 10,000 Dataset data"
     )
@@ -220,7 +218,7 @@ def test_an_inspection_shows_its_contact_sheet(tmp_path: Path):
     assert Page(result._repr_html_()).sources == []
 
 
-def test_duplicates_an_upgrade_and_loaded_splits_show_their_numbers():
+def test_duplicates_and_loaded_splits_show_their_numbers():
     found = Duplicates("list.parquet", 1, 2, 3, 0, 1, has_pixels=True)
     assert Page(found._repr_html_()).text == (
         "3 groups of images that are in it more than once Groups with the same bytes 1 Groups with "
@@ -229,9 +227,6 @@ def test_duplicates_an_upgrade_and_loaded_splits_show_their_numbers():
     )
     none = Duplicates("list.parquet", 0, 0, 0, 0, 0, has_pixels=True)
     assert Page(none._repr_html_()).text.startswith("No image is in it more than once")
-    assert Page(UpgradeResult("data", 1, 2, "f")._repr_html_()).text == (
-        "The dataset now has format 2; it had 1 Dataset data"
-    )
     loaded = LoadedSplits({}, ("cat", "dog"), {"train": 4321, "eval": 5})
     assert Page(loaded._repr_html_()).text == (
         "4,326 images as tf.data train 4,321 eval 5 2 labels: cat, dog"

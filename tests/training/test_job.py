@@ -153,8 +153,7 @@ def test_more_epochs_that_are_worse_leave_the_model_as_it_is(worsening, tmp_path
     assert (result["epochs"], result["best_epoch"], result["already_complete"]) == (2, 1, True)
     assert {"epoch": 1, **result["metrics"]} == history[0]
 
-    # An earlier version kept the best weights, but not which epoch they are of, and exported the
-    # last ones.
+    # What says which epoch was exported is lost: it is written again.
     (folder / "best" / "epoch.json").unlink()
     result = json.loads((folder / "training.json").read_text())
     del result["result"]["best_epoch"]

@@ -28,17 +28,17 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_output
-from darkroom.dataset.index import LATER_COLUMNS, find_index_files
+from darkroom.dataset.index import find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
-from darkroom.dataset.integrity.duplicates_list import check_replaceable
 from darkroom.dataset.integrity.named import find_named
-from darkroom.dataset.integrity.opening import check_index_files
+from darkroom.dataset.integrity.opening import check_index_files, check_outside
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.errors import DataError, UsageError
 from darkroom.runtime import progress
 from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import format_count
+from darkroom.storage import ledger
 from darkroom.storage.database import create_view, open_database
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
@@ -110,36 +110,40 @@ class Duplicates:
 @storage.report_failures
 @progress.shown
 def find_duplicates(
-    directory: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
+    directory: str | os.PathLike[str],
+    output: str | os.PathLike[str] = layout.DUPLICATES_FILE,
+    *,
+    overwrite: bool = False,
 ) -> Duplicates:
     """Finds images that are in a dataset more than once, and lists them in a Parquet file.
 
     Args:
         directory: A dataset; local or remote.
-        output: The Parquet file; `duplicates.parquet` in the dataset if None.
+        output: The Parquet file, outside of the dataset.
+        overwrite: Whether a file that exists is replaced.
 
     Returns:
         The path of the file, and how many groups there are.
 
     Raises:
         DataError: The folder is not a dataset, or its index is missing or damaged.
-        OutputError: `output` is a file that darkroom did not write.
+        OutputError: `output` exists already, or is in the dataset.
         UsageError: The name of `output` does not end in `.parquet`.
         OSError: The dataset cannot be read, or the file cannot be written.
     """
-    root, dataset = read_output(find_named(directory))
+    named, path = find_named(directory), storage.absolute(output)
+    _check_ending(path)
+    root, dataset = read_output(named)
+    check_outside(named, path, "The list")
+    ledger.check_output_file(path, overwrite=overwrite)
     check_index_files(root, dataset)
     paths = find_index_files(storage.join(root, layout.INDEX_FOLDER))
-    default = storage.join(root, layout.DUPLICATES_FILE)
-    path = default if output is None else storage.absolute(output)
-    _check_ending(path)
-    check_replaceable(path)
     with (
         progress.step("Comparing"),
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         open_database(scratch) as connection,
     ):
-        create_view(connection, "records", paths, scratch, _COLUMNS, LATER_COLUMNS)
+        create_view(connection, "records", paths, scratch, _COLUMNS)
         return _write_groups(connection, path, dataset.checks == "full", scratch)
 
 

@@ -32,7 +32,6 @@ from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
 from darkroom.audit.sums import check_sums
 from darkroom.audit.tables import check_labels, check_reject_files, has_rejects
 from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_output
-from darkroom.dataset.integrity.commit_fields import FORMAT_1
 from darkroom.dataset.integrity.named import find_named
 from darkroom.dataset.integrity.opening import list_split_folders, read_unchanged
 from darkroom.dataset.layout import DATASET_FILE, split_folder
@@ -62,7 +61,6 @@ class VerificationResult:
         seconds: Duration.
         has_index: Whether the record index is in the folder, and was checked.
         has_rejects: Whether the rejects are in the folder, and were checked.
-        format_version: Version of the dataset's format; 0 without a valid commit.
     """
 
     directory: str
@@ -74,7 +72,6 @@ class VerificationResult:
     seconds: float = 0.0
     has_index: bool = False
     has_rejects: bool = False
-    format_version: int = 0
 
     @property
     def is_sound(self) -> bool:
@@ -165,7 +162,6 @@ def _verify_once(output: str, num_threads: int | None) -> VerificationResult:
         time.perf_counter() - started,
         index.is_here,
         has_rejects(root, sums),
-        dataset.format_version,
     )
 
 
@@ -188,7 +184,6 @@ def format_verification(result: VerificationResult) -> str:
         f"Records    {result.records:,}",
         f"Index      {'checked' if result.has_index else 'not here'}",
         f"Rejects    {'checked' if result.has_rejects else 'not here'}",
-        *_advise(result),
         f"Dataset    {result.directory} is {'sound' if result.is_sound else 'DAMAGED'}",
     ]
     return "\n".join(lines)
@@ -204,19 +199,9 @@ def _make_card(result: VerificationResult) -> str:
         title if is_dataset else "This is not a dataset",
         cards.make_rows(header, rows, len(result.findings)) if rows else None,
         cards.make_facts(facts) if is_dataset else None,
-        *map(cards.make_note, _advise(result)),
         cards.make_path("Dataset", result.directory),
         tone=cards.GOOD if result.is_sound else cards.BAD,
     )
-
-
-def _advise(result: VerificationResult) -> list[str]:
-    if result.format_version != FORMAT_1:
-        return []
-    return [
-        "Format     1: some damage beside the shards cannot be found. Bring it to format 2 with "
-        f"darkroom upgrade {result.directory}"
-    ]
 
 
 def check_hashes(root: str, dataset: Dataset, files: Sequence[str] | None = None) -> None:

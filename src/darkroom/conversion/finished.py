@@ -36,9 +36,8 @@ def describe_finished(
         dataset = read_dataset(folder)
     except DataError:
         return None
-    wanted = describe_options(manifest, options)
-    # Options that the dataset does not name are newer than it.
-    if {**wanted, **dataset.options} != wanted or list(dataset.labels) != manifest.labels:
+    is_same = dataset.options == describe_options(manifest, options)
+    if not is_same or list(dataset.labels) != manifest.labels:
         return None
     check_files(folder, dataset)
     check_listed(folder, dataset, with_shards=with_shards)

@@ -72,8 +72,8 @@ class ConversionJob:
         exclude = self.manifest.exclude
         if exclude is not None and exclude.startswith(f"{self.output_dir}/"):
             raise UsageError(
-                f"The list {exclude} is in the output folder, where it would be replaced.",
-                "Move it elsewhere; `darkroom duplicates DIR --output FILE` writes it there.",
+                f"The list {exclude} is in the output folder, which gets the dataset alone.",
+                "Move it elsewhere.",
             )
 
     @property
@@ -219,16 +219,11 @@ class ConversionJob:
 
         Raises:
             DataError: It did, but its files are damaged.
-            OutputError: Files that darkroom did not write are among them.
         """
         if self.overwrite:
             return None
-        try:
-            done = describe_finished(manifest, self.conversion, find_data(self.output_dir))
-            return done and self._name_output(done)
-        except DataError:
-            ownership.survey(Folders.of_dataset(self.output_dir)).check()
-            raise
+        done = describe_finished(manifest, self.conversion, find_data(self.output_dir))
+        return done and self._name_output(done)
 
     def _find_beside(self, manifest: Manifest, beside: str) -> ConversionResult | None:
         """Returns the result of a run that was killed after its commit, if nothing was lost."""

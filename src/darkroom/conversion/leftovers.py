@@ -39,7 +39,7 @@ class Leftover:
     """An attempt that has files in an output.
 
     Attributes:
-        token: Its name; empty for one of an earlier version.
+        token: Its name.
         folder: The folder of its files: the output, or on a store mostly one in it.
         state: Whether it runs.
         why: How that is known.
@@ -142,7 +142,7 @@ def format_leftovers(found: Leftovers) -> str:
     """Returns leftovers as text for a terminal."""
     lines = [f"Stop a job that runs: {each.job}" for each in found.attempts if each.job]
     lines[:0] = [
-        f"{each.token or 'an earlier version':8}  {each.state.value:10}  "
+        f"{each.token:8}  {each.state.value:10}  "
         f"{format_count(each.shards, 'finished shard')}; {each.why}"
         for each in found.attempts
     ]

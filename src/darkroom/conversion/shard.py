@@ -120,7 +120,7 @@ class ShardReport(NamedTuple):
         rejects: Path of its rejects.
         rejected: Number of its rejects.
         index_bytes: Length of its index.
-        index_sha256: SHA-256 of its index, hexadecimal; empty in reports of version 0.1.0.
+        index_sha256: SHA-256 of its index, hexadecimal.
         version: The version of the file that was written; it changes when others write it.
         index_version: The version of its index.
     """
@@ -133,8 +133,8 @@ class ShardReport(NamedTuple):
     sha256: str
     rejects: str
     rejected: int
-    index_bytes: int = 0
-    index_sha256: str = ""
+    index_bytes: int
+    index_sha256: str
     version: str = ""
     index_version: str = ""
 

@@ -102,6 +102,7 @@ def predict(
     output: Paths | None = None,
     *,
     from_logits: bool = False,
+    overwrite: bool = False,
 ) -> Predictions:
     """Says what an exported model predicts for images, by what a server would answer.
 
@@ -109,9 +110,9 @@ def predict(
         model: A SavedModel that darkroom exported, or the folder of a training.
         images: Image files, folders of them, or patterns.
         output: A file, `.csv` or `.jsonl`, for path, label and score of each image. It is a source
-            that `darkroom.convert` takes. A file of an earlier prediction is replaced, another one
-            is not. None: nothing is written.
+            that `darkroom.convert` takes. None: nothing is written.
         from_logits: The model gives logits, and probabilities are made of them.
+        overwrite: Whether `output` is replaced if it exists.
 
     Returns:
         The predictions, and the images that the model cannot decode.
@@ -120,13 +121,13 @@ def predict(
         DataError: There is no model, no image, the model can decode none of them, or it does not
             give probabilities.
         UsageError: `output` has another ending.
-        OutputError: `output` is a file that darkroom did not write.
+        OutputError: `output` exists already.
         MissingExtraError: TensorFlow is not installed.
         OSError: Something cannot be read or written.
     """
     target = None if output is None else storage.absolute(output)
     if target is not None:
-        check_output(target)
+        check_output(target, overwrite=overwrite)
     folder = find_model(os.fspath(model))
     given = [images] if isinstance(images, str | os.PathLike) else images
     paths = list_images([os.fspath(each) for each in given])
@@ -139,25 +140,24 @@ def predict(
             "It reads JPEG, PNG, GIF and BMP.",
         )
     if target is not None:
-        place, _, name = target.rpartition("/")
-        ledger.write_files(place, {name: encode_predictions(target, found)})
+        storage.write_bytes(target, encode_predictions(target, found))
     return Predictions(folder, tuple(found), tuple(failed), target)
 
 
-def check_output(path: str) -> None:
+def check_output(path: str, *, overwrite: bool = False) -> None:
     """Checks that predictions can be written to a file.
 
     Raises:
         UsageError: Its ending is not that of a form that is known.
-        OutputError: There is a file that darkroom did not write.
+        OutputError: It exists already, and `overwrite` is not set.
+        StorageError: Its folder does not exist.
     """
     if os.path.splitext(path)[1].lower() not in _ENDINGS:
         raise UsageError(
             f"The output is {path}, expected a name that ends in {' or '.join(_ENDINGS)}.",
             "darkroom convert tells the form of a source by its ending.",
         )
-    place, _, name = path.rpartition("/")
-    ledger.check_files(place, [name])
+    ledger.check_output_file(path, overwrite=overwrite)
 
 
 def list_images(paths: Sequence[str]) -> list[str]:

@@ -73,8 +73,7 @@ class Evaluation:
         notes: What else one must know to read the numbers, as sentences.
         report_path: The page, `model.html`; None if none was written.
         slices: How good it is for each value of the columns that a pipeline names.
-        matrix: The whole confusion matrix, of fifty rows at most; None if an earlier version made
-            the result.
+        matrix: The whole confusion matrix, of fifty rows at most; None if it was not made.
         missed: The bounds of a pipeline that the model misses, as parts of a sentence.
     """
 

@@ -195,7 +195,9 @@ def find_duplicates(execution: Execution) -> None:
     """Lists the images that are in a dataset more than once."""
     place, duplicates = execution.find_dataset(), execution.outputs["duplicates"]
     storage.make_folder(duplicates.path)
-    found = list_duplicates(place, storage.join(duplicates.path, layout.DUPLICATES_FILE))
+    # The folder is the task's: what a first try left there goes.
+    path = storage.join(duplicates.path, layout.DUPLICATES_FILE)
+    found = list_duplicates(place, path, overwrite=True)
     numbers = {name: value for name, value in found.to_dict().items() if type(value) is int}
     duplicates.describe(numbers)
     execution.outputs["duplicates_page"].write(pages.encode_card("Duplicates", found).encode())

@@ -52,8 +52,8 @@ class TrainingResult:
             left to train, or the head alone was trained.
         already_complete: Whether an earlier run had done everything.
         evaluation: How good the exported model is on the test split, or without one on the eval
-            split; None if an earlier version trained it.
-        exported_epoch: The epoch that the model's weights are from.
+            split; None until it is scored.
+        exported_epoch: The epoch that the model's weights are from; `best_epoch` if None.
         hints: What would make the model better, a sentence each.
     """
 
@@ -70,7 +70,7 @@ class TrainingResult:
 
     @property
     def exported(self) -> Exported:
-        """Which epoch the model's weights are from. An earlier version exported the best one."""
+        """Which epoch the model's weights are from."""
         return Exported(self.exported_epoch or self.best_epoch, self.epochs, self.best_epoch)
 
     def to_dict(self) -> dict[str, Any]:

@@ -347,7 +347,9 @@ def test_the_staged_package_installs_alone_and_writes_shards(tmp_path):
         Image.new("RGB", (8, 8), (i, 0, 0)).save(tmp_path / f"{i}.png")
     rows = [f"{s},{i}.png,cat\n" for i, s in enumerate(["TRAIN", "TRAIN", "TEST", "TEST"])]
     folders, transform = plan(tmp_path, rows, num_shards=1, output=str(tmp_path / "out"))
-    prepare_output(folders, transform.tasks)
+    attempt = replace(folders, token="0123abcd")
+    Path(attempt.work).mkdir(parents=True)
+    prepare_output(attempt, transform.tasks)
     (tmp_path / "fn").write_bytes(pickler.dumps(WriteShardFn()))
     (tmp_path / "tasks").write_bytes(pickler.dumps(transform.tasks))
     package = write_source_package(str(tmp_path))
