@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
+from darkroom.conversion.beam.shard import MAX_REPORT_BYTES, ShardReport
 from darkroom.conversion.output.listed import Lengths, find_listed
-from darkroom.conversion.shard import MAX_REPORT_BYTES, ShardReport
 from darkroom.dataset import index, labels, layout, rejects
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.example import IMAGE_SOURCE_ID, decode_example
