@@ -11,7 +11,7 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.components.manifest_gen.executor import warn_of_rejects
-from darkroom.conversion.beam.run import guard_job
+from darkroom.conversion.beam.run import run_write
 from darkroom.conversion.output import overlap, ownership
 from darkroom.conversion.output.attempts import Attempt, new_token
 from darkroom.conversion.start import start_attempt
@@ -21,7 +21,6 @@ from darkroom.dataset.rejects import count_rejects, list_rejects
 from darkroom.errors import DataError
 from darkroom.images.access import check_not_all_denied
 from darkroom.options.conversion import ConversionOptions
-from darkroom.runtime.plain_beam import apply_transform
 
 MANIFEST_KEY = "manifest"
 MANIFEST_REJECTS_KEY = "manifest_rejects"
@@ -80,9 +79,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         attempt = Attempt(new_token(), runner="TFX")
         # Each execution has an output of its own.
         write = start_attempt(folders, attempt, options, in_place=True)
-        pipeline = self._make_beam_pipeline()
-        with guard_job(pipeline, write, f"darkroom-{attempt.token}"), pipeline:
-            apply_transform(pipeline, "WriteDataset", write)
+        run_write(self._make_beam_pipeline(), write, f"darkroom-{attempt.token}")
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
             listed = list_rejects(folders.rejects)
             check_not_all_denied(count_rejects(folders.rejects), listed)

@@ -7,9 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, LOCAL_RUNNER, parse_runner
-from darkroom.conversion.engines.discovery import RUNNERS, make_environment
-from darkroom.conversion.engines.flink import check_url, format_url
+from darkroom.conversion.beam.runners import (
+    DATAFLOW_RUNNER,
+    LOCAL_RUNNER,
+    name_runner,
+    parse_runner,
+)
+from darkroom.engines.discovery import make_environment
+from darkroom.engines.flink import check_url, format_url
 from darkroom.errors import UsageError
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.options.targets import FLINK
@@ -52,7 +57,7 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
     if config.engine_url or config.engine_workers:
         name = "engine_url" if config.engine_url else "engine_workers"
         raise UsageError(f"{name} is for runs on this machine.", "Give the options by beam_args.")
-    engine = RUNNERS[config.engine] if config.engine else None
+    engine = name_runner(config.engine) if config.engine else None
     return complete_beam_args(given, config.image, engine)
 
 

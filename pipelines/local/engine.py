@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
-from darkroom.conversion.beam.engines import ENGINES, check_engine
-from darkroom.conversion.beam.runners import build_options
-from darkroom.conversion.engines.discovery import RUNNERS, find_options
+from darkroom.conversion.beam.runners import (
+    build_options,
+    find_engine,
+    find_options,
+    name_runner,
+)
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.pipelines.compilation.beam_arguments import check_dataflow, parse_beam_args
 from darkroom.pipelines.config import PipelineConfig
@@ -22,10 +25,10 @@ def find_engine_args(config: PipelineConfig) -> list[str]:
     if config.engine is None:
         return []
     given, options = parse_beam_args(config)
-    runner = RUNNERS[config.engine]
+    runner = name_runner(config.engine)
     found = find_options(config.engine_options, options)
-    if runner in ENGINES:
-        check_engine(runner, build_options(runner, found))
+    if engine := find_engine(runner):
+        engine.check(build_options(runner, found))
     else:
         check_dataflow(found, "sdk_container_image")
     new = {name: value for name, value in found.items() if name not in options}

@@ -69,6 +69,11 @@ LAYERS = [
         "from a manifest to a committed dataset",
     ),
     Layer(
+        "engines",
+        "errors, runtime, options, conversion",
+        "what runs the job of a conversion elsewhere: Flink, Spark, Prism",
+    ),
+    Layer(
         "validation",
         "errors, runtime, storage, dataset, options, images, manifest",
         "checks a dataset by its index; the report, the gate",
@@ -113,7 +118,7 @@ LAYERS = [
     Layer(
         "pipelines",
         "errors, version, runtime, storage, dataset, options, images, manifest, conversion, "
-        "validation, input, evaluation, training, components",
+        "engines, validation, input, evaluation, training, components",
         "one pipeline, and the ways to run it",
     ),
     Layer(
@@ -124,11 +129,13 @@ LAYERS = [
     ),
     Layer(
         "darkroom",
-        "errors, version, runtime, conversion, validation, audit, input, evaluation, training, "
-        "components",
+        "errors, version, runtime, conversion, engines, validation, audit, input, evaluation, "
+        "training, components",
         "the public names, loaded when they are first used",
     ),
 ]
+# The packages where no folder and its parent import each other.
+WITH_REAL_FOLDERS = ("conversion", "engines")
 # The packages that may load TensorFlow; the others take TFDV only where statistics are computed.
 NEED_TENSORFLOW = ("input", "profiling", "evaluation", "training")
 NEED_TFX = ("components", "pipelines")
@@ -236,6 +243,25 @@ def test_no_files_import_each_other_in_a_circle():
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"These import each other: {error.args[1]}")
+
+
+def find_folder(module: str) -> str:
+    """Returns the package that a module of ours is in."""
+    is_package = list_modules()[module].name == "__init__.py"
+    return module if is_package else module.rpartition(".")[0]
+
+
+@pytest.mark.parametrize("package", WITH_REAL_FOLDERS)
+def test_no_folder_and_its_parent_import_each_other(package):
+    pairs = {
+        (find_folder(module), find_folder(each.module))
+        for module in list_modules()
+        for each in find_imports(module)
+        if find_layer(module) == package and each.module in list_modules()
+    }
+    folders = {folder for folder, _ in pairs if folder.count(".") > 1}
+    parents = {folder: folder.rpartition(".")[0] for folder in folders}
+    assert {f for f, up in parents.items() if {(f, up), (up, f)} <= pairs} == set()
 
 
 def test_names_are_imported_from_where_they_are_defined():

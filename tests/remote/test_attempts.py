@@ -15,9 +15,9 @@ import darkroom
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.conversion import commit, job
+from darkroom.conversion.beam.shard import write_shard
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.output import attempts, publication
-from darkroom.conversion.shard import write_shard
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import ChangedError, DataError, OutputError
 
@@ -50,7 +50,7 @@ def _interrupt(
         raise KeyboardInterrupt
 
     # The job reads the manifest where the client's runner has it.
-    monkeypatch.setattr(job, "check_engine", lambda *_: None)
+    monkeypatch.setattr("darkroom.engines.job_server.check_engine", lambda *_: None)
     options = {**TABLE, "runner": "PrismRunner", **options}
     with monkeypatch.context() as patch:
         patch.setattr(job, "run_job", run_job)

@@ -10,9 +10,9 @@ import PIL
 import simplejpeg
 
 from darkroom import storage
+from darkroom.conversion.beam.shard import ShardReport
 from darkroom.conversion.output import attempts, ownership
 from darkroom.conversion.output.publication import Publication
-from darkroom.conversion.shard import ShardReport
 from darkroom.dataset import example, labels, layout, rejects
 from darkroom.dataset.commit import Dataset, Shard, Split
 from darkroom.dataset.integrity.checksums import FileSum

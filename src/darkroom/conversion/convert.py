@@ -7,8 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
-from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, parse_runner
-from darkroom.conversion.engines.discovery import RUNNERS, find_options
+from darkroom.conversion.beam.runners import (
+    DATAFLOW_RUNNER,
+    find_options,
+    name_runner,
+    parse_runner,
+)
 from darkroom.conversion.job import ConversionJob
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.schema import Schema
@@ -169,7 +173,7 @@ def convert(
     if options.engine is not None:
         if runner is not None:
             raise UsageError("engine and runner exclude each other.", "Give engine alone.")
-        runner, given = RUNNERS[options.engine], find_options(options, given)
+        runner, given = name_runner(options.engine), find_options(options, given)
     with storage.be_patient(records.store_patience_seconds):
         return _start(job, parse_runner(runner), project, region, wait, given)
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion.beam.engines import ENGINES, check_engine
 from darkroom.conversion.beam.run import run_job
-from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
+from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options, find_engine
 from darkroom.conversion.finished import can_read_more, describe_finished
 from darkroom.conversion.output import exchange, overlap, ownership
 from darkroom.conversion.output.attempts import Attempt
@@ -82,10 +81,11 @@ class ConversionJob:
 
     def run(self, runner: str, beam_options: Mapping[str, Any]) -> ConversionResult:
         """Converts and waits for the end."""
-        if beam_options or runner in ENGINES:
+        engine = find_engine(runner)
+        if beam_options or engine:
             options = build_options(runner, beam_options)  # reports a wrong one before any work
-            if runner in ENGINES:
-                check_engine(runner, options)
+            if engine:
+                engine.check(options)
         if storage.exists(self.output_dir) and not storage.is_folder(self.output_dir):
             raise OutputError(f"{self.output_dir} is a file.", "Choose a folder for the output.")
         if self.output_dir == "/":

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from darkroom import storage
+from darkroom.conversion.beam.shard import ShardRange, ShardTask
 from darkroom.conversion.commit import describe_options
-from darkroom.conversion.shard import ShardRange, ShardTask
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.dataset.splits import TRAIN

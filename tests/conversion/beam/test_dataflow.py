@@ -237,7 +237,7 @@ def submit(tmp_path, monkeypatch, bucket):
             written = ("staging/x/package", "temp/y", "notes.txt")
             bucket.update({f"{OUTPUT}/.dataflow/{name}": b"x" for name in written})
             names = [thread.name for thread in threading.enumerate()]
-            result.is_watched = transform.gives_signs and "darkroom-watch" in names
+            result.is_watched = "darkroom-follow" in names
             return result
 
         monkeypatch.setattr(beam.Pipeline, "run", run)
@@ -309,7 +309,7 @@ def test_the_source_package_holds_the_core_only(tmp_path):
         (text,) = (archive.extractfile(m).read() for m in archive if m.name.endswith(".toml"))
     assert {
         "pyproject.toml",
-        "src/darkroom/conversion/shard.py",
+        "src/darkroom/conversion/beam/shard.py",
         "src/darkroom/manifest/sources/csv.py",
     } <= names
     assert "src/darkroom/py.typed" in names

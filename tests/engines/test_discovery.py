@@ -18,13 +18,12 @@ from tests.pictures import write_label_folders
 
 import darkroom
 from darkroom.cli import main
-from darkroom.conversion.beam.runners import build_options, list_choices
+from darkroom.conversion.beam.runners import build_options, find_options, list_choices
 from darkroom.conversion.convert import convert
-from darkroom.conversion.engines.discovery import RUNNERS, find_options
 from darkroom.errors import StorageError, UsageError
-from darkroom.options.targets import ENGINE_NAMES, EngineOptions
+from darkroom.options.targets import EngineOptions
 
-from ...flink_rest import HERE, FlinkRest, serve_flink
+from ..flink_rest import HERE, FlinkRest, serve_flink
 
 VERSION = list_choices("flink_version")[0]
 FLINK_JAR = f"beam-runners-flink-{VERSION}-job-server"
@@ -259,10 +258,6 @@ def test_options_that_do_not_fit_are_told(values, message):
     with pytest.raises(UsageError, match=re.escape(message)) as stop:
         EngineOptions(**values)
     assert "secret" not in str(stop.value)
-
-
-def test_every_engine_has_a_runner():
-    assert tuple(RUNNERS) == ENGINE_NAMES
 
 
 def test_an_engine_and_a_runner_exclude_each_other(tmp_path):
