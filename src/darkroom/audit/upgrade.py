@@ -56,7 +56,7 @@ class UpgradeResult:
             title = f"The dataset already has format {self.format_version}"
         else:
             title = f"The dataset now has format {self.format_version}; it had {self.from_version}"
-        return cards.make_card(title, cards.make_path("Dataset", self.directory), tone=cards.GOOD)
+        return cards.make_card(title, self.to_dict(), tone=cards.GOOD)
 
 
 @storage.report_failures

@@ -22,9 +22,8 @@ from darkroom.options.input import NO_CACHE, STRETCH, InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import progress, streams
 from darkroom.runtime.lazy_names import LazyModule
-from darkroom.runtime.markup import element
 from darkroom.runtime.notebook import cards
-from darkroom.runtime.text import format_count, list_first
+from darkroom.runtime.text import format_count
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -79,8 +78,7 @@ class LoadedSplits(dict[str, "tf.data.Dataset"]):
         """Returns the number of images and the labels as a notebook shows them; reads none."""
         return cards.make_card(
             f"{format_count(sum(self.num_images.values()), 'image')} as tf.data",
-            cards.make_facts(self.num_images),
-            element("p", f"{format_count(len(self.labels), 'label')}: {list_first(self.labels)}"),
+            {"images": self.num_images, "labels": self.labels},
         )
 
 
