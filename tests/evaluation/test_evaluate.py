@@ -19,6 +19,7 @@ from darkroom.evaluation.metrics import ClassScore, measure
 from darkroom.evaluation.result import Confusion, Evaluation, format_evaluation, list_notes
 from darkroom.evaluation.serving import identify_model
 from darkroom.input.data_paths import NamedSplit, find_split
+from darkroom.options.conversion import ConversionOptions
 
 from .conftest import COLORS, LABELS, write_pictures
 
@@ -72,7 +73,7 @@ def read_part(records, split):
 
 
 def test_records_images_and_raw_pixels_give_the_same(model, colors, records, tmp_path):
-    darkroom.convert(colors, tmp_path / "raw", encoding="raw")
+    darkroom.convert(colors, tmp_path / "raw", options=ConversionOptions(encoding="raw"))
     found = [darkroom.evaluate(model, each) for each in (records, colors, tmp_path / "raw")]
     assert found[0] == found[1] == found[2]
 

@@ -25,17 +25,16 @@ def convert_command(arguments: argparse.Namespace) -> int:
     """Runs `darkroom convert`; returns the exit code."""
     from darkroom.conversion.convert import convert
     from darkroom.conversion.result import TooManyRejectsError, format_conversion
+    from darkroom.options.conversion import ConversionOptions
     from darkroom.runtime import progress
 
-    options = {
-        name: value
-        for name, value in vars(arguments).items()
-        if name not in ("command", "json", "source", "output_dir", "beam_option")
-    }
-    options["beam_options"] = dict(arguments.beam_option or ())
+    values = {k: v for k, v in vars(arguments).items() if k not in ("command", "json")}
+    values["beam_options"] = dict(values.pop("beam_option") or ())
+    names = ("source", "output_dir", "max_rejects", "overwrite", "runner", "project", "region")
+    named = {name: values.pop(name) for name in names if name in values}
     try:
         with progress.use(progress.make_sink(sys.stderr)):
-            result = convert(arguments.source, arguments.output_dir, **options)
+            result = convert(**named, options=ConversionOptions(**values))
     except TooManyRejectsError as error:
         if not arguments.json:
             raise

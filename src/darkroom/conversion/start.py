@@ -18,7 +18,7 @@ from darkroom.conversion.output.publication import Publication
 from darkroom.conversion.plan import plan_tasks
 from darkroom.dataset.integrity.pointer import data_folder
 from darkroom.dataset.layout import Folders
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 
 if TYPE_CHECKING:
     from darkroom.conversion.beam.transforms import WriteDataset
@@ -36,7 +36,7 @@ def name_attempt(runner: str, beam_options: Mapping[str, Any]) -> Attempt:
 def start_attempt(
     folders: Folders,
     attempt: Attempt,
-    options: ConversionOptions,
+    options: RecordOptions,
     max_rejects: float | None = None,
     *,
     in_place: bool = False,

@@ -25,6 +25,7 @@ from darkroom.conversion.beam.run import guard_job
 from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.convert import convert
 from darkroom.errors import DarkroomError, StorageError
+from darkroom.options.conversion import ConversionOptions
 from darkroom.runtime.process import find_explanation
 
 from ...flink_rest import JOB, FlinkRest, serve_flink
@@ -151,7 +152,12 @@ def test_python_tells_the_same_by_its_own_exception(source, flink, fail, tmp_pat
     fail(_send(signal.SIGINT))
     options = {**EMBEDDED, "flink_master": flink.url}
     with pytest.raises(KeyboardInterrupt) as stop:
-        convert(source, tmp_path / "out", runner="FlinkRunner", beam_options=options)
+        convert(
+            source,
+            tmp_path / "out",
+            runner="FlinkRunner",
+            options=ConversionOptions(beam_options=options),
+        )
     assert str(stop.value) == CANCELLED
 
 
@@ -163,7 +169,12 @@ def test_a_script_that_sigterm_ends_cancels_the_job_and_frees_the_output(
     fail(_send(signal.SIGTERM))
     options = {**EMBEDDED, "flink_master": flink.url}
     with pytest.raises(SystemExit) as stop:
-        convert(source, tmp_path / "out", runner="FlinkRunner", beam_options=options)
+        convert(
+            source,
+            tmp_path / "out",
+            runner="FlinkRunner",
+            options=ConversionOptions(beam_options=options),
+        )
     assert stop.value.code == 143
     assert caplog.messages[-1] == f"Ended by SIGTERM. {CANCELLED}"
     assert flink.jobs[JOB][1] == "CANCELED"

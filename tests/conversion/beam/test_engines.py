@@ -20,6 +20,7 @@ from darkroom.conversion.beam.engines import ENGINES, check_engine
 from darkroom.conversion.beam.runners import build_options, list_choices
 from darkroom.conversion.convert import convert
 from darkroom.errors import DarkroomError, DataError, StorageError, UsageError
+from darkroom.options.conversion import ConversionOptions
 
 from .standin import StandIn, serve
 
@@ -161,7 +162,12 @@ def test_an_engine_that_does_not_answer_stops_before_the_source_is_read(closed, 
     options = {"job_endpoint": closed}
     write_label_folders(tmp_path / "src", 1)
     with pytest.raises(StorageError, match=closed):
-        convert(tmp_path / "src", tmp_path / "out", runner="portablerunner", beam_options=options)
+        convert(
+            tmp_path / "src",
+            tmp_path / "out",
+            runner="portablerunner",
+            options=ConversionOptions(beam_options=options),
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -304,7 +310,7 @@ def _convert(tmp_path: Path, **options: object) -> None:
         tmp_path / "src",
         tmp_path / "out",
         runner="PortableRunner",
-        beam_options={**EMBEDDED, **options},
+        options=ConversionOptions(beam_options={**EMBEDDED, **options}),
     )
 
 

@@ -21,6 +21,7 @@ from darkroom.conversion.beam.failures import describe_failure
 from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
 from darkroom.errors import DarkroomError, MissingPathError, OutputError, StorageError
+from darkroom.options.conversion import ConversionOptions
 from darkroom.runtime import progress
 
 from .standin import StandIn, State, run_here, serve
@@ -42,7 +43,12 @@ def source(tmp_path: Path) -> Path:
 
 def _submit(service: StandIn, source: Path) -> ConversionResult:
     with serve(service) as options:
-        return convert(source, source.parent / "out", runner="PortableRunner", beam_options=options)
+        return convert(
+            source,
+            source.parent / "out",
+            runner="PortableRunner",
+            options=ConversionOptions(beam_options=options),
+        )
 
 
 def _fail(service: StandIn, source: Path) -> tuple[DarkroomError, str]:
@@ -276,7 +282,12 @@ def test_what_was_to_run_the_workers_is_named_but_not_its_variables(source):
     with serve(StandIn(State.FAILED, died)) as options:
         options |= {"environment_type": "PROCESS", "environment_config": config}
         with pytest.raises(StorageError) as stop:
-            convert(source, source.parent / "out", runner="PortableRunner", beam_options=options)
+            convert(
+                source,
+                source.parent / "out",
+                runner="PortableRunner",
+                options=ConversionOptions(beam_options=options),
+            )
     assert " It was command=/bin/true. The log " in stop.value.hint
     assert "secret" not in str(stop.value)
 

@@ -20,6 +20,7 @@ from darkroom.conversion.convert import convert
 from darkroom.conversion.engines.flink import FlinkFailure, FlinkStatus
 from darkroom.conversion.engines.waiting import describe_wait
 from darkroom.errors import STORE_IS_DOWN, StorageError
+from darkroom.options.conversion import ConversionOptions
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
 
@@ -569,7 +570,12 @@ def test_workers_of_an_engine_leave_a_sign_and_local_ones_none(tmp_path, monkeyp
     convert(tmp_path / "src", tmp_path / "local")
     assert signs == {}
     options = {"job_endpoint": "embed", "environment_type": "LOOPBACK"}
-    convert(tmp_path / "src", tmp_path / "out", runner="PortableRunner", beam_options=options)
+    convert(
+        tmp_path / "src",
+        tmp_path / "out",
+        runner="PortableRunner",
+        options=ConversionOptions(beam_options=options),
+    )
     assert len(signs) >= 1
     for path, sign in signs.items():
         assert path.startswith(f"{tmp_path}/out/.attempt/")

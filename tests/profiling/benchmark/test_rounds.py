@@ -16,6 +16,7 @@ from PIL import Image
 import darkroom
 from darkroom.cli.commands import main
 from darkroom.errors import DataError, StorageError, UsageError
+from darkroom.options.conversion import ConversionOptions
 from darkroom.profiling.benchmark import rounds as input_benchmark
 from darkroom.profiling.benchmark.chart import (
     BAR_WIDTHS,
@@ -376,6 +377,8 @@ def test_a_directory_without_images_in_files_is_an_error(tmp_path: Path, capsys,
     assert "have no image/encoded" in capsys.readouterr().err
     Image.new("RGB", (8, 8)).save(tmp_path / "image.png")
     (tmp_path / "images.csv").write_text("image_uri,label\nimage.png,a\n")
-    darkroom.convert(tmp_path / "images.csv", tmp_path / "raw", encoding="raw")
+    darkroom.convert(
+        tmp_path / "images.csv", tmp_path / "raw", options=ConversionOptions(encoding="raw")
+    )
     assert main(["benchmark", "input", str(tmp_path / "raw")]) == DataError.exit_code
     assert "images of the format RAW, expected JPEG or PNG" in capsys.readouterr().err

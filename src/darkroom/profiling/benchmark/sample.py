@@ -20,6 +20,7 @@ from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.splits import TRAIN
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.input import InputOptions, choose_short_side
 from darkroom.runtime import progress
 
@@ -161,10 +162,10 @@ def _name_label(number: int) -> str:
 
 
 def _convert_images(
-    scratch: Path, num_labels: int, num_images: int, options: InputOptions
+    scratch: Path, num_labels: int, num_images: int, wanted: InputOptions
 ) -> dict[str, list[str]]:
     """Returns the TFRecords of each form."""
-    short_side = choose_short_side(options.image_size)
+    short_side = choose_short_side(wanted.image_size)
     forms: dict[str, dict[str, Any]] = {
         ONE_FILE: {"num_shards": 1},
         SHARDS: {},
@@ -182,6 +183,7 @@ def _convert_images(
     for number, (form, how) in enumerate(forms.items(), 1):
         target = scratch / form
         with progress.step(f"Store {form}", number, len(forms)):
-            convert(scratch / "images", target, **(shared | how))
+            options = ConversionOptions(**(shared | how))
+            convert(scratch / "images", target, options=options)
         records[form] = sorted(str(path) for path in target.glob("Split-train/*"))
     return records
