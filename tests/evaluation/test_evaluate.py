@@ -279,7 +279,8 @@ def test_a_model_in_a_folder_with_the_name_of_a_pattern(model, records, tmp_path
 
 
 @pytest.mark.parametrize(
-    "error", [CredentialsError("The token has expired."), OSError(errno.ENOSPC, "No space")]
+    "error",
+    [CredentialsError("The token has expired."), OSError(errno.EROFS, "Read-only file system")],
 )
 def test_an_error_of_the_machine_does_not_make_a_model_damaged(
     model, records, capsys, monkeypatch, error
