@@ -20,7 +20,7 @@ from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import count_rejects, list_rejects
 from darkroom.errors import DataError
 from darkroom.images.access import check_not_all_denied
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 
 MANIFEST_KEY = "manifest"
 MANIFEST_REJECTS_KEY = "manifest_rejects"
@@ -44,7 +44,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         Args:
             input_dict: `manifest`: an ImageManifest; `manifest_rejects`: its Rejects.
             output_dict: `examples`: Examples; `index`: a RecordIndex; `rejects`: Rejects.
-            exec_properties: `options`: `ConversionOptions` as JSON.
+            exec_properties: `options`: `RecordOptions` as JSON.
 
         Raises:
             DataError: Nothing could be written; the message lists the first rejects.
@@ -61,7 +61,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             index=artifact_utils.get_single_uri(output_dict[INDEX_KEY]),
             rejects=rejects.uri,
         )
-        options = ConversionOptions.from_json(exec_properties[OPTIONS_KEY])
+        options = RecordOptions.from_json(exec_properties[OPTIONS_KEY])
         with storage.be_patient(options.store_patience_seconds):
             written = self._convert(folders, options)
         # Readers of the artifact expect records in each of its splits.
@@ -73,7 +73,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         rejects.set_int_custom_property("rejected", written.rejected)
         warn_of_rejects(written.rejected, written.rows, rejects.uri)
 
-    def _convert(self, folders: Folders, options: ConversionOptions) -> commit.Dataset:
+    def _convert(self, folders: Folders, options: RecordOptions) -> commit.Dataset:
         ownership.survey(folders).check()
         overlap.check_images_outside(folders)
         attempt = Attempt(new_token(), runner="TFX")

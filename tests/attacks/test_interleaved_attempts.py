@@ -22,10 +22,11 @@ from darkroom.conversion import job
 from darkroom.conversion.beam.shard import write_shard
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.errors import DarkroomError
+from darkroom.options.conversion import ConversionOptions
 
 _ENGINE = {
     "runner": "PortableRunner",
-    "beam_options": {"job_endpoint": "embed"},
+    "options": ConversionOptions(beam_options={"job_endpoint": "embed"}),
     "columns": {"split": "split", "label": "string_label", "x": "integer"},
 }
 # Of the second run: another plan with another number of shards, and the same.

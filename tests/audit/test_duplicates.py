@@ -19,6 +19,7 @@ from darkroom.dataset.index import list_index_files
 from darkroom.dataset.integrity.checksums import read_sums
 from darkroom.dataset.keys import make_key
 from darkroom.errors import DataError, MissingPathError, OutputError, StorageError, UsageError
+from darkroom.options.conversion import ConversionOptions
 
 from ..pictures import encode, make_noise
 
@@ -155,7 +156,7 @@ def test_a_jpeg_and_the_images_made_of_it_are_one_group(copies, tmp_path):
 
 
 def test_without_the_second_decoding_only_equal_decoders_are_found(copies, tmp_path):
-    convert(copies, tmp_path / "out", find_decoded_copies="never")
+    convert(copies, tmp_path / "out", options=ConversionOptions(find_decoded_copies="never"))
     groups, _ = list_names(find_duplicates(tmp_path / "out").path)
     assert {"photo", "again", "tensorflow"} in [group.keys() for group in groups]
     assert not [group for group in groups if group.keys() >= {"photo", "pillow"}]
@@ -238,7 +239,7 @@ def test_a_dataset_in_a_folder_with_wildcards_in_its_name(source, tmp_path):
 
 
 def test_without_pixels_only_bytes_are_compared(source, tmp_path):
-    convert(source, tmp_path / "out", image_check="header")
+    convert(source, tmp_path / "out", options=ConversionOptions(image_check="header"))
     found = find_duplicates(tmp_path / "out")
     assert (found.bytes_groups, found.pixels_groups, found.has_pixels) == (2, 0, False)
 

@@ -25,6 +25,7 @@ from darkroom.conversion.convert import convert
 from darkroom.dataset.integrity.checksums import read_sums, sum_file, write_sums
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError
+from darkroom.options.conversion import ConversionOptions
 
 # Damages a dataset: takes its folder, random numbers, and another run over the same images; yields
 # files of which at least one has to be named.
@@ -566,7 +567,12 @@ def test_a_very_large_record_is_skipped_in_bounded_memory(root, monkeypatch):
 
 
 def test_a_compressed_dataset_is_verified(runs, tmp_path):
-    convert(runs.folder / "images.csv", tmp_path / "out", compression="gzip", max_rejects=1)
+    convert(
+        runs.folder / "images.csv",
+        tmp_path / "out",
+        max_rejects=1,
+        options=ConversionOptions(compression="gzip"),
+    )
     assert verify(tmp_path / "out").is_sound
     path = _shards(tmp_path / "out")[0]
     data = path.read_bytes()

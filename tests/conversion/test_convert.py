@@ -39,13 +39,14 @@ from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.manifest.writer import write_manifest
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import ConversionOptions, RecordOptions
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
 from darkroom.storage.locks import FolderLock
 from darkroom.storage.stores import retries
 
 from ..pictures import encode
+from ..signatures import call
 
 pytestmark = pytest.mark.heavy
 
@@ -194,7 +195,7 @@ def test_the_place_of_the_folder_does_not_matter(jpeg_set, tmp_path, reference):
 @pytest.mark.slow
 def test_the_number_of_processes_does_not_matter(jpeg_set, tmp_path, reference, light_beam):
     options = {"direct_running_mode": "multi_processing", "direct_num_workers": 2}
-    convert(jpeg_set.csv, tmp_path / "processes", beam_options=options)
+    convert(jpeg_set.csv, tmp_path / "processes", options=ConversionOptions(beam_options=options))
     assert _fixed_files(tmp_path / "processes") == reference
 
 
@@ -364,7 +365,11 @@ def _change_image(images) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "options"),
-    [(_relabel, {}), (_change_image, {}), (lambda images: None, {"compression": "gzip"})],
+    [
+        (_relabel, None),
+        (_change_image, None),
+        (lambda images: None, ConversionOptions(compression="gzip")),
+    ],
     ids=["label", "image", "option"],
 )
 def test_another_source_or_option_needs_overwrite(jpeg_set, tmp_path, change, options):
@@ -372,10 +377,10 @@ def test_another_source_or_option_needs_overwrite(jpeg_set, tmp_path, change, op
     before = _fixed_files(tmp_path / "out")
     change(jpeg_set)
     with pytest.raises(OutputError, match="holds another dataset"):
-        convert(jpeg_set.csv, tmp_path / "out", **options)
+        convert(jpeg_set.csv, tmp_path / "out", options=options)
     assert _fixed_files(tmp_path / "out") == before
-    convert(jpeg_set.csv, tmp_path / "out", overwrite=True, **options)
-    convert(jpeg_set.csv, tmp_path / "fresh", **options)
+    convert(jpeg_set.csv, tmp_path / "out", overwrite=True, options=options)
+    convert(jpeg_set.csv, tmp_path / "fresh", options=options)
     assert _fixed_files(tmp_path / "out") == _fixed_files(tmp_path / "fresh")
 
 
@@ -463,7 +468,7 @@ def test_a_file_cannot_be_the_output_folder(jpeg_set, tmp_path):
 
 
 def test_gzip_is_as_it_says(jpeg_set, tmp_path):
-    result = convert(jpeg_set.csv, tmp_path / "out", compression="gzip")
+    result = convert(jpeg_set.csv, tmp_path / "out", options=ConversionOptions(compression="gzip"))
     files = [path.name for path in (tmp_path / "out" / "Split-eval").iterdir()]
     assert files == ["data_tfrecord-00000-of-00001.gz"]
     assert sum(map(len, _read(result).values())) == 40
@@ -540,7 +545,7 @@ def test_a_wrong_option_is_reported_before_anything_is_written(
     jpeg_set, tmp_path, options, message
 ):
     with pytest.raises(UsageError, match=message):
-        convert(jpeg_set.csv, tmp_path / "out", **options)
+        call(convert, ConversionOptions, jpeg_set.csv, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 
 
@@ -566,7 +571,7 @@ def test_no_value_above_64_kb_crosses_a_stage(jpeg_set, tmp_path, monkeypatch):
 
 def test_a_misspelt_argument_is_an_error_of_python(jpeg_set, tmp_path):
     with pytest.raises(TypeError, match="unexpected keyword argument 'max_reject'"):
-        convert(jpeg_set.csv, tmp_path / "out", max_reject=0.1)
+        convert(jpeg_set.csv, tmp_path / "out", options=ConversionOptions(max_reject=0.1))
     assert not (tmp_path / "out").exists()
 
 
@@ -579,7 +584,7 @@ def test_no_image_crosses_a_stage(tmp_path, jpeg_set):
     write_manifest(jpeg_set.csv, manifest, manifest)
     folders = Folders.of_dataset(out, manifest, token="0123abcd")
     Path(folders.work).mkdir(parents=True)
-    tasks = plan_tasks(folders, ConversionOptions())
+    tasks = plan_tasks(folders, RecordOptions())
     prepare_output(folders, tasks)
     seen = []
 
@@ -599,7 +604,7 @@ def test_no_image_crosses_a_stage(tmp_path, jpeg_set):
                 seen.extend(transform_node.outputs.values())
 
     with beam.Pipeline("FnApiRunner") as pipeline:
-        pipeline | WriteDataset(tasks, Commit(folders, ConversionOptions()))
+        pipeline | WriteDataset(tasks, Commit(folders, RecordOptions()))
         pipeline.visit(CollectValues())
         for number, value in enumerate(seen):
             value | f"CheckSize{number}" >> beam.Map(check_size)
@@ -625,7 +630,7 @@ def test_the_client_and_each_worker_hold_out_for_a_store(
     else:
         monkeypatch.setattr(storage, "be_patient", lambda seconds: nullcontext())
         monkeypatch.setattr(retries, "_shared", before)  # set again afterwards
-    convert(image_set.csv, tmp_path / "out", store_patience_seconds=7)
+    convert(image_set.csv, tmp_path / "out", options=ConversionOptions(store_patience_seconds=7))
     written = [limits for limits in found if limits.stopped]
     assert written
     assert {limits[:2] for limits in written} == {(7, math.inf)}
@@ -634,5 +639,7 @@ def test_the_client_and_each_worker_hold_out_for_a_store(
 
 def test_patience_is_not_part_of_the_dataset(image_set, tmp_path):
     convert(image_set.csv, tmp_path / "out")
-    again = convert(image_set.csv, tmp_path / "out", store_patience_seconds=7)
+    again = convert(
+        image_set.csv, tmp_path / "out", options=ConversionOptions(store_patience_seconds=7)
+    )
     assert again.already_complete

@@ -22,6 +22,7 @@ from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.convert import convert
 from darkroom.engines.job_server import ENGINES
 from darkroom.errors import DarkroomError, StorageError, UsageError
+from darkroom.options.conversion import ConversionOptions
 from darkroom.runtime.process import find_explanation
 
 from ..flink_rest import JOB, FlinkRest, serve_flink
@@ -147,7 +148,12 @@ def test_python_tells_the_same_by_its_own_exception(source, flink, fail, tmp_pat
     fail(_send(signal.SIGINT))
     options = {**EMBEDDED, "flink_master": flink.url}
     with pytest.raises(KeyboardInterrupt) as stop:
-        convert(source, tmp_path / "out", runner="FlinkRunner", beam_options=options)
+        convert(
+            source,
+            tmp_path / "out",
+            runner="FlinkRunner",
+            options=ConversionOptions(beam_options=options),
+        )
     assert str(stop.value) == CANCELLED
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 import sys
@@ -12,8 +11,10 @@ import pytest
 import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError, UsageError
-from darkroom.options.fields import list_options
-from darkroom.options.training import TrainingFields
+from darkroom.options.training import TrainingFields, TrainingOptions
+from darkroom.training.jobs import train
+
+from ..signatures import call, find_differences
 
 pytestmark = pytest.mark.tensorflow
 
@@ -32,21 +33,18 @@ def records(helpers, write_dataset):
     return write_dataset({"train": rows[:20], "eval": rows[20:30], "test": rows[30:]})
 
 
-def test_the_options_are_those_of_the_command():
-    shown = inspect.getdoc(darkroom.train)
-    parameters = inspect.signature(darkroom.train).parameters
-    fields = list_options(TrainingFields)
-    first = ["records", "checkpoint_dir", "eval_records", "tune"]
-    assert list(parameters) == [*first, *(each.name for each in fields)]
-    for each in fields:
-        assert parameters[each.name].kind is inspect.Parameter.KEYWORD_ONLY
-        assert (parameters[each.name].default, parameters[each.name].annotation) == (
-            each.default,
-            each.type,
-        )
-        assert f"\n    {each.name}: {each.option.help}" in shown
-    assert "**options" not in shown
-    assert "\nReturns:\n" in shown
+def test_the_arguments_are_those_of_the_options():
+    names = ["model", "image_size", "epochs", "batch_size", "learning_rate", "augment"]
+    assert find_differences(darkroom.train, TrainingFields, names=names) == []
+
+
+def test_another_model_by_name_has_an_image_size_that_fits(tmp_path, monkeypatch):
+    """A size that the options have chosen is not one that was given."""
+    begun = []
+    monkeypatch.setattr(train, "train_datasets", lambda data, options, *_: begun.append(options))
+    for options in (TrainingOptions(seed=3), TrainingOptions(seed=3, image_size=(64, 64))):
+        darkroom.train("records", tmp_path, model="efficientnet-lite0", options=options)
+    assert [(each.image_size, each.seed) for each in begun] == [((224, 224), 3), ((64, 64), 3)]
 
 
 def test_the_function_and_the_command_leave_the_same(records, tmp_path, capsys):
@@ -67,7 +65,7 @@ def test_a_notebook_shows_the_epoch_and_how_good_the_model_is(records, tmp_path)
     text = re.sub(r"<style>.*?</style>", "", found._repr_html_())
     text = re.sub(r"<[^>]+>", "\n", text)
     assert "Epoch 1 of 1 (lowest val_loss)" in text
-    assert f"{found.metrics['val_loss']:.4f}" in text
+    assert f"{found.metrics['val_loss']:.4g}" in text
     assert f"{found.evaluation.accuracy:.4f} on the test split of 10 records" in text
     assert str(tmp_path / "run" / "model.html") in text
     assert "Already complete" not in text
@@ -89,7 +87,6 @@ def test_other_records_may_have_the_eval_split(helpers, write_dataset, tmp_path)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"epoch": 3}, "Training has no option 'epoch'. Did you mean epochs?"),
         ({"epochs": 0}, "epochs is 0, expected"),
         ({"weights": "nowhere.h5"}, "weights is 'nowhere.h5'"),
         ({"model": "small-cnn"}, "Did you mean small_cnn?"),
@@ -97,7 +94,7 @@ def test_other_records_may_have_the_eval_split(helpers, write_dataset, tmp_path)
 )
 def test_a_wrong_option_is_told_before_anything_is_written(tmp_path, options, said):
     with pytest.raises(UsageError) as error:
-        darkroom.train("records", tmp_path / "run", **options)
+        call(darkroom.train, TrainingOptions, "records", tmp_path / "run", **options)
     assert said in f"{error.value.message} {error.value.hint}"
     assert not (tmp_path / "run").exists()
 

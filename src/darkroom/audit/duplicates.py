@@ -213,22 +213,13 @@ def _differ(members: Sequence[dict[str, Any]], name: str) -> bool:
 
 
 def _make_card(found: Duplicates) -> str:
-    unknown = "unknown: it needs a conversion with the image check full"
-    facts: dict[str, int | str] = {
-        "Groups with the same bytes": found.bytes_groups,
-        "Groups with the same pixels": found.pixels_groups if found.has_pixels else unknown,
-        "Groups in two splits": found.splits_differ,
-        "Groups with two labels, of which all images are kept": found.labels_differ,
-        "Images to leave out": found.surplus,
-    }
     groups = found.bytes_groups + found.pixels_groups
     return cards.make_card(
         f"{format_count(groups, 'group')} of images that are in it more than once"
         if groups
         else "No image is in it more than once",
-        cards.make_facts(facts),
+        found.to_dict(),
         _make_groups(found.path, groups) if groups else None,
-        cards.make_path("List", found.path),
         tone=cards.FAIR if groups else cards.GOOD,
     )
 

@@ -96,7 +96,13 @@ class VerificationResult:
 
     def _repr_html_(self) -> str:
         """Returns the result as a notebook shows it."""
-        return _make_card(self)
+        is_dataset = not any(map(is_missing_commit, self.findings))
+        title = f"The dataset is {'sound' if self.is_sound else 'DAMAGED'}"
+        return cards.make_card(
+            title if is_dataset else "This is not a dataset",
+            self.to_dict(),
+            tone=cards.GOOD if self.is_sound else cards.BAD,
+        )
 
 
 @storage.report_failures
@@ -187,21 +193,6 @@ def format_verification(result: VerificationResult) -> str:
         f"Dataset    {result.directory} is {'sound' if result.is_sound else 'DAMAGED'}",
     ]
     return "\n".join(lines)
-
-
-def _make_card(result: VerificationResult) -> str:
-    rows = [(each.path, each.what, each.hint) for each in result.findings[: cards.MAX_ROWS]]
-    header = ("file", "what is wrong", "what to do")
-    is_dataset = not any(map(is_missing_commit, result.findings))
-    facts = {"Records": result.records, "Shards": result.files, "Bytes": result.bytes}
-    title = f"The dataset is {'sound' if result.is_sound else 'DAMAGED'}"
-    return cards.make_card(
-        title if is_dataset else "This is not a dataset",
-        cards.make_rows(header, rows, len(result.findings)) if rows else None,
-        cards.make_facts(facts) if is_dataset else None,
-        cards.make_path("Dataset", result.directory),
-        tone=cards.GOOD if result.is_sound else cards.BAD,
-    )
 
 
 def check_hashes(root: str, dataset: Dataset, files: Sequence[str] | None = None) -> None:

@@ -13,11 +13,11 @@ from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import DataError
 from darkroom.images.access import is_readable_now
 from darkroom.manifest.table import Manifest
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 
 
 def describe_finished(
-    manifest: Manifest, options: ConversionOptions, folder: str, *, with_shards: bool = False
+    manifest: Manifest, options: RecordOptions, folder: str, *, with_shards: bool = False
 ) -> ConversionResult | None:
     """Returns the result of the dataset in a folder if it is what is asked for.
 

@@ -29,7 +29,7 @@ from darkroom.images.access import PROBED_IMAGES, check_access, check_not_all_de
 from darkroom.manifest import writer
 from darkroom.manifest.sources import AnySource
 from darkroom.manifest.table import Manifest, read_manifest_rows
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 from darkroom.options.image import DEFAULT_JPEG_QUALITY
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
@@ -49,7 +49,7 @@ class ConversionJob:
     source: AnySource
     output_dir: str
     manifest: ManifestOptions
-    conversion: ConversionOptions
+    conversion: RecordOptions
     max_rejects: float | None
     overwrite: bool
 

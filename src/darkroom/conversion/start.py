@@ -19,7 +19,7 @@ from darkroom.dataset.integrity.pointer import data_folder
 from darkroom.dataset.layout import Folders
 from darkroom.images.access import PROBED_IMAGES
 from darkroom.manifest.table import read_manifest_rows
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 
 if TYPE_CHECKING:
     from darkroom.conversion.beam.shard import ShardTask
@@ -39,7 +39,7 @@ def name_attempt(runner: str, beam_options: Mapping[str, Any]) -> Attempt:
 def start_attempt(
     folders: Folders,
     attempt: Attempt,
-    options: ConversionOptions,
+    options: RecordOptions,
     max_rejects: float | None = None,
     *,
     in_place: bool = False,

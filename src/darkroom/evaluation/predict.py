@@ -84,14 +84,7 @@ class Predictions:
 
     def _repr_html_(self) -> str:
         """Returns the first predictions as a notebook shows them."""
-        rows = [(each.path, each.label, f"{each.score:.4f}") for each in self.predictions]
-        bad = [(each.path, each.reason) for each in self.failed[: cards.MAX_ROWS]]
-        return cards.make_card(
-            format_count(len(self.predictions), "prediction"),
-            cards.make_rows(("image", "label", "score"), rows[:MAX_LISTED_ROWS], len(rows)),
-            cards.make_rows(("failed", "reason"), bad, len(self.failed)) if bad else None,
-            cards.make_path("File", self.output) if self.output else None,
-        )
+        return cards.make_card(format_count(len(self.predictions), "prediction"), self.to_dict())
 
 
 @storage.report_failures

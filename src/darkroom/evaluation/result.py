@@ -117,18 +117,9 @@ class Evaluation:
         )
 
     def _repr_html_(self) -> str:
-        """Returns numbers and classes as a notebook shows them."""
-        facts = dict(list_numbers(self))
-        classes = choose_classes(self.metrics.classes)
-        rows = [list_class_cells(each) for each in classes]
-        return cards.make_card(
-            facts.pop("Accuracy"),
-            cards.make_facts(facts),
-            cards.make_rows(CLASS_HEADER, rows, len(self.metrics.classes)),
-            *map(cards.make_note, self.notes),
-            cards.make_path("Model", self.model_dir),
-            cards.make_path("Page", self.report_path) if self.report_path else None,
-        )
+        """Returns the numbers as a notebook shows them, without the matrix of confusions."""
+        values = self.to_dict() | {"matrix": None, "notes": None, "bins": None}
+        return cards.make_card(dict(list_numbers(self))["Accuracy"], values, *self.notes)
 
 
 CLASS_HEADER = ("class", "precision", "recall", "F1", "records")

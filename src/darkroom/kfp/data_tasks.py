@@ -26,6 +26,7 @@ from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.kfp import pages
 from darkroom.kfp.execution import LOCATION, ArtifactPlace, Execution
 from darkroom.kfp.interfaces import DIRECT
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.validation import CHECKS, FAIL, OFF
 from darkroom.runtime.lazy_names import is_installed
 from darkroom.validation.dataset_report import DatasetReport, format_table
@@ -52,7 +53,8 @@ def convert_images(execution: Execution) -> None:
     del options["source_fingerprint"]  # for the cache
     dataset = execution.outputs["dataset"]
     place = output_dir or (dataset.remote if transfer == DIRECT else dataset.path)
-    result = convert(data, place, **options)
+    limits = {name: options.pop(name) for name in ("max_rejects", "overwrite")}
+    result = convert(data, place, **limits, options=ConversionOptions(**options))
     # The next run may put another dataset there.
     named = name_dataset(result.output_dir, result.fingerprint) if output_dir else dataset.remote
     if output_dir:

@@ -86,13 +86,11 @@ class TrainingResult:
 
     def _repr_html_(self) -> str:
         """Returns the epoch of the model and how good it is, as a notebook shows them."""
-        facts = {name: f"{value:.4f}" for name, value in self.metrics.items()}
         card = cards.make_card(
             f"Epoch {format_exported(self.exported)}",
-            cards.make_note("Already complete: nothing was done.") if self.already_complete else "",
-            cards.make_facts(facts | ({"input": self.verdict} if self.verdict else {})),
-            *(cards.make_note(f"Next: {format_for_python(hint)}.") for hint in self.hints),
-            cards.make_path("History", self.checkpoint_dir),
+            self.to_dict() | {"evaluation": None, "hints": None},
+            "Already complete: nothing was done." if self.already_complete else None,
+            *(f"Next: {format_for_python(hint)}." for hint in self.hints),
         )
         return card + (self.evaluation._repr_html_() if self.evaluation else "")
 

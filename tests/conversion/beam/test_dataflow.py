@@ -28,7 +28,7 @@ from darkroom.conversion.plan import plan_tasks
 from darkroom.dataset.layout import Folders
 from darkroom.errors import MissingExtraError, StorageError, UsageError
 from darkroom.manifest.writer import write_manifest
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 from darkroom.runtime.process import find_explanation
 
 from ...light_beam import HIDE_CLIENTS
@@ -60,7 +60,7 @@ def plan(tmp_path, rows, num_shards=4, output=OUTPUT):
     write_manifest(tmp_path / "m.csv", manifest, manifest)
     index = storage.join(output, "index")
     folders = Folders(manifest, manifest, examples=output, index=index, rejects=output)
-    options = ConversionOptions(num_shards={"train": num_shards})
+    options = RecordOptions(num_shards={"train": num_shards})
     return folders, WriteDataset(plan_tasks(folders, options), Commit(folders, options, 0.01))
 
 

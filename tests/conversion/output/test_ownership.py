@@ -25,6 +25,7 @@ from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.layout import Folders
 from darkroom.errors import OutputError, StorageError, UsageError
 from darkroom.manifest.fingerprint import fingerprint_source
+from darkroom.options.conversion import ConversionOptions
 
 pytestmark = pytest.mark.heavy
 
@@ -78,7 +79,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_images(root / "images", 12)
     good, bad = write_list(root / "images", 12), write_list(root / "images", 12, bad=2)
     convert(good, root / "plain", num_shards=SHARDS)
-    convert(good, root / "packed", num_shards=SHARDS, compression="gzip")
+    convert(good, root / "packed", num_shards=SHARDS, options=ConversionOptions(compression="gzip"))
     convert(bad, root / "full", num_shards=SHARDS, max_rejects=0.5)
     with pytest.raises(TooManyRejectsError):
         convert(bad, root / "failed", num_shards=SHARDS)

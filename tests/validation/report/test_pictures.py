@@ -10,6 +10,7 @@ import pytest
 import darkroom
 from darkroom import storage
 from darkroom.errors import AccessError, CredentialsError, MissingExtraError, TransientStorageError
+from darkroom.options.conversion import ConversionOptions
 from darkroom.validation.report.sources import SourceImages
 from darkroom.validation.report.write import write_report
 
@@ -21,12 +22,19 @@ PICTURE = encode(make_noise(1, 9, 7), "PNG")
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("options", [{}, {"compression": "gzip"}, {"encoding": "raw"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        None,
+        ConversionOptions(compression="gzip"),
+        ConversionOptions(encoding="raw"),
+    ],
+)
 def test_pictures_come_from_the_records_when_the_source_is_gone(
     jpeg_set: ImageSet, tmp_path: Path, options
 ):
     jpeg_set.add("VALIDATION", "copy.jpg", "cat", (jpeg_set.folder / "00.jpg").read_bytes())
-    darkroom.convert(jpeg_set.csv, tmp_path / "out", num_shards={"train": 3}, **options)
+    darkroom.convert(jpeg_set.csv, tmp_path / "out", num_shards={"train": 3}, options=options)
     judged = darkroom.validate(tmp_path / "out")
     write_report(judged.report, str(tmp_path / "of_source"))
     shutil.rmtree(jpeg_set.folder)
