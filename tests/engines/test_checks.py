@@ -17,6 +17,7 @@ from darkroom.conversion.convert import convert
 from darkroom.engines import checks
 from darkroom.engines.checks import check_engine
 from darkroom.errors import StorageError, UsageError
+from darkroom.options.conversion import ConversionOptions
 
 FLINK = list_choices("flink_version")[-1]
 JAR = f"beam-runners-flink-{{}}-job-server-{apache_beam.__version__}.jar"
@@ -154,8 +155,8 @@ def test_a_jar_that_is_not_a_job_server_is_named_before_anything_starts(tmp_path
 
 
 def test_an_engine_that_does_not_answer_stops_before_the_source_is_read(closed, tmp_path):
-    options = {"job_endpoint": closed}
+    options = ConversionOptions(beam_options={"job_endpoint": closed})
     write_label_folders(tmp_path / "src", 1)
     with pytest.raises(StorageError, match=closed):
-        convert(tmp_path / "src", tmp_path / "out", runner="portablerunner", beam_options=options)
+        convert(tmp_path / "src", tmp_path / "out", runner="portablerunner", options=options)
     assert not (tmp_path / "out").exists()

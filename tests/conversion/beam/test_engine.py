@@ -16,6 +16,7 @@ from darkroom.conversion.beam import engine as hook
 from darkroom.conversion.beam.transforms import CommitFn
 from darkroom.conversion.convert import convert
 from darkroom.errors import MissingPathError, OutputError, StorageError
+from darkroom.options.conversion import ConversionOptions
 
 pytestmark = pytest.mark.heavy
 
@@ -61,7 +62,8 @@ def source(tmp_path: Path) -> Path:
 
 
 def _convert(source: Path, **options: object):
-    return convert(source, source.parent / "out", runner="portablerunner", beam_options=options)
+    how = ConversionOptions(beam_options=options)
+    return convert(source, source.parent / "out", runner="portablerunner", options=how)
 
 
 def _read_files(folder: Path) -> dict[Path, bytes]:
