@@ -25,8 +25,9 @@ import tensorflow as tf
 
 import darkroom
 from darkroom.cli.flags import parse_size
+from darkroom.data.open import open_data
 from darkroom.dataset.commit import read_dataset
-from darkroom.input.records import open_splits
+from darkroom.input.opening import open_splits
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.pipelines.local.demo import FAULTS, write_demo_dataset
@@ -79,7 +80,7 @@ def measure_training(records: Path, run_dir: Path, options: TrainingOptions) -> 
     """Trains a model and returns its accuracy on the test split."""
     placement = make_placement(options.strategy)
     dataset = read_dataset(str(records))
-    splits = open_splits({str(records): dataset})
+    splits = open_splits(open_data([records]).splits)
     trained = train(
         options,
         placement,

@@ -342,6 +342,7 @@ def test_a_report_replaces_no_file_of_the_user(model, colors, tmp_path, capsys):
 def test_pictures_do_not_wait_for_a_store(monkeypatch):
     import tensorflow as tf
 
+    from darkroom.data.splits import ImageSplit
     from darkroom.evaluation.scoring import read_images
     from darkroom.input.files import FileSource
 
@@ -353,7 +354,8 @@ def test_pictures_do_not_wait_for_a_store(monkeypatch):
 
     monkeypatch.setattr(storage, "read_bytes", read)
     monkeypatch.setattr(tf.io.gfile, "get_registered_schemes", lambda: ["", "gs"])
-    source = FileSource([f"gs://b/{number}.png" for number in range(3)], [0, 0, 0])
+    uris = [f"gs://b/{number}.png" for number in range(3)]
+    source = FileSource(ImageSplit("test", "list", ["a"], uris, [0, 0, 0], ""))
     found = [(number, *image) for number, image in read_images(source, {0, 1, 2})]
     assert found == [(number, f"gs://b/{number}.png", b"") for number in range(3)]
     assert asked == ["gs://b/0.png"]

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from darkroom.data.open import list_files
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.input.api import input_fn
 from darkroom.input.graph import decode
 from darkroom.input.graph.decode import decode_image
 from darkroom.input.loading import LoadedSplits, load
+from darkroom.input.opening import open_files
 from darkroom.input.pipeline import (
     _count_batch_calls,
     _count_prefetched,
@@ -24,8 +26,8 @@ from darkroom.input.pipeline import (
     make_eval_dataset,
     make_train_dataset,
 )
-from darkroom.input.reading import bound_reading, list_files
-from darkroom.input.records import RecordSource, open_records
+from darkroom.input.reading import bound_reading
+from darkroom.input.records import RecordSource
 from darkroom.options.input import InputOptions
 from darkroom.training.data import make_evaluation_part
 
@@ -722,7 +724,7 @@ def test_a_commit_is_read_once(helpers, write_dataset, count_commits):
 def test_input_fn_takes_an_open_source(helpers, write_dataset, count_commits):
     root = write_dataset({"train": helpers.make_rows(9)})
     files = f"{root}/Split-train/*"
-    source = open_records(files)
+    source = open_files(files)
     with count_commits() as read:
         batches = input_fn(source, _options(), training=True, epoch=1, skip_batches=1)
         assert batches.cardinality() == 2
@@ -734,7 +736,7 @@ def test_input_fn_takes_an_open_source(helpers, write_dataset, count_commits):
 
 
 def test_the_length_of_other_examples_is_known_after_counting_them(files):
-    source = open_records(files)
+    source = open_files(files)
     unknown = input_fn(source, _options(), training=False)
     assert unknown.cardinality() == tf.data.UNKNOWN_CARDINALITY
     assert source.count_images() == 30

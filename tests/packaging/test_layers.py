@@ -84,8 +84,13 @@ LAYERS = [
         "questions to a finished dataset: is it whole, what is in it twice, how does it look",
     ),
     Layer(
+        "data",
+        "errors, runtime, storage, dataset, options, manifest, audit",
+        "opens what a user names as data: datasets, TFX Examples or images",
+    ),
+    Layer(
         "input",
-        "errors, runtime, storage, dataset, options, images, manifest, audit",
+        "errors, runtime, storage, dataset, options, images, manifest, data",
         "tf.data batches from datasets, from lists of images, and from CSV tables of numbers",
     ),
     Layer(
@@ -95,12 +100,13 @@ LAYERS = [
     ),
     Layer(
         "evaluation",
-        "errors, version, runtime, storage, dataset, options, images, manifest, validation, input",
+        "errors, version, runtime, storage, dataset, options, images, manifest, validation, data, "
+        "input",
         "how good an exported model is: numbers, a page, a model card; predictions",
     ),
     Layer(
         "training",
-        "errors, runtime, storage, dataset, options, images, input, profiling, evaluation",
+        "errors, runtime, storage, dataset, options, images, data, input, profiling, evaluation",
         "`run_fn`, checkpoints, export",
     ),
     Layer(

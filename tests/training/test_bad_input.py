@@ -13,6 +13,7 @@ import pytest
 import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError
+from darkroom.input.opening import open_splits
 from darkroom.training.course.sources import find_data
 from darkroom.training.models import build_model
 from darkroom.training.networks import efficientnet_lite
@@ -122,7 +123,9 @@ def test_a_split_without_images(tmp_path, refuse, are_records):
         data = tmp_path / "records"
     message, hint = refuse(1, data, *TINY)
     noun = "record" if are_records else "image"
-    assert message == f"darkroom: There is no {noun} of the eval split in {data}."
+    assert message == (
+        f"darkroom: There is no {noun} of the eval split in {data}. Its splits are train, test."
+    )
     assert hint == (
         "If the source names splits, name this one there, too, or convert the folder below the "
         "split's, as photos/train, with --split-ratios. If it names none, convert it with "
@@ -180,8 +183,9 @@ def test_a_damaged_index_does_not_stop_a_training(images, tmp_path):
     darkroom.convert(images, tmp_path / "records")
     for path in (tmp_path / "records" / "index").iterdir():
         path.write_bytes(b"no Parquet")
-    training, _, labels = find_data([str(tmp_path / "records")], ()).open(False)
-    assert (training.count_images(), list(labels)) == (8, ["cat", "dog"])
+    data = find_data([str(tmp_path / "records")], ())
+    training = open_splits(data.splits)["train"]
+    assert (training.count_images(), list(data.labels)) == (8, ["cat", "dog"])
     # So there is no hint of rare labels.
     assert find_label_counts(training, 2) is None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from darkroom.evaluation.report.card import encode_card
 from darkroom.evaluation.report.page import encode_page
 from darkroom.evaluation.report.pictures import Gallery
 from darkroom.evaluation.result import Confusion, Evaluation, Slice
-from darkroom.input.data_paths import NamedSplit
 from darkroom.options.training import TrainingOptions
 from darkroom.training.history import read_exported, read_history
 from darkroom.training.job import TrainingResult, _read_result, format_training
@@ -144,7 +144,7 @@ def test_forged_facts_are_shown_or_not_there(tmp_path, name):
     read = read_facts(str(tmp_path), name)
     assert json.loads(json.dumps(asdict(read))) == json.loads(json.dumps(asdict(FACTS)))
     splits = [
-        NamedSplit(split, lambda: None, [{"name": "x", "fingerprint": "f", "records": 3}])
+        SimpleNamespace(name=split, data=[{"name": "x", "fingerprint": "f", "records": 3}])
         for split in ("train", "all")
     ]
     for place, text in forge({"format": 1, "facts": asdict(FACTS)}):

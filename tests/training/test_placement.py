@@ -113,12 +113,12 @@ def test_two_devices_and_two_processes_give_what_one_gives(dataset, tmp_path, wa
 def test_mixed_precision_ends_with_the_training(dataset, tmp_path, loop):
     import keras
 
-    from darkroom.dataset.commit import read_dataset
-    from darkroom.input.records import open_splits
+    from darkroom.data.open import open_data
+    from darkroom.input.opening import open_splits
     from darkroom.options.training import TrainingOptions
     from darkroom.training.run import train
 
-    opened = open_splits({str(dataset): read_dataset(str(dataset))})
+    opened = open_splits(open_data([dataset]).splits)
     trained = train(
         TrainingOptions(
             image_size=(8, 8), batch_size=8, epochs=1, precision="mixed_float16", loop=loop

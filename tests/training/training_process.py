@@ -121,13 +121,13 @@ def main(root: str, folder: str, cases: str, cpus: str = "1", *kill: str) -> Non
 
 def train_dataset(root, run_dir, options):
     """Trains on a dataset of two labels; returns the result."""
-    from darkroom.dataset.commit import read_dataset
-    from darkroom.input.records import open_splits
+    from darkroom.data.open import open_data
+    from darkroom.input.opening import open_splits
     from darkroom.training.placement import make_placement
     from darkroom.training.run import train
 
     placement = make_placement(options.strategy)
-    opened = open_splits({str(root): read_dataset(str(root))})
+    opened = open_splits(open_data([root]).splits)
     return train(
         options,
         placement,

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from darkroom.data.splits import ALL
 from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.evaluation.confusion import ConfusionMatrix
 from darkroom.evaluation.metrics import ClassScore, Metrics
-from darkroom.input.data_paths import ALL
 from darkroom.runtime.json_values import build_value
 from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import list_first, make_visible

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.dataset.splits import EVAL, TEST
+from darkroom.data.open import OpenedData
+from darkroom.dataset.splits import EVAL, TEST, TRAIN
 from darkroom.errors import DataError
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.result import Evaluation, format_evaluation
@@ -20,7 +21,7 @@ from darkroom.runtime.json_values import build_value, parse_json
 from darkroom.runtime.notebook import cards
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
-from darkroom.training.course.sources import TrainingData, find_data
+from darkroom.training.course.sources import find_data
 from darkroom.training.folder import (
     KERAS_FILE,
     RESULT_FILE,
@@ -136,9 +137,7 @@ def train_datasets(
     return train_found(find_data(data, eval_data), options, folder)
 
 
-def train_found(
-    found: TrainingData, options: TrainingOptions, folder: str
-) -> TrainingResult | None:
+def train_found(found: OpenedData, options: TrainingOptions, folder: str) -> TrainingResult | None:
     """Trains on data that was found, as `train_datasets` does, in a folder with an absolute path.
 
     Raises:
@@ -177,34 +176,36 @@ def format_training(result: TrainingResult) -> str:
 
 
 def train_model(
-    data: TrainingData, options: TrainingOptions, folder: str
+    data: OpenedData, options: TrainingOptions, folder: str
 ) -> tuple[TrainedModel, Sequence[str]]:
     """Trains in a folder, and returns the result and the label map. Nothing is exported.
 
     Raises:
         DarkroomError: As `darkroom.training.run.train`.
     """
+    from darkroom.input.opening import open_splits
     from darkroom.training.placement import make_placement
     from darkroom.training.run import train
 
     with progress.step("Training"):
         # This comes first: TensorFlow must know the other workers before it reads a record.
         placement = make_placement(options.strategy)
-        training, evaluation, labels = data.open(options.verify)
+        splits = {name: data.splits[name] for name in (TRAIN, EVAL)}
+        sources = open_splits(splits, verify=options.verify)
         trained = train(
             options,
             placement,
-            training=training,
-            evaluation=evaluation,
-            num_classes=len(labels),
+            training=sources[TRAIN],
+            evaluation=sources[EVAL],
+            num_classes=len(data.labels),
             run_dir=folder,
-            labels=labels,
+            labels=data.labels,
         )
-    return trained, labels
+    return trained, data.labels
 
 
 def _train_and_export(
-    data: TrainingData, options: TrainingOptions, folder: str, *, export: bool
+    data: OpenedData, options: TrainingOptions, folder: str, *, export: bool
 ) -> TrainingResult:
     from darkroom.training.export import export_model
     from darkroom.training.formats.keras_file import write_keras_file
@@ -235,7 +236,7 @@ def _train_and_export(
     )
 
 
-def _evaluate(data: TrainingData, options: TrainingOptions, result: TrainingResult) -> Evaluation:
+def _evaluate(data: OpenedData, options: TrainingOptions, result: TrainingResult) -> Evaluation:
     """Scores the test split once, with the exported model; without one, the eval split."""
     from darkroom.evaluation.evaluate import evaluate_training
 

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkroom import storage
+from darkroom.data.commits import read_shared_labels
+from darkroom.data.open import list_examples
+from darkroom.data.splits import fetch_records
+from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.errors import UsageError
-from darkroom.input.commits import check_commits, read_shared_labels
 from darkroom.input.damage import explain_damage
-from darkroom.input.reading import list_files
+from darkroom.input.opening import open_splits
 from darkroom.input.source import ImageSource
 from darkroom.options.input import InputOptions
 from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOptions
@@ -29,7 +32,7 @@ from darkroom.training.course.course import Course
 from darkroom.training.course.divergence import explain_divergence
 from darkroom.training.course.phases import count_epochs, count_steps, is_head, plan_phases
 from darkroom.training.course.sources import check_labels
-from darkroom.training.data import ImageBatches, open_split, use_cache_folder
+from darkroom.training.data import ImageBatches, use_cache_folder
 from darkroom.training.export import export_model
 from darkroom.training.features.data import FeatureBatches, use_features
 from darkroom.training.folder import KERAS_FILE, check_place
@@ -90,18 +93,21 @@ def run_fn(fn_args: Any) -> None:
     _LOGGER.setLevel(logging.INFO)
     config = _parse_custom_config(fn_args.custom_config)
     options = TrainingOptions.from_dict(config[CONFIG_KEY])
-    commits = check_commits(list_files([*fn_args.train_files, *fn_args.eval_files]))
+    splits = list_examples({TRAIN: fn_args.train_files, EVAL: fn_args.eval_files})
+    commits = {**splits[TRAIN].commits, **splits[EVAL].commits}
     labels = read_shared_labels(commits)
     run_dir = fn_args.model_run_dir
     if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
         run_dir = choose_folder(checkpoint_dir, config, commits)
     check_place(run_dir)
+    # This comes first: TensorFlow must know the other workers before it reads a record.
+    placement = make_placement(options.strategy)
+    sources = open_splits(splits, verify=options.verify, stage=False)
     trained = train(
         options,
-        # This comes first: TensorFlow must know the other workers before it reads a record.
-        make_placement(options.strategy),
-        training=open_split("train", fn_args.train_files, commits, verify=options.verify),
-        evaluation=open_split("eval", fn_args.eval_files, commits, verify=options.verify),
+        placement,
+        training=sources[TRAIN],
+        evaluation=sources[EVAL],
         num_classes=len(labels),
         run_dir=run_dir,
         labels=labels,
@@ -210,7 +216,9 @@ def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
         DataError: No file matches, a root is not a finished dataset of darkroom's, two label maps
             differ, or the label map or shards are damaged.
     """
-    return read_shared_labels(check_commits(list_files(file_patterns)))
+    splits = list_examples({TRAIN: file_patterns})
+    fetch_records(splits, stage=False)
+    return read_shared_labels(splits[TRAIN].commits)
 
 
 def _train_phases(course: Course, data: ImageBatches) -> InputTiming | None:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from darkroom.dataset.commit import read_dataset
+from darkroom.data.open import open_data
 from darkroom.errors import DataError, UsageError
+from darkroom.input.opening import open_splits
 from darkroom.input.pipeline import make_eval_dataset
-from darkroom.input.records import open_splits
 from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.training.checkpoints import TrainingRun
@@ -103,7 +103,7 @@ def test_no_phase_leaves_a_prior_in_the_model(tmp_path, train_in, values, datase
     trained = train_in(tmp_path / "run", values)
     assert [entry["phase"] for entry in trained.history] == PHASES
     assert "prior" not in [layer.name for layer in trained.model.layers]
-    source = open_splits({str(dataset): read_dataset(str(dataset))})["eval"]
+    source = open_splits(open_data([dataset]).splits)["eval"]
     [(images, labels)] = make_eval_dataset(source, InputOptions(SIZE, batch_size=9))
     losses = -np.log(trained.model(images).numpy()[np.arange(len(labels)), labels])
     expected = np.mean([losses[labels.numpy() == label].mean() for label in (0, 1)])

@@ -9,11 +9,13 @@ import pytest
 import tensorflow as tf
 
 import darkroom
+from darkroom.data.open import open_data
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import UsageError
 from darkroom.input.files import open_images
+from darkroom.input.opening import open_splits
 from darkroom.input.pipeline import make_train_dataset
-from darkroom.input.records import RecordSource, open_splits
+from darkroom.input.records import RecordSource
 from darkroom.options.input import InputOptions
 from darkroom.training.recipe.balance import (
     Balance,
@@ -39,7 +41,7 @@ def rows(helpers):
 @pytest.fixture
 def source(rows, write_dataset):
     root = write_dataset({"train": rows, "eval": rows[:3]})
-    return open_splits({str(root): read_dataset(str(root))})["train"]
+    return open_splits(open_data([root]).splits)["train"]
 
 
 @pytest.fixture
@@ -157,7 +159,7 @@ def test_labels_are_counted_by_reading_only_where_nothing_says_it(
     darkroom.convert(folder, tmp_path / "records")
     root = str(tmp_path / "records")
     dataset = read_dataset(root)
-    converted = open_splits({root: dataset})["train"]
+    converted = open_splits(open_data([root]).splits)["train"]
     monkeypatch.setattr(RecordSource, "make_elements", None)
     assert count_labels(converted, OPTIONS, 2).tolist() == [15, 4]
     # The index is of more files than those that are read.

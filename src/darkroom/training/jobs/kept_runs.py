@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from darkroom import storage
+from darkroom.data.commits import Commits
 from darkroom.evaluation.facts import FACTS_FILE
-from darkroom.input.commits import Commits
 from darkroom.options.training import CONFIG_KEY
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from darkroom import storage
+from darkroom.data.open import OpenedData
 from darkroom.errors import DataError, UsageError, build_missing_extra_error
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
-from darkroom.training.course.sources import TrainingData, find_data
+from darkroom.training.course.sources import find_data
 from darkroom.training.folder import TUNING_FOLDER, check_place, claim_folder, delete_training
 from darkroom.training.history import find_best_epoch, read_history
 from darkroom.training.job import TrainingResult, train_found, train_model
@@ -79,7 +80,7 @@ def tune_datasets(
     return train_found(found, chosen, folder)
 
 
-def _train_trial(found: TrainingData, options: TrainingOptions, folder: str) -> tuple[float, int]:
+def _train_trial(found: OpenedData, options: TrainingOptions, folder: str) -> tuple[float, int]:
     import keras
 
     storage.make_folder(folder)
