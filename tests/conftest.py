@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Says at the end of a run what it took: there is a budget for that in CONTRIBUTING.md."""
+    """Says at the end of a run how long it took, and its processor time."""
     if hasattr(config, "workerinput"):
         return
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
