@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +67,30 @@ def jpeg_set(tmp_path: Path) -> ImageSet:
     return make_images(tmp_path / "images", "jpg")
 
 
+@pytest.fixture(scope="session")
+def converted_jpegs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of the same JPEGs, which no test changes."""
+    from darkroom.conversion.convert import convert
+
+    folder = tmp_path_factory.mktemp("jpegs")
+    convert(str(make_images(folder / "images", "jpg").csv), str(folder / "records"))
+    return folder / "records"
+
+
 @pytest.fixture
-def faulty_set(image_set: ImageSet) -> ImageSet:
+def jpeg_records(converted_jpegs: Path, tmp_path: Path) -> Path:
+    """A copy of it, for a test that changes it."""
+    return shutil.copytree(converted_jpegs, tmp_path / "records")
+
+
+@pytest.fixture
+def faulty_set(jpeg_set: ImageSet) -> ImageSet:
     """The same and eight more rows: four bad images, three faults of rows, one repeated row."""
-    image_set.add("TRAIN", "page.jpg", "cat", b"<html>no</html>")
-    image_set.add("TRAIN", "none.jpg", "cat", b"")
-    image_set.add("TRAIN", "gone.jpg", "dog", None)
-    image_set.add("TEST", "cut.png", "dog", (image_set.folder / "00.png").read_bytes()[:-9])
-    image_set.add("TRAIN", "03.png", "", None)  # no label
-    image_set.add("TEST", "01.png", "dog", None)  # in TRAIN before: both go
-    image_set.rows.append(image_set.rows[2])
-    return image_set
+    jpeg_set.add("TRAIN", "page.jpg", "cat", b"<html>no</html>")
+    jpeg_set.add("TRAIN", "none.jpg", "cat", b"")
+    jpeg_set.add("TRAIN", "gone.jpg", "dog", None)
+    jpeg_set.add("TEST", "cut.jpg", "dog", (jpeg_set.folder / "00.jpg").read_bytes()[:-9])
+    jpeg_set.add("TRAIN", "03.jpg", "", None)  # no label
+    jpeg_set.add("TEST", "01.jpg", "dog", None)  # in TRAIN before: both go
+    jpeg_set.rows.append(jpeg_set.rows[2])
+    return jpeg_set

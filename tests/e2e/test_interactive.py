@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-pytestmark = [pytest.mark.tfx, pytest.mark.e2e]
+# tests/components/test_notebook.py looks at each view without a kernel.
+pytestmark = [pytest.mark.tfx, pytest.mark.e2e, pytest.mark.long]
 
 CELLS = [
     """

@@ -105,7 +105,7 @@ def _name(request: str, state: str, **options: Any) -> Any:
     "fault",
     [
         _name("/journal.json", "nothing was written"),
-        _name("/Split-test", "no shard is there"),
+        _name("/Split-test", "no shard is there", marks=pytest.mark.long),
         _name("/rejects.jsonl", "all shards are there", marks=pytest.mark.long),
         _name("PUT /photos/data/data-", "the journal is there", marks=pytest.mark.long),
         _name("PUT /photos/data/dataset.json", "all but the commit is there"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from darkroom.evaluation.serving import load_model
 
 from ..pictures import encode, make_photo
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("quick_loop")]
 
 QUICK = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
 QUICK += ["--model", "own_models:tiny"]
@@ -36,10 +35,8 @@ def _read(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def train(training_process, monkeypatch, helpers, write_dataset, tmp_path):
+def train(own_models, helpers, write_dataset, tmp_path):
     """Trains for some epochs in a folder, and returns the exit code; and the dataset."""
-    monkeypatch.setitem(sys.modules, "own_models", None)
-    training_process.register_models()
     rows = helpers.make_rows(12)
     dataset = write_dataset({"train": rows[:8], "eval": rows[8:]}).rename(tmp_path / "set")
 
@@ -69,7 +66,7 @@ def test_a_model_of_the_user_is_kept(train, tmp_path, capsys):
     assert _read(folder) == before
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("quick_export")
 def test_notes_beside_a_model_survive_the_next_one(train, tmp_path):
     run, _ = train
     folder = tmp_path / "run"
@@ -94,7 +91,7 @@ def test_checkpoints_of_another_program_are_kept(train, tmp_path, capsys):
     assert _read(folder) == before
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("quick_export")
 def test_checkpoints_elsewhere_are_not_deleted(train, tmp_path, capsys):
     """TensorFlow deletes the checkpoints that a list names, wherever they are."""
     run, _ = train
