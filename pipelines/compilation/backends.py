@@ -13,7 +13,7 @@ from darkroom.errors import UsageError
 from darkroom.options.compiled.images import explain_idle_accelerator, explain_moving_image
 from darkroom.options.targets import KUBEFLOW
 from darkroom.pipelines.cluster_config import ClusterConfig
-from darkroom.pipelines.compilation.resources import list_unused, spell_accelerator
+from darkroom.pipelines.resources import list_unused, spell_accelerator
 
 # All releases since the oldest that runs what darkroom compiles.
 VERSIONS = ((2, 5), (2, 14), (2, 15), (2, 16), (2, 17))

@@ -22,7 +22,7 @@ from darkroom.errors import UsageError
 from darkroom.options.targets import KUBEFLOW, VERTEX
 from darkroom.pipelines.cluster_config import ClusterConfig
 from darkroom.pipelines.compilation.checks import make_secrets
-from darkroom.pipelines.compilation.resources import (
+from darkroom.pipelines.resources import (
     Resources,
     check_components,
     find_resources,

@@ -10,7 +10,8 @@ import yaml
 
 from darkroom.errors import OutputError
 from darkroom.pipelines.compilation import files
-from darkroom.pipelines.compilation.files import format_documents, run_compile
+from darkroom.pipelines.compilation.files import run_compile
+from darkroom.pipelines.compilation.text import format_documents
 
 pytestmark = pytest.mark.tfx
 
