@@ -23,9 +23,8 @@ from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
 from darkroom.images.pixels import encode_stored
-from darkroom.runtime import progress
+from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element
-from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import format_count, make_visible
 from darkroom.storage import ledger
 

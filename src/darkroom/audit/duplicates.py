@@ -35,9 +35,8 @@ from darkroom.dataset.integrity.named import find_named
 from darkroom.dataset.integrity.opening import check_index_files
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.errors import DataError, UsageError
-from darkroom.runtime import progress
+from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element, join_html
-from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import format_count
 from darkroom.storage.database import create_view, open_database
 from darkroom.storage.parquet import BATCH_ROWS, read_batches

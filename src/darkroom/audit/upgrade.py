@@ -25,8 +25,7 @@ from darkroom.dataset.layout import (
     Folders,
 )
 from darkroom.errors import DataError, OutputError
-from darkroom.runtime import progress
-from darkroom.runtime.notebook import cards
+from darkroom.runtime import cards, progress
 from darkroom.storage.locks import FolderLock
 
 

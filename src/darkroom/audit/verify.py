@@ -39,8 +39,7 @@ from darkroom.dataset.layout import DATASET_FILE, split_folder
 from darkroom.errors import DataError
 from darkroom.options.checks import check_count
 from darkroom.options.input import MOST_THREADS
-from darkroom.runtime import progress
-from darkroom.runtime.notebook import cards
+from darkroom.runtime import cards, progress
 from darkroom.runtime.text import format_count, make_visible
 
 _MAX_LINE = 1000

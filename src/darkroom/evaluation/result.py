@@ -10,8 +10,8 @@ from darkroom.dataset.splits import EVAL, TRAIN
 from darkroom.evaluation.confusion import ConfusionMatrix
 from darkroom.evaluation.metrics import ClassScore, Metrics
 from darkroom.input.data_paths import ALL
+from darkroom.runtime import cards
 from darkroom.runtime.json_values import build_value
-from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import list_first, make_visible
 
 # With more classes, those with the lowest recall are shown.

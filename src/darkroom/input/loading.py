@@ -20,10 +20,9 @@ from darkroom.options.augmentation import DEFAULT_AUGMENTATION
 from darkroom.options.checks import check_flag
 from darkroom.options.input import NO_CACHE, STRETCH, InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.runtime import progress, streams
+from darkroom.runtime import cards, progress, streams
 from darkroom.runtime.lazy_names import LazyModule
 from darkroom.runtime.markup import element
-from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import format_count, list_first
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from darkroom.dataset.integrity.opening import check_index_files, check_outside,
 from darkroom.dataset.integrity.pointer import find_data
 from darkroom.errors import UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
-from darkroom.runtime import progress
+from darkroom.runtime import cards, progress
 from darkroom.runtime.class_table import format_class_table
 from darkroom.runtime.markup import Html, element, join_html, join_lines
-from darkroom.runtime.notebook import cards
 from darkroom.runtime.process import begin_at_call
 from darkroom.storage import ledger
 from darkroom.validation.dataset_report import (
