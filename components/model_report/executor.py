@@ -24,7 +24,7 @@ from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
 from darkroom.evaluation.facts import FACTS_FILE, Facts, read_facts
 from darkroom.evaluation.report.write import PAGE_FILE
 from darkroom.evaluation.result import Evaluation, Slice
-from darkroom.validation.dataset_report import DatasetReport
+from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_JSON
 
 EVALUATION_KEY = "evaluation"

@@ -24,7 +24,7 @@ from darkroom.evaluation.confusion import OTHER_CLASSES, make_matrix
 from darkroom.evaluation.facts import Facts, encode_facts
 from darkroom.evaluation.result import Slice
 from darkroom.training.export import export_model
-from darkroom.validation.dataset_report import DatasetReport
+from darkroom.validation.report.dataset_report import DatasetReport
 
 pytestmark = pytest.mark.tfx
 

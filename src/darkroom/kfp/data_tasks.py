@@ -28,8 +28,8 @@ from darkroom.kfp.execution import LOCATION, ArtifactPlace, Execution
 from darkroom.kfp.interfaces import DIRECT
 from darkroom.options.validation import CHECKS, FAIL, OFF
 from darkroom.runtime.lazy_names import is_installed
-from darkroom.validation.dataset_report import DatasetReport, format_table
 from darkroom.validation.gate import GateError
+from darkroom.validation.report.dataset_report import DatasetReport, format_table
 from darkroom.validation.report.html import encode_statistics
 from darkroom.validation.report.write import REPORT_HTML, REPORT_JSON
 from darkroom.validation.validate import validate

@@ -19,16 +19,16 @@ from darkroom.runtime.class_table import format_class_table
 from darkroom.runtime.markup import Html, element, join_html, join_lines
 from darkroom.runtime.process import begin_at_call
 from darkroom.storage import ledger
-from darkroom.validation.dataset_report import (
+from darkroom.validation.gate import check_blessed
+from darkroom.validation.judge import JudgedFiles, judge_dataset
+from darkroom.validation.report.dataset_report import (
     DatasetReport,
     format_accounting,
     format_scope,
     format_table,
     format_verdict,
 )
-from darkroom.validation.findings import Finding, format_row
-from darkroom.validation.gate import check_blessed
-from darkroom.validation.judge import JudgedFiles, judge_dataset
+from darkroom.validation.report.findings import Finding, format_row
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
 

@@ -29,9 +29,9 @@ from darkroom.pipelines.local import runner
 from darkroom.pipelines.local.latest_run import read_summary
 from darkroom.pipelines.local.summary import RunSummary
 from darkroom.pipelines.pipeline import make_connection_config
-from darkroom.validation.dataset_report import DatasetReport
-from darkroom.validation.findings import Finding
 from darkroom.validation.gate import GateError, check_blessed
+from darkroom.validation.report.dataset_report import DatasetReport
+from darkroom.validation.report.findings import Finding
 
 pytestmark = pytest.mark.tfx
 
