@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from darkroom.cli import main
-from darkroom.evaluation.serving import load_model
+from darkroom.evaluation.scores.serving import load_model
 from darkroom.storage import ledger
 
 from ..pictures import encode, make_photo

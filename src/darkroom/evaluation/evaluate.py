@@ -12,13 +12,19 @@ from darkroom.dataset.integrity.opening import check_outside
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
 from darkroom.errors import UsageError
-from darkroom.evaluation.confusion import make_matrix
-from darkroom.evaluation.facts import Facts, read_facts
-from darkroom.evaluation.metrics import count_confusions, measure
+from darkroom.evaluation.report.facts import Facts, read_facts
+from darkroom.evaluation.report.result import (
+    MAX_CONFUSIONS,
+    Confusion,
+    Evaluation,
+    Slice,
+    list_notes,
+)
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES, encode_files, write_report
-from darkroom.evaluation.result import MAX_CONFUSIONS, Confusion, Evaluation, Slice, list_notes
-from darkroom.evaluation.scoring import Scored, score_split
-from darkroom.evaluation.serving import (
+from darkroom.evaluation.scores.confusion import make_matrix
+from darkroom.evaluation.scores.metrics import count_confusions, measure
+from darkroom.evaluation.scores.scoring import Scored, score_split
+from darkroom.evaluation.scores.serving import (
     ServedModel,
     find_model,
     identify_model,

@@ -13,7 +13,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.errors import DataError, UsageError
-from darkroom.evaluation.serving import ServedModel, find_model, load_model, load_tensorflow
+from darkroom.evaluation.scores.serving import ServedModel, find_model, load_model, load_tensorflow
 from darkroom.images.prepare import MAX_IMAGE_BYTES
 from darkroom.manifest.sources.folder import IMAGE_ENDINGS
 from darkroom.runtime import cards, progress

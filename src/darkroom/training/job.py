@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from darkroom import storage
 from darkroom.dataset.splits import EVAL, TEST
 from darkroom.errors import DataError
+from darkroom.evaluation.report.result import Evaluation, format_evaluation
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
-from darkroom.evaluation.result import Evaluation, format_evaluation
-from darkroom.evaluation.serving import MODEL_FOLDER
+from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
 from darkroom.runtime import cards, progress

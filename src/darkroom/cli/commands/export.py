@@ -46,7 +46,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
-    from darkroom.evaluation.serving import find_model
+    from darkroom.evaluation.scores.serving import find_model
     from darkroom.training.formats.portable import export, format_export
 
     find_model(arguments.model)

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom import storage
     from darkroom.evaluation.predict import check_output, format_predictions, predict
-    from darkroom.evaluation.serving import find_model
+    from darkroom.evaluation.scores.serving import find_model
 
     if arguments.output is not None:
         check_output(storage.absolute(arguments.output))

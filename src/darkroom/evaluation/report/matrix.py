@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from darkroom.evaluation.metrics import Ints
 from darkroom.evaluation.report.pictures import Gallery, Shown
+from darkroom.evaluation.scores.metrics import Ints
 from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.text import format_count
 from darkroom.validation.report.parts import make_more

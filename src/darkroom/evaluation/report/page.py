@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from darkroom.evaluation.facts import Facts
-from darkroom.evaluation.metrics import ClassScore, Ints
+from darkroom.evaluation.report.facts import Facts
 from darkroom.evaluation.report.figures import make_calibration, make_curve
 from darkroom.evaluation.report.listing import list_code, list_data, list_input, list_recipe
 from darkroom.evaluation.report.matrix import make_matrix, make_pictures
 from darkroom.evaluation.report.pictures import Gallery, Shown
-from darkroom.evaluation.report.style import PAGE_STYLE, make_picture_rules
-from darkroom.evaluation.result import (
+from darkroom.evaluation.report.result import (
     SLICE_HEADER,
     Evaluation,
     describe_split,
@@ -19,6 +17,8 @@ from darkroom.evaluation.result import (
     format_share,
     list_slices,
 )
+from darkroom.evaluation.report.style import PAGE_STYLE, make_picture_rules
+from darkroom.evaluation.scores.metrics import ClassScore, Ints
 from darkroom.runtime.markup import Html, element
 from darkroom.runtime.text import make_visible
 from darkroom.validation.report.parts import make_bar, make_more, make_page, make_table

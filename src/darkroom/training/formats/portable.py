@@ -18,8 +18,8 @@ import numpy.typing as npt
 from darkroom import storage
 from darkroom.dataset.layout import LABELS_FILE
 from darkroom.errors import DataError, StorageError, UsageError, build_missing_extra_error
-from darkroom.evaluation.probabilities import make_probabilities
-from darkroom.evaluation.serving import find_model, load_tensorflow
+from darkroom.evaluation.scores.probabilities import make_probabilities
+from darkroom.evaluation.scores.serving import find_model, load_tensorflow
 from darkroom.input.data_paths import find_split
 from darkroom.options.input import InputOptions
 from darkroom.options.training import FORMATS

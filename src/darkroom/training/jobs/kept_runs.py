@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from darkroom import storage
-from darkroom.evaluation.facts import FACTS_FILE
+from darkroom.evaluation.report.facts import FACTS_FILE
 from darkroom.input.commits import Commits
 from darkroom.options.training import CONFIG_KEY
 from darkroom.runtime import progress

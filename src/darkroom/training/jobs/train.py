@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from darkroom import storage
-from darkroom.evaluation.serving import check_backend, load_tensorflow
+from darkroom.evaluation.scores.serving import check_backend, load_tensorflow
 from darkroom.options.fields import list_options
 from darkroom.options.training import TrainingFields, TrainingOptions
 from darkroom.runtime import progress

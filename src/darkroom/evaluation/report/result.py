@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from darkroom.dataset.splits import EVAL, TRAIN
-from darkroom.evaluation.confusion import ConfusionMatrix
-from darkroom.evaluation.metrics import ClassScore, Metrics
+from darkroom.evaluation.scores.confusion import ConfusionMatrix
+from darkroom.evaluation.scores.metrics import ClassScore, Metrics
 from darkroom.input.data_paths import ALL
 from darkroom.runtime import cards
 from darkroom.runtime.json_values import build_value

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from darkroom.errors import DataError
-from darkroom.evaluation.metrics import Floats
+from darkroom.evaluation.scores.metrics import Floats
 
 # How far the sum of the probabilities of an image may be from 1.
 SUM_TOLERANCE = 1e-3

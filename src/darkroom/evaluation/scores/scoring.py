@@ -11,8 +11,8 @@ import numpy as np
 
 from darkroom.dataset import example
 from darkroom.errors import DataError
-from darkroom.evaluation.metrics import Floats, Ints
-from darkroom.evaluation.serving import ServedModel
+from darkroom.evaluation.scores.metrics import Floats, Ints
+from darkroom.evaluation.scores.serving import ServedModel
 from darkroom.images.pixels import encode_stored
 from darkroom.runtime import progress
 from darkroom.runtime.text import list_first
