@@ -15,7 +15,7 @@ from tests.pictures import write_label_folders
 
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
-from darkroom.dataset.integrity.checksums import read_sums, sum_bytes, write_sums
+from darkroom.dataset.checksums import read_sums, sum_bytes, write_sums
 from darkroom.errors import DataError
 from darkroom.validation.statistics import ReadIndexBatchesFn, list_splits
 

@@ -16,7 +16,7 @@ from darkroom.audit.verify import verify
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.integrity.opening import open_dataset
+from darkroom.dataset.opening import open_dataset
 from darkroom.errors import DataError, OutputError, StorageError
 
 

@@ -16,9 +16,9 @@ from PIL import Image, ImageDraw
 
 from darkroom import storage
 from darkroom.dataset import example
-from darkroom.dataset.integrity.named import find_named
-from darkroom.dataset.integrity.opening import check_outside, open_dataset
-from darkroom.dataset.integrity.pointer import find_data
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import check_outside, open_dataset
+from darkroom.dataset.pointer import find_data
 from darkroom.dataset.splits import TRAIN, parse_split
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError

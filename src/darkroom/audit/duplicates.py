@@ -28,12 +28,12 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_output
+from darkroom.dataset.duplicates_list import check_replaceable
 from darkroom.dataset.index import LATER_COLUMNS, find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
-from darkroom.dataset.integrity.duplicates_list import check_replaceable
-from darkroom.dataset.integrity.named import find_named
-from darkroom.dataset.integrity.opening import check_index_files
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import check_index_files
 from darkroom.errors import DataError, UsageError
 from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element, join_html

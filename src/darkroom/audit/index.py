@@ -24,11 +24,11 @@ from darkroom.audit.findings import (
 )
 from darkroom.audit.shards import IndexEntry, ShardDigest
 from darkroom.audit.sums import Sums
+from darkroom.dataset.checksums import read_plain_sums
 from darkroom.dataset.commit import Dataset
+from darkroom.dataset.commit_fields import FORMAT_1
 from darkroom.dataset.example import IMAGE_SHA256, IMAGE_SOURCE_ID, encode_example
 from darkroom.dataset.index import check_index
-from darkroom.dataset.integrity.checksums import read_plain_sums
-from darkroom.dataset.integrity.commit_fields import FORMAT_1
 from darkroom.dataset.layout import INDEX_FOLDER, SUMS_FILE
 from darkroom.dataset.tfrecord import GZIP_SUFFIX
 from darkroom.errors import DataError

@@ -13,10 +13,8 @@ from typing import Any
 from darkroom import storage
 from darkroom.audit.findings import format_findings
 from darkroom.audit.verify import verify
-from darkroom.dataset.commit import FORMAT_VERSION, Dataset, read_dataset
-from darkroom.dataset.integrity.checksums import read_sums, sum_file
-from darkroom.dataset.integrity.committing import write_commit
-from darkroom.dataset.integrity.pointer import find_data
+from darkroom.dataset.checksums import read_sums, sum_file
+from darkroom.dataset.commit import FORMAT_VERSION, Dataset, read_dataset, write_commit
 from darkroom.dataset.layout import (
     INDEX_FOLDER,
     REJECTS_FILE,
@@ -24,6 +22,7 @@ from darkroom.dataset.layout import (
     SUMS_FILE,
     Folders,
 )
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, OutputError
 from darkroom.runtime import cards, progress
 from darkroom.storage.locks import FolderLock

@@ -32,10 +32,10 @@ from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
 from darkroom.audit.sums import check_sums
 from darkroom.audit.tables import check_labels, check_reject_files, has_rejects
 from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_output
-from darkroom.dataset.integrity.commit_fields import FORMAT_1
-from darkroom.dataset.integrity.named import find_named
-from darkroom.dataset.integrity.opening import list_split_folders, read_unchanged
+from darkroom.dataset.commit_fields import FORMAT_1
 from darkroom.dataset.layout import DATASET_FILE, split_folder
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import list_split_folders, read_unchanged
 from darkroom.errors import DataError
 from darkroom.options.checks import check_count
 from darkroom.options.input import MOST_THREADS

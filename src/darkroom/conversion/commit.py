@@ -14,9 +14,8 @@ from darkroom.conversion.output import attempts, ownership
 from darkroom.conversion.output.publication import Publication
 from darkroom.conversion.shard import ShardReport
 from darkroom.dataset import example, labels, layout, rejects
-from darkroom.dataset.commit import FORMAT_VERSION, Dataset, Shard, Split
-from darkroom.dataset.integrity.checksums import FileSum
-from darkroom.dataset.integrity.committing import write_commit
+from darkroom.dataset.checksums import FileSum
+from darkroom.dataset.commit import FORMAT_VERSION, Dataset, Shard, Split, write_commit
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.schema import Kind
 from darkroom.errors import StorageError

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from darkroom import storage
-from darkroom.dataset.integrity.checksums import FileSum, SummedFile
+from darkroom.dataset.checksums import FileSum, SummedFile
 from darkroom.dataset.layout import REJECTS_FILE, REJECTS_LIST_FILE
 from darkroom.runtime.text import MAX_LISTED_ROWS, make_visible
 from darkroom.storage.parquet import BATCH_ROWS, read_batches

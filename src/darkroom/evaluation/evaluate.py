@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from darkroom import storage
 from darkroom.dataset.commit import read_output
-from darkroom.dataset.integrity.opening import check_outside
 from darkroom.dataset.layout import DATASET_FILE
+from darkroom.dataset.opening import check_outside
 from darkroom.dataset.splits import EVAL, SPLITS, TEST, parse_split
 from darkroom.errors import UsageError
 from darkroom.evaluation.report.facts import Facts, read_facts

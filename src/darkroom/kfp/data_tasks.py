@@ -21,7 +21,7 @@ from darkroom.conversion.result import ConversionResult
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_output
 from darkroom.dataset.index import find_index_files
-from darkroom.dataset.integrity.named import name_dataset
+from darkroom.dataset.named import name_dataset
 from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.kfp import pages
 from darkroom.kfp.execution import LOCATION, ArtifactPlace, Execution

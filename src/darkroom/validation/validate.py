@@ -9,9 +9,9 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset import layout
-from darkroom.dataset.integrity.named import find_named
-from darkroom.dataset.integrity.opening import check_index_files, check_outside, open_dataset
-from darkroom.dataset.integrity.pointer import find_data
+from darkroom.dataset.named import find_named
+from darkroom.dataset.opening import check_index_files, check_outside, open_dataset
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
 from darkroom.runtime import cards, progress

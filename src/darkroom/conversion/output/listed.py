@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from darkroom import storage
+from darkroom.dataset.checksums import FileSum, read_sums
 from darkroom.dataset.commit import is_commit
-from darkroom.dataset.integrity.checksums import FileSum, read_sums
 from darkroom.dataset.layout import DATASET_FILE, SUMS_FILE, Folders, split_folder
 from darkroom.errors import DataError
 

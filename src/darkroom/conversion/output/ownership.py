@@ -15,8 +15,8 @@ from darkroom import storage
 from darkroom.conversion.output import attempts, listed, proofs
 from darkroom.dataset import journal, layout
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.integrity.pointer import find_data
 from darkroom.dataset.layout import Folders, is_reserved, is_reserved_for_rejects
+from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, OutputError
 from darkroom.runtime.text import list_first
 from darkroom.storage.locks import LOCK_FILE, is_lock

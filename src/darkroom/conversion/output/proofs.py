@@ -21,11 +21,11 @@ from darkroom import storage
 from darkroom.conversion.output.listed import Lengths, find_listed
 from darkroom.conversion.shard import MAX_REPORT_BYTES, ShardReport
 from darkroom.dataset import index, labels, layout, rejects
+from darkroom.dataset.checksums import count_plain_bytes, read_plain_sums
 from darkroom.dataset.commit import Dataset
+from darkroom.dataset.commit_fields import FORMAT_1
+from darkroom.dataset.duplicates_list import is_unchanged
 from darkroom.dataset.example import IMAGE_SOURCE_ID, decode_example
-from darkroom.dataset.integrity.checksums import count_plain_bytes, read_plain_sums
-from darkroom.dataset.integrity.commit_fields import FORMAT_1
-from darkroom.dataset.integrity.duplicates_list import is_unchanged
 from darkroom.dataset.journal import PLAN_FOLDER
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import MANIFEST_STAGE
