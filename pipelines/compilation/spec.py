@@ -10,7 +10,7 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
-from darkroom.components.parameters import PARAMETERS, Parameter, encode_value
+from darkroom.components.parameters import PARAMETERS, encode_value
 from darkroom.options.checks import encode_json
 from darkroom.options.training import APPLICATIONS_PREFIX
 from darkroom.pipelines.beam_arguments import make_beam_args, make_other_beam_args
@@ -106,17 +106,14 @@ def _add_parameters(spec: dict[str, Any], config: PipelineConfig) -> None:
         task_inputs[name] = kind
         task = spec["root"]["dag"]["tasks"][parameter.component]
         if parameter.path:
-            _take_out(task["inputs"]["parameters"][parameter.property]["runtimeValue"], parameter)
+            # Taken out of its property: the UI shows both, and only one would be right.
+            value = task["inputs"]["parameters"][parameter.property]["runtimeValue"]
+            tree = json.loads(value["constant"])
+            reduce(getitem, parameter.path[:-1], tree).pop(parameter.path[-1], None)
+            value["constant"] = encode_json(tree)
         task["inputs"]["parameters"][name] = {"componentInputParameter": parameter.name}
     for component in {parameter.component for parameter in taken}:
         # The argument from which the entrypoint knows the types of its inputs.
         args = spec["deploymentSpec"]["executors"][f"{component}_executor"]["container"]["args"]
         inputs = spec["components"][component]["inputDefinitions"]
         args[args.index(_INPUTS_SPEC) + 1] = json.dumps(inputs, sort_keys=True)
-
-
-def _take_out(value: dict[str, Any], parameter: Parameter) -> None:
-    """Takes a parameter out of its property: the UI shows both, and only one would be right."""
-    tree = json.loads(value["constant"])
-    reduce(getitem, parameter.path[:-1], tree).pop(parameter.path[-1], None)
-    value["constant"] = encode_json(tree)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from darkroom import storage
@@ -186,24 +186,19 @@ def _evaluate_split(
     rows, columns = counts.nonzero()
     pairs = zip(rows.tolist(), columns.tolist(), strict=True)
     confusions = {pair: int(counts[pair]) for pair in pairs}
+    mistakes = [
+        Confusion(model.labels[row], model.labels[column], count)
+        for (row, column), count in confusions.items()
+        if row != column
+    ]
+    mistakes.sort(key=lambda each: -each.records)
     found = Evaluation(
         model_dir=model.folder,
         model_sha256=identify_model(model.folder),
         split=named.name,
         metrics=metrics,
-        confusions=_list_confusions(confusions, model.labels),
+        confusions=tuple(mistakes[:MAX_CONFUSIONS]),
         notes=list_notes(metrics, named.name, facts.find_use(named)),
         matrix=make_matrix(confusions, model.labels),
     )
     return found, scored
-
-
-def _list_confusions(
-    counts: Mapping[tuple[int, int], int], labels: Sequence[str]
-) -> tuple[Confusion, ...]:
-    pairs = [
-        Confusion(labels[row], labels[column], count)
-        for (row, column), count in counts.items()
-        if row != column
-    ]
-    return tuple(sorted(pairs, key=lambda each: -each.records)[:MAX_CONFUSIONS])

@@ -39,6 +39,7 @@ def encode_page(found: Evaluation, facts: Facts, confusion: Ints, gallery: Galle
     """
     labels = [each.label for each in found.metrics.classes]
     shown = choose_labels(confusion)
+    figure = element("div", make_calibration(found.metrics.bins), class_="figures")
     sections = (
         _make_header(found),
         _make_course(facts),
@@ -55,7 +56,7 @@ def encode_page(found: Evaluation, facts: Facts, confusion: Ints, gallery: Galle
             gallery,
         ),
         _make_slices(found),
-        _make_calibration(found),
+        element("section", element("h2", "Calibration"), figure),
         *_make_facts(found, facts),
     )
     style = PAGE_STYLE + make_picture_rules(dict(gallery.thumbnails))
@@ -170,14 +171,6 @@ def _make_slices(found: Evaluation) -> Html | None:
         return None
     title = element("h2", "Columns, on the eval split")
     return element("section", title, make_table(SLICE_HEADER, rows, "plain"))
-
-
-def _make_calibration(found: Evaluation) -> Html:
-    return element(
-        "section",
-        element("h2", "Calibration"),
-        element("div", make_calibration(found.metrics.bins), class_="figures"),
-    )
 
 
 def _make_facts(found: Evaluation, facts: Facts) -> list[Html]:

@@ -140,7 +140,8 @@ def format_evaluation(found: Evaluation) -> str:
     lines = [f"{name:<10} {value}" for name, value in list_numbers(found)]
     shown = choose_classes(found.metrics.classes)
     rows = [
-        [_shorten(cell) for cell in row] for row in (CLASS_HEADER, *map(list_class_cells, shown))
+        [make_visible(cell, _MAX_LABEL_CHARACTERS) for cell in row]
+        for row in (CLASS_HEADER, *map(list_class_cells, shown))
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *others in rows:
@@ -243,7 +244,3 @@ def list_notes(metrics: Metrics, split: str, use: str = "") -> tuple[str, ...]:
             f"{make_visible(metrics.majority_label)}."
         )
     return tuple(notes)
-
-
-def _shorten(cell: str) -> str:
-    return make_visible(cell, _MAX_LABEL_CHARACTERS)
