@@ -22,7 +22,6 @@ FOLDERS = {
 }
 # Folders that import their parent and are imported by it. None is added; this list ends empty.
 CIRCLES = {
-    "darkroom.cli.commands",
     "darkroom.conversion.beam",
     "darkroom.conversion.output",
     "darkroom.training.course",

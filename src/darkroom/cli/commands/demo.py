@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.flags import FlagGroups, add_command, read_options
+from darkroom.cli.shared.flags import FlagGroups, add_command, read_options
 from darkroom.options.validation import ValidationFields
 
 

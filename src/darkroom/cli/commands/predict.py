@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.flags import add_command
-from darkroom.cli.models import add_model, ask_model
+from darkroom.cli.shared.flags import add_command
+from darkroom.cli.shared.models import add_model, ask_model
 
 QUIET = True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.flags import PIPELINE_CLASSES, FlagGroups, add_command, read_options
+from darkroom.cli.shared.flags import PIPELINE_CLASSES, FlagGroups, add_command, read_options
 
 
 def add(commands: Any) -> None:

@@ -7,8 +7,8 @@ import json
 import sys
 from typing import Any
 
-from darkroom.cli.flags import FlagGroups, add_command, read_options
-from darkroom.cli.output import print_failure
+from darkroom.cli.shared.flags import FlagGroups, add_command, read_options
+from darkroom.cli.shared.output import print_failure
 from darkroom.options.validation import ValidationFields
 
 QUIET = True
