@@ -56,7 +56,7 @@ compile: ## Compile the pipeline for Kubeflow and Vertex into build (CONFIG_KUBE
 		--config $(CONFIG_KUBEFLOW) -o build/pipeline.yaml && "$$VENV/bin/python" -m darkroom.cli \
 		compile --target vertex --config $(CONFIG_VERTEX) -o build/pipeline.json
 
-test: ## Run all tests (minutes); the last line says how long it took
+test: ## Run all tests (minutes); the last lines say what took how long
 	@$(IN_TFX) -m pytest -n $(WORKERS) --dist worksteal
 
 test-fast: ## Run the quick tests, without TensorFlow: after each change

@@ -35,6 +35,7 @@ from darkroom.conversion.convert import convert
 from darkroom.conversion.result import ConversionResult
 from darkroom.dataset.tfrecord import RecordWriter
 from darkroom.images.pixels import encode, hash_pixels, measure_luminance, shrink
+from darkroom.options import ConversionOptions
 from darkroom.options.image import DEFAULT_JPEG_QUALITY
 from darkroom.storage import read_bytes
 
@@ -126,8 +127,10 @@ def run_convert(source: Path, target: Path, row: str) -> ConversionResult:
     return convert(
         source,
         target,
-        image_check="header" if row == "header" else "full",
-        resize_short_side=_SHORT_SIDE if row == "resize" else None,
+        options=ConversionOptions(
+            image_check="header" if row == "header" else "full",
+            resize_short_side=_SHORT_SIDE if row == "resize" else None,
+        ),
     )
 
 

@@ -52,7 +52,7 @@ class Engine:
 def _write_worker(scratch: Path) -> Path:
     """Writes the program that an engine starts as a worker."""
     worker = scratch / "worker.sh"
-    worker.write_text(f'#!/bin/sh\nexec {sys.executable} -m darkroom.conversion.beam.worker "$@"\n')
+    worker.write_text(f'#!/bin/sh\nexec {sys.executable} -m darkroom.engines.worker "$@"\n')
     worker.chmod(0o755)
     return worker
 

@@ -27,6 +27,7 @@ import darkroom
 from darkroom.cli.shared.flags import parse_size
 from darkroom.dataset.commit import read_dataset
 from darkroom.input.records import open_splits
+from darkroom.options.input import InputOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.pipelines.local.demo import FAULTS, write_demo_dataset
 from darkroom.training.checkpoints import CHECKPOINTS_FOLDER
@@ -87,7 +88,10 @@ def measure_training(records: Path, run_dir: Path, options: TrainingOptions) -> 
         num_classes=len(dataset.labels),
         run_dir=str(run_dir),
     )
-    test = darkroom.load(str(records), image_size=options.image_size, resize=options.resize)["test"]
+    test = darkroom.load(
+        str(records),
+        options=InputOptions(options.image_size, resize=options.resize),
+    )["test"]
     best = measure_accuracy(trained.model, test)
     latest = tf.train.latest_checkpoint(str(run_dir / CHECKPOINTS_FOLDER))
     weights = [variable.value for variable in trained.model.variables]

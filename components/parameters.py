@@ -17,7 +17,7 @@ from typing import Any
 
 from darkroom.dataset.splits import SplitRatios
 from darkroom.errors import UsageError
-from darkroom.options.conversion import ConversionFields, ConversionOptions
+from darkroom.options.conversion import ConversionFields, RecordOptions
 from darkroom.options.fields import OptionField, list_options
 from darkroom.options.image import ImageFields
 from darkroom.options.manifest import ManifestOptions
@@ -291,7 +291,7 @@ def _check_bounds(text: str) -> None:
 # Each property is validated by the options class it belongs to.
 _CHECKS: Mapping[tuple[str, str], Callable[[str], Any]] = {
     ("ManifestGen", "options"): ManifestOptions.from_json,
-    ("ImageToTFRecord", "options"): ConversionOptions.from_json,
+    ("ImageToTFRecord", "options"): RecordOptions.from_json,
     ("ImageValidator", "options"): ValidationOptions.from_json,
     ("Trainer", "custom_config"): lambda text: TrainingOptions.from_dict(
         json.loads(text)[CONFIG_KEY]

@@ -7,15 +7,17 @@ import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from darkroom.conversion.beam.engines import ENGINES, check_engine
 from darkroom.conversion.beam.runners import (
     DATAFLOW_RUNNER,
     LOCAL_RUNNER,
     build_options,
+    find_engine,
+    find_options,
+    name_runner,
     parse_runner,
 )
-from darkroom.conversion.engines.discovery import RUNNERS, find_options, make_environment
-from darkroom.conversion.engines.flink import check_url, format_url
+from darkroom.engines.discovery import make_environment
+from darkroom.engines.flink import check_url, format_url
 from darkroom.errors import UsageError
 from darkroom.options.pipeline import LOCAL_BEAM_ARGS
 from darkroom.options.targets import FLINK
@@ -37,10 +39,10 @@ def find_engine_args(config: PipelineConfig) -> list[str]:
     if config.engine is None:
         return []
     given, options = parse_beam_args(config)
-    runner = RUNNERS[config.engine]
+    runner = name_runner(config.engine)
     found = find_options(config.engine_options, options)
-    if runner in ENGINES:
-        check_engine(runner, build_options(runner, found))
+    if engine := find_engine(runner):
+        engine.check(build_options(runner, found))
     else:
         check_dataflow(found, "sdk_container_image")
     new = {name: value for name, value in found.items() if name not in options}
@@ -85,7 +87,7 @@ def make_beam_args(config: PipelineConfig) -> list[str]:
     if config.engine_url or config.engine_workers:
         name = "engine_url" if config.engine_url else "engine_workers"
         raise UsageError(f"{name} is for runs on this machine.", "Give the options by beam_args.")
-    engine = RUNNERS[config.engine] if config.engine else None
+    engine = name_runner(config.engine) if config.engine else None
     return complete_beam_args(given, config.image, engine)
 
 

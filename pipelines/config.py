@@ -12,7 +12,7 @@ from darkroom import storage
 from darkroom.dataset.schema import Schema
 from darkroom.errors import UsageError
 from darkroom.options.checks import pick_fields
-from darkroom.options.conversion import ConversionFields, ConversionOptions
+from darkroom.options.conversion import ConversionFields, RecordOptions
 from darkroom.options.fields import document, list_options
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE
 from darkroom.options.manifest import ManifestOptions
@@ -82,9 +82,9 @@ class PipelineConfig(
         return ManifestOptions.parse(**pick_fields(self, SourceFields))
 
     @property
-    def conversion(self) -> ConversionOptions:
+    def conversion(self) -> RecordOptions:
         """How the manifest becomes records."""
-        return ConversionOptions(**pick_fields(self, ConversionOptions))
+        return RecordOptions(**pick_fields(self, RecordOptions))
 
     @property
     def engine_options(self) -> EngineOptions:

@@ -16,15 +16,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from .image_set import faulty_set, image_set, jpeg_set  # noqa: F401
+from .image_set import converted_jpegs, faulty_set, image_set, jpeg_records, jpeg_set  # noqa: F401
 from .light_beam import light_beam, light_beam_path  # noqa: F401
 from .records import helpers, write_dataset  # noqa: F401
-from .warm_python import spare_imports, warm_python  # noqa: F401
+from .warm_python import WarmProcess, spare_imports, warm_python  # noqa: F401
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
@@ -34,6 +35,8 @@ settings.register_profile(
 )
 
 _STARTED = time.monotonic()
+# Seconds of processor time, by test.
+_USED: dict[str, float] = {}
 # Python looks through all of TensorFlow's objects for garbage: a sixteenth of the suite's time.
 gc.set_threshold(100_000, 20, 100)
 spare_imports()
@@ -46,12 +49,47 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", mark)
 
 
+def _count_processor_seconds() -> float:
+    """What this process, and its children that ended, have used."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Counts the processor time of a test, with the fixtures that begin or end with it."""
+    before = _count_processor_seconds() + WarmProcess.processor_seconds
+    result = yield
+    after = _count_processor_seconds() + WarmProcess.processor_seconds
+    _USED[item.nodeid] = after - before
+    return result
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hands what the tests of a worker used to the process that started it."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["used"] = (_USED, WarmProcess.processor_seconds)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Takes what the tests of a worker used."""
+    used, warm = getattr(node, "workeroutput", {}).get("used", ({}, 0))
+    _USED.update(used)
+    WarmProcess.processor_seconds += warm
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Says at the end of a run what it took: there is a budget for that in CONTRIBUTING.md."""
+    """Says what a run took: its ten dearest tests, as many as --durations asks for, and all of it.
+
+    Its budget is in CONTRIBUTING.md.
+    """
     if hasattr(config, "workerinput"):
         return
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    processor = sum(each.ru_utime + each.ru_stime for each in used)
+    count = 10 if config.option.durations is None else config.option.durations or len(_USED)
+    for test in sorted(_USED, key=lambda test: -_USED[test])[:count]:
+        print(f"{_USED[test]:7.2f} s of processor time: {test}")
+    processor = _count_processor_seconds() + WarmProcess.processor_seconds
     wall = time.monotonic() - _STARTED
     print(f"Took {wall:.0f} s, and {processor:.0f} s of processor time in all processes.")
 

@@ -22,14 +22,10 @@ class FlinkRest:
         url: Its address.
         version: Version of Flink.
         slots: Slots of all task managers together.
-        free: Those of them that no job has.
-        needed: Slots that the first job needs.
-        running: Tasks of the first job that run.
         managers: Address of each task manager.
         jobs: Name and state of each job by its id.
         states: States that a job has after it was cancelled, one for each question; the last
             stays. Empty: Flink refuses to cancel.
-        failures: What failed in the first job, the last failure first, as Flink says it.
         answers: What a path answers instead: a status and a text.
         when_cancelled: Called before Flink answers that it cancels a job.
         asked: Method and path of every question.
@@ -38,13 +34,9 @@ class FlinkRest:
     url: str = ""
     version: str = "1.19.3"
     slots: int = 4
-    free: int = 4
-    needed: int = 4
-    running: int = 0
     managers: tuple[str, ...] = (HERE, HERE)
     jobs: dict[str, list[str]] = field(default_factory=dict)
     states: list[str] = field(default_factory=lambda: ["CANCELLING", "CANCELED"])
-    failures: list[dict[str, object]] = field(default_factory=list)
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)
     when_cancelled: Callable[[], None] = lambda: None
     asked: list[str] = field(default_factory=list)
@@ -55,15 +47,11 @@ class FlinkRest:
         if path in self.answers:
             return self.answers[path]
         if path == "/overview":
-            slots = {"slots-total": self.slots, "slots-available": self.free}
-            managers = {"taskmanagers": len(self.managers)}
-            return _format({"flink-version": self.version, **slots, **managers})
+            return _format({"flink-version": self.version, "slots-total": self.slots})
         if path == "/taskmanagers":
             return _format({"taskmanagers": [{"path": path} for path in self.managers]})
         if path == "/jobs/overview":
             return _format({"jobs": [self._describe(job_id) for job_id in self.jobs]})
-        if path == f"/jobs/{JOB}/exceptions":
-            return _format({"exceptionHistory": {"entries": self.failures, "truncated": False}})
         job_id = path.removeprefix("/jobs/")
         if job_id not in self.jobs:
             return 404, '{"errors": ["Job not found"]}'
@@ -80,15 +68,7 @@ class FlinkRest:
     def _describe(self, job_id: str) -> dict[str, Any]:
         name, state = self.jobs[job_id]
         start = list(self.jobs).index(job_id)
-        vertices = [{"parallelism": 1}, {"parallelism": self.needed}]
-        return {
-            "jid": job_id,
-            "name": name,
-            "state": state,
-            "start-time": start,
-            "tasks": {"running": self.running},
-            "vertices": vertices,
-        }
+        return {"jid": job_id, "name": name, "state": state, "start-time": start}
 
 
 def _format(value: object) -> tuple[int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,22 @@ def image_set(tmp_path: Path) -> ImageSet:
 def jpeg_set(tmp_path: Path) -> ImageSet:
     """The same as JPEGs, whose conversion is cheaper: it starts no process of a decoder."""
     return make_images(tmp_path / "images", "jpg")
+
+
+@pytest.fixture(scope="session")
+def converted_jpegs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of the same JPEGs, which no test changes."""
+    from darkroom.conversion.convert import convert
+
+    folder = tmp_path_factory.mktemp("jpegs")
+    convert(str(make_images(folder / "images", "jpg").csv), str(folder / "records"))
+    return folder / "records"
+
+
+@pytest.fixture
+def jpeg_records(converted_jpegs: Path, tmp_path: Path) -> Path:
+    """A copy of it, for a test that changes it."""
+    return shutil.copytree(converted_jpegs, tmp_path / "records")
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 Each is a process of its own, with the arguments, the environment and the streams that it is given;
 only the import, four seconds of TensorFlow and eight of TFX, is done once. All workers of
 pytest-xdist share the server, which ends when the last of them has hung up. A request is a line of
-JSON with three streams beside it; the answers are the process's number and its exit code.
+JSON with three streams beside it; the answers are the process's number, and its exit code with its
+seconds of processor time.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ _MAX_REQUEST_BYTES = 1 << 20
 class WarmProcess:
     """A process that was forked; used as a `subprocess.Popen`."""
 
+    # Of all that have ended.
+    processor_seconds = 0.0
+
     def __init__(self, connection: socket.socket) -> None:
         self._answers = connection.makefile("r")
         connection.close()
@@ -59,7 +63,9 @@ class WarmProcess:
     def wait(self) -> int:
         """Returns the exit code; that of a signal is negative."""
         if self.returncode is None:
-            self.returncode = int(self._answers.readline())
+            code, seconds = self._answers.readline().split()
+            self.returncode = int(code)
+            WarmProcess.processor_seconds += float(seconds)
             self._answers.close()
         return self.returncode
 
@@ -187,7 +193,8 @@ def _serve(path: str) -> None:
 def _accept(listener: socket.socket) -> None:
     """Forks a process for each request, until the last user has hung up."""
     users: list[socket.socket] = []
-    signal.signal(signal.SIGCHLD, _collect)
+    # Nobody waits for them here, nor counts their time: whoever asked for them does.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         # The first user comes at once.
         listener.settimeout(0.2 if users else None)
@@ -211,12 +218,6 @@ def _accept(listener: socket.socket) -> None:
             os.close(stream)
 
 
-def _collect(*_: object) -> None:
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
 def _has_hung_up(user: socket.socket) -> bool:
     try:
         return user.recv(1, socket.MSG_DONTWAIT) == b""
@@ -238,8 +239,9 @@ def _answer(connection: socket.socket, streams: Sequence[int]) -> None:
     # Nobody may have waited for it.
     with suppress(BrokenPipeError):
         connection.sendall(b"%d\n" % child)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        connection.sendall(b"%d\n" % code)
+        _, status, used = os.wait4(child, 0)
+        code = os.waitstatus_to_exitcode(status)
+        connection.sendall(b"%d %f\n" % (code, used.ru_utime + used.ru_stime))
     os._exit(0)
 
 

@@ -15,6 +15,7 @@ import tensorflow as tf
 from darkroom.conversion.convert import convert
 from darkroom.input.pipeline import make_eval_dataset, make_train_dataset
 from darkroom.input.records import RecordSource
+from darkroom.options import ConversionOptions
 from darkroom.options.input import InputOptions
 from input_rows.accelerator import Accelerator, run_fit, run_loop
 from input_rows.contract import (
@@ -79,7 +80,8 @@ class Bench:
         """Returns the shards of the images, converted with options."""
         target = self._scratch / name
         if not target.exists():
-            convert(source or self.images, target, split_ratios="100/0/0", **options)
+            made = ConversionOptions(split_ratios="100/0/0", **options)
+            convert(source or self.images, target, options=made)
         return sorted(str(path) for path in target.glob("Split-train/*"))
 
     def large(self) -> Path:

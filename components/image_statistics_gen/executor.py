@@ -8,7 +8,7 @@ from tfx.dsl.components.base import base_beam_executor
 from tfx.types import artifact_utils
 
 from darkroom import storage
-from darkroom.conversion.beam.run import guard_pipeline
+from darkroom.conversion.beam.run import run_pipeline
 from darkroom.conversion.output.attempts import new_token
 from darkroom.dataset.index import find_index_files
 from darkroom.runtime.plain_beam import apply_transform
@@ -41,10 +41,9 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         splits = list_splits(files)
         statistics.split_names = artifact_utils.encode_split_names(splits)
         pipeline = self._make_beam_pipeline()
-        with guard_pipeline(pipeline, f"darkroom-{new_token()}"), pipeline:
-            for split in splits:
-                folder = artifact_utils.get_split_uri([statistics], split)
-                storage.make_folder(folder)
-                path = storage.join(folder, STATISTICS_FILE)
-                write = WriteStatistics(files, split, path)
-                apply_transform(pipeline, f"WriteStatistics[{split}]", write)
+        for split in splits:
+            folder = artifact_utils.get_split_uri([statistics], split)
+            storage.make_folder(folder)
+            write = WriteStatistics(files, split, storage.join(folder, STATISTICS_FILE))
+            apply_transform(pipeline, f"WriteStatistics[{split}]", write)
+        run_pipeline(pipeline, f"darkroom-{new_token()}")

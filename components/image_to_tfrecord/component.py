@@ -10,7 +10,7 @@ from tfx.types.component_spec import ChannelParameter, ComponentSpec, ExecutionP
 
 from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
 from darkroom.components.image_to_tfrecord import executor
-from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS, ConversionOptions
+from darkroom.options.conversion import DEFAULT_STORE_PATIENCE_SECONDS, RecordOptions
 from darkroom.options.image import (
     AUTO_COPIES,
     CHECK_FULL,
@@ -91,7 +91,7 @@ class ImageToTFRecord(base_beam_component.BaseBeamComponent):
         Raises:
             UsageError: An option is wrong.
         """
-        options = ConversionOptions(
+        options = RecordOptions(
             image_check=image_check,
             resize_short_side=resize_short_side,
             encoding=encoding,

@@ -11,7 +11,7 @@ from tfx.types import artifact_utils
 
 from darkroom import storage
 from darkroom.components.manifest_gen.executor import warn_of_rejects
-from darkroom.conversion.beam.run import guard_job
+from darkroom.conversion.beam.run import run_write
 from darkroom.conversion.output import overlap, ownership
 from darkroom.conversion.output.attempts import Attempt, new_token
 from darkroom.conversion.start import start_attempt
@@ -20,8 +20,7 @@ from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import count_rejects, list_rejects
 from darkroom.errors import DataError
 from darkroom.images.access import check_not_all_denied
-from darkroom.options.conversion import ConversionOptions
-from darkroom.runtime.plain_beam import apply_transform
+from darkroom.options.conversion import RecordOptions
 
 MANIFEST_KEY = "manifest"
 MANIFEST_REJECTS_KEY = "manifest_rejects"
@@ -45,7 +44,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         Args:
             input_dict: `manifest`: an ImageManifest; `manifest_rejects`: its Rejects.
             output_dict: `examples`: Examples; `index`: a RecordIndex; `rejects`: Rejects.
-            exec_properties: `options`: `ConversionOptions` as JSON.
+            exec_properties: `options`: `RecordOptions` as JSON.
 
         Raises:
             DataError: Nothing could be written; the message lists the first rejects.
@@ -62,7 +61,7 @@ class Executor(base_beam_executor.BaseBeamExecutor):
             index=artifact_utils.get_single_uri(output_dict[INDEX_KEY]),
             rejects=rejects.uri,
         )
-        options = ConversionOptions.from_json(exec_properties[OPTIONS_KEY])
+        options = RecordOptions.from_json(exec_properties[OPTIONS_KEY])
         with storage.be_patient(options.store_patience_seconds):
             written = self._convert(folders, options)
         # Readers of the artifact expect records in each of its splits.
@@ -74,15 +73,13 @@ class Executor(base_beam_executor.BaseBeamExecutor):
         rejects.set_int_custom_property("rejected", written.rejected)
         warn_of_rejects(written.rejected, written.rows, rejects.uri)
 
-    def _convert(self, folders: Folders, options: ConversionOptions) -> commit.Dataset:
+    def _convert(self, folders: Folders, options: RecordOptions) -> commit.Dataset:
         ownership.survey(folders).check()
         overlap.check_images_outside(folders)
         attempt = Attempt(new_token(), runner="TFX")
         # Each execution has an output of its own.
         write = start_attempt(folders, attempt, options, in_place=True)
-        pipeline = self._make_beam_pipeline()
-        with guard_job(pipeline, write, f"darkroom-{attempt.token}"), pipeline:
-            apply_transform(pipeline, "WriteDataset", write)
+        run_write(self._make_beam_pipeline(), write, f"darkroom-{attempt.token}")
         if not storage.exists(storage.join(folders.examples, layout.DATASET_FILE)):
             listed = list_rejects(folders.rejects)
             check_not_all_denied(count_rejects(folders.rejects), listed)

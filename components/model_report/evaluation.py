@@ -11,7 +11,7 @@ import tensorflow_model_analysis as tfma
 
 from darkroom import storage
 from darkroom.dataset import example
-from darkroom.errors import DataError
+from darkroom.errors import DataError, is_environment
 from darkroom.evaluation.report.result import Slice
 from darkroom.runtime.text import make_visible
 
@@ -55,6 +55,8 @@ def _report_damage(folder: str) -> Iterator[None]:
         yield
     # TFMA checks nothing: what it raises depends on the byte.
     except Exception as error:
+        if is_environment(error):
+            raise
         raise DataError(
             f"The evaluation in {folder} is damaged: {str(error).rstrip('.')}.",
             "Evaluate the model again: run with --no-cache.",

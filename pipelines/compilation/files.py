@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
-from darkroom.errors import StorageError, UsageError
+from darkroom.errors import UsageError
 from darkroom.options.compiled.credentials import check_credentials
 from darkroom.options.targets import KUBEFLOW, VERTEX
 from darkroom.pipelines.cluster_config import make_cluster_config
@@ -19,10 +18,10 @@ from darkroom.pipelines.compilation.checks import (
     check_for_target,
     merge_checked_options,
 )
-from darkroom.pipelines.compilation.seals import check_replaceable, seal_text
 from darkroom.pipelines.compilation.text import format_documents
 from darkroom.pipelines.config import make_config
 from darkroom.runtime import progress
+from darkroom.storage import ledger
 
 # Kubeflow's and Vertex's clients tell the format by the ending.
 _ENDINGS = {KUBEFLOW: (".yaml", ".yml"), VERTEX: (".json",)}
@@ -41,7 +40,7 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
         The exit code.
 
     Raises:
-        OutputError: There is a file that darkroom did not write.
+        OutputError: The output is a folder.
         UsageError: A value is wrong; see `compile_pipeline`.
         OSError: The file cannot be written.
     """
@@ -54,7 +53,6 @@ def run_compile(values: Mapping[str, Any], *, as_json: bool) -> int:
     _check_output(output, target)
     with progress.use(progress.make_sink(sys.stderr)):
         text, root, warnings = compile_it(merged, target)
-    check_replaceable(output, text)
     storage.write_bytes(output, text.encode())
     if as_json:
         told = {"output": output, "target": target, "root": root or None}
@@ -74,7 +72,7 @@ def _compile_ours(values: Mapping[str, Any], target: str) -> tuple[str, str, lis
         from darkroom.pipelines.compilation.spec import make_documents
     with progress.step("Compiling"):
         text = format_documents(make_documents(config, target), target)
-    return seal_text(text, target), config.root, warnings
+    return text, config.root, warnings
 
 
 def _compile_own(values: Mapping[str, Any], target: str) -> tuple[str, str, list[str]]:
@@ -93,7 +91,7 @@ def _compile_own(values: Mapping[str, Any], target: str) -> tuple[str, str, list
     _tell(warnings)
     with progress.step("Compiling"):
         text = format_documents(own.make_own_documents(pipeline, config, target), target)
-    return seal_text(text, target), own.find_root(pipeline, config), warnings
+    return text, own.find_root(pipeline, config), warnings
 
 
 def _tell(warnings: Sequence[str]) -> None:
@@ -108,9 +106,5 @@ def _check_output(path: str, target: str) -> None:
             f"The output is {path!r}; for {target} its name must end in {' or '.join(endings)}.",
             f"Give -o pipeline{endings[0]}.",
         )
-    # Without this check, an error would come seconds later and name a temporary file.
-    folder = os.path.dirname(storage.absolute(path))
-    if not storage.is_remote(path) and not storage.is_folder(folder):
-        raise StorageError(f"The folder {folder} does not exist.", "Make it, or change -o.")
-    if not storage.is_remote(path) and storage.is_folder(path):
-        raise StorageError(f"The output {path} is a folder.", "Give the name of a file with -o.")
+    # Like every compiler, this replaces what the user names.
+    ledger.check_output_file(storage.absolute(path), overwrite=True)

@@ -36,7 +36,6 @@ from darkroom.pipelines.compilation.nodes import (
     list_node_warnings,
 )
 from darkroom.pipelines.compilation.places import check_paths
-from darkroom.pipelines.compilation.seals import seal_text
 from darkroom.pipelines.compilation.text import format_documents
 
 _LOCAL_IMAGE = LOCAL_BEAM_ARGS[1]
@@ -68,7 +67,7 @@ def compile_pipeline(pipeline: Pipeline, target: str, config: ClusterConfig) -> 
     check_cluster(config, target)
     for warning in list_own_warnings(pipeline, config, target):
         warnings.warn(warning, stacklevel=2)
-    return seal_text(format_documents(make_own_documents(pipeline, config, target), target), target)
+    return format_documents(make_own_documents(pipeline, config, target), target)
 
 
 def make_own_documents(

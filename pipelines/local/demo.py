@@ -108,7 +108,7 @@ def write_demo_dataset(directory: str | os.PathLike[str]) -> Path:
     hint = "Move them, or choose another folder: darkroom demo --root DIR."
     ledger.check_alone(str(root), {name.partition("/")[0] for name in files}, hint)
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    ledger.claim(str(root), hashes, hint=hint)
+    ledger.claim(str(root), hashes, hint)
     for name, data in files.items():
         path = root / name
         # A file that is right keeps its modification time, so a second run finds nothing changed.

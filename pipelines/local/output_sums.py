@@ -70,7 +70,7 @@ def find_damage(uri: str, copies: Iterable[str] = ()) -> str:
     for folder in (uri, os.path.dirname(uri)):
         kept = _find_folder(folder)
         if not storage.exists(storage.join(kept, SUMS_FILE)):
-            continue  # an earlier version of darkroom kept none
+            continue  # none were kept, as of an artifact without files
         sums = read_sums(kept)
         for place in (folder, *copies):
             for name, what in find_changed(place, sums, sorted(sums)):

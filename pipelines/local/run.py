@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
 import sys
 import time
-import urllib.parse
 from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from darkroom import storage
@@ -141,7 +138,7 @@ def _run(config: PipelineConfig, form: _Form, *, as_json: bool, overwrite: bool 
     storage.make_folder(config.root)
     log_path = storage.join(config.root, LOG_FILE)
     with FolderLock(config.root):
-        _claim_root(config.root, form.names)
+        ledger.claim(config.root, dict.fromkeys(form.names, ledger.ANY), _HINT)
         with streams.redirect_output(log_path) as out:
             with nullcontext() if as_json else progress.use(progress.make_sink(out)):
                 summary, code = form.perform(config, log_path)
@@ -207,27 +204,3 @@ _WITH_TFX = _Form(
     (METADATA_FILE, _JOURNAL, LOG_FILE, "artifacts/", "checkpoints/", "inputs/", "pushed/"),
 )
 _WITHOUT_TFX = _Form(_run_without_tfx, (LOG_FILE, "pushed/", "records/", "report/", "training/"))
-
-
-def _claim_root(root: str, names: tuple[str, ...]) -> None:
-    """Checks that what a run writes to is new, or of an earlier run in this folder."""
-    proven: tuple[str, ...] = ()
-    if ledger.is_listed(root, METADATA_FILE):
-        proven = (_JOURNAL,)  # an earlier version did not list it
-    elif _has_our_metadata(root):
-        proven = names  # version 0.1.0 left no ledger
-    ledger.claim(root, dict.fromkeys(names, ledger.ANY), proven, _HINT)
-
-
-def _has_our_metadata(root: str) -> bool:
-    """Tells whether a folder has a database of ML Metadata that knows our artifacts."""
-    path = storage.join(root, METADATA_FILE)
-    if not os.path.isfile(path):
-        return False
-    query = "SELECT 1 FROM Type WHERE name = 'darkroom.ImageManifest'"
-    uri = f"file:{urllib.parse.quote(path)}?mode=ro"
-    try:
-        with closing(sqlite3.connect(uri, uri=True)) as connection:
-            return bool(connection.execute(query).fetchall())
-    except sqlite3.Error:
-        return False

@@ -10,7 +10,7 @@ from darkroom.dataset import layout
 from darkroom.dataset.commit import read_dataset
 from darkroom.dataset.splits import EVAL
 from darkroom.options.checks import pick_fields
-from darkroom.options.conversion import ConversionFields
+from darkroom.options.conversion import ConversionFields, ConversionOptions
 from darkroom.options.source import SourceFields
 from darkroom.options.validation import ValidationFields
 from darkroom.pipelines.config import PipelineConfig
@@ -69,7 +69,8 @@ def run_steps(config: PipelineConfig, log_path: str) -> RunSummary:
 def _make_dataset(config: PipelineConfig, records: str) -> ValidationResult:
     """Converts the source, and judges the dataset; the gate judges the rejects, too."""
     source, conversion = (pick_fields(config, each) for each in (SourceFields, ConversionFields))
-    convert(config.data, records, **source, **conversion, max_rejects=1, overwrite=True)
+    how = ConversionOptions(**source, **conversion)
+    convert(config.data, records, max_rejects=1, overwrite=True, options=how)
     options = pick_fields(config, ValidationFields)
     return validate(records, **options, report_dir=storage.join(config.root, REPORT))
 

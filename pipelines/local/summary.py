@@ -32,7 +32,7 @@ class RunSummary:
         report: The verdict on the data; None when the run ended before it.
         report_path: Path of the report for people.
         epochs: The epoch of the model's weights, from 1, and the number of epochs; None when the
-            run ended before the training, or an older version of darkroom trained.
+            run ended before the training, or the training did not write it.
         accuracy: Accuracy on the eval split; None when the run ended before it.
         min_accuracy: Accuracy below which a model is not pushed; None when it is not known.
         pushed: Folder of the pushed model; None when no model was pushed.

@@ -17,13 +17,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from darkroom.conversion import dataframe as _accessor
+from darkroom.conversion.beam import engine as _engine
 from darkroom.runtime import lazy_names as _lazy_names
 from darkroom.version import __version__
 
 if TYPE_CHECKING:
     from darkroom.audit.contact_sheet import inspect
     from darkroom.audit.duplicates import Duplicates, find_duplicates
-    from darkroom.audit.upgrade import UpgradeResult, upgrade
     from darkroom.audit.verify import VerificationResult, verify
     from darkroom.components.artifacts import (
         ImageManifest,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Rejects,
         ValidationReport,
     )
+    from darkroom.conversion.beam.engine import Engine
     from darkroom.conversion.convert import convert
     from darkroom.conversion.result import ConversionResult
     from darkroom.errors import DarkroomError
@@ -53,7 +54,6 @@ __all__ = [
     "ExportResult",
     "Predictions",
     "TrainingResult",
-    "UpgradeResult",
     "ValidationResult",
     "VerificationResult",
     "__version__",
@@ -65,7 +65,6 @@ __all__ = [
     "load",
     "predict",
     "train",
-    "upgrade",
     "validate",
     "verify",
 ]
@@ -86,7 +85,6 @@ _HOMES = {
     "Rejects": "darkroom.components.artifacts",
     "ValidationReport": "darkroom.components.artifacts",
     "TrainingResult": "darkroom.training.job",
-    "UpgradeResult": "darkroom.audit.upgrade",
     "ValidationResult": "darkroom.validation.validate",
     "VerificationResult": "darkroom.audit.verify",
     "convert": "darkroom.conversion.convert",
@@ -97,7 +95,6 @@ _HOMES = {
     "load": "darkroom.input.loading",
     "predict": "darkroom.evaluation.predict",
     "train": "darkroom.training.jobs.train",
-    "upgrade": "darkroom.audit.upgrade",
     "validate": "darkroom.validation.validate",
     "verify": "darkroom.audit.verify",
 }
@@ -111,4 +108,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+def _load_engines() -> tuple[Engine, ...]:
+    from darkroom.engines.job_server import ENGINES
+
+    return ENGINES
+
+
 _accessor.register_when_loaded()
+_engine.offer_engines(_load_engines)

@@ -230,12 +230,13 @@ _MEMORY_HINT = (
     "Take a smaller --batch-size or --image-size, a machine with more memory, or in a cluster a "
     "greater memory_gb."
 )
-# What the machine ran out of, by what libraries say. Most have no class of exceptions for it, and
-# Beam keeps only the text of a worker's error.
+# What the machine ran out of or does not allow, by what libraries say. Most have no class of
+# exceptions for it, and Beam keeps only the text of a worker's error.
 _EXHAUSTED = (
     (
         "Something cannot be read or written",
-        "No space left on device|Disk quota exceeded|Read-only file system|Too many open files",
+        "No space left on device|Disk quota exceeded|Read-only file system|Too many open files|"
+        "Input/output error|Permission denied|PermissionDeniedError",
         STORAGE_HINT,
     ),
     (
@@ -247,16 +248,9 @@ _EXHAUSTED = (
 )
 
 
-_ENVIRONMENT_NUMBERS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM}
-
-
 def is_environment(error: Exception) -> bool:
     """Tells whether an error is the machine's or a store's, and no file is damaged for it."""
-    return (
-        isinstance(error, StorageError | PermissionError | MemoryError)
-        or getattr(error, "errno", None) in _ENVIRONMENT_NUMBERS
-        or type(error).__name__ in ("ResourceExhaustedError", "PermissionDeniedError")
-    )
+    return isinstance(error, StorageError | PermissionError) or _find_exhaustion(error) is not None
 
 
 def choose_os_hint(error: OSError) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.format_1 import make_format_1
 from tests.pictures import write_label_folders
 
 import darkroom
@@ -31,7 +30,6 @@ FOUND = {
     "validate": {COMMIT, SUMS, LABELS, INDEX, REJECTS},
     "inspect": {COMMIT, LABELS, SHARD},
     "convert": set(FILES) - {SHARD},
-    "upgrade": {COMMIT},
     "train": {COMMIT, LABELS, SHARD},
 }
 # An output with files that darkroom did not write, or that changed, is held.
@@ -77,14 +75,14 @@ READERS: dict[str, Read] = {
     "verify": lambda root: run("verify", root),
     "load": load,
     "duplicates": lambda root: run(
-        "duplicates", root, "--output", root.parent / "duplicates.parquet"
+        *("duplicates", root, "--overwrite"),
+        *("--output", root.parent / "duplicates.parquet"),
     ),
     "validate": lambda root: run("validate", root, "--max-rejects", 1),
     "inspect": lambda root: run("inspect", root, "--output-dir", root.parent / "look", "-n", 99),
     "convert": lambda root: run(
         "convert", (root.parent / "src").readlink(), "--output-dir", root, *CONVERT
     ),
-    "upgrade": lambda root: run("upgrade", root),
     "train": train,
 }
 
@@ -138,14 +136,3 @@ def test_many_flipped_bits(made, tmp_path, capsys):
         lines.append(f"| {reader} | {' | '.join(cells)} |")
     with capsys.disabled():
         print("\n" + "\n".join(lines))
-
-
-@pytest.mark.parametrize("file", [COMMIT, LABELS, INDEX, "index/SHA256SUMS", SHARD])
-def test_a_flipped_bit_stops_the_upgrade_of_an_older_dataset(file, made, tmp_path, capsys):
-    root = Path(shutil.copytree(made / "records", tmp_path / "records"))
-    make_format_1(root)
-    flip(root / file, random.Random(file))
-    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    assert run("upgrade", root) == 1
-    assert file in capsys.readouterr().err
-    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before

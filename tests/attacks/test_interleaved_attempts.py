@@ -19,13 +19,14 @@ from tests.remote.conftest import hurry, s3, s3_server  # noqa: F401  fixtures
 import darkroom
 from darkroom import storage
 from darkroom.conversion import job
+from darkroom.conversion.beam.shard import write_shard
 from darkroom.conversion.beam.transforms import WriteDataset
-from darkroom.conversion.shard import write_shard
 from darkroom.errors import DarkroomError
+from darkroom.options.conversion import ConversionOptions
 
 _ENGINE = {
     "runner": "PortableRunner",
-    "beam_options": {"job_endpoint": "embed"},
+    "options": ConversionOptions(beam_options={"job_endpoint": "embed"}),
     "columns": {"split": "split", "label": "string_label", "x": "integer"},
 }
 # Of the second run: another plan with another number of shards, and the same.

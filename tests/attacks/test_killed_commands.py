@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from tests.conversion.test_interrupted_runs import Runner
-from tests.format_1 import make_format_1
 from tests.pictures import encode, make_noise
 
 from darkroom.audit.verify import verify
@@ -18,11 +17,9 @@ from darkroom.conversion.convert import convert
 
 # The arguments of each command that works in a folder, which has the dataset `records`.
 COMMANDS: dict[str, Callable[[Path], Sequence[object]]] = {
-    "upgrade": lambda folder: ("upgrade", folder / "records"),
-    "duplicates": lambda folder: ("duplicates", folder / "records"),
-    "duplicates elsewhere": lambda folder: (
+    "duplicates": lambda folder: (
         *("duplicates", folder / "records"),
-        *("--output", folder / "list.parquet"),
+        *("--output", folder / "list.parquet", "--overwrite"),
     ),
     "validate": lambda folder: (
         *("validate", folder / "records", "--report", folder / "report"),
@@ -52,7 +49,6 @@ def made(tmp_path_factory) -> Path:
         data = encode(make_noise(number // 2, 5, 6))
         (folder / "src" / label / f"{number}.png").write_bytes(data)
     convert(folder / "src", folder / "records", split_ratios="80,20,0")
-    make_format_1(folder / "records")
     return folder
 
 

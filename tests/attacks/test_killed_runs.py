@@ -109,26 +109,25 @@ def test_a_killed_training_ends_with_the_same_model(
 ):
     write_label_folders(tmp_path / "src", 20)
     convert(tmp_path / "src", tmp_path / "records")
-    folder = tmp_path / "out"
+    folder, whole = tmp_path / "out", tmp_path / "whole"
     options = ("--image-size", "8x8", "--batch-size", "8", "--epochs", "3")
     argv = ("train", "--data", tmp_path / "records", *options, "--checkpoint-steps", "2")
-    argv = (*argv, "--checkpoint-dir")
-    assert commands.run(*argv, tmp_path / "whole") == 0, commands.output
-    history = json.loads((tmp_path / "whole/history.json").read_text())
+    argv = (*argv, "--checkpoint-dir", folder)
 
     def reset() -> None:
-        if folder.exists():
-            os.rename(folder, tmp_path / f"old-{time.monotonic_ns()}")
+        # The first run comes to its end.
+        os.rename(folder, tmp_path / f"old-{time.monotonic_ns()}" if whole.exists() else whole)
 
-    reset()
     killed = 0
-    for where in kill_often(commands, (*argv, folder), reset, num_steps, num_moments):
-        assert commands.run(*argv, folder) == 0, (where, commands.output)
-        found = json.loads((folder / "history.json").read_text())
+    for where in kill_often(commands, argv, reset, num_steps, num_moments):
+        assert commands.run(*argv) == 0, (where, commands.output)
+        history, found = (
+            json.loads((each / "history.json").read_text()) for each in (whole, folder)
+        )
         for entry, wanted in zip(found, history, strict=True):
             same = {name: wanted[name] for name in ("epoch", "loss", "val_loss", "accuracy")}
             assert {name: entry[name] for name in same} == pytest.approx(same, rel=1e-4), where
-        check_same_model(folder / "model", tmp_path / "whole/model")
+        check_same_model(folder / "model", whole / "model")
         assert not list(folder.glob("model/.*")) + list(folder.glob(".*tmp*")), where
         killed += 1
     with capsys.disabled():

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import simplejpeg
@@ -18,11 +16,11 @@ from darkroom.audit.duplicates import Duplicates, find_duplicates, format_duplic
 from darkroom.cli import main
 from darkroom.conversion.convert import convert
 from darkroom.dataset.checksums import read_sums
-from darkroom.dataset.index import is_index_file, list_index_files
+from darkroom.dataset.index import list_index_files
 from darkroom.dataset.keys import make_key
-from darkroom.errors import DataError, MissingPathError, OutputError, UsageError
+from darkroom.errors import DataError, MissingPathError, OutputError, StorageError, UsageError
+from darkroom.options.conversion import ConversionOptions
 
-from ..format_1 import make_format_1
 from ..pictures import encode, make_noise
 
 pytestmark = pytest.mark.slow
@@ -43,6 +41,12 @@ ROWS = [
 ]
 COLUMNS = ["group", "kind", "key", "row", "uri", "split", "label", "keep"]
 COLUMNS += ["labels_differ", "splits_differ"]
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """The current folder gets the list, unless a test names another place."""
+    monkeypatch.chdir(tmp_path)
 
 
 def draw(name):
@@ -97,7 +101,7 @@ def test_images_of_the_same_bytes_or_pixels_are_grouped(source, tmp_path):
         {"c1": small_key == "c1", "C2": small_key == "C2"},
         {"a1": False, "a2": False, "a3": True, "A4": False},
     ]
-    assert found.path == str(tmp_path / "out" / "duplicates.parquet")
+    assert found.path == str(tmp_path / "duplicates.parquet")
     assert pq.read_schema(found.path).names == COLUMNS
     counts = (found.bytes_groups, found.pixels_groups, found.surplus)
     assert counts == (2, 2, 4)
@@ -152,21 +156,10 @@ def test_a_jpeg_and_the_images_made_of_it_are_one_group(copies, tmp_path):
 
 
 def test_without_the_second_decoding_only_equal_decoders_are_found(copies, tmp_path):
-    convert(copies, tmp_path / "out", find_decoded_copies="never")
+    convert(copies, tmp_path / "out", options=ConversionOptions(find_decoded_copies="never"))
     groups, _ = list_names(find_duplicates(tmp_path / "out").path)
     assert {"photo", "again", "tensorflow"} in [group.keys() for group in groups]
     assert not [group for group in groups if group.keys() >= {"photo", "pillow"}]
-
-
-def test_an_index_of_an_older_version_has_no_second_hash(source, tmp_path):
-    convert(source, tmp_path / "out")
-    expected = list_names(find_duplicates(tmp_path / "out").path)
-    make_format_1(tmp_path / "out")
-    for path in list_index_files(str(tmp_path / "out" / "index")):
-        table = pq.read_table(path)
-        pq.write_table(table.drop(["decoded_hash"]), path)
-        assert is_index_file(path)
-    assert list_names(find_duplicates(tmp_path / "out").path) == expected
 
 
 def test_a_group_says_what_differs_and_includes_the_kept_image(source, tmp_path):
@@ -190,7 +183,8 @@ def test_the_kept_image_does_not_depend_on_the_order_of_the_rows(source, tmp_pat
         rows = list(ROWS)
         random.Random(seed).shuffle(rows)
         convert(write_rows(source.parent, rows), tmp_path / f"{seed}", num_shards=1 + seed)
-        table = pq.read_table(find_duplicates(tmp_path / f"{seed}").path).drop(["row"])
+        found = find_duplicates(tmp_path / f"{seed}", overwrite=True)
+        table = pq.read_table(found.path).drop(["row"])
         results.append(table.to_pylist())
     assert results[0] == results[1] == results[2]
 
@@ -223,19 +217,17 @@ def test_a_changed_list_is_a_changed_source(source, tmp_path):
 
 def test_a_list_in_the_output_is_an_error(source, tmp_path):
     convert(source, tmp_path / "out")
-    found = find_duplicates(tmp_path / "out")
-    with pytest.raises(UsageError, match="is in the output folder") as caught:
-        convert(source, tmp_path / "out", exclude=found.path, overwrite=True)
-    assert "--output" in caught.value.hint
-
-
-def test_the_list_belongs_to_the_dataset(source, tmp_path):
-    convert(source, tmp_path / "out")
-    find_duplicates(tmp_path / "out")
-    assert convert(source, tmp_path / "out").already_complete
-    assert main(["verify", str(tmp_path / "out")]) == 0
+    path = tmp_path / "out" / "mine.parquet"
+    with pytest.raises(OutputError, match="would be in the dataset"):
+        find_duplicates(tmp_path / "out", path)
+    Path(find_duplicates(tmp_path / "out").path).rename(path)
+    with pytest.raises(UsageError, match="is in the output folder"):
+        convert(source, tmp_path / "out", exclude=path, overwrite=True)
+    # A list that somebody puts there is a file like any other: it stays.
+    data = path.read_bytes()
     convert(source, tmp_path / "out", overwrite=True, seed=1)
-    assert not (tmp_path / "out" / "duplicates.parquet").exists()
+    assert path.read_bytes() == data
+    assert main(["verify", str(tmp_path / "out")]) == 0
 
 
 def test_a_dataset_in_a_folder_with_wildcards_in_its_name(source, tmp_path):
@@ -247,7 +239,7 @@ def test_a_dataset_in_a_folder_with_wildcards_in_its_name(source, tmp_path):
 
 
 def test_without_pixels_only_bytes_are_compared(source, tmp_path):
-    convert(source, tmp_path / "out", image_check="header")
+    convert(source, tmp_path / "out", options=ConversionOptions(image_check="header"))
     found = find_duplicates(tmp_path / "out")
     assert (found.bytes_groups, found.pixels_groups, found.has_pixels) == (2, 0, False)
 
@@ -360,19 +352,18 @@ def listed(source, tmp_path):
     return root, Path(find_duplicates(root, tmp_path / "list.parquet").path)
 
 
-def test_a_list_is_replaced(listed):
+@pytest.mark.parametrize("data", [None, b"thesis", b""], ids=["list", "another file", "empty"])
+def test_a_file_that_exists_is_replaced_only_with_overwrite(listed, capsys, data):
     root, path = listed
+    expected = path.read_bytes()
+    if data is not None:
+        path.write_bytes(data)
     before = path.read_bytes()
-    assert find_duplicates(root, path).path == str(path)
+    assert main(["duplicates", str(root), "--output", str(path)]) == 4
+    assert f"{path} exists already." in capsys.readouterr().err
     assert path.read_bytes() == before
-    assert find_duplicates(root).path == find_duplicates(root).path
-
-
-def test_an_empty_file_is_replaced(listed, tmp_path):
-    root, path = listed
-    (tmp_path / "empty.parquet").touch()
-    find_duplicates(root, tmp_path / "empty.parquet")
-    assert read(tmp_path / "empty.parquet") == read(path)
+    assert main(["duplicates", str(root), "--output", str(path), "--overwrite"]) == 0
+    assert path.read_bytes() == expected
 
 
 @pytest.mark.parametrize("name", ["list.csv", "list", "list.parquet.txt"])
@@ -386,69 +377,22 @@ def test_a_name_that_is_not_of_a_parquet_file_is_refused(listed, tmp_path, capsy
     assert not path.exists()
 
 
-def keep_all(path):
-    table = pq.read_table(path)
-    column = pa.array([True] * len(table))
-    pq.write_table(table.set_column(table.column_names.index("keep"), "keep", column), path)
-
-
-def take_out_a_group(path):
-    table = pq.read_table(path)
-    pq.write_table(table.filter(pc.not_equal(table["group"], 1)), path)
-
-
-def write_with_duckdb(path):
-    query = f"COPY (FROM read_parquet('{path}')) TO '{path}.new' (FORMAT parquet)"
-    duckdb.sql(query)
-    Path(f"{path}.new").rename(path)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda path: path.write_bytes(b"thesis"),
-        lambda path: pq.write_table(pa.table({"group": [1]}), path),
-        lambda path: path.write_bytes(path.read_bytes()[:-9]),
-        keep_all,
-        take_out_a_group,
-        write_with_duckdb,
-    ],
-    ids=["other", "table", "damaged", "kept", "group", "program"],
-)
-def test_no_other_file_and_no_edited_list_is_replaced(listed, capsys, change):
+def test_a_link_is_replaced_and_not_written_through(listed, tmp_path):
     root, path = listed
-    change(path)
-    before = path.read_bytes()
-    assert main(["duplicates", str(root), "--output", str(path)]) == 4
-    said = capsys.readouterr().err
-    assert f"{path} is a file that darkroom did not write, or that changed since." in said
-    assert "Move it elsewhere, or choose another file with --output." in said
-    assert path.read_bytes() == before
-
-
-def test_no_list_in_the_dataset_is_replaced_when_it_was_edited(listed):
-    root, _ = listed
-    path = Path(find_duplicates(root).path)
-    keep_all(path)
-    before = path.read_bytes()
-    with pytest.raises(OutputError):
-        find_duplicates(root)
-    assert path.read_bytes() == before
-
-
-def test_no_link_is_replaced(listed, tmp_path):
-    root, path = listed
+    (tmp_path / "thesis.parquet").write_bytes(b"mine")
     link = tmp_path / "link.parquet"
-    link.symlink_to(path)
-    before = path.read_bytes()
-    with pytest.raises(OutputError):
+    link.symlink_to(tmp_path / "thesis.parquet")
+    with pytest.raises(OutputError, match="exists already"):
         find_duplicates(root, link)
-    assert link.is_symlink()
-    assert path.read_bytes() == before
+    find_duplicates(root, link, overwrite=True)
+    assert (tmp_path / "thesis.parquet").read_bytes() == b"mine"
+    assert link.read_bytes() == path.read_bytes()
 
 
 def test_a_folder_is_not_replaced(listed, tmp_path):
     root, _ = listed
     (tmp_path / "folder.parquet").mkdir()
-    with pytest.raises(OutputError):
-        find_duplicates(root, tmp_path / "folder.parquet")
+    with pytest.raises(OutputError, match="is a folder"):
+        find_duplicates(root, tmp_path / "folder.parquet", overwrite=True)
+    with pytest.raises(StorageError, match="none does not exist"):
+        find_duplicates(root, tmp_path / "none" / "list.parquet")

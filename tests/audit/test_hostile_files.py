@@ -14,7 +14,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.format_1 import make_format_1
 from tests.pictures import write_label_folders
 
 from darkroom.audit.verify import verify
@@ -53,13 +52,9 @@ def made(tmp_path_factory) -> Path:
     return folder / "records"
 
 
-@pytest.fixture(params=[1, 2])
-def root(made, request, tmp_path) -> Path:
-    """A dataset of either format."""
-    folder = Path(shutil.copytree(made, tmp_path / "data"))
-    if request.param == 1:
-        make_format_1(folder)
-    return folder
+@pytest.fixture
+def root(made, tmp_path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "data"))
 
 
 def _verify_in_little_memory(roots: Sequence[Path]) -> list[list[dict[str, str]]]:
@@ -96,7 +91,7 @@ def test_a_side_file_that_has_no_end_or_is_not_a_file_is_named(root: Path, tmp_p
     names, roots = [], []
     for name, harm in itertools.product(SIDE_FILES, HARMS):
         is_commit = name == "dataset.json" and harm is not _make_sparse
-        if (root / name).exists() and not is_commit:
+        if not is_commit:
             names.append(name)
             roots.append(tmp_path / f"{len(roots)}")
             shutil.copytree(root, roots[-1])
@@ -122,11 +117,8 @@ def test_a_small_index_of_many_rows_is_not_decoded(root: Path):
     columns = [pa.DictionaryArray.from_arrays(numbers, rows[n].combine_chunks()) for n in names]
     pq.write_table(pa.table(columns, names=names), path, compression="zstd")
     assert path.stat().st_size < 1_000_000  # versions of pyarrow differ
-    if (root / "SHA256SUMS").exists():
-        sums = read_sums(str(root))
-        write_sums(str(root), {**sums, f"index/{path.name}": sum_bytes(path.read_bytes())})
-    else:
-        (root / "index" / "SHA256SUMS").unlink()
+    sums = read_sums(str(root))
+    write_sums(str(root), {**sums, f"index/{path.name}": sum_bytes(path.read_bytes())})
     [[finding]] = _verify_in_little_memory([root])
     assert finding["path"] == f"index/{path.name}"
     assert "has 10000000 rows, but its shard has" in finding["what"]

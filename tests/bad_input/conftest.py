@@ -14,7 +14,10 @@ from darkroom.dataset.schema import Schema
 from darkroom.errors import DarkroomError
 from darkroom.manifest.table import Manifest, ManifestRow, read_manifest_rows
 from darkroom.manifest.writer import write_manifest
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.manifest import ManifestOptions
+
+from ..signatures import call
 
 
 class Plan(NamedTuple):
@@ -73,7 +76,7 @@ def refuse(tmp_path: Path) -> Callable[..., DarkroomError]:
     ) -> DarkroomError:
         source = content if isinstance(content, Path) else _write(tmp_path, content, name)
         with pytest.raises(DarkroomError) as caught:
-            convert(source, tmp_path / "out", **options)
+            call(convert, ConversionOptions, source, tmp_path / "out", **options)
         assert caught.value.exit_code == exit_code
         assert caught.value.hint
         assert not (tmp_path / "out").exists()

@@ -14,6 +14,9 @@ import pytest
 
 import darkroom
 from darkroom.errors import DarkroomError, DataError, UsageError
+from darkroom.options.conversion import ConversionOptions
+
+from ..signatures import call
 
 pytestmark = pytest.mark.slow
 
@@ -25,8 +28,8 @@ CONVERT = [
     *[("columns", value) for value in (5, 1.5, b"x", [], THING, "", "x", "[]", {"a": 5})],
     *[("columns", value) for value in ({}, {"a": "imaeg"}, {5: "image"}, {"": "image"})],
     *[("label_map", value) for value in (5, 1.5, THING, "", "\0", [], [5], ["a", "a"], "none")],
-    *[("split_ratios", value) for value in (None, 5, [], THING, "", "80/20", "nan/nan/nan")],
-    *[("seed", value) for value in (None, "5", 1.5, THING, True, 10**30, -(10**4000))],
+    *[("split_ratios", value) for value in (5, [], THING, "", "80/20", "nan/nan/nan")],
+    *[("seed", value) for value in ("5", 1.5, THING, True, 10**30, -(10**4000))],
     *[("source_encoding", value) for value in (None, 5, b"x", THING, "", "\0", "utf-99", "hex")],
     *[("allowed_roots", value) for value in (None, 5, 1.5, THING, True, [None], ["\0"], ["none"])],
     *[("exclude", value) for value in (5, b"x", [], THING, "", "\0", "none", "/", "/dev/zero")],
@@ -43,6 +46,7 @@ CONVERT = [
     *[("runner", value) for value in (5, [5], THING, "x")],
     *[("project", value) for value in (5, "x")],
     *[("region", value) for value in (5, "x")],
+    *[("options", value) for value in (5, {}, THING, {"image_check": "full"})],
     *[("beam_options", value) for value in (5, "x", THING, {"none": 1}, {5: 1})],
 ]
 DIRECTORIES = (None, 5, 1.5, b"x", [], {}, THING, "", "\0", "none", "/dev/null", "none/*")
@@ -86,11 +90,11 @@ def _find_others(call: Callable[..., object], cases: list[tuple[str, object]]) -
 
 
 def test_convert_refuses_wrong_arguments(csv):
-    def call(source: object = csv, output_dir: object = "out", **options: Any) -> None:
-        darkroom.convert(source, output_dir, **options)
+    def convert(source: object = csv, output_dir: object = "out", **options: Any) -> None:
+        call(darkroom.convert, ConversionOptions, source, output_dir, **options)
 
     assert len(CONVERT) > 100
-    assert _find_others(call, CONVERT) == []
+    assert _find_others(convert, CONVERT) == []
     assert not Path("out/dataset.json").exists()
 
 
@@ -122,12 +126,14 @@ def test_the_others_refuse_wrong_arguments(csv):
 )
 def test_the_error_names_the_argument(csv, arguments, said):
     with pytest.raises(UsageError, match=said):
-        darkroom.convert(csv, "out", **arguments)
+        call(darkroom.convert, ConversionOptions, csv, "out", **arguments)
 
 
 def test_one_folder_may_be_given_as_such(csv):
-    assert darkroom.convert(csv, "out", allowed_roots=csv.parent).written
-    assert darkroom.convert(csv, "out", allowed_roots=str(csv.parent)).already_complete
+    assert darkroom.convert(csv, "out", options=ConversionOptions(allowed_roots=csv.parent)).written
+    assert darkroom.convert(
+        csv, "out", options=ConversionOptions(allowed_roots=str(csv.parent))
+    ).already_complete
 
 
 @pytest.mark.parametrize(

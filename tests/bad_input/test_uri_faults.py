@@ -20,6 +20,7 @@ from darkroom.dataset.rejects import HINTS, read_rejects
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import UsageError
 from darkroom.manifest.locations import check_inside
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.manifest import resolve_roots
 
 pytestmark = pytest.mark.slow
@@ -211,7 +212,9 @@ def strays(jpeg_set, tmp_path):
 def test_nothing_outside_the_allowed_folders_is_read(strays, tmp_path):
     roots = [tmp_path / "elsewhere" / ".." / "images"]
     (tmp_path / "elsewhere").mkdir()
-    rejects, records = _convert(strays.csv, tmp_path / "out", allowed_roots=roots)
+    rejects, records = _convert(
+        strays.csv, tmp_path / "out", options=ConversionOptions(allowed_roots=roots)
+    )
     assert {row: each.reason for row, each in rejects.items()} == dict.fromkeys(
         range(41, 45), "outside_root"
     )

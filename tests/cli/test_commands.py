@@ -486,8 +486,8 @@ main()
 @pytest.mark.parametrize(
     ("arguments", "code", "level"),
     [
-        ("compile --target=kubeflow --output=p.yaml --epochs=0", 2, "3"),
-        ("submit --target=kubeflow --host=localhost --epochs=0", 2, "3"),
+        ("compile --target=kubeflow --output=p.yaml --set=epochs=0", 2, "3"),
+        ("submit --target=kubeflow --host=localhost --set=epochs=0", 2, "3"),
         ("train --data=no --checkpoint-dir=ck --epochs=0", 2, "3"),
         ("verify no", 3, "1"),
     ],

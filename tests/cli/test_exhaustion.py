@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from darkroom.errors import convert_error
+from darkroom.errors import StorageError, convert_error, is_environment
 from darkroom.storage import convert_os_error
 
 
@@ -45,6 +45,26 @@ def test_no_memory_is_the_environment(error):
     assert found.message.startswith("There is not enough memory: ")
     assert "while running" not in found.message
     assert "--batch-size" in found.hint
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        make_tensorflow_error("PermissionDeniedError", "/x/variables"),
+        make_tensorflow_error("UnknownError", "/x/variables; Permission denied"),
+        PermissionError("not allowed"),
+        OSError(errno.EIO, "Input/output error"),
+        OSError(errno.EROFS, "Read-only file system"),
+        OSError(errno.EMFILE, "Too many open files"),
+        ValueError("Unable to open /x: No space left on device"),
+        MemoryError(),
+        StorageError("The token has expired."),
+    ],
+)
+def test_an_error_of_the_machine_damages_no_file(error):
+    assert is_environment(error)
+    assert convert_error(error).exit_code == 3
+    assert not is_environment(ValueError("no signature"))
 
 
 def test_the_cause_is_found_behind_other_errors():

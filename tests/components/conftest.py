@@ -91,7 +91,7 @@ def convert_source(
     from darkroom.components.artifacts import ImageManifest, RecordIndex, Rejects
     from darkroom.components.image_to_tfrecord import executor as convert
     from darkroom.components.manifest_gen import executor as manifest
-    from darkroom.options.conversion import ConversionOptions
+    from darkroom.options.conversion import RecordOptions
     from darkroom.options.manifest import ManifestOptions
 
     made = {
@@ -109,6 +109,6 @@ def convert_source(
     convert.Executor(beam_context).Do(
         {name: [made[name]] for name in ("manifest", "manifest_rejects")},
         {name: [made[name]] for name in ("examples", "index", "rejects")},
-        {"options": ConversionOptions().to_json()},
+        {"options": RecordOptions().to_json()},
     )
     return made

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow_data_validation as tfdv
-from tests.conversion.beam.standin import StandIn, State, serve
+from apache_beam.runners.portability.portable_runner import PipelineResult
 from tfx.components.statistics_gen.executor import Executor as StockExecutor
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
@@ -72,17 +72,23 @@ def test_statistics_gen_of_tfx_works_on_our_examples(converted, new_artifact, be
     assert {"image/encoded", "image/class/label", "image/key/sha256"} <= set(features)
 
 
-def test_a_failure_of_an_engine_is_told_in_a_sentence(converted, new_artifact, tmp_path):
+def test_a_failure_of_an_engine_is_told_in_a_sentence(
+    converted, new_artifact, tmp_path, monkeypatch
+):
     """As Flink says it with its own configuration: the job has a hundred steps."""
-    said = "Caused by: java.io.IOException: Insufficient number of network buffers: required 9"
-    with serve(StandIn(State.FAILED, [said])) as options:
-        flags = [f"--{name}={value}" for name, value in options.items()]
-        context = BaseBeamExecutor.Context(
-            beam_pipeline_args=["--runner=PortableRunner", *flags], tmp_dir=str(tmp_path)
-        )
-        outputs = {"statistics": [new_artifact(standard_artifacts.ExampleStatistics)]}
-        with pytest.raises(StorageError) as stop:
-            Executor(context).Do({"index": [converted["index"]]}, outputs, {})
+    said = "java.io.IOException: Insufficient number of network buffers: required 9"
+
+    def fail(*_: object) -> None:
+        raise RuntimeError(f"Pipeline job-1 failed in state FAILED: {said}")
+
+    monkeypatch.setattr(PipelineResult, "wait_until_finish", fail)
+    flags = ["--job_endpoint=embed", "--environment_type=LOOPBACK"]
+    context = BaseBeamExecutor.Context(
+        beam_pipeline_args=["--runner=PortableRunner", *flags], tmp_dir=str(tmp_path)
+    )
+    outputs = {"statistics": [new_artifact(standard_artifacts.ExampleStatistics)]}
+    with pytest.raises(StorageError) as stop:
+        Executor(context).Do({"index": [converted["index"]]}, outputs, {})
     assert stop.value.message.startswith("The engine has too few network buffers: IOException: ")
     assert "sort-shuffle.min-buffers" in stop.value.hint
     Path(re.findall(r"it is in (\S+\.log)\.", stop.value.hint)[0]).unlink()

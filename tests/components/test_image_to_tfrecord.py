@@ -23,7 +23,7 @@ from darkroom.dataset.layout import Folders
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, StorageError, UsageError
 from darkroom.manifest.writer import write_manifest
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 from darkroom.runtime.process import find_explanation
 from darkroom.validation.validate import validate
 
@@ -110,13 +110,14 @@ def test_a_retry_into_the_same_folders_gives_the_same_files(converted, beam_cont
     before = {name: _read_files(converted[name].uri) for name in ("examples", "index", "rejects")}
     # What an attempt leaves that was killed while it wrote another number of shards.
     left = Path(converted["examples"].uri, "Split-train", "data_tfrecord-00001-of-00002")
-    folders = Folders("", "", *(converted[name].uri for name in OUTPUTS))
+    folders = Folders("", "", *(converted[name].uri for name in OUTPUTS), token="0123abcd")
+    Path(folders.work).mkdir(parents=True)
     write_journal(folders, [str(left)])
     left.write_bytes(b"x")
     Executor(beam_context).Do(
         {name: [converted[name]] for name in ("manifest", "manifest_rejects")},
         {name: [converted[name]] for name in ("examples", "index", "rejects")},
-        {"options": ConversionOptions().to_json()},
+        {"options": RecordOptions().to_json()},
     )
     after = {name: _read_files(converted[name].uri) for name in ("examples", "index", "rejects")}
     assert after == before
@@ -150,7 +151,7 @@ def _convert_again(folders: dict[str, Any], given: dict[str, Any], beam_context:
     Executor(beam_context).Do(
         {name: [given[name]] for name in ("manifest", "manifest_rejects")},
         {name: [folders[name]] for name in OUTPUTS},
-        {"options": ConversionOptions(num_shards={"train": 2}).to_json()},
+        {"options": RecordOptions(num_shards={"train": 2}).to_json()},
     )
 
 

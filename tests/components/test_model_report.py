@@ -66,6 +66,15 @@ def test_a_damaged_evaluation_is_named(tmp_path, text):
     assert "--no-cache" in error.value.hint
 
 
+def test_an_error_of_the_machine_does_not_make_an_evaluation_damaged(tmp_path, monkeypatch):
+    def fail(folder):
+        raise RuntimeError(f"{folder}: Permission denied")
+
+    monkeypatch.setattr("tensorflow_model_analysis.load_eval_result", fail)
+    with pytest.raises(RuntimeError, match="Permission denied"):
+        read_evaluation(str(tmp_path))
+
+
 def test_a_damaged_validation_is_named(tmp_path):
     (tmp_path / "validations.tfrecord").write_bytes(b"no record")
     with pytest.raises(DataError, match=f"The evaluation in {tmp_path} is damaged: ."):

@@ -8,7 +8,7 @@ import pytest
 
 from darkroom.components.parameters import PARAMETERS, apply_parameters, encode_value
 from darkroom.errors import UsageError
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.training import TrainingOptions
 from darkroom.options.validation import ValidationOptions
@@ -22,7 +22,7 @@ MANIFEST = {
     "options": ManifestOptions().to_json(),
     "source_fingerprint": "",
 }
-CONVERSION = {"options": ConversionOptions().to_json()}
+CONVERSION = {"options": RecordOptions().to_json()}
 VALIDATION = {"options": ValidationOptions().to_json()}
 TRAINING = {
     "run_fn": "darkroom.training.run_fn",

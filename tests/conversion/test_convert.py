@@ -39,13 +39,14 @@ from darkroom.dataset.opening import check_files
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, OutputError, UsageError
 from darkroom.manifest.writer import write_manifest
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import ConversionOptions, RecordOptions
 from darkroom.runtime import progress
 from darkroom.runtime.display import PlainProgress
 from darkroom.storage.locks import FolderLock
 from darkroom.storage.stores import retries
 
 from ..pictures import encode
+from ..signatures import call
 
 pytestmark = pytest.mark.heavy
 
@@ -194,7 +195,7 @@ def test_the_place_of_the_folder_does_not_matter(jpeg_set, tmp_path, reference):
 @pytest.mark.slow
 def test_the_number_of_processes_does_not_matter(jpeg_set, tmp_path, reference, light_beam):
     options = {"direct_running_mode": "multi_processing", "direct_num_workers": 2}
-    convert(jpeg_set.csv, tmp_path / "processes", beam_options=options)
+    convert(jpeg_set.csv, tmp_path / "processes", options=ConversionOptions(beam_options=options))
     assert _fixed_files(tmp_path / "processes") == reference
 
 
@@ -364,7 +365,11 @@ def _change_image(images) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "options"),
-    [(_relabel, {}), (_change_image, {}), (lambda images: None, {"compression": "gzip"})],
+    [
+        (_relabel, None),
+        (_change_image, None),
+        (lambda images: None, ConversionOptions(compression="gzip")),
+    ],
     ids=["label", "image", "option"],
 )
 def test_another_source_or_option_needs_overwrite(jpeg_set, tmp_path, change, options):
@@ -372,10 +377,10 @@ def test_another_source_or_option_needs_overwrite(jpeg_set, tmp_path, change, op
     before = _fixed_files(tmp_path / "out")
     change(jpeg_set)
     with pytest.raises(OutputError, match="holds another dataset"):
-        convert(jpeg_set.csv, tmp_path / "out", **options)
+        convert(jpeg_set.csv, tmp_path / "out", options=options)
     assert _fixed_files(tmp_path / "out") == before
-    convert(jpeg_set.csv, tmp_path / "out", overwrite=True, **options)
-    convert(jpeg_set.csv, tmp_path / "fresh", **options)
+    convert(jpeg_set.csv, tmp_path / "out", overwrite=True, options=options)
+    convert(jpeg_set.csv, tmp_path / "fresh", options=options)
     assert _fixed_files(tmp_path / "out") == _fixed_files(tmp_path / "fresh")
 
 
@@ -385,13 +390,16 @@ def test_a_damaged_output_does_not_count_as_finished(jpeg_set, tmp_path):
     shard.write_bytes(shard.read_bytes()[:-1])
     with pytest.raises(DataError, match=f"{shard} is damaged"):
         convert(jpeg_set.csv, tmp_path / "out")
+    with pytest.raises(OutputError, match="changed since: Split-eval"):
+        convert(jpeg_set.csv, tmp_path / "out", overwrite=True)
+    shard.unlink()
     assert not convert(jpeg_set.csv, tmp_path / "out", overwrite=True).already_complete
 
 
 @pytest.mark.parametrize(
     "name", ["labels.txt", "SHA256SUMS", "index/index-00000-of-00003.parquet", "rejects.jsonl"]
 )
-@pytest.mark.parametrize("damage", [b"", None])
+@pytest.mark.parametrize("damage", [b"other", None])
 def test_a_finished_dataset_with_a_damaged_file_is_not_called_complete(
     jpeg_set, tmp_path, name, damage
 ):
@@ -399,10 +407,8 @@ def test_a_finished_dataset_with_a_damaged_file_is_not_called_complete(
     path = tmp_path / "out" / name
     path.unlink()
     if damage is not None:
-        # Somebody may have written this: it is not replaced.
-        path.write_bytes(b"other")
-    error = DataError if damage is None else OutputError
-    with pytest.raises(error, match=name):
+        path.write_bytes(damage)
+    with pytest.raises(DataError, match=name):
         convert(jpeg_set.csv, tmp_path / "out", num_shards={"train": 2, "eval": 1})
 
 
@@ -418,7 +424,9 @@ def test_a_folder_with_other_data_is_an_error_and_stays_as_it_was(jpeg_set, tmp_
 def test_the_files_of_a_killed_run_are_replaced(jpeg_set, tmp_path, reference):
     left = tmp_path / "out" / "Split-train" / "data_tfrecord-00000-of-00099"
     left.parent.mkdir(parents=True)
-    write_journal(Folders.of_dataset(f"{tmp_path}/out"), [str(left)])
+    folders = Folders.of_dataset(f"{tmp_path}/out", token="0123abcd")
+    Path(folders.work).mkdir(parents=True)
+    write_journal(folders, [str(left)])
     left.write_bytes(b"half")
     convert(jpeg_set.csv, tmp_path / "out")
     assert _fixed_files(tmp_path / "out") == reference
@@ -460,7 +468,7 @@ def test_a_file_cannot_be_the_output_folder(jpeg_set, tmp_path):
 
 
 def test_gzip_is_as_it_says(jpeg_set, tmp_path):
-    result = convert(jpeg_set.csv, tmp_path / "out", compression="gzip")
+    result = convert(jpeg_set.csv, tmp_path / "out", options=ConversionOptions(compression="gzip"))
     files = [path.name for path in (tmp_path / "out" / "Split-eval").iterdir()]
     assert files == ["data_tfrecord-00000-of-00001.gz"]
     assert sum(map(len, _read(result).values())) == 40
@@ -537,7 +545,7 @@ def test_a_wrong_option_is_reported_before_anything_is_written(
     jpeg_set, tmp_path, options, message
 ):
     with pytest.raises(UsageError, match=message):
-        convert(jpeg_set.csv, tmp_path / "out", **options)
+        call(convert, ConversionOptions, jpeg_set.csv, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 
 
@@ -563,7 +571,7 @@ def test_no_value_above_64_kb_crosses_a_stage(jpeg_set, tmp_path, monkeypatch):
 
 def test_a_misspelt_argument_is_an_error_of_python(jpeg_set, tmp_path):
     with pytest.raises(TypeError, match="unexpected keyword argument 'max_reject'"):
-        convert(jpeg_set.csv, tmp_path / "out", max_reject=0.1)
+        convert(jpeg_set.csv, tmp_path / "out", options=ConversionOptions(max_reject=0.1))
     assert not (tmp_path / "out").exists()
 
 
@@ -574,8 +582,9 @@ def test_no_image_crosses_a_stage(tmp_path, jpeg_set):
     jpeg_set.add("TRAIN", "large.jpg", "cat", data)
     manifest, out = str(tmp_path / "manifest"), str(tmp_path / "out")
     write_manifest(jpeg_set.csv, manifest, manifest)
-    folders = Folders(manifest, manifest, examples=out, index=f"{out}/index", rejects=out)
-    tasks = plan_tasks(folders, ConversionOptions())
+    folders = Folders.of_dataset(out, manifest, token="0123abcd")
+    Path(folders.work).mkdir(parents=True)
+    tasks = plan_tasks(folders, RecordOptions())
     prepare_output(folders, tasks)
     seen = []
 
@@ -595,7 +604,7 @@ def test_no_image_crosses_a_stage(tmp_path, jpeg_set):
                 seen.extend(transform_node.outputs.values())
 
     with beam.Pipeline("FnApiRunner") as pipeline:
-        pipeline | WriteDataset(tasks, Commit(folders, ConversionOptions()))
+        pipeline | WriteDataset(tasks, Commit(folders, RecordOptions()))
         pipeline.visit(CollectValues())
         for number, value in enumerate(seen):
             value | f"CheckSize{number}" >> beam.Map(check_size)
@@ -621,7 +630,7 @@ def test_the_client_and_each_worker_hold_out_for_a_store(
     else:
         monkeypatch.setattr(storage, "be_patient", lambda seconds: nullcontext())
         monkeypatch.setattr(retries, "_shared", before)  # set again afterwards
-    convert(image_set.csv, tmp_path / "out", store_patience_seconds=7)
+    convert(image_set.csv, tmp_path / "out", options=ConversionOptions(store_patience_seconds=7))
     written = [limits for limits in found if limits.stopped]
     assert written
     assert {limits[:2] for limits in written} == {(7, math.inf)}
@@ -630,5 +639,7 @@ def test_the_client_and_each_worker_hold_out_for_a_store(
 
 def test_patience_is_not_part_of_the_dataset(image_set, tmp_path):
     convert(image_set.csv, tmp_path / "out")
-    again = convert(image_set.csv, tmp_path / "out", store_patience_seconds=7)
+    again = convert(
+        image_set.csv, tmp_path / "out", options=ConversionOptions(store_patience_seconds=7)
+    )
     assert again.already_complete

@@ -9,6 +9,7 @@ from PIL import Image
 from darkroom.conversion import dataframe
 from darkroom.conversion.result import TooManyRejectsError
 from darkroom.errors import UsageError
+from darkroom.options.conversion import ConversionOptions
 
 
 def run(script, **environment):
@@ -133,8 +134,7 @@ def test_the_call_of_tensorflow_recorder_works(called):
             {
                 "columns": {"i": "image"},
                 "runner": "DirectRunner",
-                "compression": "gzip",
-                "beam_options": {},
+                "options": ConversionOptions(compression="gzip"),
             },
         )
     ]
@@ -153,7 +153,7 @@ def test_options_for_dataflow_are_passed_on(called):
             num_shards=4,
         )
     ((_, _, options),) = called
-    assert options["beam_options"] == {"job_name": "mine", "num_workers": 2}
+    assert options["options"].beam_options == {"job_name": "mine", "num_workers": 2}
     assert options["num_shards"] == 4
 
 

@@ -16,9 +16,9 @@ import darkroom
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.conversion import job
+from darkroom.conversion.beam.shard import write_shard
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.output.attempts import Attempt
-from darkroom.conversion.shard import write_shard
 from darkroom.errors import OutputError
 from darkroom.storage.locks import FolderLock
 

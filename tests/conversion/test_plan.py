@@ -9,7 +9,7 @@ from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.errors import UsageError
 from darkroom.manifest.table import Manifest, SplitSize
 from darkroom.manifest.writer import write_manifest
-from darkroom.options.conversion import ConversionOptions, parse_shard_counts
+from darkroom.options.conversion import RecordOptions, parse_shard_counts
 from darkroom.options.manifest import ManifestOptions
 
 MIB = 1 << 20
@@ -100,5 +100,5 @@ def test_jpegs_are_decoded_again_where_the_source_has_other_files(tmp_path, name
     write_manifest(
         str(tmp_path / "m.csv"), folders.manifest, folders.manifest_rejects, ManifestOptions()
     )
-    tasks = plan_tasks(folders, ConversionOptions(find_decoded_copies=asked))
+    tasks = plan_tasks(folders, RecordOptions(find_decoded_copies=asked))
     assert {task.image.find_decoded_copies for task in tasks} == {planned}

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from darkroom import storage
-from darkroom.conversion import readers
-from darkroom.conversion.readers import ImageReaders, cut_batches
+from darkroom.conversion.beam import readers
+from darkroom.conversion.beam.readers import ImageReaders, cut_batches
 from darkroom.errors import AccessError, CredentialsError, MissingExtraError
 from darkroom.images.access import check_access
 from darkroom.manifest.table import ManifestRow

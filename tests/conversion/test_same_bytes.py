@@ -20,6 +20,7 @@ from PIL import Image
 from darkroom.audit.verify import verify
 from darkroom.conversion.convert import convert
 from darkroom.dataset.checksums import read_sums
+from darkroom.options.conversion import ConversionOptions
 
 # Processes with workers of their own take seconds to start; so not each with every surrounding.
 WORKERS = (
@@ -151,8 +152,10 @@ def test_a_portable_runner_writes_the_same_bytes(images, tmp_path):
         images.csv,
         tmp_path / "portable",
         runner="PortableRunner",
-        beam_options={"job_endpoint": "embed", "environment_type": "LOOPBACK"},
         **options,
+        options=ConversionOptions(
+            beam_options={"job_endpoint": "embed", "environment_type": "LOOPBACK"}
+        ),
     )
     assert _read_dataset(tmp_path / "portable") == _read_dataset(tmp_path / "local")
     assert not (tmp_path / "portable" / ".attempt").exists()

@@ -72,7 +72,7 @@ def test_a_file_that_is_not_a_commit_is_an_error(root, text):
 def test_another_format_is_an_error(root):
     dataset = replace(_make("Split-train/a"), format_version=3)
     write_dataset(str(root), dataset.with_fingerprint())
-    with pytest.raises(DataError, match="its format is 3, expected 1 or 2"):
+    with pytest.raises(DataError, match="has format 3, expected 2"):
         read_dataset(str(root))
 
 

@@ -16,6 +16,7 @@ from darkroom.dataset.example import encode_example
 from darkroom.dataset.tfrecord import RecordWriter
 from darkroom.errors import RejectError
 from darkroom.images.prepare import prepare_image
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.image import ImageOptions
 
 from ..pictures import encode
@@ -188,7 +189,11 @@ def test_tensorflow_reads_a_converted_dataset(tmp_path: Path, photo, compression
         folder.mkdir(parents=True, exist_ok=True)
         turned = photo.rotate(number * 5)
         (folder / f"{number}.png").write_bytes(encode(turned, "PNG"))
-    result = convert(tmp_path / "images", tmp_path / "records", compression=compression)
+    result = convert(
+        tmp_path / "images",
+        tmp_path / "records",
+        options=ConversionOptions(compression=compression),
+    )
     files = tf.io.gfile.glob(f"{result.output_dir}/Split-*/*")
     assert len(files) == 2
     spec = {

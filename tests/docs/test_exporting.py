@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import keras
@@ -95,8 +93,15 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "needs"), [("tflite", ()), ("onnx", ("tf2onnx", "onnxruntime"))])
-def test_the_code_of_the_guide_answers_as_predict_does(exported, kind, needs):
+@pytest.mark.parametrize(
+    ("kind", "needs"),
+    [
+        ("tflite", ()),
+        # tests/training/test_portable.py exports to ONNX, too, which takes 10 s.
+        pytest.param("onnx", ("tf2onnx", "onnxruntime"), marks=pytest.mark.long),
+    ],
+)
+def test_the_code_of_the_guide_answers_as_predict_does(exported, kind, needs, monkeypatch, capsys):
     for name in needs:
         pytest.importorskip(name)
     result = export(exported / "run", exported / "images", exported / "exports", [kind])
@@ -106,10 +111,11 @@ def test_the_code_of_the_guide_answers_as_predict_does(exported, kind, needs):
     code = _find_block(f"model.{kind}")
     if kind == "tflite":
         code = code.replace("from ai_edge_litert.interpreter import Interpreter\n", _STANDING_IN)
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=exported, capture_output=True, text=True, check=True
-    )
-    label, score = done.stdout.split()
+    monkeypatch.chdir(exported)
+    monkeypatch.syspath_prepend(exported)
+    capsys.readouterr()
+    exec(code, {})
+    label, score = capsys.readouterr().out.split()
     [expected] = predict(exported / "run", [str(exported / "photo.jpg")]).predictions
     assert label == expected.label
     assert float(score) == pytest.approx(expected.score, abs=0.01)

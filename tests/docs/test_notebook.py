@@ -18,7 +18,6 @@ NOTEBOOK = Path(__file__).parents[2] / "docs" / "guides" / "notebook.ipynb"
 CONVERT = 'convert(work / "images"'
 # After the cells of the notebook, in the same kernel.
 MORE = [
-    "darkroom.upgrade(work / 'records')",
     "darkroom.convert('missing.csv', 'out')",
     "!{sys.executable} -m darkroom.cli verify {work}/records",
     "import os; os.environ['DARKROOM_PROGRESS'] = '0'; darkroom.verify(work / 'records').is_sound",
@@ -34,7 +33,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, 
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     more = [nbformat.v4.new_code_cell(code) for code in ("import sys", *MORE)]
     notebook.cells += more
-    more[2].metadata["tags"] = ["raises-exception"]
+    more[1].metadata["tags"] = ["raises-exception"]
     manager = AsyncKernelManager(transport="ipc", connection_file=str(folder / "kernel.json"))
     manager.kernel_spec.argv = [
         *(sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}")
@@ -72,7 +71,6 @@ def test_each_result_is_shown_as_html(cells):
     assert "Passed" in get_page(find(cells, "darkroom.validate"))
     assert "more than once" in get_page(find(cells, "darkroom.find_duplicates"))
     assert "60 images as tf.data" in get_page(find(cells, "darkroom.load"))
-    assert "already has format 2" in get_page(find(cells, "darkroom.upgrade"))
     assert "records (95 % interval" in get_page(find(cells, "darkroom.evaluate"))
     assert "20 predictions" in get_page(find(cells, "darkroom.predict"))
 

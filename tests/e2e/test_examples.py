@@ -95,6 +95,8 @@ def test_data_is_checked_by_a_schema_and_policies_of_ones_own(folder: Path, run:
     assert again.error.count("FAIL  anomalies") == 1
 
 
+# tests/pipelines/test_own_code.py runs such pipelines with models that are texts.
+@pytest.mark.long
 def test_only_changed_code_trains_again(folder: Path, run: Run):
     nodes = [*DATA_NODES, "Trainer", "Pusher"]
     first = run("own_training")
@@ -113,6 +115,7 @@ def test_only_changed_code_trains_again(folder: Path, run: Run):
     assert third.summary["Pushed to"] != first.summary["Pushed to"]
 
 
+@pytest.mark.long
 def test_each_run_trains_on_from_the_last_good_model(folder: Path, run: Run):
     nodes = [*DATA_NODES, "last_good_model", "Trainer", "Evaluator", "Pusher"]
     first = run("warm_start")

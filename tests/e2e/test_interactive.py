@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-pytestmark = [pytest.mark.tfx, pytest.mark.e2e]
+# tests/components/test_notebook.py looks at each view without a kernel.
+pytestmark = [pytest.mark.tfx, pytest.mark.e2e, pytest.mark.long]
 
 CELLS = [
     """
@@ -40,10 +40,6 @@ validator = ImageValidator(
 for component in (manifest, records, statistics, schema, anomalies, validator):
     context.run(component)
 """,
-    'context.show(manifest.outputs["manifest"])',
-    'context.show(records.outputs["examples"])',
-    'context.show(records.outputs["index"])',
-    'context.show(records.outputs["rejects"])',
     'context.show(statistics.outputs["statistics"])',
     'context.show(validator.outputs["report"])',
     'context.show(validator.outputs["validation_html"])',
@@ -84,12 +80,7 @@ def test_a_notebook_shows_what_is_in_the_artifacts(tmp_path: Path):
     client.create_kernel_manager().kernel_spec.argv[0] = sys.executable
     client.execute()
     *shown, runner = notebook.cells[2:]
-    manifest, examples, index, rejects, statistics, report, page = map(_show, shown)
-    assert "<td>to convert, train</td><td>7</td>" in manifest
-    assert re.findall(r"<h4>(.*?)</h4>", examples) == ["train: 6 records", "eval: 6 records"]
-    assert examples.count("<img") == 12
-    assert "<th>class</th><th>train</th><th>eval</th>" in index
-    assert "<td>empty</td><td>1</td>" in rejects
+    statistics, report, page = map(_show, shown)
     assert statistics.count("split:</b>") == 2
     assert "facets-overview" in statistics
     for frame in (report, page):

@@ -52,7 +52,6 @@ def test_a_signal_cancels_the_job(source, on_flink, cluster: Cluster, tmp_path: 
     job = cluster.list_jobs()[-1]
     assert job["state"] == "CANCELED"
     assert f"Ended by {number.name}. The job {job['name']} on Flink was cancelled;" in said
-    assert len(said.splitlines()) <= 10
     # The same command goes on where it ended.
     before = {path: path.stat().st_mtime_ns for path in output.glob("Split-*/*")}
     check_equal(output, tmp_path / "local", convert(source, output, *on_flink))

@@ -36,9 +36,10 @@ def colors(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def model(tmp_path_factory):
-    """The folder of a SavedModel that finds the brightest channel."""
+def exported(tmp_path_factory):
+    """The folder of a SavedModel that finds the brightest channel, and the model as loaded."""
     import keras
+    import tensorflow as tf
 
     from darkroom.training.export import export_model
 
@@ -49,4 +50,17 @@ def model(tmp_path_factory):
     outputs = keras.layers.Softmax()(reversed_means * 5)
     folder = tmp_path_factory.mktemp("exported") / "model"
     export_model(keras.Model(inputs, outputs), LABELS, (6, 5), str(folder))
+    return folder, tf.saved_model.load(str(folder))
+
+
+@pytest.fixture
+def model(exported, monkeypatch):
+    """That folder, from which no test needs to load the model again."""
+    import tensorflow as tf
+
+    folder, loaded = exported
+    inner = tf.saved_model.load
+    monkeypatch.setattr(
+        tf.saved_model, "load", lambda path: loaded if path == str(folder) else inner(path)
+    )
     return folder

@@ -19,6 +19,7 @@ from darkroom.evaluation.scores.confusion import ConfusionMatrix
 from darkroom.evaluation.scores.metrics import ClassScore, measure
 from darkroom.evaluation.scores.serving import identify_model
 from darkroom.input.data_paths import NamedSplit, find_split
+from darkroom.options.conversion import ConversionOptions
 
 from .conftest import COLORS, LABELS, write_pictures
 
@@ -72,7 +73,7 @@ def read_part(records, split):
 
 
 def test_records_images_and_raw_pixels_give_the_same(model, colors, records, tmp_path):
-    darkroom.convert(colors, tmp_path / "raw", encoding="raw")
+    darkroom.convert(colors, tmp_path / "raw", options=ConversionOptions(encoding="raw"))
     found = [darkroom.evaluate(model, each) for each in (records, colors, tmp_path / "raw")]
     assert found[0] == found[1] == found[2]
 
@@ -278,7 +279,8 @@ def test_a_model_in_a_folder_with_the_name_of_a_pattern(model, records, tmp_path
 
 
 @pytest.mark.parametrize(
-    "error", [CredentialsError("The token has expired."), OSError(errno.ENOSPC, "No space")]
+    "error",
+    [CredentialsError("The token has expired."), OSError(errno.EROFS, "Read-only file system")],
 )
 def test_an_error_of_the_machine_does_not_make_a_model_damaged(
     model, records, capsys, monkeypatch, error

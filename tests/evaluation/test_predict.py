@@ -62,9 +62,13 @@ def test_the_file_is_a_source_for_a_conversion(model, new, tmp_path, capsys, end
     result = darkroom.convert(output, tmp_path / "records", split_ratios="100/0/0")
     assert (result.written, list(result.labels)) == (3, ["blue", "green", "red"])
     assert darkroom.evaluate(model, tmp_path / "records", split="train").accuracy == 1.0
-    # Its own file is replaced by the same bytes; it is not an image.
+    # The file is not an image, and is replaced only when that is asked for.
     before = output.read_bytes()
-    assert main(command) == 0
+    output.write_bytes(b"mine")
+    assert main(command) == 4
+    assert f"{output} exists already." in capsys.readouterr().err
+    assert output.read_bytes() == b"mine"
+    assert main([*command, "--overwrite"]) == 0
     assert output.read_bytes() == before
 
 
@@ -132,7 +136,7 @@ def test_what_is_named_several_times_is_one_image(new):
         (["{new}/*.gif"], 1, "{new}/*.gif names no file with an image's ending."),
         (["{new}/notes.txt"], 1, "can decode none of 1 image: {new}/notes.txt is neither"),
         (["{new}", "--output", "{new}/x.txt"], 2, "expected a name that ends in .csv or .jsonl"),
-        (["{new}", "--output", "{new}/mine.csv"], 4, "1 file that darkroom did not write"),
+        (["{new}", "--output", "{new}/mine.csv"], 4, "{new}/mine.csv exists already."),
     ],
 )
 def test_what_cannot_be_predicted(model, new, capsys, arguments, code, message):

@@ -25,6 +25,7 @@ from darkroom.evaluation.report.page import choose_labels, encode_page
 from darkroom.evaluation.report.pictures import MAX_PICTURES, Gallery, Shown, _leave_out
 from darkroom.evaluation.report.result import Confusion, Evaluation
 from darkroom.evaluation.scores.metrics import Bin, count_confusions, measure
+from darkroom.options.conversion import ConversionOptions
 
 from .conftest import LABELS
 
@@ -361,7 +362,7 @@ def test_pictures_do_not_wait_for_a_store(monkeypatch):
 @pytest.mark.tensorflow
 def test_records_and_their_images_give_the_same_pictures(model, colors, tmp_path):
     darkroom.convert(colors, tmp_path / "records")
-    darkroom.convert(colors, tmp_path / "raw", encoding="raw")
+    darkroom.convert(colors, tmp_path / "raw", options=ConversionOptions(encoding="raw"))
     found = []
     for source in (tmp_path / "records", tmp_path / "raw"):
         darkroom.evaluate(model, source, report_dir=tmp_path / "report")

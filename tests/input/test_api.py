@@ -268,7 +268,11 @@ def test_load_gives_each_split_that_has_records(helpers, write_dataset):
 def test_load_for_training_mirrors_some_images_of_the_train_split_only(helpers, write_dataset):
     rows = helpers.make_rows(40)
     root = write_dataset({"train": rows, "eval": rows})
-    splits = load(str(root), image_size=SIZE, batch_size=40, training=True, deterministic=True)
+    splits = load(
+        str(root),
+        training=True,
+        options=InputOptions(SIZE, batch_size=40, deterministic=True),
+    )
     whole = load(str(root), image_size=SIZE, batch_size=40)
     (train,), (evaluation,) = splits["train"], splits["eval"]
     (expected,) = whole["eval"]
@@ -304,7 +308,11 @@ def test_load_takes_every_option_of_input(helpers, write_dataset, tmp_path):
     root = str(write_dataset({"train": rows[:13], "eval": rows[13:]}))
     options = {"image_size": SIZE, "batch_size": 4, "training": True, "augment": "none"}
     splits = load(
-        root, **options, drop_remainder=True, dtype="float32", record_cache=str(tmp_path / "new")
+        root,
+        **options,
+        options=InputOptions(
+            SIZE, drop_remainder=True, dtype="float32", record_cache=str(tmp_path / "new")
+        ),
     )
     assert [int(split.cardinality()) for split in splits.values()] == [3, 2]
     assert splits["train"].element_spec[0] == tf.TensorSpec((4, *SIZE, 3), tf.float32)
@@ -318,7 +326,9 @@ def test_load_takes_every_option_of_input(helpers, write_dataset, tmp_path):
 @pytest.mark.parametrize(("repeat", "length"), [(1, 4), (3, 12), (None, math.inf)])
 def test_load_knows_how_many_batches_a_training_has(helpers, write_dataset, repeat, length):
     root = str(write_dataset({"train": helpers.make_rows(13)}))
-    train = load(root, image_size=SIZE, batch_size=4, training=True, repeat=repeat)["train"]
+    train = load(root, training=True, options=InputOptions(SIZE, batch_size=4, repeat=repeat))[
+        "train"
+    ]
     if repeat is None:
         assert train.cardinality() == tf.data.INFINITE_CARDINALITY
         train = train.take(12)
@@ -337,12 +347,10 @@ def test_load_knows_how_many_batches_a_part_has(helpers, write_dataset, training
     for index in range(2):
         part = load(
             root,
-            image_size=SIZE,
-            batch_size=4,
             training=training,
-            augment="none",
-            shard=(index, 2),
-            shard_by=shard_by,
+            options=InputOptions(
+                SIZE, batch_size=4, augment="none", shard=(index, 2), shard_by=shard_by
+            ),
         )["train"]
         assert part.cardinality() == (2 if training else 3)
         batches = _list_batches(part)
@@ -375,7 +383,10 @@ def test_load_shares_only_the_train_split_by_file(helpers, tmp_path):
     (tmp_path / "labels.txt").write_text("dark\nlight\n")
     helpers.commit(tmp_path, ["dark", "light"], {"train": 16, "eval": 4})
     options = {"image_size": SIZE, "batch_size": 4, "training": True, "augment": "none"}
-    parts = [load(str(tmp_path), **options, shard=(n, 2), shard_by="file") for n in range(2)]
+    parts = [
+        load(str(tmp_path), **options, options=InputOptions(SIZE, shard=(n, 2), shard_by="file"))
+        for n in range(2)
+    ]
     assert [sorted(_numbers(part["train"])) for part in parts] == [
         [*range(0, 16, 2)],
         [*range(1, 16, 2)],
@@ -385,11 +396,10 @@ def test_load_shares_only_the_train_split_by_file(helpers, tmp_path):
 
 def test_an_epoch_without_a_full_batch_is_an_error(helpers, write_dataset):
     root = str(write_dataset({"train": helpers.make_rows(10)}))
-    values = {"image_size": SIZE, "training": True}
     for options in ({"batch_size": 11, "drop_remainder": True}, {"batch_size": 6, "shard": (0, 2)}):
         for repeat in (1, None):
             with pytest.raises(UsageError, match="There is no full batch of"):
-                load(root, **values, **options, repeat=repeat)
+                load(root, training=True, options=InputOptions(SIZE, repeat=repeat, **options))
 
 
 @pytest.mark.parametrize(("name", "value"), [("epoch", 2.5), ("epoch", -1), ("skip_batches", -1)])

@@ -20,9 +20,8 @@ _SIZE = 8
 
 
 @pytest.fixture
-def dataset(jpeg_set, tmp_path):
-    convert(str(jpeg_set.csv), str(tmp_path / "records"))
-    return tmp_path / "records"
+def dataset(jpeg_records):
+    return jpeg_records
 
 
 def _flip_last(dataset) -> str:

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from darkroom.errors import UsageError
 from darkroom.input.loading import load
+from darkroom.options.input import InputOptions
 
 pytestmark = pytest.mark.tensorflow
 
@@ -21,7 +22,7 @@ def test_load_tells_the_labels_and_how_many_images_there_are(helpers, write_data
 
 
 def test_load_tells_the_same_of_images_that_were_not_converted(image_set):
-    data = load(str(image_set.csv), image_size=(8, 8), shard=(0, 2))
+    data = load(str(image_set.csv), options=InputOptions((8, 8), shard=(0, 2)))
     assert data.labels == ("cat", "dog", "owl")
     # In all parts of a split.
     assert data.num_images == {"train": 32, "eval": 8}

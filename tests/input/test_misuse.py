@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 
 import pytest
 
 from darkroom.errors import DarkroomError
 from darkroom.input.loading import load
+from darkroom.options.input import InputOptions
 
 pytestmark = pytest.mark.tensorflow
 
@@ -16,7 +18,7 @@ NUMBERS = (None, -1, 1.5, "5", b"5", [], THING, True, float("nan"), 10**30)
 CASES = [
     *[("source", value) for value in (None, 5, b"x", [], {}, THING, "", "\0", "none", "/dev/null")],
     *[("image_size", value) for value in (*NUMBERS, 0, (8,), (8, 0), (8, "8"), (8, 10**30), "8x8")],
-    *[("batch_size", value) for value in (*NUMBERS, 0)],
+    *[("batch_size", value) for value in (*NUMBERS[1:], 0)],
     *[("cycle_length", value) for value in (*NUMBERS, 0)],
     *[("block_length", value) for value in (*NUMBERS, 0)],
     *[("shuffle_records", value) for value in NUMBERS],
@@ -34,7 +36,7 @@ CASES = [
     *[("cache_dir", value) for value in (5, b"x", [], THING, "", "\0")],
     *[("manifest", value) for value in (5, "x", [], {}, THING, {"seed": 1})],
     *[("resize", value) for value in (None, 5, [], THING, "", "crop")],
-    *[("augment", value) for value in (None, 5, [], THING, "", "flop")],
+    *[("augment", value) for value in (5, [], THING, "", "flop")],
     *[("record_cache", value) for value in (None, 5, [], THING, "", "\0", "gs://x")],
     *[("deterministic", value) for value in (None, 5, "no", [], THING)],
     *[("scaled_decoding", value) for value in (None, 5, "no", [], THING)],
@@ -42,6 +44,7 @@ CASES = [
     *[("shard_by", value) for value in (None, 5, [], THING, "", "row")],
     *[("dtype", value) for value in (None, 5, [], THING, "", "int8")],
     *[("service", value) for value in (5, b"x", [], THING, "\0")],
+    *[("options", value) for value in (5, {}, THING, {"repeat": 1})],
     *[("service_sharding", value) for value in (None, 5, [], THING, "", "on")],
     *[("service_job_name", value) for value in (5, b"x", [], THING, "", "\0", "without a service")],
 ]
@@ -50,7 +53,11 @@ CASES = [
 def _end(source: str, name: str, value: object) -> str:
     """Returns how a call ends: the class of its error, or "accepted"."""
     try:
-        load(**{"source": source, "image_size": 8, name: value})
+        values = {"source": source, "image_size": (8, 8), name: value}
+        parameters = inspect.signature(load).parameters
+        if name not in parameters:
+            values["options"] = InputOptions((8, 8), **{name: values.pop(name)})
+        load(**values)
     except DarkroomError as error:
         return "defect" if error.exit_code == DarkroomError.exit_code else type(error).__name__
     except Exception as error:  # noqa: BLE001  any other one is what is looked for

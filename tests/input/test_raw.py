@@ -12,6 +12,7 @@ from darkroom.input.api import input_fn
 from darkroom.input.loading import load
 from darkroom.input.pipeline import make_train_dataset
 from darkroom.input.records import RecordSource
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.image import ImageOptions
 from darkroom.options.input import InputOptions
 
@@ -33,7 +34,12 @@ def folders(tmp_path_factory):
         lines.append(f"{('train', 'test')[number % 4 == 3]},{number}.png,{'ab'[number % 2]}")
     (root / "images.csv").write_text("\n".join(lines) + "\n")
     for encoding in ("keep", "raw"):
-        darkroom.convert(root / "images.csv", root / encoding, encoding=encoding, num_shards=2)
+        darkroom.convert(
+            root / "images.csv",
+            root / encoding,
+            num_shards=2,
+            options=ConversionOptions(encoding=encoding),
+        )
     return root
 
 
@@ -48,7 +54,7 @@ def _assert_same(first, second):
 @pytest.mark.parametrize("resize", ["stretch", "center_crop"])
 def test_pixels_are_those_of_the_files(folders, resize):
     keep, raw = (
-        load(folders / name, image_size=(9, 9), batch_size=4, resize=resize)
+        load(folders / name, options=InputOptions((9, 9), batch_size=4, resize=resize))
         for name in ("keep", "raw")
     )
     for split in ("train", "test"):
@@ -114,7 +120,9 @@ def test_raw_and_encoded_datasets_are_not_read_together(folders):
 
 def test_an_unknown_encoding_is_an_error(folders):
     with pytest.raises(UsageError, match="encoding is 'utf-8', expected one of keep, raw"):
-        darkroom.convert(folders / "images.csv", folders / "other", encoding="utf-8")
+        darkroom.convert(
+            folders / "images.csv", folders / "other", options=ConversionOptions(encoding="utf-8")
+        )
 
 
 def test_an_exported_model_reads_records_of_both_kinds(folders, tmp_path):

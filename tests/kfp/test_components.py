@@ -3,8 +3,7 @@
 Without `from __future__ import annotations`: kfp reads the types of a user's component as they are.
 """
 
-import json
-import os
+import runpy
 import subprocess
 import sys
 import warnings
@@ -71,25 +70,31 @@ def test_a_component_has_the_types_of_its_interface(name, tmp_path):
     }
 
 
-def test_the_package_has_the_components_and_their_image_comes_from_the_environment(tmp_path):
-    code = (
-        "import json, darkroom.kfp as k\n"
-        "from darkroom.kfp import convert_images, train_classifier\n"
-        "spec = lambda c: c.component_spec.implementation.container.image\n"
-        "print(json.dumps([dir(k), spec(convert_images), spec(train_classifier)]))\n"
-    )
-    for variables, images in (
+@pytest.fixture
+def fresh_package(monkeypatch):
+    """The package as it is after its import: a component is made when it is first used."""
+    for name in INTERFACES:
+        monkeypatch.delitem(vars(darkroom.kfp), name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("variables", "images"),
+    [
         ({}, ["darkroom:0.1.0", "darkroom:0.1.0"]),
         ({"DARKROOM_IMAGE": "a:1"}, ["a:1", "a:1"]),
         ({"DARKROOM_IMAGE": "a:1", "DARKROOM_CORE_IMAGE": "b:1"}, ["b:1", "a:1"]),
-    ):
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code],
-            capture_output=True, text=True, check=True, env={"PATH": "", **variables},
-        )  # fmt: skip
-        names, *found = json.loads(done.stdout)
-        assert found == images
-        assert names == sorted([*INTERFACES, "make_component", "make_pipeline"])
+    ],
+)
+def test_the_package_has_the_components_and_their_image_comes_from_the_environment(
+    fresh_package, monkeypatch, variables, images
+):
+    for name in ("DARKROOM_IMAGE", "DARKROOM_CORE_IMAGE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert dir(darkroom.kfp) == sorted([*INTERFACES, "make_component", "make_pipeline"])
+    made = (darkroom.kfp.convert_images, darkroom.kfp.train_classifier)
+    assert [each.component_spec.implementation.container.image for each in made] == images
 
 
 def test_an_image_without_a_name_and_an_unknown_component():
@@ -121,20 +126,16 @@ def test_an_image_whose_name_the_next_one_gets_is_a_warning(image: str, monkeypa
     ],
     ids=["pipeline", "component", "import", "files"],
 )
-def test_a_moving_image_is_one_warning_at_the_line_of_the_user(code, tmp_path):
+def test_a_moving_image_is_one_warning_at_the_line_of_the_user(
+    code, tmp_path, fresh_package, monkeypatch
+):
     script = tmp_path / "mine.py"
     script.write_text(f"\n{code}\n")
-    done = subprocess.run(
-        [sys.executable, "-W", "always::UserWarning", script],
-        cwd=tmp_path,
-        env={**os.environ, "DARKROOM_IMAGE": "r/d"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = [line for line in done.stderr.splitlines() if "which is the tag latest" in line]
-    assert len(lines) == 1
-    assert lines[0].startswith(f"{script}:2: UserWarning: image is 'r/d'")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DARKROOM_IMAGE", "r/d")
+    with pytest.warns(UserWarning, match="image is 'r/d', which is the tag latest") as caught:
+        runpy.run_path(str(script))
+    assert [(each.filename, each.lineno) for each in caught] == [(str(script), 2)]
 
 
 def test_a_pipeline_with_two_moving_images_warns_of_both():

@@ -72,10 +72,11 @@ def test_whatever_asks_for_an_accelerator_by_name_has_an_image_with_cuda(page):
     assert len(asking) == (page == GUIDE)
 
 
-def test_the_example_asks_for_an_accelerator_only_by_its_third_argument(folder):
+def test_the_example_asks_for_an_accelerator_only_by_its_third_argument(folder, monkeypatch):
     plain, gpu = folder / "plain.yaml", folder / "gpu.yaml"
     for words in ([IMAGE, plain], [f"{IMAGE}-cuda", gpu, "nvidia.com/gpu"]):
-        subprocess.run([sys.executable, EXAMPLE, *words], check=True)
+        monkeypatch.setattr(sys, "argv", [EXAMPLE, *map(str, words)])
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert find_accelerators(plain) == {}
     [(name, found)] = find_accelerators(gpu).items()
     assert name == "exec-train-classifier"

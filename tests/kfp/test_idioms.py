@@ -22,6 +22,7 @@ from kfp import compiler, dsl
 from darkroom.kfp import make_component
 from darkroom.kfp.execution import parse_execution
 from darkroom.kfp.interfaces import INTERFACES
+from darkroom.options.conversion import ConversionOptions
 
 from ..pipelines.backend.driver import Task, find_parameters, make_input
 from ..pipelines.backend.process import format_command
@@ -163,7 +164,9 @@ def test_a_pipeline_of_such_tasks_is_run_by_kfp(run_here, jpeg_set, tmp_path):
     run = make_check()(folder=str(jpeg_set.csv.parent), stem=jpeg_set.csv.stem)
     assert run.output == 1  # both tasks of the loop verified the same dataset
     [folder] = run_here.iterdir()
-    darkroom.convert(jpeg_set.csv, tmp_path / "here", resize_short_side=4)
+    darkroom.convert(
+        jpeg_set.csv, tmp_path / "here", options=ConversionOptions(resize_short_side=4)
+    )
     assert list_files(folder / "convert-images/dataset") == list_files(tmp_path / "here")
     report = json.loads((folder / "validate-dataset/validation_report/report.json").read_text())
     assert [each["check"] for each in report["findings"]] == ["small_classes"]

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 import darkroom
+from darkroom.options.conversion import ConversionOptions
 
 
 @pytest.fixture
@@ -82,11 +83,13 @@ def test_a_pool_of_workers_converts_to_the_same_bytes(pool, tmp_path: Path):
         tmp_path / "pool",
         num_shards=2,
         runner="PortableRunner",
-        beam_options={
-            "job_endpoint": "embed",
-            "environment_type": "EXTERNAL",
-            "environment_config": f"localhost:{port}",
-        },
+        options=ConversionOptions(
+            beam_options={
+                "job_endpoint": "embed",
+                "environment_type": "EXTERNAL",
+                "environment_config": f"localhost:{port}",
+            }
+        ),
     )
     records = _read_records(tmp_path / "pool")
     assert len(records) >= 4

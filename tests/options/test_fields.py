@@ -20,8 +20,20 @@ from darkroom.cli.parser import build_parser
 from darkroom.conversion.convert import convert
 from darkroom.errors import UsageError
 from darkroom.input.loading import load
-from darkroom.options.conversion import ConversionFields, ConversionOptions, parse_shard_counts
-from darkroom.options.fields import GROUPS, check_fields, document, list_options, option
+from darkroom.options.conversion import (
+    ConversionFields,
+    ConversionOptions,
+    RecordOptions,
+    parse_shard_counts,
+)
+from darkroom.options.fields import (
+    GROUPS,
+    check_fields,
+    document,
+    list_options,
+    merge_options,
+    option,
+)
 from darkroom.options.image import ImageFields, ImageOptions
 from darkroom.options.input import InputOptions, ReadingFields
 from darkroom.options.manifest import ManifestOptions
@@ -42,7 +54,7 @@ from ..signatures import find_differences
 
 ROOT = Path(__file__).parents[2]
 CLASSES = [
-    *(SourceFields, ImageFields, ImageOptions, ConversionFields, ConversionOptions),
+    *(SourceFields, ImageFields, ImageOptions, ConversionFields, RecordOptions, ConversionOptions),
     *(EngineFields, EngineOptions),
     *(ValidationFields, ValidationOptions, ReadingFields, InputOptions, TrainingFields),
     *(TrainingOptions, PipelineFields, PipelineConfig),
@@ -78,7 +90,8 @@ def test_the_options_of_a_stage_are_options_of_the_pipeline(options: type):
 
 
 def test_the_signature_of_convert_has_the_fields():
-    assert find_differences(convert, SourceFields, ConversionFields, EngineFields) == []
+    names = ["columns", "label_map", "split_ratios", "seed", "exclude", "num_shards"]
+    assert find_differences(convert, ConversionOptions, names=names) == []
     (max_rejects,) = [e for e in list_options(ValidationFields) if e.name == "max_rejects"]
     parameter = inspect.signature(convert).parameters["max_rejects"]
     # None is the default, or what an earlier run allowed.
@@ -90,7 +103,28 @@ def test_the_signature_of_manifest_options_parse_has_the_fields():
 
 
 def test_the_signature_of_load_has_the_fields():
-    assert find_differences(load, InputOptions) == []
+    names = ["image_size", "batch_size", "augment"]
+    assert find_differences(load, InputOptions, names=names) == []
+
+
+def test_an_argument_by_name_replaces_the_option():
+    options = InputOptions((8, 8), batch_size=4, repeat=None)
+    made = merge_options(InputOptions, options, {"batch_size": 2, "augment": None})
+    assert made == InputOptions((8, 8), batch_size=2, repeat=None)
+    assert merge_options(ValidationOptions, None, {}) == ValidationOptions()
+    with pytest.raises(UsageError, match=r"options is \{'seed': 1\}, expected ConversionOptions"):
+        merge_options(ConversionOptions, {"seed": 1}, {})
+
+
+def test_the_options_of_a_conversion_check_themselves():
+    given = {"label_map": ["b", "a"], "exclude": Path("x.txt"), "num_shards": 3}
+    options = ConversionOptions(**given, engine="flink", engine_url="http://a:1")
+    assert options.manifest.labels == ("b", "a")
+    assert options.records.num_shards == {"train": 3, "eval": 3, "test": 3}
+    assert options.engine_options == EngineOptions(engine="flink", engine_url="http://a:1")
+    for wrong in ({"seed": "x"}, {"encoding": "x"}, {"engine_url": "x"}, {"wait": "no"}):
+        with pytest.raises(UsageError):
+            ConversionOptions(**wrong)
 
 
 def test_a_signature_that_differs_is_found():

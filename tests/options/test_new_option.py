@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ..warm_python import WarmPython
+
 ROOT = Path(__file__).parents[2]
 FIELD = """\
     ema_decay: float = option(
@@ -59,6 +61,16 @@ json.dump(
     sys.stdout,
 )
 """
+# The process has imported the other package, and TFX, which takes long.
+COMPILE = """
+import sys
+
+for name in [name for name in sys.modules if name.partition(".")[0] == "darkroom"]:
+    del sys.modules[name]
+from darkroom.cli import main
+
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -77,21 +89,16 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _run(package: Path, *arguments: str) -> str:
+def test_a_new_field_is_a_flag_a_toml_key_a_parameter_and_a_row_of_the_page(package: Path):
+    script = str(ROOT / "tools" / "write_options_page.py")
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", *arguments],
+        [sys.executable, "-W", "ignore", "-c", SCRIPT, str(package / "run.toml"), script],
         capture_output=True,
         text=True,
-        timeout=300,
         env={**os.environ, "PYTHONPATH": str(package)},
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_new_field_is_a_flag_a_toml_key_a_parameter_and_a_row_of_the_page(package: Path):
-    script = str(ROOT / "tools" / "write_options_page.py")
-    found = json.loads(_run(package, "-c", SCRIPT, str(package / "run.toml"), script))
+    found = json.loads(done.stdout)
     assert found["package"] == str(package / "darkroom" / "__init__.py")
     assert "--ema-decay NUMBER Decay of the averaged weights (default: 0.5)" in found["help"]
     assert (found["flag"], found["train"], found["toml"]) == (0.25, 0.0, [0.75, 0.75])
@@ -108,15 +115,16 @@ def test_a_new_field_is_a_flag_a_toml_key_a_parameter_and_a_row_of_the_page(pack
 
 
 @pytest.mark.tfx
-def test_a_new_field_is_an_input_of_the_compiled_pipeline(package: Path):
+def test_a_new_field_is_an_input_of_the_compiled_pipeline(package: Path, warm_python: WarmPython):
     pytest.importorskip("tfx")
     output = package / "pipeline.json"
-    _run(
-        package,
-        *("-m", "darkroom.cli", "compile", "--target", "vertex"),
-        *("--config", str(package / "run.toml"), "-o", str(output)),
-        *("--set", "parameters=epochs,ema_decay"),
+    (package / "compile.py").write_text(COMPILE)
+    done = warm_python.run(
+        *(package / "compile.py", "compile", "--target", "vertex"),
+        *("--config", package / "run.toml", "-o", output, "--set=parameters=epochs,ema_decay"),
+        env={**os.environ, "PYTHONPATH": str(package)},
     )
+    assert done.returncode == 0, done.stderr
     spec = json.loads(output.read_text())["pipelineSpec"]
     parameter = spec["root"]["inputDefinitions"]["parameters"]["ema_decay"]
     assert parameter == {

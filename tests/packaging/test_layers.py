@@ -22,8 +22,6 @@ FOLDERS = {
 }
 # Folders that import their parent and are imported by it. None is added; this list ends empty.
 CIRCLES = {
-    "darkroom.conversion.beam",
-    "darkroom.conversion.output",
     "darkroom.training.course",
     "darkroom.training.features",
     "darkroom.training.formats",
@@ -78,6 +76,11 @@ LAYERS = [
         "from a manifest to a committed dataset",
     ),
     Layer(
+        "engines",
+        "errors, runtime, options, conversion",
+        "what runs the job of a conversion elsewhere: Flink, Spark, Prism",
+    ),
+    Layer(
         "validation",
         "errors, runtime, storage, dataset, options, images, manifest",
         "checks a dataset by its index; the report, the gate",
@@ -122,7 +125,7 @@ LAYERS = [
     Layer(
         "pipelines",
         "errors, version, runtime, storage, dataset, options, images, manifest, conversion, "
-        "validation, input, evaluation, training, components",
+        "engines, validation, input, evaluation, training, components",
         "one pipeline, and the ways to run it",
     ),
     Layer(
@@ -133,8 +136,8 @@ LAYERS = [
     ),
     Layer(
         "darkroom",
-        "errors, version, runtime, conversion, validation, audit, input, evaluation, training, "
-        "components",
+        "errors, version, runtime, conversion, engines, validation, audit, input, evaluation, "
+        "training, components",
         "the public names, loaded when they are first used",
     ),
 ]

@@ -280,7 +280,7 @@ def test_a_notebook_cell_that_runs_again_looks_at_code_and_files_again(folder, m
     )
     manifest = ManifestGen("images", label_map="labels.txt", exclude="list.txt")
     convert = ImageToTFRecord(manifest.outputs["manifest"], manifest.outputs["list_rejects"])
-    trainer = Trainer(convert.outputs["examples"], module_file="own_model.py")
+    trainer = Trainer(convert.outputs["examples"], run_fn="own_model.run_fn")
     schema = ImportSchemaGen("schema.pbtxt")
 
     def run_cell() -> list[int]:

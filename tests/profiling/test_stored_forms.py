@@ -11,6 +11,7 @@ import tensorflow as tf
 from darkroom.conversion.convert import convert
 from darkroom.input.files import open_images
 from darkroom.input.records import RecordSource, check_commits
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.input import InputOptions
 from darkroom.profiling.stored_forms import measure_forms
 from darkroom.profiling.verdict import StoredForm
@@ -36,7 +37,8 @@ def folder(tmp_path_factory):
 
 
 def _read(folder, tmp_path, **options):
-    convert(folder, tmp_path / "records", split_ratios="100/0/0", **options)
+    made = ConversionOptions(split_ratios="100/0/0", **options)
+    convert(folder, tmp_path / "records", options=made)
     return RecordSource([str(path) for path in sorted(tmp_path.glob("records/Split-train/*"))])
 
 

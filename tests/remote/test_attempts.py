@@ -15,9 +15,9 @@ import darkroom
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.conversion import commit, job
+from darkroom.conversion.beam.shard import write_shard
 from darkroom.conversion.beam.transforms import WriteDataset
 from darkroom.conversion.output import attempts, publication
-from darkroom.conversion.shard import write_shard
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import ChangedError, DataError, OutputError
 
@@ -50,7 +50,7 @@ def _interrupt(
         raise KeyboardInterrupt
 
     # The job reads the manifest where the client's runner has it.
-    monkeypatch.setattr(job, "check_engine", lambda *_: None)
+    monkeypatch.setattr("darkroom.engines.job_server.check_engine", lambda *_: None)
     options = {**TABLE, "runner": "PrismRunner", **options}
     with monkeypatch.context() as patch:
         patch.setattr(job, "run_job", run_job)
@@ -197,7 +197,7 @@ _CHANGES = (
     ({"dataset": "../rows.csv"}, "it does not name the folder of a dataset"),
     ({"dataset": 1}, "it does not name the folder of a dataset"),
     ({"format_version": 4}, "it does not name the folder of a dataset"),
-    ({"more": 1}, "its format is 3, expected 1 or 2"),
+    ({"more": 1}, "has format 3, expected 2"),
 )
 
 
@@ -207,7 +207,7 @@ def test_a_commit_that_names_no_dataset_is_damaged(source, s3):
     fields = json.loads(storage.read_bytes(path))
     for change, what in _CHANGES:
         storage.write_bytes(path, json.dumps({**fields, **change}).encode())
-        with pytest.raises(DataError, match=rf"{path} is damaged: .*{re.escape(what)}"):
+        with pytest.raises(DataError, match=rf"{path} .*{re.escape(what)}"):
             read_dataset(OUTPUT)
         found = darkroom.verify(OUTPUT)
         assert [each.path for each in found.findings] == ["dataset.json"]

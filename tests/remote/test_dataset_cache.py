@@ -17,6 +17,7 @@ from darkroom.dataset.layout import Folders
 from darkroom.errors import DataError, StorageError, TransientStorageError
 from darkroom.input import cache
 from darkroom.input.cache import find_cache, stage_dataset
+from darkroom.options.conversion import ConversionOptions
 
 from .test_flows import NUM_IMAGES, SHARDS, write_source
 
@@ -204,7 +205,12 @@ def test_a_cache_that_cannot_be_written_says_how_to_choose_another(dataset, tmp_
 def test_load_reads_a_remote_dataset(s3, tmp_path, monkeypatch):
     pytest.importorskip("tensorflow")
     source = write_source("s3://photos")
-    darkroom.convert(source, "s3://photos/data", num_shards=SHARDS, image_check="header")
+    darkroom.convert(
+        source,
+        "s3://photos/data",
+        num_shards=SHARDS,
+        options=ConversionOptions(image_check="header"),
+    )
     monkeypatch.setenv("DARKROOM_CACHE", str(tmp_path / "cache"))
     for _ in range(2):
         s3.requests.clear()

@@ -14,6 +14,7 @@ from darkroom import storage
 from darkroom.cli import main
 from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import OutputError
+from darkroom.options.conversion import ConversionOptions
 
 from ..pictures import encode, make_noise
 from .conftest import Fault
@@ -111,8 +112,12 @@ def test_a_second_run_on_local_images_is_already_complete(s3, tmp_path):
     assert {line.split()[0] for line in s3.requests} <= {"GET", "HEAD"}
     # Other options mean other data, which only overwriting replaces.
     with pytest.raises(OutputError, match="holds another dataset"):
-        darkroom.convert(source, "s3://photos/data", image_check="header")
-    other = darkroom.convert(source, "s3://photos/data", image_check="header", overwrite=True)
+        darkroom.convert(
+            source, "s3://photos/data", options=ConversionOptions(image_check="header")
+        )
+    other = darkroom.convert(
+        source, "s3://photos/data", overwrite=True, options=ConversionOptions(image_check="header")
+    )
     assert other.fingerprint != first.fingerprint
 
 

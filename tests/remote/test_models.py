@@ -49,6 +49,7 @@ def remote(store, local: Path) -> str:
     return f"{root}/run"
 
 
+@pytest.mark.parametrize("store", [pytest.param("s3", marks=pytest.mark.long), "gs"], indirect=True)
 def test_it_is_evaluated(remote, local, tmp_path):
     found = darkroom.evaluate(remote, local / "images", report_dir=f"{remote}/report")
     here = darkroom.evaluate(local / "run", local / "images", report_dir=tmp_path / "report")
@@ -71,6 +72,7 @@ def test_it_predicts_images_in_a_store(remote, local, tmp_path):
     assert os.listdir(tmp_path / "temporary") == []
 
 
+@pytest.mark.parametrize("store", [pytest.param("s3", marks=pytest.mark.long), "gs"], indirect=True)
 def test_it_is_exported(remote, local, tmp_path, monkeypatch):
     made = []
 

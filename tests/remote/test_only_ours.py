@@ -11,15 +11,12 @@ from darkroom import storage
 from darkroom.audit.contact_sheet import inspect
 from darkroom.audit.duplicates import find_duplicates
 from darkroom.errors import OutputError
-from darkroom.pipelines.compilation.seals import check_replaceable, seal_text
 from darkroom.storage import copies, ledger
 
 from .test_flows import write_source
 from .test_ownership import read_objects
 
 pytestmark = pytest.mark.heavy
-
-YAML = "# PIPELINE DEFINITION\nroot: {}\n"
 
 
 @pytest.fixture
@@ -51,28 +48,17 @@ def test_a_folder_is_claimed_and_no_object_of_the_user_is_in_it(store):
         storage.write_bytes(f"{store[1]}/run/model/graph", b"1")
 
 
-def test_a_list_of_duplicates_is_replaced_and_no_object_of_the_user(store, dataset):
+def test_an_object_that_exists_is_replaced_only_with_overwrite(store, dataset):
     path = f"{store[1]}/list.parquet"
-    for _ in range(2):
-        find_duplicates(dataset, path)
     storage.write_bytes(path, b"mine")
-    with pytest.raises(OutputError, match="did not write"):
+    with pytest.raises(OutputError, match="exists already"):
         find_duplicates(dataset, path)
     assert storage.read_bytes(path) == b"mine"
+    find_duplicates(dataset, path, overwrite=True)
+    assert storage.read_bytes(path).startswith(b"PAR1")
     storage.write_bytes(f"{store[1]}/folder.parquet/mine", b"mine")
-    with pytest.raises(OutputError, match="did not write"):
-        find_duplicates(dataset, f"{store[1]}/folder.parquet")
-
-
-def test_a_compiled_file_is_replaced_and_no_object_of_the_user(store):
-    path = f"{store[1]}/p.yaml"
-    new = seal_text(YAML.format("new"), "kubeflow")
-    check_replaceable(path, new)
-    storage.write_bytes(path, seal_text(YAML.format("old"), "kubeflow").encode())
-    check_replaceable(path, new)
-    storage.write_bytes(path, YAML.format("old").encode())
-    with pytest.raises(OutputError, match="did not write"):
-        check_replaceable(path, new)
+    with pytest.raises(OutputError, match="is a folder"):
+        find_duplicates(dataset, f"{store[1]}/folder.parquet", overwrite=True)
 
 
 def test_no_object_is_replaced_by_a_copy_of_a_folder(store, tmp_path: Path):

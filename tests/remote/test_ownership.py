@@ -69,16 +69,11 @@ def test_foreign_objects_stop_the_run_before_one_is_changed(store, source, capsy
 def test_a_dataset_is_replaced(store, source, expected):
     root = f"{store[1]}/data"
     darkroom.convert(source, root, num_shards=SHARDS)
-    darkroom.find_duplicates(root)
     own = {"README": b"mine", "images/1.jpg": b"mine"}
     for name, data in own.items():
         storage.write_bytes(f"{root}/{name}", data)
     # Consoles make such empty objects for folders.
     storage.write_bytes(f"{root}/Split-old/", b"")
-    # A version before wrote its files into the output itself.
-    for name, data in expected.items():
-        if name != "dataset.json":
-            storage.write_bytes(f"{root}/{name}", data)
     darkroom.convert(source, root, num_shards=1, seed=3, overwrite=True)
     assert read_result(root) == (expected, own)
     assert darkroom.verify(root).findings == ()
@@ -110,7 +105,7 @@ def _name(request: str, state: str, **options: Any) -> Any:
     "fault",
     [
         _name("/journal.json", "nothing was written"),
-        _name("/Split-test", "no shard is there"),
+        _name("/Split-test", "no shard is there", marks=pytest.mark.long),
         _name("/rejects.jsonl", "all shards are there", marks=pytest.mark.long),
         _name("PUT /photos/data/data-", "the journal is there", marks=pytest.mark.long),
         _name("PUT /photos/data/dataset.json", "all but the commit is there"),

@@ -45,6 +45,8 @@ def records(store, tmp_path, monkeypatch):
     return str(tmp_path / "records"), f"{store[1]}/records"
 
 
+# What a training reads is a copy: of S3, tests/remote/test_dataset_cache.py reads one.
+@pytest.mark.parametrize("store", [pytest.param("s3", marks=pytest.mark.long), "gs"], indirect=True)
 def test_records_in_a_store_are_trained_on(records, tmp_path, monkeypatch):
     here, there = records
     local = darkroom.train(here, tmp_path / "local", **OPTIONS)

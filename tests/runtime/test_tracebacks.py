@@ -40,8 +40,8 @@ FRAME = pd.DataFrame({"image_uri": ["/none/a.png"], "label": ["cat"]})
 @pytest.mark.parametrize("name", ["convert", "to_tfrecord", "to_tfr"])
 def test_an_error_of_a_conversion_is_shown_below_its_call(name, tmp_path):
     calls = {
-        "convert": lambda: darkroom.convert(FRAME, tmp_path / "out", compression="zip"),
-        "to_tfrecord": lambda: FRAME.tensorflow.to_tfrecord(tmp_path / "out", compression="zip"),
+        "convert": lambda: darkroom.convert(FRAME, tmp_path / "out", split_ratios="1/2"),
+        "to_tfrecord": lambda: FRAME.tensorflow.to_tfrecord(tmp_path / "out", split_ratios="1/2"),
         "to_tfr": lambda: FRAME.tensorflow.to_tfr(tmp_path / "out", compression="zip"),
     }
     error = _call(calls[name])

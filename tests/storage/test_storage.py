@@ -186,7 +186,7 @@ def test_an_invalid_path_is_an_error_and_not_the_working_folder(path):
 
 def test_s3_without_its_extra_names_the_extra(monkeypatch):
     monkeypatch.setattr("darkroom.runtime.lazy_names.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"'\.\[aws\]'"):
+    with pytest.raises(MissingExtraError, match=r"'darkroom-data\[aws\]'"):
         storage.exists("s3://bucket/a")
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ..commit_reads import count_commits  # noqa: F401
+from .quick_loop import QuickLoop
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +21,40 @@ def training_process() -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def own_models(training_process, monkeypatch):
+    """The models of that script, as own_models:NAME."""
+    monkeypatch.setitem(sys.modules, "own_models", None)
+    training_process.register_models()
+    return sys.modules["own_models"]
+
+
+@pytest.fixture
+def quick_export(monkeypatch):
+    """Writes the labels and the weights alone for a model, which nothing opens or scores."""
+
+    def export(model, labels, image_size, folder, **_):
+        assets = Path(folder) / "assets"
+        assets.mkdir(parents=True, exist_ok=True)
+        (assets / "labels.txt").write_text("".join(f"{label}\n" for label in labels))
+        (Path(folder) / "saved_model.pb").write_bytes(
+            b"".join(weights.tobytes() for weights in model.get_weights())
+        )
+
+    for module in ("run", "export"):
+        monkeypatch.setattr(f"darkroom.training.{module}.export_model", export)
+    monkeypatch.setattr("darkroom.training.job._evaluate", lambda *_: None)
+
+
+@pytest.fixture
+def quick_loop(monkeypatch):
+    """Trains without images, where the network and its numbers do not matter."""
+    from darkroom.training.data import ImageBatches
+    from darkroom.training.features.data import FeatureBatches
+
+    monkeypatch.setattr("darkroom.training.run.make_loop", lambda model, *_: QuickLoop(model))
+    for batches in (ImageBatches, FeatureBatches):
+        monkeypatch.setattr(batches, "make_training", lambda *_: None)
+        monkeypatch.setattr(batches, "make_evaluation", lambda *_: None)

@@ -28,10 +28,8 @@ TINY = ["--model", "own_models:tiny", "--image-size", "8", "--batch-size", "4"]
 
 
 @pytest.fixture(autouse=True)
-def networks(monkeypatch, training_process):
+def networks(monkeypatch, own_models, training_process):
     monkeypatch.setattr(efficientnet_lite, "build_network", training_process.build_small_network)
-    monkeypatch.setitem(sys.modules, "own_models", None)
-    training_process.register_models()
 
 
 def _write_images(folder, labels):

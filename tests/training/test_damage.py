@@ -19,13 +19,14 @@ from darkroom.input.records import open_records
 from darkroom.options.input import InputOptions
 from darkroom.training.checkpoints import TrainingRun
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
+
+QUICK = ["--image-size", "8x8", "--model", "own_models:tiny"]
 
 
 @pytest.fixture
-def dataset(jpeg_set, tmp_path):
-    convert(str(jpeg_set.csv), str(tmp_path / "records"))
-    return tmp_path / "records"
+def dataset(jpeg_records):
+    return jpeg_records
 
 
 def flip_bit(folder: Path, place: int) -> Path:
@@ -45,7 +46,7 @@ def read(source):
 def test_the_damaged_record_that_ends_a_training_is_named(dataset, capsys):
     file = flip_bit(dataset, -1)
     target = dataset.parent / "run"
-    arguments = ["--checkpoint-dir", str(target), "--epochs", "1", "--image-size", "8x8"]
+    arguments = ["--checkpoint-dir", str(target), "--epochs", "1", *QUICK]
     assert main(["train", "--data", str(dataset), *arguments]) == 1
     error = capsys.readouterr().err
     assert f"{file}: record " in error
@@ -83,6 +84,7 @@ def test_a_dataset_that_is_replaced_while_it_is_read_is_named(dataset, jpeg_set)
         read(source)
 
 
+@pytest.mark.usefixtures("quick_loop")
 def test_a_training_whose_dataset_is_replaced_stops_at_the_end_of_the_epoch(
     dataset, jpeg_set, capsys, monkeypatch
 ):
@@ -94,7 +96,7 @@ def test_a_training_whose_dataset_is_replaced_stops_at_the_end_of_the_epoch(
         convert(str(jpeg_set.csv), str(dataset), seed=1, overwrite=True)
 
     monkeypatch.setattr(TrainingRun, "end_epoch", end_epoch)
-    arguments = ["--checkpoint-dir", f"{dataset.parent}/run", "--image-size", "8x8"]
+    arguments = ["--checkpoint-dir", f"{dataset.parent}/run", *QUICK]
     assert main(["train", "--data", str(dataset), *arguments, "--epochs", "3"]) == 1
     said = capsys.readouterr().err
     assert f"darkroom: The dataset in {dataset} was replaced while it was read.\n" in said

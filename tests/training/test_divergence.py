@@ -86,8 +86,9 @@ def _open_records(folder, tmp_path):
     return open_splits({root: read_dataset(root)})
 
 
-@pytest.mark.parametrize("loop", ["fit", "custom"])
-@pytest.mark.parametrize("open_splits_of", [_open_files, _open_records])
+@pytest.mark.parametrize(
+    ("loop", "open_splits_of"), [("fit", _open_files), ("custom", _open_records)]
+)
 def test_the_images_of_the_batch_are_named(folder, tmp_path, loop, open_splits_of):
     splits = open_splits_of(folder, tmp_path)
     with pytest.raises(DataError) as caught:

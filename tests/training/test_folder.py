@@ -86,20 +86,6 @@ def test_an_empty_folder_is_used(tmp_path: Path, existing: str):
     assert ledger.is_listed(str(tmp_path), "model/")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("training.json", {"plan": {}, "result": {}}),
-        ("history.json", [{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.4}]),
-    ],
-)
-def test_a_training_of_an_earlier_version_is_known(tmp_path: Path, name: str, value: object):
-    _write(tmp_path, "checkpoints/ckpt-1.index", "model/saved_model.pb", "notes.txt")
-    (tmp_path / name).write_text(json.dumps(value))
-    claim_folder(str(tmp_path))
-    assert ledger.is_listed(str(tmp_path), "model/")
-
-
 @pytest.mark.parametrize("value", [[], {}, [1], [{"epoch": 2}], [{"loss": 1}], "x"])
 def test_another_history_is_not_a_training(tmp_path: Path, value: object):
     (tmp_path / "history.json").write_text(json.dumps(value))

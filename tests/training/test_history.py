@@ -44,7 +44,6 @@ def test_the_first_epoch_with_the_lowest_finite_loss_is_the_best(losses, best):
 def test_an_exported_table_is_read_as_it_was_written(tmp_path):
     history = _make_history(0.5, 0.3, 0.4)
     write_history(str(tmp_path), history)
-    # A training by an earlier version leaves this.
     assert read_exported(str(tmp_path)) is None
     (tmp_path / "best").mkdir()
     write_best_epoch(str(tmp_path), history)

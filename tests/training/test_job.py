@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
-import sys
 
 import numpy as np
 import pytest
@@ -16,17 +16,13 @@ from darkroom.profiling.stages import measure_stages
 from darkroom.profiling.verdict import STAGES, StoredForm
 from darkroom.training.job import TrainingResult, format_training
 
-pytestmark = pytest.mark.tensorflow
+from .quick_loop import QuickLoop
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
 
 SIZE = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
 # A model that is traced quickly, where the network does not matter.
 QUICK = [*SIZE, "--model", "own_models:tiny"]
-
-
-@pytest.fixture(autouse=True)
-def own_models(training_process, monkeypatch):
-    monkeypatch.setitem(sys.modules, "own_models", None)
-    training_process.register_models()
 
 
 @pytest.fixture
@@ -38,6 +34,7 @@ def datasets(helpers, write_dataset, tmp_path):
     return first, second
 
 
+@pytest.mark.usefixtures("quick_loop", "quick_export")
 def test_the_output_says_which_option_needs_another_folder(datasets, tmp_path, capsys, monkeypatch):
     hints = ["dog has 12: --balance prior", "it rises: --epochs 60"]
     monkeypatch.setattr("darkroom.training.run.list_hints", lambda *_: hints)
@@ -56,7 +53,7 @@ def test_train_makes_a_model_and_says_when_it_is_complete(
 ):
     folder = tmp_path / "run"
     command = ["train", "--data", f"{tmp_path}/set-*", "--eval-data", str(datasets[0])]
-    command += ["--checkpoint-dir", str(folder), *SIZE]
+    command += ["--checkpoint-dir", str(folder), *QUICK]
     each_once = [f"{root}/dataset.json" for root in datasets]
     with count_commits() as read:
         assert main([*command, "--epochs", "1", "--json"]) == 0
@@ -100,7 +97,7 @@ def test_train_makes_a_model_and_says_when_it_is_complete(
     assert answer["scores"].shape == (1, 2)
 
     # Another training must not use this folder.
-    other = ["train", "--data", str(datasets[0]), "--checkpoint-dir", str(folder), *SIZE]
+    other = ["train", "--data", str(datasets[0]), "--checkpoint-dir", str(folder), *QUICK]
     assert main(other) == 4
     said = capsys.readouterr().err
     assert "is of a training on other data" in said
@@ -114,38 +111,23 @@ def _read_weights(model):
     return {name: reader.get_tensor(name).tolist() for name in names}
 
 
-@pytest.fixture
-def worsening(helpers, write_dataset):
-    """A command whose model gets worse with each epoch: its eval split has the wrong labels."""
-    rows = helpers.make_rows(30)
-    wrong = [(image, 1 - label) for image, label in rows[22:]]
-    root = write_dataset({"train": rows[:22], "eval": wrong})
-    return ["train", "--data", str(root), *QUICK, "--learning-rate", "0.1"]
-
-
-def _score(folder):
-    """Returns the exported model's scores for an image."""
-    served = tf.saved_model.load(str(folder / "model"))
-    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
-    image = tf.stack([tf.io.encode_png(pixels)])
-    return served.signatures["serving_default"](image_bytes=image)["scores"].numpy()
-
-
-@pytest.mark.slow
-def test_more_epochs_that_are_worse_leave_the_model_as_it_is(worsening, tmp_path, capsys):
+@pytest.mark.usefixtures("quick_loop", "quick_export")
+def test_more_epochs_that_are_worse_leave_the_model_as_it_is(
+    datasets, tmp_path, capsys, monkeypatch
+):
+    losses = itertools.count(1.0)
+    monkeypatch.setattr(QuickLoop, "evaluate", lambda *_: {"loss": next(losses)})
     folder = tmp_path / "run"
-    command = [*worsening, "--checkpoint-dir", str(folder)]
+    command = ["train", "--data", str(datasets[0]), *QUICK, "--checkpoint-dir", str(folder)]
     assert main([*command, "--epochs", "1"]) == 0
     capsys.readouterr()
-    scores = _score(folder)
+    weights = (folder / "model" / "saved_model.pb").read_bytes()
 
     assert main([*command, "--epochs", "2"]) == 0
     assert "Epoch      1 of 2 (lowest val_loss)\nMetrics " in capsys.readouterr().out
-    np.testing.assert_array_equal(_score(folder), scores)
+    assert (folder / "model" / "saved_model.pb").read_bytes() == weights
     history = json.loads((folder / "history.json").read_text())
-    losses = [entry["val_loss"] for entry in history]
-    assert len(losses) == 2
-    assert losses == sorted(losses)
+    assert [entry["val_loss"] for entry in history] == [1, 2]
 
     command += ["--epochs", "2", "--json"]
     assert main(command) == 0
@@ -153,8 +135,7 @@ def test_more_epochs_that_are_worse_leave_the_model_as_it_is(worsening, tmp_path
     assert (result["epochs"], result["best_epoch"], result["already_complete"]) == (2, 1, True)
     assert {"epoch": 1, **result["metrics"]} == history[0]
 
-    # An earlier version kept the best weights, but not which epoch they are of, and exported the
-    # last ones.
+    # What says which epoch was exported is lost: it is written again.
     (folder / "best" / "epoch.json").unlink()
     result = json.loads((folder / "training.json").read_text())
     del result["result"]["best_epoch"]
@@ -164,7 +145,7 @@ def test_more_epochs_that_are_worse_leave_the_model_as_it_is(worsening, tmp_path
     assert main(command) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["epochs"], result["best_epoch"], result["already_complete"]) == (2, 1, False)
-    np.testing.assert_array_equal(_score(folder), scores)
+    assert (folder / "model" / "saved_model.pb").read_bytes() == weights
     assert json.loads((folder / "best" / "epoch.json").read_text())["epoch"] == 1
 
 
@@ -210,6 +191,7 @@ def images(helpers, tmp_path):
     return tmp_path / "images"
 
 
+@pytest.mark.usefixtures("quick_export")
 def test_images_are_trained_on_without_a_conversion_and_profiled(
     images, tmp_path, capsys, monkeypatch
 ):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +12,10 @@ import tensorflow as tf
 
 from darkroom.cli import main
 from darkroom.evaluation.scores.serving import load_model
-from darkroom.storage import ledger
 
 from ..pictures import encode, make_photo
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("quick_loop")]
 
 QUICK = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
 QUICK += ["--model", "own_models:tiny"]
@@ -37,10 +35,8 @@ def _read(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def train(training_process, monkeypatch, helpers, write_dataset, tmp_path):
+def train(own_models, helpers, write_dataset, tmp_path):
     """Trains for some epochs in a folder, and returns the exit code; and the dataset."""
-    monkeypatch.setitem(sys.modules, "own_models", None)
-    training_process.register_models()
     rows = helpers.make_rows(12)
     dataset = write_dataset({"train": rows[:8], "eval": rows[8:]}).rename(tmp_path / "set")
 
@@ -70,7 +66,7 @@ def test_a_model_of_the_user_is_kept(train, tmp_path, capsys):
     assert _read(folder) == before
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("quick_export")
 def test_notes_beside_a_model_survive_the_next_one(train, tmp_path):
     run, _ = train
     folder = tmp_path / "run"
@@ -80,12 +76,6 @@ def test_notes_beside_a_model_survive_the_next_one(train, tmp_path):
     assert run(folder, 2) == 0
     assert (folder / "model/saved_model.pb").stat().st_mtime_ns > first
     assert (folder / "model/notes.txt").read_bytes() == b"mine"
-
-    # A training of an earlier version, without a ledger, that was stopped in its first epoch.
-    for name in (ledger.LEDGER_FILE, "training.json", "history.json"):
-        (folder / name).unlink()
-    assert run(folder, 2) == 0
-    assert ledger.is_listed(str(folder), "model/")
 
 
 def test_checkpoints_of_another_program_are_kept(train, tmp_path, capsys):
@@ -97,11 +87,11 @@ def test_checkpoints_of_another_program_are_kept(train, tmp_path, capsys):
         manager.save()
     before = _read(folder)
     assert run(folder) == 4
-    assert "checkpoints that darkroom did not write" in capsys.readouterr().err
+    assert "that changed since: checkpoints." in capsys.readouterr().err
     assert _read(folder) == before
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("quick_export")
 def test_checkpoints_elsewhere_are_not_deleted(train, tmp_path, capsys):
     """TensorFlow deletes the checkpoints that a list names, wherever they are."""
     run, _ = train
@@ -112,7 +102,7 @@ def test_checkpoints_elsewhere_are_not_deleted(train, tmp_path, capsys):
     line = f'all_model_checkpoint_paths: "{mine}/ckpt-0"\n'
     path.write_text(line + path.read_text())
     assert run(folder, 2) == 4
-    assert "checkpoints that darkroom did not write" in capsys.readouterr().err
+    assert "that changed since: checkpoints." in capsys.readouterr().err
     assert _read(mine) == before
     assert sorted(os.listdir(mine)) == ["ckpt-0.data-00000-of-00001", "ckpt-0.index"]
 

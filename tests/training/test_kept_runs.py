@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import types
 
 import keras
@@ -16,13 +15,10 @@ from darkroom.runtime import progress
 from darkroom.training.jobs import kept_runs
 from darkroom.training.run import run_fn
 
-pytestmark = pytest.mark.tensorflow
-
-
-@pytest.fixture(autouse=True)
-def own_models(training_process, monkeypatch):
-    monkeypatch.setitem(sys.modules, "own_models", None)
-    training_process.register_models()
+pytestmark = [
+    pytest.mark.tensorflow,
+    pytest.mark.usefixtures("own_models", "quick_loop", "quick_export"),
+]
 
 
 @pytest.fixture

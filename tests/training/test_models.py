@@ -38,14 +38,22 @@ def test_small_cnn_gives_probabilities_at_every_size(size):
     np.testing.assert_allclose(np.sum(scores, axis=1), 1, rtol=1e-5)
 
 
-def test_an_application_has_its_own_preprocessing_inside():
+def _find_network(model):
+    return next(layer for layer in model.layers if isinstance(layer, keras.Model))
+
+
+@pytest.fixture(scope="module")
+def mobile_net():
     keras.utils.set_random_seed(0)
-    model = build_model("keras.applications:MobileNetV2", 3, (32, 32))
-    scores = np.asarray(model(IMAGES, training=False))
-    network = next(layer for layer in model.layers if isinstance(layer, keras.Model))
+    return build_model("keras.applications:MobileNetV2", 3, (32, 32))
+
+
+def test_an_application_has_its_own_preprocessing_inside(mobile_net):
+    scores = np.asarray(mobile_net(IMAGES, training=False))
+    network = _find_network(mobile_net)
     preprocess = keras.applications.mobilenet_v2.preprocess_input
     features = network(preprocess(IMAGES.astype(np.float32)), training=False)
-    np.testing.assert_allclose(scores, model.layers[-1](features), rtol=1e-5)
+    np.testing.assert_allclose(scores, mobile_net.layers[-1](features), rtol=1e-5)
     np.testing.assert_allclose(scores.sum(axis=1), 1, rtol=1e-5)
 
 
@@ -63,15 +71,13 @@ def test_preprocessing_of_every_kind_works_in_the_graph(name):
     assert model.predict(IMAGES, verbose=0).shape == (2, 2)
 
 
-def test_weights_are_those_of_the_network_without_head(tmp_path):
-    keras.utils.set_random_seed(1)
-    first = build_model("keras.applications:MobileNetV2", 3, (32, 32))
+def test_weights_are_those_of_the_network_without_head(mobile_net, tmp_path):
     path = str(tmp_path / "network.weights.h5")
-    network = next(layer for layer in first.layers if isinstance(layer, keras.Model))
+    network = _find_network(mobile_net)
     network.save_weights(path)
     second = build_model("keras.applications:MobileNetV2", 5, (32, 32), path)
-    loaded = next(layer for layer in second.layers if isinstance(layer, keras.Model))
-    for one, two in zip(network.get_weights(), loaded.get_weights(), strict=True):
+    loaded = _find_network(second).get_weights()
+    for one, two in zip(network.get_weights(), loaded, strict=True):
         np.testing.assert_array_equal(one, two)
 
 
@@ -91,14 +97,13 @@ def test_weights_of_small_cnn(tmp_path):
         build_model("small_cnn", 3, (32, 32), "imagenet")
 
 
-def test_weights_of_imagenet_are_those_that_keras_has(monkeypatch):
+def test_weights_of_imagenet_are_those_that_keras_has(mobile_net, monkeypatch):
     taken = []
-    build = keras.applications.MobileNetV2
 
-    @functools.wraps(build)
+    @functools.wraps(keras.applications.MobileNetV2)
     def find(weights, **options):
         taken.append(weights)
-        return build(weights=None, **options)
+        return _find_network(mobile_net)
 
     monkeypatch.setattr(keras.applications, "MobileNetV2", find)
     build_model("keras.applications:MobileNetV2", 3, (32, 32), "imagenet")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from darkroom.training.checkpoints import TrainingRun
 from .histories import EndedError, assert_same, end_at
 from .training_process import train_dataset
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
 
 # 22 records in batches of 4: six steps an epoch, the last one smaller.
 OPTIONS = {
@@ -34,12 +33,6 @@ OPTIONS = {
 # Both loops share the code that resumes. Another test shows that they train alike.
 LOOPS = ["fit", pytest.param("custom", marks=pytest.mark.long)]
 SCRIPT = Path(__file__).with_name("training_process.py")
-
-
-@pytest.fixture(autouse=True)
-def own_models(training_process, monkeypatch):
-    monkeypatch.setitem(sys.modules, "own_models", None)
-    training_process.register_models()
 
 
 @pytest.fixture

@@ -23,12 +23,12 @@ from darkroom.pipelines.local.demo import read_digits
 from darkroom.runtime import progress
 from darkroom.training.checkpoints import TrainingRun
 from darkroom.training.history import read_exported
-from darkroom.training.loops import FitLoop
 from darkroom.training.models import build_model
 from darkroom.training.placement import make_placement
 from darkroom.training.run import read_example_labels, run_fn, train
 
 from ..records import make_rows, write_records
+from .quick_loop import QuickLoop
 
 SIZE = (8, 8)
 # Keras warns about every dataset of unknown length.
@@ -215,9 +215,11 @@ def test_a_cache_serves_both_splits_and_every_epoch(
         assert list((tmp_path / "new" / "cache").iterdir()) == []
 
 
-def test_training_resumes_after_the_last_epoch(dataset, straight, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("quick_loop")
+def test_training_resumes_after_the_last_epoch(dataset, tmp_path, monkeypatch):
     notes: list[str] = []
     monkeypatch.setattr(progress, "note", notes.append)
+    straight = _train(dataset, tmp_path / "straight", epochs=2, batch_size=64)
     first = _train(dataset, tmp_path / "run", epochs=1, batch_size=64)
     assert _epochs(first.history) == [1]
     second = _train(dataset, tmp_path / "run", epochs=2, batch_size=64)
@@ -237,21 +239,13 @@ def test_training_resumes_after_the_last_epoch(dataset, straight, tmp_path, monk
         np.testing.assert_array_equal(one, two)
 
 
-def test_custom_config_as_json_text_resumes_run_fn(dataset, tmp_path, monkeypatch):
-    monkeypatch.setattr("darkroom.training.run.export_model", lambda *_, **options: None)
+@pytest.mark.usefixtures("quick_loop", "quick_export")
+def test_custom_config_as_json_text_resumes_run_fn(dataset, tmp_path):
     for epochs in (1, 2):
         config = json.dumps({"darkroom": _options(epochs=epochs).to_dict()})
         run_fn(_fn_args(dataset, tmp_path, config))
         history = json.loads((tmp_path / "run" / "history.json").read_text())
         assert _epochs(history) == list(range(1, epochs + 1))
-
-
-@pytest.fixture
-def turned(helpers, write_dataset):
-    """A dataset whose eval split has the wrong labels: the more is learned, the worse it gets."""
-    rows = helpers.make_rows(30)
-    wrong = [(image, 1 - label) for image, label in rows[22:]]
-    return write_dataset({"train": rows[:22], "eval": wrong})
 
 
 @pytest.fixture
@@ -268,23 +262,25 @@ def weights_by_epoch(monkeypatch):
     return found
 
 
-def _losses(trained):
-    return [entry["val_loss"] for entry in trained.history]
-
-
 def _assert_weights(model, expected):
     for one, two in zip(model.get_weights(), expected, strict=True):
         np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("loop", ["fit", pytest.param("custom", marks=pytest.mark.long)])
-def test_the_model_is_that_of_the_best_epoch(turned, tmp_path, weights_by_epoch, loop):
-    def run():
-        return _train(turned, run_dir, epochs=20, early_stopping_patience=2, loop=loop)
+def _evaluate_to(monkeypatch, losses):
+    """Makes the epochs' losses on the eval split these."""
+    left = iter(losses)
+    monkeypatch.setattr(QuickLoop, "evaluate", lambda *_: {"loss": next(left)})
 
+
+@pytest.mark.usefixtures("quick_loop")
+def test_the_model_is_that_of_the_best_epoch(dataset, tmp_path, monkeypatch, weights_by_epoch):
+    def run():
+        return _train(dataset, run_dir, epochs=20, early_stopping_patience=2)
+
+    _evaluate_to(monkeypatch, [1, 2, 3, 4])
     run_dir = tmp_path / "run"
     trained = run()
-    assert _losses(trained) == sorted(_losses(trained))
     assert trained.best_epoch == 1
     assert _epochs(trained.history) == [1, 2, 3]
     _assert_weights(trained.model, weights_by_epoch[0])
@@ -293,14 +289,14 @@ def test_the_model_is_that_of_the_best_epoch(turned, tmp_path, weights_by_epoch,
     assert again.history == trained.history
     _assert_weights(again.model, weights_by_epoch[0])
     # More epochs, which are worse: the model stays.
-    more = _train(turned, run_dir, epochs=4, loop=loop)
+    more = _train(dataset, run_dir, epochs=4)
     assert (more.best_epoch, len(more.history), len(weights_by_epoch)) == (1, 4, 4)
     _assert_weights(more.model, weights_by_epoch[0])
     assert not np.allclose(weights_by_epoch[0][0], weights_by_epoch[3][0])
     assert read_exported(str(run_dir)) == (1, 4, 1)
 
     # What is exported is that model, too.
-    run_fn(_fn_args(turned, tmp_path, {"darkroom": _options(epochs=4, loop=loop).to_dict()}))
+    run_fn(_fn_args(dataset, tmp_path, {"darkroom": _options(epochs=4).to_dict()}))
     assert read_exported(str(run_dir)) == (1, 4, 1)
     pixels = np.random.default_rng(0).integers(0, 256, (4, *SIZE, 3), dtype=np.uint8)
     images = tf.stack([tf.io.encode_png(each) for each in pixels])
@@ -315,17 +311,7 @@ def test_the_model_is_that_of_the_best_epoch(turned, tmp_path, weights_by_epoch,
     assert not np.allclose(scores, expected[-1], rtol=1e-3)
 
 
-def _evaluate_to(monkeypatch, losses):
-    """Makes the epochs' losses on the eval split these, and other weights in each, at once."""
-    left = iter(losses)
-
-    def train_epoch(loop, *_):
-        loop._model.set_weights([each + 1 for each in loop._model.get_weights()])
-
-    monkeypatch.setattr(FitLoop, "train_epoch", train_epoch)
-    monkeypatch.setattr(FitLoop, "evaluate", lambda loop, batches: {"loss": next(left)})
-
-
+@pytest.mark.usefixtures("quick_loop")
 @pytest.mark.parametrize(
     ("losses", "best"),
     [((math.nan, 0.4, 0.3, math.nan), 3), ((0.4, 0.3, 0.3), 2), ((math.inf, 0.3, math.nan), 2)],
@@ -340,6 +326,7 @@ def test_an_epoch_without_a_finite_loss_is_never_the_best(
     _assert_weights(trained.model, weights_by_epoch[best - 1])
 
 
+@pytest.mark.usefixtures("quick_loop")
 def test_a_training_without_a_finite_loss_exports_no_model(dataset, tmp_path, monkeypatch):
     config = {"darkroom": _options(epochs=2).to_dict()}
     _evaluate_to(monkeypatch, [math.nan, math.inf])
@@ -441,6 +428,7 @@ def test_a_checkpoint_that_does_not_fit_is_an_error(own_models, dataset, run_dir
         _train(dataset, run_dir, epochs=2, model="own_models:make")
 
 
+@pytest.mark.usefixtures("quick_loop")
 def test_changed_options_are_reported_and_used(dataset, first, run_dir, monkeypatch):
     notes = []
     monkeypatch.setattr(progress, "note", notes.append)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 
 import numpy as np
 import pytest
@@ -15,16 +14,10 @@ from darkroom.evaluation import evaluate as scoring
 
 from ..pictures import encode
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
 
 OPTIONS = ["--image-size", "8x8", "--batch-size", "8", "--augment", "none"]
 OPTIONS += ["--model", "own_models:tiny", "--learning-rate", "0.5"]
-
-
-@pytest.fixture(autouse=True)
-def own_models(training_process, monkeypatch):
-    monkeypatch.setitem(sys.modules, "own_models", None)
-    training_process.register_models()
 
 
 @pytest.fixture
@@ -98,6 +91,7 @@ def test_the_test_split_is_scored_once(pictures, tmp_path, capsys, count_scoring
     assert "own_models:tiny" in (report / "model.html").read_text()
 
 
+@pytest.mark.usefixtures("quick_loop")
 def test_a_training_that_was_killed_before_the_score_scores_then(
     pictures, tmp_path, capsys, monkeypatch
 ):
@@ -127,6 +121,7 @@ def test_without_a_test_split_the_eval_split_is_scored_and_said(pictures, tmp_pa
     assert found["notes"][0].startswith("The training chose its best epoch by these records")
 
 
+@pytest.mark.usefixtures("quick_loop")
 def test_a_damaged_image_of_the_test_split_is_named(pictures, tmp_path, capsys):
     (pictures / "test" / "dark" / "2.png").write_bytes(encode(np.zeros((8, 8), np.uint8))[:50])
     folder = tmp_path / "run"
@@ -139,6 +134,7 @@ def test_a_damaged_image_of_the_test_split_is_named(pictures, tmp_path, capsys):
     assert not (folder / "model.html").exists()
 
 
+@pytest.mark.usefixtures("quick_loop")
 def test_the_page_of_an_earlier_model_does_not_outlive_it(pictures, tmp_path, monkeypatch):
     folder = tmp_path / "run"
     command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]
@@ -150,6 +146,7 @@ def test_the_page_of_an_earlier_model_does_not_outlive_it(pictures, tmp_path, mo
     assert names.isdisjoint({"model.html", "model.md", "evaluation.json", "training.json"})
 
 
+@pytest.mark.usefixtures("quick_loop", "quick_export")
 def test_a_result_of_an_earlier_version_has_no_score(pictures, tmp_path, capsys):
     folder = tmp_path / "run"
     command = ["train", "--data", str(pictures), "--checkpoint-dir", str(folder), *OPTIONS]

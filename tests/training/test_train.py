@@ -2,80 +2,81 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
-import sys
+from pathlib import Path
 
 import pytest
 
 import darkroom
 from darkroom.cli import main
 from darkroom.errors import DataError, UsageError
-from darkroom.options.fields import list_options
-from darkroom.options.training import TrainingFields
+from darkroom.options.training import TrainingFields, TrainingOptions
+from darkroom.training.jobs import train
 
-pytestmark = pytest.mark.tensorflow
+from ..records import make_rows, write_records
+from ..signatures import call, find_differences
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("own_models")]
 
 OPTIONS = {"image_size": (8, 8), "batch_size": 8, "augment": "none", "model": "own_models:tiny"}
 
 
-@pytest.fixture(autouse=True)
-def own_models(training_process, monkeypatch):
-    monkeypatch.setitem(sys.modules, "own_models", None)
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    rows = make_rows(40)
+    splits = {"train": rows[:20], "eval": rows[20:30], "test": rows[30:]}
+    return write_records(tmp_path_factory.mktemp("records"), splits)
+
+
+@pytest.fixture(scope="module")
+def trained(records, training_process, tmp_path_factory):
+    """A training of two epochs, and its result."""
     training_process.register_models()
+    return darkroom.train(records, tmp_path_factory.mktemp("run"), epochs=2, **OPTIONS)
 
 
-@pytest.fixture
-def records(helpers, write_dataset):
-    rows = helpers.make_rows(40)
-    return write_dataset({"train": rows[:20], "eval": rows[20:30], "test": rows[30:]})
+def test_the_arguments_are_those_of_the_options():
+    names = ["model", "image_size", "epochs", "batch_size", "learning_rate", "augment"]
+    assert find_differences(darkroom.train, TrainingFields, names=names) == []
 
 
-def test_the_options_are_those_of_the_command():
-    shown = inspect.getdoc(darkroom.train)
-    parameters = inspect.signature(darkroom.train).parameters
-    fields = list_options(TrainingFields)
-    first = ["records", "checkpoint_dir", "eval_records", "tune"]
-    assert list(parameters) == [*first, *(each.name for each in fields)]
-    for each in fields:
-        assert parameters[each.name].kind is inspect.Parameter.KEYWORD_ONLY
-        assert (parameters[each.name].default, parameters[each.name].annotation) == (
-            each.default,
-            each.type,
-        )
-        assert f"\n    {each.name}: {each.option.help}" in shown
-    assert "**options" not in shown
-    assert "\nReturns:\n" in shown
+def test_another_model_by_name_has_an_image_size_that_fits(tmp_path, monkeypatch):
+    """A size that the options have chosen is not one that was given."""
+    begun = []
+    monkeypatch.setattr(train, "train_datasets", lambda data, options, *_: begun.append(options))
+    for options in (TrainingOptions(seed=3), TrainingOptions(seed=3, image_size=(64, 64))):
+        darkroom.train("records", tmp_path, model="efficientnet-lite0", options=options)
+    assert [(each.image_size, each.seed) for each in begun] == [((224, 224), 3), ((64, 64), 3)]
 
 
-def test_the_function_and_the_command_leave_the_same(records, tmp_path, capsys):
-    found = darkroom.train(records, tmp_path / "python", epochs=2, **OPTIONS)
+def test_the_function_and_the_command_leave_the_same(records, trained, capsys):
     flags = ["--image-size=8", "--batch-size=8", "--augment=none", "--model=own_models:tiny"]
-    command = ["train", "--data", str(records), "--checkpoint-dir", str(tmp_path / "python")]
+    command = ["train", "--data", str(records), "--checkpoint-dir", trained.checkpoint_dir]
     assert main([*command, "--epochs=2", *flags, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed.pop("already_complete")
-    told = json.loads(json.dumps(found.to_dict()))
+    told = json.loads(json.dumps(trained.to_dict()))
     assert (told.pop("already_complete"), told) == (False, printed)
-    assert found.evaluation.metrics.records == 10
-    assert found.evaluation.split == "test"
+    assert trained.evaluation.metrics.records == 10
+    assert trained.evaluation.split == "test"
 
 
-def test_a_notebook_shows_the_epoch_and_how_good_the_model_is(records, tmp_path):
-    found = darkroom.train(str(records), str(tmp_path / "run"), epochs=1, **OPTIONS)
-    text = re.sub(r"<style>.*?</style>", "", found._repr_html_())
+def test_a_notebook_shows_the_epoch_and_how_good_the_model_is(records, trained):
+    text = re.sub(r"<style>.*?</style>", "", trained._repr_html_())
     text = re.sub(r"<[^>]+>", "\n", text)
-    assert "Epoch 1 of 1 (lowest val_loss)" in text
-    assert f"{found.metrics['val_loss']:.4f}" in text
-    assert f"{found.evaluation.accuracy:.4f} on the test split of 10 records" in text
-    assert str(tmp_path / "run" / "model.html") in text
+    assert f"Epoch {trained.best_epoch} of 2 (lowest val_loss)" in text
+    assert f"{trained.metrics['val_loss']:.4g}" in text
+    assert f"{trained.evaluation.accuracy:.4f} on the test split of 10 records" in text
+    assert f"{trained.checkpoint_dir}/model.html" in text
     assert "Already complete" not in text
-    again = darkroom.train(str(records), str(tmp_path / "run"), epochs=1, **OPTIONS)
+    again = darkroom.train(str(records), trained.checkpoint_dir, epochs=2, **OPTIONS)
     assert "Already complete: nothing was done." in again._repr_html_()
-    assert repr(again).startswith(f"TrainingResult(model_dir='{tmp_path}/run/model', best_epoch=1")
+    shown = f"TrainingResult(model_dir='{trained.model_dir}', best_epoch={trained.best_epoch}"
+    assert repr(again).startswith(shown)
 
 
+@pytest.mark.usefixtures("quick_loop")
 def test_other_records_may_have_the_eval_split(helpers, write_dataset, tmp_path):
     rows = helpers.make_rows(30)
     first = write_dataset({"train": rows[:20]}).rename(tmp_path / "first")
@@ -89,7 +90,6 @@ def test_other_records_may_have_the_eval_split(helpers, write_dataset, tmp_path)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"epoch": 3}, "Training has no option 'epoch'. Did you mean epochs?"),
         ({"epochs": 0}, "epochs is 0, expected"),
         ({"weights": "nowhere.h5"}, "weights is 'nowhere.h5'"),
         ({"model": "small-cnn"}, "Did you mean small_cnn?"),
@@ -97,18 +97,17 @@ def test_other_records_may_have_the_eval_split(helpers, write_dataset, tmp_path)
 )
 def test_a_wrong_option_is_told_before_anything_is_written(tmp_path, options, said):
     with pytest.raises(UsageError) as error:
-        darkroom.train("records", tmp_path / "run", **options)
+        call(darkroom.train, TrainingOptions, "records", tmp_path / "run", **options)
     assert said in f"{error.value.message} {error.value.hint}"
     assert not (tmp_path / "run").exists()
 
 
-def test_the_curves_and_the_confusions_are_for_tensorboard(records, tmp_path):
+def test_the_curves_and_the_confusions_are_for_tensorboard(trained):
     from tensorflow.python.summary.summary_iterator import summary_iterator
 
-    darkroom.train(records, tmp_path / "run", epochs=2, **OPTIONS)
     tags = {
         value.tag: value
-        for path in (tmp_path / "run" / "tensorboard" / "evaluation").iterdir()
+        for path in Path(trained.checkpoint_dir, "tensorboard", "evaluation").iterdir()
         for event in summary_iterator(str(path))
         for value in event.summary.value
     }

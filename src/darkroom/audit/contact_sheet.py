@@ -8,7 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from typing import Any
 
@@ -59,11 +59,9 @@ class Inspection:
 
     def _repr_html_(self) -> str:
         """Returns the contact sheet as a notebook shows it; it is read for that."""
+        picture = _make_picture(self.sheet) if self.sheet else None
         return cards.make_card(
-            f"The first {format_count(self.records, 'record')}",
-            _make_picture(self.sheet) if self.sheet else None,
-            cards.make_path("Contact sheet", self.sheet) if self.sheet else None,
-            cards.make_path("Table", self.csv),
+            f"The first {format_count(self.records, 'record')}", asdict(self), picture
         )
 
 

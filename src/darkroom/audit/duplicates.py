@@ -28,16 +28,16 @@ import pyarrow.parquet as pq
 from darkroom import storage
 from darkroom.dataset import layout
 from darkroom.dataset.commit import read_output
-from darkroom.dataset.duplicates_list import check_replaceable
-from darkroom.dataset.index import LATER_COLUMNS, find_index_files
+from darkroom.dataset.index import find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.dataset.layout import DUPLICATES_SCHEMA
 from darkroom.dataset.named import find_named
-from darkroom.dataset.opening import check_index_files
+from darkroom.dataset.opening import check_index_files, check_outside
 from darkroom.errors import DataError, UsageError
 from darkroom.runtime import cards, progress
 from darkroom.runtime.markup import Html, element, join_html
 from darkroom.runtime.text import format_count
+from darkroom.storage import ledger
 from darkroom.storage.database import create_view, open_database
 from darkroom.storage.parquet import BATCH_ROWS, read_batches
 
@@ -109,36 +109,40 @@ class Duplicates:
 @storage.report_failures
 @progress.shown
 def find_duplicates(
-    directory: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
+    directory: str | os.PathLike[str],
+    output: str | os.PathLike[str] = layout.DUPLICATES_FILE,
+    *,
+    overwrite: bool = False,
 ) -> Duplicates:
     """Finds images that are in a dataset more than once, and lists them in a Parquet file.
 
     Args:
         directory: A dataset; local or remote.
-        output: The Parquet file; `duplicates.parquet` in the dataset if None.
+        output: The Parquet file, outside of the dataset.
+        overwrite: Whether a file that exists is replaced.
 
     Returns:
         The path of the file, and how many groups there are.
 
     Raises:
         DataError: The folder is not a dataset, or its index is missing or damaged.
-        OutputError: `output` is a file that darkroom did not write.
+        OutputError: `output` exists already, or is in the dataset.
         UsageError: The name of `output` does not end in `.parquet`.
         OSError: The dataset cannot be read, or the file cannot be written.
     """
-    root, dataset = read_output(find_named(directory))
+    named, path = find_named(directory), storage.absolute(output)
+    _check_ending(path)
+    root, dataset = read_output(named)
+    check_outside(named, path, "The list")
+    ledger.check_output_file(path, overwrite=overwrite)
     check_index_files(root, dataset)
     paths = find_index_files(storage.join(root, layout.INDEX_FOLDER))
-    default = storage.join(root, layout.DUPLICATES_FILE)
-    path = default if output is None else storage.absolute(output)
-    _check_ending(path)
-    check_replaceable(path)
     with (
         progress.step("Comparing"),
         tempfile.TemporaryDirectory(prefix="darkroom-") as scratch,
         open_database(scratch) as connection,
     ):
-        create_view(connection, "records", paths, scratch, _COLUMNS, LATER_COLUMNS)
+        create_view(connection, "records", paths, scratch, _COLUMNS)
         return _write_groups(connection, path, dataset.checks == "full", scratch)
 
 
@@ -208,22 +212,13 @@ def _differ(members: Sequence[dict[str, Any]], name: str) -> bool:
 
 
 def _make_card(found: Duplicates) -> str:
-    unknown = "unknown: it needs a conversion with the image check full"
-    facts: dict[str, int | str] = {
-        "Groups with the same bytes": found.bytes_groups,
-        "Groups with the same pixels": found.pixels_groups if found.has_pixels else unknown,
-        "Groups in two splits": found.splits_differ,
-        "Groups with two labels, of which all images are kept": found.labels_differ,
-        "Images to leave out": found.surplus,
-    }
     groups = found.bytes_groups + found.pixels_groups
     return cards.make_card(
         f"{format_count(groups, 'group')} of images that are in it more than once"
         if groups
         else "No image is in it more than once",
-        cards.make_facts(facts),
+        found.to_dict(),
         _make_groups(found.path, groups) if groups else None,
-        cards.make_path("List", found.path),
         tone=cards.FAIR if groups else cards.GOOD,
     )
 

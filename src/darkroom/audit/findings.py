@@ -106,7 +106,7 @@ def compare_shards(
         else:
             try:
                 kind, what = diagnose_shard(storage.join(root, file), own, digest.size_bytes)
-                findings.append(FileFinding(file, kind, what, RESTORE))
+                findings.append(FileFinding(file, kind, what, REWRITE))
             except OSError as error:
                 findings.append(explain_error(file, error))
     return findings
@@ -162,7 +162,7 @@ def _explain_mixed(shard: Shard, owner: Shard, hashes: Mapping[str, str]) -> Fil
     own = f"its own records are in {place}" if place else "its own records are missing"
     if hashes.get(owner.file) == owner.sha256:
         what = f"is a copy of {owner.file}, so its records would be read twice; {own}"
-        return FileFinding(shard.file, DOUBLED, what, RESTORE)
+        return FileFinding(shard.file, DOUBLED, what, REWRITE)
     what = f"contains the records of {owner.file}; {own}"
     return FileFinding(shard.file, RENAMED, what, f"Rename it to {owner.file}.")
 

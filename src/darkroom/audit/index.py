@@ -24,9 +24,7 @@ from darkroom.audit.findings import (
 )
 from darkroom.audit.shards import IndexEntry, ShardDigest
 from darkroom.audit.sums import Sums
-from darkroom.dataset.checksums import read_plain_sums
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.commit_fields import FORMAT_1
 from darkroom.dataset.example import IMAGE_SHA256, IMAGE_SOURCE_ID, encode_example
 from darkroom.dataset.index import check_index
 from darkroom.dataset.layout import INDEX_FOLDER, SUMS_FILE
@@ -60,20 +58,6 @@ class IndexCheck:
         # Of a dataset that lists its index, the whole folder may be missing.
         self.is_here = bool(self._names) or bool(self._hashes)
         self._own_files = set(dataset.index_files)
-        if dataset.format_version == FORMAT_1 and SUMS_FILE in self._names:
-            self._own_files.add(SUMS_FILE)
-            self._read_plain_sums()
-
-    def _read_plain_sums(self) -> None:
-        path = f"{INDEX_FOLDER}/{SUMS_FILE}"
-        try:
-            folder = storage.join(self._root, INDEX_FOLDER)
-            self._hashes = read_plain_sums(folder, self._dataset.index_files)
-        except (DataError, storage.FileTooLargeError):
-            what = "is not a list of the index files of the dataset"
-            self._findings.append(FileFinding(path, TABLE, what, REWRITE))
-        except OSError as error:
-            self._findings.append(explain_error(path, error))
 
     def read_entries(self, file: str) -> list[IndexEntry] | None:
         """Returns what the records of a shard must contain; None if the index does not say."""

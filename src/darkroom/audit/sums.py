@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from darkroom.audit.findings import COMMIT, HINTS, REWRITE, TABLE, FileFinding, explain_error
 from darkroom.dataset.checksums import FileSum, read_sums, sum_bytes
 from darkroom.dataset.commit import Dataset, format_dataset
-from darkroom.dataset.commit_fields import FORMAT_1
 from darkroom.dataset.layout import DATASET_FILE, LABELS_FILE, SUMS_FILE
 from darkroom.errors import DataError
 from darkroom.runtime.text import list_first
@@ -23,10 +22,8 @@ def check_sums(root: str, dataset: Dataset) -> tuple[Sums, list[FileFinding]]:
         dataset: Its commit.
 
     Returns:
-        The sums by path; none for format 1, and when the list is missing or damaged.
+        The sums by path; none when the list is missing or damaged.
     """
-    if dataset.format_version == FORMAT_1:
-        return {}, []
     try:
         sums = read_sums(root)
     except DataError:

@@ -32,7 +32,6 @@ from darkroom.audit.shards import IndexEntry, ShardDigest, digest_shard
 from darkroom.audit.sums import check_sums
 from darkroom.audit.tables import check_labels, check_reject_files, has_rejects
 from darkroom.dataset.commit import Dataset, Shard, format_dataset, read_output
-from darkroom.dataset.commit_fields import FORMAT_1
 from darkroom.dataset.layout import DATASET_FILE, split_folder
 from darkroom.dataset.named import find_named
 from darkroom.dataset.opening import list_split_folders, read_unchanged
@@ -61,7 +60,6 @@ class VerificationResult:
         seconds: Duration.
         has_index: Whether the record index is in the folder, and was checked.
         has_rejects: Whether the rejects are in the folder, and were checked.
-        format_version: Version of the dataset's format; 0 without a valid commit.
     """
 
     directory: str
@@ -73,7 +71,6 @@ class VerificationResult:
     seconds: float = 0.0
     has_index: bool = False
     has_rejects: bool = False
-    format_version: int = 0
 
     @property
     def is_sound(self) -> bool:
@@ -98,7 +95,13 @@ class VerificationResult:
 
     def _repr_html_(self) -> str:
         """Returns the result as a notebook shows it."""
-        return _make_card(self)
+        is_dataset = not any(map(is_missing_commit, self.findings))
+        title = f"The dataset is {'sound' if self.is_sound else 'DAMAGED'}"
+        return cards.make_card(
+            title if is_dataset else "This is not a dataset",
+            self.to_dict(),
+            tone=cards.GOOD if self.is_sound else cards.BAD,
+        )
 
 
 @storage.report_failures
@@ -164,7 +167,6 @@ def _verify_once(output: str, num_threads: int | None) -> VerificationResult:
         time.perf_counter() - started,
         index.is_here,
         has_rejects(root, sums),
-        dataset.format_version,
     )
 
 
@@ -187,35 +189,9 @@ def format_verification(result: VerificationResult) -> str:
         f"Records    {result.records:,}",
         f"Index      {'checked' if result.has_index else 'not here'}",
         f"Rejects    {'checked' if result.has_rejects else 'not here'}",
-        *_advise(result),
         f"Dataset    {result.directory} is {'sound' if result.is_sound else 'DAMAGED'}",
     ]
     return "\n".join(lines)
-
-
-def _make_card(result: VerificationResult) -> str:
-    rows = [(each.path, each.what, each.hint) for each in result.findings[: cards.MAX_ROWS]]
-    header = ("file", "what is wrong", "what to do")
-    is_dataset = not any(map(is_missing_commit, result.findings))
-    facts = {"Records": result.records, "Shards": result.files, "Bytes": result.bytes}
-    title = f"The dataset is {'sound' if result.is_sound else 'DAMAGED'}"
-    return cards.make_card(
-        title if is_dataset else "This is not a dataset",
-        cards.make_rows(header, rows, len(result.findings)) if rows else None,
-        cards.make_facts(facts) if is_dataset else None,
-        *map(cards.make_note, _advise(result)),
-        cards.make_path("Dataset", result.directory),
-        tone=cards.GOOD if result.is_sound else cards.BAD,
-    )
-
-
-def _advise(result: VerificationResult) -> list[str]:
-    if result.format_version != FORMAT_1:
-        return []
-    return [
-        "Format     1: some damage beside the shards cannot be found. Bring it to format 2 with "
-        f"darkroom upgrade {result.directory}"
-    ]
 
 
 def check_hashes(root: str, dataset: Dataset, files: Sequence[str] | None = None) -> None:

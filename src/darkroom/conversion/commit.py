@@ -10,17 +10,18 @@ import PIL
 import simplejpeg
 
 from darkroom import storage
+from darkroom.conversion.beam.shard import ShardReport
 from darkroom.conversion.output import attempts, ownership
 from darkroom.conversion.output.publication import Publication
-from darkroom.conversion.shard import ShardReport
 from darkroom.dataset import example, labels, layout, rejects
 from darkroom.dataset.checksums import FileSum
-from darkroom.dataset.commit import FORMAT_VERSION, Dataset, Shard, Split, write_commit
+from darkroom.dataset.commit import Dataset, Shard, Split, write_commit
+from darkroom.dataset.commit_fields import FORMAT_VERSION
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.schema import Kind
 from darkroom.errors import StorageError
 from darkroom.manifest.table import Manifest, read_manifest
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
 
 _FEATURE_TYPES = {Kind.INTEGER: "int64", Kind.FLOAT: "float", Kind.STRING: "bytes"}
@@ -50,7 +51,7 @@ class Commit:
     """
 
     folders: Folders
-    options: ConversionOptions
+    options: RecordOptions
     max_rejects: float | None = None
     publication: Publication | None = None
 
@@ -135,7 +136,7 @@ def _check_files(folders: Folders, dataset: Dataset, reports: Sequence[ShardRepo
 
 def _make_dataset(
     manifest: Manifest,
-    options: ConversionOptions,
+    options: RecordOptions,
     reports: Sequence[ShardReport],
     rejected: int,
     max_rejects: float | None,
@@ -166,7 +167,7 @@ def _make_dataset(
     ).with_files()
 
 
-def describe_options(manifest: Manifest, options: ConversionOptions) -> dict[str, Any]:
+def describe_options(manifest: Manifest, options: RecordOptions) -> dict[str, Any]:
     """Returns what the bytes depend on; re-encoded images also on the codecs' versions."""
     image = asdict(options.image)
     return {

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from darkroom.conversion import result
     from darkroom.dataset import schema as schemas
     from darkroom.dataset import splits
+    from darkroom.options import conversion
 else:
     # Python looks for their methods only. In 3.11 importlib.abc loads tempfile, which takes long.
     Loader = MetaPathFinder = object
@@ -31,6 +32,7 @@ else:
     pd, result = LazyModule("pandas"), LazyModule("darkroom.conversion.result")
     schemas = LazyModule("darkroom.dataset.schema")
     splits = LazyModule("darkroom.dataset.splits")
+    conversion = LazyModule("darkroom.options.conversion")
 
 ACCESSOR = "tensorflow"
 
@@ -52,85 +54,33 @@ class TensorFlowAccessor:
         *,
         columns: schemas.Schema | Mapping[str, Any] | str | None = None,
         label_map: Sequence[str] | str | os.PathLike[str] | None = None,
-        split_ratios: splits.SplitRatios | str = "80/10/10",
-        seed: int = 0,
-        source_encoding: str = "utf-8",
-        label_kind: str = "auto",
-        merge_rows: str = "refuse",
-        subfolders: str = "label",
-        allowed_roots: Sequence[str | os.PathLike[str]] = (),
+        split_ratios: splits.SplitRatios | str | None = None,
+        seed: int | None = None,
         exclude: str | os.PathLike[str] | None = None,
-        image_check: str = "full",
-        resize_short_side: int | None = None,
-        encoding: str = "keep",
-        jpeg_quality: int = 90,
-        find_decoded_copies: str = "auto",
-        compression: str = "none",
         num_shards: int | Mapping[str, int] | None = None,
-        store_patience_seconds: float = 180.0,
         max_rejects: float | None = None,
         overwrite: bool = False,
         runner: str | None = None,
         project: str | None = None,
         region: str | None = None,
-        wait: bool = True,
-        beam_options: Mapping[str, Any] | None = None,
-        engine: str | None = None,
-        engine_url: str | None = None,
-        engine_workers: str | None = None,
+        options: conversion.ConversionOptions | None = None,
     ) -> result.ConversionResult:
-        """Converts the frame into TFRecords, with the options of `darkroom.convert`.
+        """Converts the frame into TFRecords.
 
         Args:
             output_dir: Folder for the dataset, local or `gs://`; made when absent.
-            columns: Kind of each column by name, as in {"path": "image", "age": "integer"}. The
-                kinds are those of `darkroom.dataset.schema.Kind`; None infers them from the names.
-            label_map: Labels in the order of their numbers: a file with one label per line. Or the
-                labels themselves; None sorts them as text.
+            columns: Kind of each column by name; see `darkroom.convert` for this and the others.
+            label_map: Labels in the order of their numbers.
             split_ratios: Percentages of train, eval and test for rows that do not name a split.
-            seed: Seed for everything random: splits, order, weights, augmentation.
-            source_encoding: Text encoding of a CSV or JSONL file.
-            label_kind: What a text in the column of labels is. With `label` each is one label.
-                `auto` refuses texts that look like several labels in one, and numbers that look
-                like no classes.
-            merge_rows: What becomes of an image whose rows differ in further columns. `first` keeps
-                the row whose values come first in their order, wherever it is in the source.
-            subfolders: What becomes of images in folders below that of a label, as
-                cat/persian/1.jpg. They have the `label` of the folder above, as in Keras; `reject`
-                rejects them. Below a folder with the name of a split they are always rejected.
-            allowed_roots: Folders that may contain images; images elsewhere are rejected. Links are
-                followed first. The reason is `outside_root`; () allows every folder.
-            exclude: List of images to leave out: what `darkroom duplicates` wrote, or keys or URIs.
-                Keys or URIs may be in a text, CSV or Parquet file. Excluded rows count as
-                deduplicated.
-            image_check: Decode every image completely before it is written, or read its header
-                only. `full` or `header`; with `header` a damaged image may be written.
-            resize_short_side: Reduce larger images to this length of their short side, in pixels.
-            encoding: Store images as files (keep) or as decoded pixels (raw). Pixels are faster to
-                read, and many times larger.
-            jpeg_quality: Quality of JPEGs that were reduced. Below 95 their colors have half the
-                resolution (4:2:0).
-            find_decoded_copies: Decode JPEGs a second time, so that PNGs that were made of them are
-                found. `always` or `never`; `auto` does so if the source names other files.
-            compression: Compression of the record files. `none` or `gzip`.
-            num_shards: Number of shards per split. A number for each split, or numbers by split;
-                None or 0 chooses from the size of the data.
-            store_patience_seconds: How long reads and writes are tried again while a store does not
-                answer. Then the conversion ends, and no row is rejected for it.
-            max_rejects: Share of rejected rows that is allowed. With more the conversion fails.
-                None: 1 %, or what an earlier run allowed that wrote the same dataset.
-            overwrite: Whether to replace what another conversion left in `output_dir`. Files that
-                darkroom cannot prove it wrote are never deleted.
-            runner: Beam runner; in this process when None. `DataflowRunner` in any letter case.
+            seed: Seed for everything random.
+            exclude: List of images to leave out.
+            num_shards: Number of shards per split.
+            max_rejects: Share of rejected rows that is allowed.
+            overwrite: Whether to replace what another conversion left in `output_dir`.
+            runner: Beam runner; in this process when None.
             project: Google Cloud project, for Dataflow.
             region: Google Cloud region, for Dataflow.
-            wait: Whether to wait for a Dataflow job.
-            beam_options: Beam's own pipeline options by name.
-            engine: Engine that writes the dataset; what Beam must be told of it is found out.
-                `flink`, `spark`, `prism` or `dataflow`; in this process when None.
-            engine_url: Address of the engine, as http://jobmanager:8081 or spark://master:7077.
-            engine_workers: What runs darkroom on the machines of the engine: image=NAME,
-                pool=HOST:PORT or command=PATH. Not needed if the engine is on this machine.
+            options: All other options. The arguments above replace its values.
 
         Returns:
             Counts, rejects and paths.
@@ -147,30 +97,14 @@ class TensorFlowAccessor:
             label_map=label_map,
             split_ratios=split_ratios,
             seed=seed,
-            source_encoding=source_encoding,
-            label_kind=label_kind,
-            merge_rows=merge_rows,
-            subfolders=subfolders,
-            allowed_roots=allowed_roots,
             exclude=exclude,
-            image_check=image_check,
-            resize_short_side=resize_short_side,
-            encoding=encoding,
-            jpeg_quality=jpeg_quality,
-            find_decoded_copies=find_decoded_copies,
-            compression=compression,
             num_shards=num_shards,
-            store_patience_seconds=store_patience_seconds,
             max_rejects=max_rejects,
             overwrite=overwrite,
             runner=runner,
             project=project,
             region=region,
-            wait=wait,
-            beam_options=beam_options,
-            engine=engine,
-            engine_url=engine_url,
-            engine_workers=engine_workers,
+            options=options,
         )
 
     @begin_at_call
@@ -223,9 +157,10 @@ class TensorFlowAccessor:
                 runner=runner,
                 project=project,
                 region=region,
-                compression=compression or "none",
                 num_shards=num_shards or None,
-                beam_options=beam_options,
+                options=conversion.ConversionOptions(
+                    compression=compression or "none", beam_options=beam_options
+                ),
             )
 
 

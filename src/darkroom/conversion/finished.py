@@ -13,11 +13,11 @@ from darkroom.dataset.rejects import read_rejects
 from darkroom.errors import DataError
 from darkroom.images.access import is_readable_now
 from darkroom.manifest.table import Manifest
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 
 
 def describe_finished(
-    manifest: Manifest, options: ConversionOptions, folder: str, *, with_shards: bool = False
+    manifest: Manifest, options: RecordOptions, folder: str, *, with_shards: bool = False
 ) -> ConversionResult | None:
     """Returns the result of the dataset in a folder if it is what is asked for.
 
@@ -36,9 +36,8 @@ def describe_finished(
         dataset = read_dataset(folder)
     except DataError:
         return None
-    wanted = describe_options(manifest, options)
-    # Options that the dataset does not name are newer than it.
-    if {**wanted, **dataset.options} != wanted or list(dataset.labels) != manifest.labels:
+    is_same = dataset.options == describe_options(manifest, options)
+    if not is_same or list(dataset.labels) != manifest.labels:
         return None
     check_files(folder, dataset)
     check_listed(folder, dataset, with_shards=with_shards)

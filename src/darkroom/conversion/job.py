@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion.beam.engines import ENGINES, check_engine
 from darkroom.conversion.beam.run import run_job
-from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
+from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options, find_engine
 from darkroom.conversion.finished import can_read_more, describe_finished
 from darkroom.conversion.output import exchange, overlap, ownership
 from darkroom.conversion.output.attempts import Attempt
@@ -30,7 +29,7 @@ from darkroom.images.access import PROBED_IMAGES, check_access, check_not_all_de
 from darkroom.manifest import writer
 from darkroom.manifest.sources import AnySource
 from darkroom.manifest.table import Manifest, read_manifest_rows
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 from darkroom.options.image import DEFAULT_JPEG_QUALITY
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.validation import DEFAULT_MAX_REJECTS
@@ -50,7 +49,7 @@ class ConversionJob:
     source: AnySource
     output_dir: str
     manifest: ManifestOptions
-    conversion: ConversionOptions
+    conversion: RecordOptions
     max_rejects: float | None
     overwrite: bool
 
@@ -72,8 +71,8 @@ class ConversionJob:
         exclude = self.manifest.exclude
         if exclude is not None and exclude.startswith(f"{self.output_dir}/"):
             raise UsageError(
-                f"The list {exclude} is in the output folder, where it would be replaced.",
-                "Move it elsewhere; `darkroom duplicates DIR --output FILE` writes it there.",
+                f"The list {exclude} is in the output folder, which gets the dataset alone.",
+                "Move it elsewhere.",
             )
 
     @property
@@ -82,10 +81,11 @@ class ConversionJob:
 
     def run(self, runner: str, beam_options: Mapping[str, Any]) -> ConversionResult:
         """Converts and waits for the end."""
-        if beam_options or runner in ENGINES:
+        engine = find_engine(runner)
+        if beam_options or engine:
             options = build_options(runner, beam_options)  # reports a wrong one before any work
-            if runner in ENGINES:
-                check_engine(runner, options)
+            if engine:
+                engine.check(options)
         if storage.exists(self.output_dir) and not storage.is_folder(self.output_dir):
             raise OutputError(f"{self.output_dir} is a file.", "Choose a folder for the output.")
         if self.output_dir == "/":
@@ -219,16 +219,11 @@ class ConversionJob:
 
         Raises:
             DataError: It did, but its files are damaged.
-            OutputError: Files that darkroom did not write are among them.
         """
         if self.overwrite:
             return None
-        try:
-            done = describe_finished(manifest, self.conversion, find_data(self.output_dir))
-            return done and self._name_output(done)
-        except DataError:
-            ownership.survey(Folders.of_dataset(self.output_dir)).check()
-            raise
+        done = describe_finished(manifest, self.conversion, find_data(self.output_dir))
+        return done and self._name_output(done)
 
     def _find_beside(self, manifest: Manifest, beside: str) -> ConversionResult | None:
         """Returns the result of a run that was killed after its commit, if nothing was lost."""

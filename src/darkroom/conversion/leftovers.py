@@ -10,11 +10,11 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from darkroom import storage
-from darkroom.conversion.engines.flink import find_job, format_cancel
+from darkroom.conversion.beam.runners import find_engine
+from darkroom.conversion.beam.shard import REPORT_SUFFIX
 from darkroom.conversion.output import attempts, exchange, ownership
 from darkroom.conversion.output.attempts import Attempt
 from darkroom.conversion.output.publication import read_version
-from darkroom.conversion.shard import REPORT_SUFFIX
 from darkroom.dataset import journal
 from darkroom.dataset.commit import is_commit
 from darkroom.dataset.layout import DATA_FOLDER, DATASET_FILE, Folders
@@ -39,14 +39,14 @@ class Leftover:
     """An attempt that has files in an output.
 
     Attributes:
-        token: Its name; empty for one of an earlier version.
+        token: Its name.
         folder: The folder of its files: the output, or on a store mostly one in it.
         state: Whether it runs.
         why: How that is known.
         shards: Shards that it has finished.
         job: The command that ends its job on an engine, while that runs; else empty.
         job_name: Name of its job on an engine; empty if there is none.
-        job_id: What Flink calls that job, as far as Flink has been asked and knows it.
+        job_id: What the engine calls that job, as far as it was asked and knows it.
         engine: The address that was asked.
         resumes: Whether the same command goes on after its finished shards.
     """
@@ -142,7 +142,7 @@ def format_leftovers(found: Leftovers) -> str:
     """Returns leftovers as text for a terminal."""
     lines = [f"Stop a job that runs: {each.job}" for each in found.attempts if each.job]
     lines[:0] = [
-        f"{each.token or 'an earlier version':8}  {each.state.value:10}  "
+        f"{each.token:8}  {each.state.value:10}  "
         f"{format_count(each.shards, 'finished shard')}; {each.why}"
         for each in found.attempts
     ]
@@ -235,11 +235,12 @@ def _judge_job(record: Attempt) -> _Verdict:
     # This process itself may go on after its run, as one of a notebook does.
     is_other = record.process != os.getpid()
     is_seen = record.host == socket.gethostname() and is_other and _is_alive(record.process)
-    if not record.engine:
+    engine = find_engine(record.runner)
+    if not record.engine or engine is None:
         why = f"{job} may outlive its client"
         return _Verdict(State.RUNNING, seen) if is_seen else _Verdict(State.UNKNOWN, why)
     try:
-        found = find_job(record.engine, record.job)
+        found = engine.find_job(record.engine, record.job)
     except StorageError as error:
         return _Verdict(State.UNKNOWN, f"{job}: {error.message}")
     if found is None:
@@ -248,7 +249,7 @@ def _judge_job(record: Attempt) -> _Verdict:
     why = f"{job} is {found.state} at {record.engine} as {found.id}"
     if found.has_ended:
         return _Verdict(State.ENDED, why, job_id=found.id)
-    return _Verdict(State.RUNNING, why, format_cancel(record.engine, found.id), found.id)
+    return _Verdict(State.RUNNING, why, found.stop, found.id)
 
 
 def _name_client(process: int, host: str) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from darkroom import storage
+from darkroom.conversion.beam.shard import ShardRange, ShardTask
 from darkroom.conversion.commit import describe_options
-from darkroom.conversion.shard import ShardRange, ShardTask
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.rejects import count_rejects, format_hint, list_rejects
 from darkroom.dataset.splits import TRAIN
@@ -22,7 +22,7 @@ from darkroom.manifest.table import (
     names_only_jpegs,
     read_manifest,
 )
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 from darkroom.options.image import ALWAYS_COPIES, AUTO_COPIES, NEVER_COPIES
 from darkroom.version import hash_code
 
@@ -32,7 +32,7 @@ MIN_TRAIN_SHARDS = 8
 MIN_SHARD_ROWS = 16
 
 
-def plan_tasks(folders: Folders, options: ConversionOptions) -> list[ShardTask]:
+def plan_tasks(folders: Folders, options: RecordOptions) -> list[ShardTask]:
     """Returns one task for each shard of a manifest, in the order of its rows.
 
     Args:
@@ -72,7 +72,7 @@ def plan_tasks(folders: Folders, options: ConversionOptions) -> list[ShardTask]:
     ]
 
 
-def _identify_plan(folder: str, manifest: Manifest, options: ConversionOptions) -> str:
+def _identify_plan(folder: str, manifest: Manifest, options: RecordOptions) -> str:
     """Returns a hash of everything that the bytes of the shards depend on."""
     rows = storage.hash_file(storage.join(folder, MANIFEST_FILE))
     parts = (hash_code(), rows, manifest.fingerprint, describe_options(manifest, options))

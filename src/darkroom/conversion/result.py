@@ -14,12 +14,11 @@ from darkroom.dataset import layout
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.index_queries import count_classes
 from darkroom.dataset.layout import INDEX_FOLDER
-from darkroom.dataset.rejects import count_rejects, read_first_rejects
+from darkroom.dataset.rejects import count_rejects
 from darkroom.errors import DataError
 from darkroom.manifest.table import Manifest
 from darkroom.runtime import cards
 from darkroom.runtime.class_table import format_class_table, format_missing_classes, has_no_labels
-from darkroom.runtime.markup import Html
 from darkroom.runtime.text import format_count
 
 
@@ -100,8 +99,16 @@ class ConversionResult:
         )
 
     def _repr_html_(self) -> str:
-        """Returns the result as a notebook shows it; the first rejects are read for it."""
-        return _make_card(self)
+        """Returns the result as a notebook shows it."""
+        if self.job_id:
+            return cards.make_card(format_conversion(self), {})
+        records = format_count(self.written, "record")
+        written = f"{records} in {format_count(self.shards, 'shard')}"
+        return cards.make_card(
+            f"Already complete: {written}" if self.already_complete else f"Converted: {written}",
+            self.to_dict(),
+            format_missing_classes(self.classes, self.labels),
+        )
 
 
 def format_conversion(result: ConversionResult, *, bars: bool = False) -> str:
@@ -132,41 +139,6 @@ def format_conversion(result: ConversionResult, *, bars: bool = False) -> str:
     if missing := format_missing_classes(result.classes, result.labels):
         lines.append(f"Missing    {missing}")
     return "\n".join(lines)
-
-
-def _make_card(result: ConversionResult) -> str:
-    if result.job_id:
-        return cards.make_card(format_conversion(result))
-    facts: dict[str, int | str] = {"Rows in": result.rows, "Written": result.written}
-    facts |= {f"  in {split}": count for split, count in result.splits.items()}
-    facts |= {"Rejected": result.num_rejected}
-    facts |= {"Duplicates": result.deduplicated - result.excluded}
-    facts |= {"  with other values": result.merged} if result.merged else {}
-    facts |= {"Excluded": result.excluded} if result.excluded else {}
-    missing = format_missing_classes(result.classes, result.labels)
-    written = f"{format_count(result.written, 'record')} in {format_count(result.shards, 'shard')}"
-    title = f"Already complete: {written}" if result.already_complete else f"Converted: {written}"
-    return cards.make_card(
-        title,
-        cards.make_facts(facts),
-        cards.make_class_table(result.classes, result.labels),
-        cards.make_note(missing) if missing else None,
-        _make_rejects(result),
-        cards.make_path("Dataset", result.output_dir),
-        cards.make_path("Rejects", result.rejects_path) if result.num_rejected else None,
-    )
-
-
-def _make_rejects(result: ConversionResult) -> Html | None:
-    """Returns the first rejects; None if there are none, or if their file is not there any more."""
-    path = storage.join(result.data_dir, layout.REJECTS_FILE)
-    try:
-        found = read_first_rejects(path, cards.MAX_ROWS) if result.num_rejected else []
-    except (OSError, DataError, pa.ArrowInvalid):
-        return None
-    rows: list[list[str | int]] = [[each.row, each.reason, each.detail, each.uri] for each in found]
-    header = ["row", "reason", "rejected because", "image"]
-    return cards.make_rows(header, rows, result.num_rejected) if rows else None
 
 
 class TooManyRejectsError(DataError):

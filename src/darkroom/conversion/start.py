@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion.beam.engines import FLINK_RUNNER
-from darkroom.conversion.beam.runners import LOCAL_RUNNER
+from darkroom.conversion.beam.runners import LOCAL_RUNNER, find_engine
 from darkroom.conversion.commit import Commit
-from darkroom.conversion.engines.flink import find_address
 from darkroom.conversion.leftovers import note_running_jobs
 from darkroom.conversion.output.attempts import Attempt, new_token
 from darkroom.conversion.output.folders import begin_attempt, find_earlier, prepare_output
@@ -18,9 +17,12 @@ from darkroom.conversion.output.publication import Publication
 from darkroom.conversion.plan import plan_tasks
 from darkroom.dataset.layout import Folders
 from darkroom.dataset.pointer import data_folder
-from darkroom.options.conversion import ConversionOptions
+from darkroom.images.access import PROBED_IMAGES
+from darkroom.manifest.table import read_manifest_rows
+from darkroom.options.conversion import RecordOptions
 
 if TYPE_CHECKING:
+    from darkroom.conversion.beam.shard import ShardTask
     from darkroom.conversion.beam.transforms import WriteDataset
 
 
@@ -29,14 +31,15 @@ def name_attempt(runner: str, beam_options: Mapping[str, Any]) -> Attempt:
     token = new_token()
     if runner == LOCAL_RUNNER:
         return Attempt(token, runner=runner)
-    address = find_address(beam_options) if runner == FLINK_RUNNER else ""
+    engine = find_engine(runner)
+    address = engine.find_address(beam_options) if engine else ""
     return Attempt(token, runner=runner, job=f"darkroom-{token}", engine=address)
 
 
 def start_attempt(
     folders: Folders,
     attempt: Attempt,
-    options: ConversionOptions,
+    options: RecordOptions,
     max_rejects: float | None = None,
     *,
     in_place: bool = False,
@@ -77,4 +80,14 @@ def start_attempt(
     earlier = find_earlier(folders, output, tasks[0].plan)
     tasks = [replace(task, output=output, earlier=earlier) for task in tasks]
     prepare_output(folders, tasks)
-    return WriteDataset(tasks, Commit(folders, options, max_rejects, publication))
+    seen = [] if attempt.runner == LOCAL_RUNNER else _list_seen(tasks[0])
+    return WriteDataset(tasks, Commit(folders, options, max_rejects, publication), seen)
+
+
+def _list_seen(task: ShardTask) -> list[str]:
+    """Returns some images that are on this machine's disk."""
+    if not task.has_images:
+        return []
+    rows = read_manifest_rows(task.folders.manifest, 0, PROBED_IMAGES)
+    local = [row.uri for row in rows if row.uri and not storage.is_remote(row.uri)]
+    return [path for path in map(storage.local_path, local) if os.path.exists(path)]

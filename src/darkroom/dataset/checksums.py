@@ -21,7 +21,6 @@ IS_MISSING = "is missing"
 
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 _SIZES, _OWN = "# bytes", "# sha256"
-_HASH_LENGTH = 64
 # A million shards with their index have 160 MB of lines.
 _MAX_BYTES = 1 << 28
 
@@ -150,27 +149,3 @@ def _compare(path: str, expected: FileSum) -> str:
     except (storage.NotAFileError, IsADirectoryError):
         return "is not a regular file"
     return ""
-
-
-def count_plain_bytes(names: Sequence[str]) -> int:
-    """Returns the length of the list of hashes that a dataset of format 1 has in its index."""
-    return sum(len(f"{'':{_HASH_LENGTH}}  {name}\n".encode()) for name in names)
-
-
-def read_plain_sums(folder: str, names: Sequence[str]) -> dict[str, str]:
-    """Reads the hashes in the index of a dataset of format 1, by name.
-
-    Args:
-        folder: The index.
-        names: The files of the index.
-
-    Raises:
-        DataError: They are not a list of these files.
-        OSError: They are missing or cannot be read.
-    """
-    path = storage.join(folder, SUMS_FILE)
-    text = storage.read_bytes(path, count_plain_bytes(names)).decode(errors="replace")
-    sums = {line[_HASH_LENGTH + 2 :]: line[:_HASH_LENGTH] for line in text.split("\n") if line}
-    if text != "".join(f"{sums.get(name)}  {name}\n" for name in sorted(names)):
-        raise DataError(f"{path} is damaged.", "Convert the source again.")
-    return sums

@@ -15,7 +15,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.dataset.checksums import FileSum, sum_bytes, write_sums
-from darkroom.dataset.commit_fields import FORMAT_1, FORMAT_2, check_commit_fields
+from darkroom.dataset.commit_fields import FORMAT_VERSION, check_commit_fields
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import (
     DATASET_FILE,
@@ -33,7 +33,6 @@ from darkroom.dataset.pointer import find_data, parse_pointer
 from darkroom.errors import DataError, MissingPathError
 from darkroom.runtime.text import MAX_LISTED_ROWS
 
-FORMAT_VERSION = FORMAT_2
 _MAX_COMMIT_BYTES = 1 << 26
 _COMMIT_FIELDS = frozenset(("format_version", "fingerprint", "features", "splits"))
 # What a conversion writes beside the splits before it commits.
@@ -101,7 +100,7 @@ class Dataset:
         deduplicated: Rows dropped because another row is the same.
         splits: Each split's shards, in the order train, eval, test.
         files: The files beside the shards, by their paths below the dataset. In TFX the index and
-            the rejects are in artifacts of their own, under the same names. Format 1 has none.
+            the rejects are in artifacts of their own, under the same names.
         max_rejects: Share of rejected rows that the user allowed; None for the default. It is not
             a part of the fingerprint.
     """
@@ -134,14 +133,12 @@ class Dataset:
     def to_fields(self) -> dict[str, Any]:
         """Returns the dataset as values for JSON."""
         fields = asdict(self)
-        if self.format_version == FORMAT_1:
-            del fields["files"]
         if self.max_rejects is None:
             del fields["max_rejects"]
         return fields
 
     def with_files(self) -> Dataset:
-        """Returns the dataset in the newest format, with the files that it must have."""
+        """Returns the dataset with the files that it must have."""
         index = zip(self.index_files, self.shards, strict=True)
         hashed = hashlib.sha256(format_labels(self.labels).encode()).hexdigest()
         files = {
@@ -150,7 +147,7 @@ class Dataset:
             REJECTS_FILE: SideFile(self.rejected),
             REJECTS_LIST_FILE: SideFile(self.rejected),
         }
-        return replace(self, format_version=FORMAT_VERSION, files=files).with_fingerprint()
+        return replace(self, files=files).with_fingerprint()
 
     def with_fingerprint(self) -> Dataset:
         """Returns the dataset with the fingerprint that its other fields give."""
@@ -238,6 +235,7 @@ def read_output(folder: str) -> tuple[str, Dataset]:
         fields = json.loads(data, object_pairs_hook=_refuse_repeats)
         if pointer := parse_pointer(fields):
             return storage.join(folder, pointer["dataset"]), _read_named(folder, path, pointer)
+        _check_format(path, fields)
         dataset = _parse(fields)
         contradiction = next(_find_contradictions(dataset), "")
     except (ValueError, RecursionError) as error:
@@ -270,6 +268,15 @@ def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
+def _check_format(path: str, fields: Any) -> None:
+    version = fields.get("format_version") if isinstance(fields, dict) else None
+    if type(version) is int and version != FORMAT_VERSION:
+        raise DataError(
+            f"{path} has format {version}, expected {FORMAT_VERSION}.",
+            "Convert its source again, into another folder.",
+        )
+
+
 def _parse(fields: Any) -> Dataset:
     check_commit_fields(fields)
     fields["labels"] = tuple(fields["labels"])
@@ -277,8 +284,7 @@ def _parse(fields: Any) -> Dataset:
         name: Split(split["records"], tuple(Shard(**shard) for shard in split["shards"]))
         for name, split in fields["splits"].items()
     }
-    if "files" in fields:
-        fields["files"] = {name: SideFile(**file) for name, file in fields["files"].items()}
+    fields["files"] = {name: SideFile(**file) for name, file in fields["files"].items()}
     return Dataset(**fields)
 
 
@@ -300,7 +306,7 @@ def _find_contradictions(dataset: Dataset) -> Iterator[str]:
             f"{dataset.rejected} rejected, {dataset.deduplicated} deduplicated; records in shards: "
             f"{counts}"
         )
-    if dataset.format_version == FORMAT_VERSION and dataset.files != dataset.with_files().files:
+    if dataset.files != dataset.with_files().files:
         yield "its files are not those of its shards, labels and rejects"
 
 

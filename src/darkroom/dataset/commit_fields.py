@@ -16,7 +16,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FEATURE_TYPES = frozenset(("bytes", "int64", "float"))
 _CHECKS = frozenset(("full", "header"))
 
-FORMAT_1, FORMAT_2 = FORMATS = (1, 2)
+FORMAT_VERSION = 2
 
 Check = Callable[[Any], bool]
 
@@ -29,13 +29,8 @@ def check_commit_fields(fields: Any) -> None:
     """
     if not isinstance(fields, dict):
         raise ValueError("it is not an object")
-    version = fields.get("format_version")
-    if not (_is_number(version) and version in FORMATS):
-        raise ValueError(f"its format is {version!r:.40}, expected 1 or 2")
-    expected = _FIELDS if version == FORMAT_1 else {**_FIELDS, "files": _map_of(_FILE)}
-    if "max_rejects" in fields:
-        expected = {**expected, "max_rejects": _is_share}
-    _check("", fields, expected)
+    optional = {"max_rejects": _is_share} if "max_rejects" in fields else {}
+    _check("", fields, {**_FIELDS, **optional})
 
 
 def _check(where: str, fields: Mapping[str, Any], expected: Mapping[str, Check]) -> None:
@@ -123,7 +118,7 @@ _FILE: Mapping[str, Check] = {
     "sha256": lambda value: value is None or _is_sha256(value),
 }
 _FIELDS: Mapping[str, Check] = {
-    "format_version": _is_number,
+    "format_version": lambda value: _is_number(value) and value == FORMAT_VERSION,
     "fingerprint": _is_sha256,
     "options": lambda value: isinstance(value, dict),
     "checks": lambda value: isinstance(value, str) and value in _CHECKS,
@@ -134,4 +129,5 @@ _FIELDS: Mapping[str, Check] = {
     "rejected": _is_number,
     "deduplicated": _is_number,
     "splits": _map_of(_SPLIT),
+    "files": _map_of(_FILE),
 }

@@ -50,8 +50,6 @@ _COLUMNS = (
     ("shard", pa.int64()),
     ("position", pa.int64()),
 )
-# Columns that an index of an older version lacks; they count as empty there.
-LATER_COLUMNS = frozenset(("decoded_hash",))
 # Type of a column in Parquet files, by the kind of input column.
 INPUT_TYPES = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64(), Kind.STRING: pa.string()}
 _EXTRA_TYPES = frozenset(INPUT_TYPES.values())
@@ -252,18 +250,6 @@ def read_source_fingerprint(folder: str) -> str:
             metadata = pq.read_schema(file).metadata or {}
             return str(metadata.get(_SOURCE, b"").decode())
     return ""
-
-
-def is_index_file(path: str) -> bool:
-    """Tells whether a Parquet file was written as an index.
-
-    Raises:
-        ArrowException: It is not a Parquet file.
-    """
-    with storage.open_read(path) as file:
-        schema = pq.read_schema(file)
-    known = {name for name, _ in _COLUMNS} - LATER_COLUMNS
-    return _SOURCE in (schema.metadata or {}) and known <= set(schema.names)
 
 
 def read_index(folder: str, columns: Sequence[str] | None = None) -> pa.Table:

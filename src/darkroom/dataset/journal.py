@@ -28,8 +28,6 @@ JOURNAL_FILE = "journal.json"
 _FORMAT_VERSION = 1
 _HEADER = f'{{\n "darkroom_journal": {_FORMAT_VERSION},\n'
 _MAX_BYTES = 1 << 28
-# The name of a plan's folder. Attempts of version 0.1.0 have no journal, but such folders.
-PLAN_FOLDER = re.compile(r"[0-9a-f]{16}")
 # The name of an attempt's folder.
 TOKEN = re.compile(r"[0-9a-f]{8}")
 _MARKS = (DATASET_FILE, WORK_FOLDER)
@@ -62,7 +60,7 @@ def write_journal(
     path = path or journal_path(folders)
     folder = path.rpartition("/")[0]
     # The folder of an attempt exists, unless a later attempt has taken it.
-    if folder != folders.work or not folders.token:
+    if folder != folders.work:
         storage.make_folder(folder)
     names: dict[str, list[str]] = {role: [] for role in _list_roles(folders)}
     for each in sorted(set(paths)):
@@ -97,8 +95,7 @@ def _list_journals(folders: Folders, found: Iterable[str]) -> Iterator[tuple[Fol
     """Yields where journals may be, each with the folders of its attempt."""
     start = f"{folders.attempts}/"
     first = {path[len(start) :].partition("/")[0] for path in found if path.startswith(start)}
-    # Without a token, the journal is one of an earlier version.
-    for token in ("", *sorted(filter(TOKEN.fullmatch, first))):
+    for token in sorted(filter(TOKEN.fullmatch, first)):
         owner = replace(folders, token=token)
         yield owner, journal_path(owner)
     yield folders, storage.join(folders.examples, DATAFLOW_FOLDER, JOURNAL_FILE)
@@ -115,12 +112,8 @@ def is_output(folder: str) -> bool:
     folders = Folders.of_dataset(folder)
     if any(is_output(storage.join(folder, name)) for name in _list_data(folder)):
         return True
-    names = storage.list_folder(folders.attempts)
-    for token in ("", *filter(TOKEN.fullmatch, names)):
-        attempt = replace(folders, token=token)
-        if _read(attempt, journal_path(attempt)) is not None:
-            return True
-    return any(PLAN_FOLDER.fullmatch(name) for name in names)
+    attempts = (replace(folders, token=token) for token in list_attempts(folders))
+    return any(_read(each, journal_path(each)) is not None for each in attempts)
 
 
 def _list_data(folder: str) -> Iterator[str]:

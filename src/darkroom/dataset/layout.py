@@ -42,7 +42,6 @@ _NAMES = frozenset(
         DATASET_FILE,
         LABELS_FILE,
         INDEX_FOLDER,
-        DUPLICATES_FILE,
         WORK_FOLDER,
         DATAFLOW_FOLDER,
         *_REJECTS,

@@ -13,7 +13,6 @@ from typing import TypeVar
 from darkroom import storage
 from darkroom.dataset.checksums import IS_MISSING, FileSum, find_changed, read_sums
 from darkroom.dataset.commit import Dataset, damaged, find_dataset, read_dataset
-from darkroom.dataset.commit_fields import FORMAT_1
 from darkroom.dataset.labels import format_labels
 from darkroom.dataset.layout import DATASET_FILE, INDEX_FOLDER, LABELS_FILE, SUMS_FILE, split_folder
 from darkroom.errors import DataError, OutputError, UsageError
@@ -159,7 +158,7 @@ def check_index_files(folder: str, dataset: Dataset, *others: str) -> None:
 
     Args:
         folder: The dataset.
-        dataset: Its commit; format 1 has no hashes to compare with.
+        dataset: Its commit.
         others: The paths of the other files, below the dataset.
 
     Raises:
@@ -167,8 +166,6 @@ def check_index_files(folder: str, dataset: Dataset, *others: str) -> None:
         DataError: A file, or the list of hashes, is missing or damaged.
         OSError: A file cannot be read.
     """
-    if dataset.format_version == FORMAT_1:
-        return
     sums = _read_list(folder)
     index = [name for name in sums if name.startswith(f"{INDEX_FOLDER}/")]
     if dataset.shards and not index:
@@ -180,7 +177,7 @@ def check_index_files(folder: str, dataset: Dataset, *others: str) -> None:
 
 
 def check_listed(folder: str, dataset: Dataset, *, with_shards: bool = False) -> None:
-    """Checks the files beside the shards by their hashes; format 1 has none.
+    """Checks the files beside the shards by their hashes.
 
     Args:
         folder: The dataset.
@@ -191,8 +188,6 @@ def check_listed(folder: str, dataset: Dataset, *, with_shards: bool = False) ->
         DataError: A file, or the list of hashes, is missing or damaged.
         OSError: A file cannot be read.
     """
-    if dataset.format_version == FORMAT_1:
-        return
     sums = _read_list(folder)
     # In TFX, index and rejects are not here.
     known = {*dataset.files, *(shard.file for shard in dataset.shards if with_shards)}

@@ -198,7 +198,7 @@ def write_rejects(
         for part in parts:
             for reject in read_rejects(part):
                 writer.add(reject)
-                lines.write(format_line(reject))
+                lines.write(_format_line(reject))
         storage.sync_file(file)
     for part, path in zip(unfinished, paths, strict=True):
         if part != path:
@@ -206,7 +206,7 @@ def write_rejects(
     return writer.count, {REJECTS_FILE: writer.sum, REJECTS_LIST_FILE: lines.sum}
 
 
-def format_line(reject: Reject) -> bytes:
+def _format_line(reject: Reject) -> bytes:
     """Returns the line of `rejects.jsonl` for a reject."""
     line: dict[str, Any] = {
         "split": reject.split,

@@ -197,40 +197,6 @@ def _open_records(path: str) -> Iterator[Any]:
         yield gzip.GzipFile(fileobj=binary) if path.endswith(GZIP_SUFFIX) else binary
 
 
-def begins_with_record(path: str, compressed: bool = False) -> bool:
-    """Tells whether a file is empty or begins with the header of a record; the rest may be missing.
-
-    Args:
-        path: The file.
-        compressed: Whether the records are compressed, whatever the file's name.
-    """
-    with storage.open_read(path) as binary:
-        file: Any = gzip.GzipFile(fileobj=binary) if compressed else binary
-        try:
-            header: bytes = file.read(_HEADER.size)
-        except (EOFError, gzip.BadGzipFile, zlib.error):
-            return False
-    if len(header) < _HEADER.size:
-        return not header
-    return bool(_HEADER.unpack(header)[1] == _mask(google_crc32c.value(header[:8])))
-
-
-def ends_in_first_record(path: str) -> bool:
-    """Tells whether a file has the whole header of its first record, and ends in that record."""
-    with storage.open_read(path) as binary:
-        file: Any = gzip.GzipFile(fileobj=binary) if path.endswith(GZIP_SUFFIX) else binary
-        try:
-            length, crc = _HEADER.unpack(header := file.read(_HEADER.size))
-            is_header = bool(crc == _mask(google_crc32c.value(header[:8])))
-            rest = length + _CRC.size
-            is_whole = length > _MAX_RECORD_BYTES or len(file.read(rest)) == rest
-            return is_header and not is_whole
-        except EOFError:
-            return True
-        except (struct.error, gzip.BadGzipFile, zlib.error):
-            return False
-
-
 def _read_length(path: str, number: int, file: Any) -> int | None:
     """Returns the length of the next record, or None at the end of the file."""
     header: bytes = file.read(_HEADER.size)

@@ -83,14 +83,7 @@ class Predictions:
 
     def _repr_html_(self) -> str:
         """Returns the first predictions as a notebook shows them."""
-        rows = [(each.path, each.label, f"{each.score:.4f}") for each in self.predictions]
-        bad = [(each.path, each.reason) for each in self.failed[: cards.MAX_ROWS]]
-        return cards.make_card(
-            format_count(len(self.predictions), "prediction"),
-            cards.make_rows(("image", "label", "score"), rows[:MAX_LISTED_ROWS], len(rows)),
-            cards.make_rows(("failed", "reason"), bad, len(self.failed)) if bad else None,
-            cards.make_path("File", self.output) if self.output else None,
-        )
+        return cards.make_card(format_count(len(self.predictions), "prediction"), self.to_dict())
 
 
 @storage.report_failures
@@ -101,6 +94,7 @@ def predict(
     output: Paths | None = None,
     *,
     from_logits: bool = False,
+    overwrite: bool = False,
 ) -> Predictions:
     """Says what an exported model predicts for images, by what a server would answer.
 
@@ -108,9 +102,9 @@ def predict(
         model: A SavedModel that darkroom exported, or the folder of a training.
         images: Image files, folders of them, or patterns.
         output: A file, `.csv` or `.jsonl`, for path, label and score of each image. It is a source
-            that `darkroom.convert` takes. A file of an earlier prediction is replaced, another one
-            is not. None: nothing is written.
+            that `darkroom.convert` takes. None: nothing is written.
         from_logits: The model gives logits, and probabilities are made of them.
+        overwrite: Whether `output` is replaced if it exists.
 
     Returns:
         The predictions, and the images that the model cannot decode.
@@ -119,13 +113,13 @@ def predict(
         DataError: There is no model, no image, the model can decode none of them, or it does not
             give probabilities.
         UsageError: `output` has another ending.
-        OutputError: `output` is a file that darkroom did not write.
+        OutputError: `output` exists already.
         MissingExtraError: TensorFlow is not installed.
         OSError: Something cannot be read or written.
     """
     target = None if output is None else storage.absolute(output)
     if target is not None:
-        check_output(target)
+        check_output(target, overwrite=overwrite)
     folder = find_model(os.fspath(model))
     given = [images] if isinstance(images, str | os.PathLike) else images
     paths = list_images([os.fspath(each) for each in given])
@@ -138,25 +132,24 @@ def predict(
             "It reads JPEG, PNG, GIF and BMP.",
         )
     if target is not None:
-        place, _, name = target.rpartition("/")
-        ledger.write_files(place, {name: encode_predictions(target, found)})
+        storage.write_bytes(target, encode_predictions(target, found))
     return Predictions(folder, tuple(found), tuple(failed), target)
 
 
-def check_output(path: str) -> None:
+def check_output(path: str, *, overwrite: bool = False) -> None:
     """Checks that predictions can be written to a file.
 
     Raises:
         UsageError: Its ending is not that of a form that is known.
-        OutputError: There is a file that darkroom did not write.
+        OutputError: It exists already, and `overwrite` is not set.
+        StorageError: Its folder does not exist.
     """
     if os.path.splitext(path)[1].lower() not in _ENDINGS:
         raise UsageError(
             f"The output is {path}, expected a name that ends in {' or '.join(_ENDINGS)}.",
             "darkroom convert tells the form of a source by its ending.",
         )
-    place, _, name = path.rpartition("/")
-    ledger.check_files(place, [name])
+    ledger.check_output_file(path, overwrite=overwrite)
 
 
 def list_images(paths: Sequence[str]) -> list[str]:

@@ -162,7 +162,7 @@ def shrink(pixels: Pixels, short_side: int) -> Pixels:
     return np.asarray(_as_image(pixels).resize(size, Image.Resampling.BOX))
 
 
-def encode(pixels: Pixels, target: str, jpeg_quality: int = JPEG_QUALITY) -> bytes:
+def encode(pixels: Pixels, target: str, quality: int = JPEG_QUALITY) -> bytes:
     """Returns pixels as a JPEG, a PNG or raw bytes, without metadata.
 
     A JPEG's colors have full resolution (4:4:4) from quality 95 on, otherwise half of it (4:2:0).
@@ -172,9 +172,9 @@ def encode(pixels: Pixels, target: str, jpeg_quality: int = JPEG_QUALITY) -> byt
     if target == JPEG:
         gray = count_channels(pixels) == 1
         stacked = np.ascontiguousarray(pixels[..., None] if pixels.ndim == 2 else pixels)
-        colors = "444" if jpeg_quality >= _FULL_COLOR_QUALITY else "420"
+        colors = "444" if quality >= _FULL_COLOR_QUALITY else "420"
         colorspace, subsampling = ("GRAY", "Gray") if gray else ("RGB", colors)
-        encoded: bytes = simplejpeg.encode_jpeg(stacked, jpeg_quality, colorspace, subsampling)
+        encoded: bytes = simplejpeg.encode_jpeg(stacked, quality, colorspace, subsampling)
         return encoded
     buffer = io.BytesIO()
     _as_image(pixels).save(buffer, "PNG")

@@ -16,14 +16,13 @@ from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingKeyError, UsageError, find_missing_extra
 from darkroom.input.data_paths import is_converted
 from darkroom.manifest.sources import AnySource
-from darkroom.options.augmentation import DEFAULT_AUGMENTATION
 from darkroom.options.checks import check_flag
-from darkroom.options.input import NO_CACHE, STRETCH, InputOptions
+from darkroom.options.fields import merge_options
+from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
 from darkroom.runtime import cards, progress, streams
 from darkroom.runtime.lazy_names import LazyModule
-from darkroom.runtime.markup import element
-from darkroom.runtime.text import format_count, list_first
+from darkroom.runtime.text import format_count
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -78,8 +77,7 @@ class LoadedSplits(dict[str, "tf.data.Dataset"]):
         """Returns the number of images and the labels as a notebook shows them; reads none."""
         return cards.make_card(
             f"{format_count(sum(self.num_images.values()), 'image')} as tf.data",
-            cards.make_facts(self.num_images),
-            element("p", f"{format_count(len(self.labels), 'label')}: {list_first(self.labels)}"),
+            {"images": self.num_images, "labels": self.labels},
         )
 
 
@@ -88,35 +86,15 @@ class LoadedSplits(dict[str, "tf.data.Dataset"]):
 def load(
     source: AnySource,
     *,
-    image_size: tuple[int, int] | int,
+    image_size: tuple[int, int] | int | None = None,
+    batch_size: int | None = None,
     training: bool = False,
+    augment: str | None = None,
     verify: bool = False,
     stage: bool = True,
     cache_dir: str | os.PathLike[str] | None = None,
     manifest: ManifestOptions | None = None,
-    batch_size: int = 32,
-    resize: str = STRETCH,
-    augment: str = DEFAULT_AUGMENTATION,
-    shuffle_records: int = 2048,
-    shuffle_bytes: int = 256 << 20,
-    record_cache: str = NO_CACHE,
-    num_threads: int = 0,
-    ram_budget_bytes: int = 1 << 30,
-    seed: int = 0,
-    cycle_length: int = 16,
-    block_length: int = 4,
-    prefetch: int = 2,
-    deterministic: bool = True,
-    scaled_decoding: bool = True,
-    repeat: int | None = 1,
-    drop_remainder: bool = False,
-    shard: tuple[int, int] = (0, 1),
-    shard_by: str = "record",
-    dtype: str = "uint8",
-    num_classes: int | None = None,
-    service: str | None = None,
-    service_sharding: str = "dynamic",
-    service_job_name: str | None = None,
+    options: InputOptions | None = None,
 ) -> LoadedSplits:
     """Opens a converted dataset, or the images that a list or a folder names.
 
@@ -127,42 +105,17 @@ def load(
             CSV, JSONL or Parquet file, a pattern of such files, a folder of images, a DataFrame;
             see `darkroom.input.files`.
         image_size: Height and width of the images that the model gets, in pixels. One number is
-            for both.
+            for both. Needed without `options`.
+        batch_size: Images per batch. 32 if None.
         training: Shuffle the train split, and augment it as `augment` says.
+        augment: Random changes of training images: none, or parts such as crop,flip,color=0.4.
+            `darkroom.options.augmentation.parse_augmentation` describes the parts, and has the
+            default.
         verify: Read every shard first and check its SHA-256, which finds any damage.
         stage: Copy a remote dataset to a local cache first; False: TensorFlow reads the store.
         cache_dir: The cache; see `darkroom.input.cache`.
         manifest: How the rows of a list or folder are read; see `ManifestOptions.parse`.
-        batch_size: Images per batch.
-        resize: Stretch whole images to the image size, or cut out their center. "stretch" or
-            "center_crop".
-        augment: Random changes of training images: none, or parts such as crop,flip,color=0.4.
-            `darkroom.options.augmentation.parse_augmentation` describes the parts.
-        shuffle_records: Records held in memory to shuffle training data; 0 keeps the order of the
-            files.
-        shuffle_bytes: Bytes held in memory to shuffle training data. The smaller of this and
-            `shuffle_records` counts.
-        record_cache: Where records are kept after the first epoch: none, memory, or a local folder.
-        num_threads: Threads that decode images; 0 for one per core.
-        ram_budget_bytes: Bytes of memory that reading a split may use.
-        seed: Seed for everything random: splits, order, weights, augmentation.
-        cycle_length: Files read at the same time.
-        block_length: Records taken from a file before it is the next file's turn.
-        prefetch: Batches prepared ahead.
-        deterministic: The same batches in every run.
-        scaled_decoding: Decode a JPEG at a half, a quarter or an eighth of its size where that is
-            enough.
-        repeat: Passes over the training data; None for endless.
-        drop_remainder: Leave out the last, smaller batch of training.
-        shard: (index, count): this process takes one of `count` equal parts of every epoch.
-        shard_by: Share the data among processes by record, or by file. Splits that are not trained
-            on are always shared by record, because they may have few files.
-        dtype: Type of the pixels; the values are 0 to 255 with both. "uint8" or "float32".
-        num_classes: Number of labels; needed for mixup. None takes it from the label map.
-        service: Address of a tf.data service that prepares training batches: grpc://host:port.
-        service_sharding: How the workers of the service share files.
-        service_job_name: Trainings with the same name share the passes of the service. None: each
-            has passes of its own.
+        options: All other options. The arguments above replace its values.
 
     Returns:
         A dataset for each split that has records (train, eval, test), by its name; `labels` has the
@@ -182,13 +135,7 @@ def load(
         MissingExtraError: TensorFlow is not installed.
         OSError: There is nothing at the path, or it cannot be read.
     """
-    streams.quiet_tensorflow()
-    try:
-        import tensorflow  # noqa: F401
-    except ModuleNotFoundError as error:
-        if missing := find_missing_extra(error):
-            raise missing from error
-        raise
+    _load_tensorflow()
     from darkroom.input.api import input_fn
 
     for name, flag in (("training", training), ("verify", verify), ("stage", stage)):
@@ -200,41 +147,37 @@ def load(
             f"manifest is {manifest!r:.80}, expected ManifestOptions.",
             "Make them with darkroom.options.ManifestOptions.parse(...).",
         )
+    if image_size is None and options is None:
+        raise UsageError("image_size is missing.", "Give image_size=224, or (height, width).")
+    size = (image_size, image_size) if isinstance(image_size, int) else image_size
+    given = {"image_size": size, "batch_size": batch_size, "augment": augment}
+    made = merge_options(InputOptions, options, given)
     labels, sources = _open_source(source, verify, stage, cache_dir, manifest)
-    input_options = InputOptions(
-        (image_size, image_size) if isinstance(image_size, int) else image_size,
-        batch_size=batch_size,
-        resize=resize,
-        augment=augment,
-        shuffle_records=shuffle_records,
-        shuffle_bytes=shuffle_bytes,
-        record_cache=record_cache,
-        num_threads=num_threads,
-        ram_budget_bytes=ram_budget_bytes,
-        seed=seed,
-        cycle_length=cycle_length,
-        block_length=block_length,
-        prefetch=prefetch,
-        deterministic=deterministic,
-        scaled_decoding=scaled_decoding,
-        repeat=repeat,
-        drop_remainder=drop_remainder,
-        shard=shard,
-        shard_by=shard_by,
-        dtype=dtype,
-        num_classes=len(labels) if num_classes is None else num_classes,
-        service=service,
-        service_sharding=service_sharding,
-        service_job_name=service_job_name,
-    )
+    if made.num_classes is None:
+        made = replace(made, num_classes=len(labels))
     loaded = {}
     for name, images in sources.items():
         trains = training and name == "train"
-        own = input_options if trains else replace(input_options, shard_by="record")
+        own = made if trains else replace(made, shard_by="record")
         loaded[name] = input_fn(images, own, trains)
     return LoadedSplits(
         loaded, labels, {name: images.count_images() for name, images in sources.items()}
     )
+
+
+def _load_tensorflow() -> None:
+    """Imports TensorFlow, without what it prints.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    streams.quiet_tensorflow()
+    try:
+        import tensorflow  # noqa: F401
+    except ModuleNotFoundError as error:
+        if missing := find_missing_extra(error):
+            raise missing from error
+        raise
 
 
 def _open_source(

@@ -26,6 +26,7 @@ from darkroom.errors import DataError, StorageError, UsageError
 from darkroom.kfp import pages
 from darkroom.kfp.execution import LOCATION, ArtifactPlace, Execution
 from darkroom.kfp.interfaces import DIRECT
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.validation import CHECKS, FAIL, OFF
 from darkroom.runtime.lazy_names import is_installed
 from darkroom.validation.gate import GateError
@@ -52,7 +53,8 @@ def convert_images(execution: Execution) -> None:
     del options["source_fingerprint"]  # for the cache
     dataset = execution.outputs["dataset"]
     place = output_dir or (dataset.remote if transfer == DIRECT else dataset.path)
-    result = convert(data, place, **options)
+    limits = {name: options.pop(name) for name in ("max_rejects", "overwrite")}
+    result = convert(data, place, **limits, options=ConversionOptions(**options))
     # The next run may put another dataset there.
     named = name_dataset(result.output_dir, result.fingerprint) if output_dir else dataset.remote
     if output_dir:
@@ -195,7 +197,9 @@ def find_duplicates(execution: Execution) -> None:
     """Lists the images that are in a dataset more than once."""
     place, duplicates = execution.find_dataset(), execution.outputs["duplicates"]
     storage.make_folder(duplicates.path)
-    found = list_duplicates(place, storage.join(duplicates.path, layout.DUPLICATES_FILE))
+    # The folder is the task's: what a first try left there goes.
+    path = storage.join(duplicates.path, layout.DUPLICATES_FILE)
+    found = list_duplicates(place, path, overwrite=True)
     numbers = {name: value for name, value in found.to_dict().items() if type(value) is int}
     duplicates.describe(numbers)
     execution.outputs["duplicates_page"].write(pages.encode_card("Duplicates", found).encode())

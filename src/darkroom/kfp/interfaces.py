@@ -24,7 +24,7 @@ from darkroom.kfp.interface import (
     take_options,
 )
 from darkroom.options.checks import check_choice
-from darkroom.options.conversion import ConversionFields, ConversionOptions
+from darkroom.options.conversion import ConversionFields, RecordOptions
 from darkroom.options.fields import check_fields
 from darkroom.options.manifest import ManifestOptions
 from darkroom.options.pipeline import PipelineFields
@@ -127,7 +127,7 @@ CONVERT_IMAGES = Interface(
         Parameter("rejected", int, "Rows rejected."),
         Parameter("fingerprint", str, "Fingerprint of the dataset."),
     ),
-    checks=(ManifestOptions.parse, ConversionOptions, ValidationOptions, _check_transfer),
+    checks=(ManifestOptions.parse, RecordOptions, ValidationOptions, _check_transfer),
 )
 VALIDATE_DATASET = Interface(
     "validate_dataset",

@@ -17,6 +17,7 @@ from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
 from darkroom.evaluation.scores.confusion import MATRIX_PROPERTY
 from darkroom.kfp.execution import Execution
 from darkroom.kfp.places import name_uris
+from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_JSON, VERDICT_MARKDOWN
 from darkroom.storage import copies
 from darkroom.training.folder import KERAS_FILE, RESULT_FILE
@@ -35,7 +36,8 @@ def train_classifier(execution: Execution) -> None:
     place, options = execution.find_dataset(), dict(execution.parameters)
     checkpoint_dir = options.pop("checkpoint_dir")
     with tempfile.TemporaryDirectory(prefix="darkroom-") as scratch:
-        result = train(place, checkpoint_dir or os.path.join(scratch, "training"), **options)
+        folder = checkpoint_dir or os.path.join(scratch, "training")
+        result = train(place, folder, options=TrainingOptions(**options))
         if result is None or result.evaluation is None:
             raise UsageError(
                 "This is not the chief of a training with several workers, so it has no model.",

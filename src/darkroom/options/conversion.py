@@ -1,16 +1,26 @@
-"""How a manifest becomes records."""
+"""How a source becomes a manifest, and the manifest records."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from darkroom.dataset.splits import SPLITS, name_split
 from darkroom.errors import UsageError
-from darkroom.options.checks import pick_fields
+from darkroom.options.checks import check_flag, pick_fields
 from darkroom.options.fields import check_fields, document, option
 from darkroom.options.image import ImageFields, ImageOptions
+from darkroom.options.source import SourceFields
+from darkroom.options.targets import EngineFields, EngineOptions
+from darkroom.runtime.lazy_names import LazyModule
+
+if TYPE_CHECKING:
+    from darkroom.options import manifest as manifests
+else:
+    # Loading it would make `darkroom convert --help` slow.
+    manifests = LazyModule("darkroom.options.manifest")
 
 COMPRESSIONS = ("none", "gzip")
 DEFAULT_STORE_PATIENCE_SECONDS = 180.0
@@ -50,7 +60,7 @@ class ConversionFields(ImageFields):
 
 @document
 @dataclass(frozen=True, kw_only=True)
-class ConversionOptions(ConversionFields):
+class RecordOptions(ConversionFields):
     """How a manifest becomes records; checked when created."""
 
     def __post_init__(self) -> None:
@@ -83,10 +93,55 @@ class ConversionOptions(ConversionFields):
         return json.dumps(values, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str) -> ConversionOptions:
+    def from_json(cls, text: str) -> RecordOptions:
         """Returns the options that `to_json` wrote."""
         values = json.loads(text)
         return cls(**values.pop("image"), **values)
+
+
+@document
+@dataclass(frozen=True, kw_only=True)
+class ConversionOptions(SourceFields, ConversionFields, EngineFields):
+    """All options of `darkroom.convert`, checked when created.
+
+    In Python `columns` may also be a `Schema`, `label_map` a list of labels, and a path an
+    `os.PathLike`.
+    """
+
+    wait: bool = option(True, "Wait for the end of a Dataflow job.", group="cluster", flag=None)
+    beam_options: Mapping[str, Any] = option(
+        {}, "Beam's own pipeline options by name.", group="cluster", flag=None
+    )
+
+    def __post_init__(self) -> None:
+        """Checks the options.
+
+        Raises:
+            UsageError: A value is out of its range, or two do not go together.
+        """
+        check_flag("wait", self.wait)
+        given = self.beam_options
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            raise UsageError(
+                f"beam_options must map names to values, got {given!r:.80}.",
+                "For example beam_options={'num_workers': 4}.",
+            )
+        _ = self.manifest, self.records, self.engine_options
+
+    @property
+    def manifest(self) -> manifests.ManifestOptions:
+        """How the rows of the source become a manifest."""
+        return manifests.ManifestOptions.parse(**pick_fields(self, SourceFields))
+
+    @property
+    def records(self) -> RecordOptions:
+        """How the manifest becomes records."""
+        return RecordOptions(**pick_fields(self, RecordOptions))
+
+    @property
+    def engine_options(self) -> EngineOptions:
+        """Which engine runs the job that writes the records."""
+        return EngineOptions(**pick_fields(self, EngineOptions))
 
 
 def parse_shard_counts(given: int | Mapping[str, int] | None) -> dict[str, int]:

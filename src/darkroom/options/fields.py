@@ -137,6 +137,28 @@ def document(options: type[_Class]) -> type[_Class]:
     return options
 
 
+def merge_options(kind: type[_Class], options: _Class | None, given: Mapping[str, Any]) -> _Class:
+    """Returns options in which the arguments that a caller gave by name replace the fields.
+
+    Args:
+        kind: The class of the options.
+        options: The other options; the defaults if None.
+        given: The arguments by name; None is an argument that was not given.
+
+    Raises:
+        UsageError: `options` are not of the class, or a value is wrong.
+    """
+    values = {name: value for name, value in given.items() if value is not None}
+    if options is None:
+        return kind(**values)
+    if not isinstance(options, kind):
+        raise UsageError(
+            f"options is {options!r:.80}, expected {kind.__name__}.",
+            f"Import the class from darkroom.options, as in options={kind.__name__}(seed=1).",
+        )
+    return cast(_Class, dataclasses.replace(cast(Any, options), **values))
+
+
 class _Kind(NamedTuple):
     name: str
     is_one: Callable[[Any], bool]

@@ -201,6 +201,10 @@ class TrainingFields(RecipeFields, ReadingFields):
     )
 
 
+class _ChosenSize(tuple[int, int]):
+    """An image size that nobody gave: another model gets another one."""
+
+
 @document
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(TrainingFields):
@@ -214,10 +218,14 @@ class TrainingOptions(TrainingFields):
         """
         check_fields(self)
         check_model_name(self.model)
-        if self.image_size is None:
+        is_chosen = self.image_size is None or isinstance(self.image_size, _ChosenSize)
+        if is_chosen:
             is_large = self.model == EFFICIENTNET_LITE or self.weights == IMAGENET
-            object.__setattr__(self, "image_size", _PRETRAINED_SIZE if is_large else _SIZE)
-        object.__setattr__(self, "image_size", self.input_options.image_size)
+            size = _ChosenSize(_PRETRAINED_SIZE if is_large else _SIZE)
+            object.__setattr__(self, "image_size", size)
+        size = self.input_options.image_size
+        if not is_chosen:
+            object.__setattr__(self, "image_size", size)
         if not 0 < self.learning_rate < 100:
             raise UsageError(f"learning_rate is {self.learning_rate!r}, expected a number above 0.")
         if self.feature_cache == "" or "\0" in (self.feature_cache or ""):

@@ -20,6 +20,7 @@ from darkroom.images.headers import JPEG, sniff_format
 from darkroom.input.pipeline import make_train_dataset, map_images
 from darkroom.input.records import RecordSource
 from darkroom.input.source import EpochOrder, ImageSource
+from darkroom.options.conversion import ConversionOptions
 from darkroom.options.input import NO_CACHE, InputOptions, choose_short_side
 from darkroom.profiling.stages import Measure, time_in_turn
 from darkroom.profiling.verdict import StoredForm
@@ -80,7 +81,7 @@ def _measure_forms(
                 label_map=labels,
                 num_shards=_SHARDS,
                 max_rejects=1.0,
-                **form,
+                options=ConversionOptions(**form),
             )
             dataset = read_dataset(target)
             files = [f"{target}/{shard.file}" for shard in dataset.splits["train"].shards]

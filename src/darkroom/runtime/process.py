@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from darkroom.errors import DarkroomError
@@ -79,6 +79,21 @@ def report_interrupts(message: str) -> Callable[[Callable[_P, _R]], Callable[_P,
         return call
 
     return decorate
+
+
+def call_in_time(function: Callable[[], object], seconds: float) -> bool:
+    """Calls a function, and waits for its end; tells whether it succeeded in this time."""
+    done = threading.Event()
+
+    def call() -> None:
+        with suppress(Exception):
+            function()
+            done.set()
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return done.is_set()
 
 
 def explain_end(error: BaseException, text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import duckdb
@@ -62,7 +62,6 @@ def create_view(
     paths: Sequence[str],
     scratch: str,
     columns: Mapping[str, str] | None = None,
-    later: Collection[str] = (),
 ) -> None:
     """Makes Parquet files a view; remote ones are copied to `scratch` first.
 
@@ -72,7 +71,6 @@ def create_view(
         paths: The files.
         scratch: A local folder.
         columns: DuckDB's type of each column of the view; all columns as they are when None.
-        later: Columns that files of older versions lack; they are NULL there.
 
     Raises:
         DataError: A file does not have these columns, or is not a Parquet file.
@@ -86,29 +84,23 @@ def create_view(
         else:
             local = storage.absolute(path)
         if columns:
-            _check_columns(f"The {name} at {path}", local, columns, later)
+            _check_columns(f"The {name} at {path}", local, columns)
         # DuckDB takes a path for a pattern.
         files.append("".join(f"[{char}]" if char in "*?[" else char for char in local))
     relation = connection.read_parquet(files)
     if columns:
-        missing = set(later) - set(relation.columns)
         casts = (
-            f"CAST({'NULL' if name in missing else _quote(name)} AS {kind}) AS {_quote(name)}"
-            for name, kind in columns.items()
+            f"CAST({_quote(name)} AS {kind}) AS {_quote(name)}" for name, kind in columns.items()
         )
         relation = relation.project(", ".join(casts))
     relation.create_view(name)
 
 
-def _check_columns(
-    what: str, local: str, columns: Mapping[str, str], later: Collection[str]
-) -> None:
+def _check_columns(what: str, local: str, columns: Mapping[str, str]) -> None:
     hint = "List all faults with darkroom verify, or run the step that writes this file again."
     with report_damage(f"{what} cannot be used", hint):
         found = pq.read_schema(local)
     for name, kind in columns.items():
-        if name in later and not found.get_all_field_indices(name):
-            continue
         # A column that is there twice has no place.
         place = found.get_field_index(name)
         actual = found.field(place).type if place >= 0 else "missing"

@@ -1,8 +1,9 @@
-"""The ledger of a folder that is not a dataset: which files in it darkroom wrote.
+"""Which files outside of datasets may be replaced: the ledger of a folder, and one rule for a file.
 
 A name proves nothing: a folder of the user's may have a `report.html` or a `model` of its own. So a
 command asks the ledger before it replaces a file, and lists what comes before it writes the first
-one. A file that is not listed, or whose content changed since, is the user's.
+one. A file that is not listed, or whose content changed since, is the user's. A file that the user
+names needs no ledger: what exists is replaced only when asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import stat
 from collections.abc import Collection, Mapping
 
 from darkroom import storage
-from darkroom.errors import OutputError
+from darkroom.errors import OutputError, StorageError
 from darkroom.runtime.text import list_first
 
 LEDGER_FILE = ".darkroom-files.json"
@@ -30,9 +31,7 @@ _IGNORED = ("lost+found",)
 _Entries = Mapping[str, list[str]]
 
 
-def claim(
-    folder: str, files: Mapping[str, str], proven: Collection[str] = (), hint: str = ""
-) -> None:
+def claim(folder: str, files: Mapping[str, str], hint: str = "") -> None:
     """Checks that darkroom may write files into a folder, and lists them in its ledger.
 
     After this, a file with one of these names is darkroom's, however the command ends.
@@ -41,7 +40,6 @@ def claim(
         folder: The folder; it is made if it does not exist.
         files: The SHA-256 of what will be written, by name relative to the folder, or `ANY`. A name
             that ends in `/` is that of a folder with all that is in it, which has `ANY`.
-        proven: Names of what the caller has proven to be darkroom's.
         hint: What to do when the files are not darkroom's.
 
     Raises:
@@ -53,7 +51,7 @@ def claim(
     coming: dict[str, list[str]] = {}
     for name, sha256 in files.items():
         found = _look(storage.join(folder, name))
-        listed = [ANY] if name in proven else entries.get(name, [])
+        listed = entries.get(name, [])
         if not _is_ours(found, [*listed, sha256] if sha256 != ANY else listed):
             foreign.append(name)
         # A run that is killed leaves the old file or the new one.
@@ -101,6 +99,31 @@ def write_files(folder: str, contents: Mapping[str, bytes]) -> list[str]:
     for name, data in contents.items():
         storage.write_bytes(storage.join(folder, name), data)
     return [storage.join(folder, name) for name in contents]
+
+
+def check_output_file(path: str, *, overwrite: bool) -> None:
+    """Checks that a file may be written where a user wants it.
+
+    Args:
+        path: The file; absolute.
+        overwrite: Whether a file that exists is replaced. A link is replaced itself, never the
+            file that it leads to.
+
+    Raises:
+        OutputError: It exists and may not be replaced, or it is a folder.
+        StorageError: Its folder does not exist.
+    """
+    folder = path.rpartition("/")[0]
+    # Without this check, an error would come after the work.
+    if not storage.is_remote(path) and not storage.is_folder(folder or "/"):
+        raise StorageError(f"The folder {folder} does not exist.", "Make it, or name another file.")
+    if storage.is_folder(path):
+        raise OutputError(f"{path} is a folder.", "Give the name of a file.")
+    if storage.exists(path) and not overwrite:
+        raise OutputError(
+            f"{path} exists already.",
+            "Choose another file, or replace this one with overwrite (--overwrite).",
+        )
 
 
 def check_folder(folder: str) -> None:

@@ -115,16 +115,25 @@ def open_store(path: str) -> Store:
 
 
 def _make_store(scheme: str) -> Store:
+    return load_store(scheme)()
+
+
+def load_store(scheme: str) -> Callable[[], Store]:
+    """Imports the client of a store, which takes seconds on a busy machine, and returns its class.
+
+    Raises:
+        MissingExtraError: The store needs an extra that is not installed.
+    """
     extra, module = _EXTRAS[scheme]
     if not is_installed(module):
         raise build_missing_extra_error(f"Storage {scheme}://", extra)
     if scheme == "s3":
         from darkroom.storage.stores.s3 import S3Store
 
-        return S3Store()
+        return S3Store
     from darkroom.storage.stores.gcs import GcsStore
 
-    return GcsStore()
+    return GcsStore
 
 
 def check_length(size_bytes: int, expected: int | None) -> None:

@@ -75,13 +75,9 @@ def claim_folder(folder: str) -> None:
     Raises:
         OutputError: It has other files. Nothing was changed.
     """
-    proven: tuple[str, ...] = ()
     if not ledger.is_listed(folder, RESULT_FILE):
-        if _is_training(folder):
-            proven = tuple(TRAINING_NAMES)
-        else:
-            ledger.check_alone(folder, TRAINING_NAMES, _HINT)
-    ledger.claim(folder, TRAINING_NAMES, proven, _HINT)
+        ledger.check_alone(folder, TRAINING_NAMES, _HINT)
+    ledger.claim(folder, TRAINING_NAMES, _HINT)
 
 
 def delete_model(folder: str) -> None:
@@ -138,24 +134,3 @@ def read_checkpoint(folder: str) -> tuple[str, dict[str, Any]] | None:
         raise OutputError(
             f"{inside} has checkpoints that darkroom did not write.", _HINT
         ) from error
-
-
-def _is_training(folder: str) -> bool:
-    """Tells whether a folder has a training of version 0.1.0, which left no ledger."""
-    result, history = (_read_json(storage.join(folder, n)) for n in (RESULT_FILE, HISTORY_FILE))
-    if isinstance(result, dict) and result.keys() == {"plan", "result"}:
-        return True
-    if isinstance(history, list) and history:
-        numbers = [entry.get("epoch") for entry in history if isinstance(entry, dict)]
-        return numbers == list(range(1, len(history) + 1))
-    # It was stopped within its first epoch.
-    if not storage.exists(storage.join(folder, CHECKPOINTS_FOLDER, "checkpoint")):
-        return False
-    return read_checkpoint(folder) is not None
-
-
-def _read_json(path: str) -> Any:
-    try:
-        return json.loads(storage.read_bytes(path))
-    except (*storage.UNUSABLE, ValueError, RecursionError):
-        return None

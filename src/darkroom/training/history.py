@@ -129,8 +129,7 @@ def read_exported(folder: str) -> Exported | None:
         folder: The folder with the history of the training.
 
     Returns:
-        The epoch; None if the training did not write it. An earlier version of darkroom did not: it
-        exported the last epoch.
+        The epoch; None if the training did not write it, as a `run_fn` of the user.
 
     Raises:
         DataError: A file is damaged.

@@ -51,8 +51,8 @@ class TrainingResult:
             left to train, or the head alone was trained.
         already_complete: Whether an earlier run had done everything.
         evaluation: How good the exported model is on the test split, or without one on the eval
-            split; None if an earlier version trained it.
-        exported_epoch: The epoch that the model's weights are from.
+            split; None until it is scored.
+        exported_epoch: The epoch that the model's weights are from; `best_epoch` if None.
         hints: What would make the model better, a sentence each.
     """
 
@@ -69,7 +69,7 @@ class TrainingResult:
 
     @property
     def exported(self) -> Exported:
-        """Which epoch the model's weights are from. An earlier version exported the best one."""
+        """Which epoch the model's weights are from."""
         return Exported(self.exported_epoch or self.best_epoch, self.epochs, self.best_epoch)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,13 +85,11 @@ class TrainingResult:
 
     def _repr_html_(self) -> str:
         """Returns the epoch of the model and how good it is, as a notebook shows them."""
-        facts = {name: f"{value:.4f}" for name, value in self.metrics.items()}
         card = cards.make_card(
             f"Epoch {format_exported(self.exported)}",
-            cards.make_note("Already complete: nothing was done.") if self.already_complete else "",
-            cards.make_facts(facts | ({"input": self.verdict} if self.verdict else {})),
-            *(cards.make_note(f"Next: {format_for_python(hint)}.") for hint in self.hints),
-            cards.make_path("History", self.checkpoint_dir),
+            self.to_dict() | {"evaluation": None, "hints": None},
+            "Already complete: nothing was done." if self.already_complete else None,
+            *(f"Next: {format_for_python(hint)}." for hint in self.hints),
         )
         return card + (self.evaluation._repr_html_() if self.evaluation else "")
 

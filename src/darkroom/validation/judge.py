@@ -15,7 +15,7 @@ import duckdb
 
 from darkroom import storage
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.index import LATER_COLUMNS, find_index_files
+from darkroom.dataset.index import find_index_files
 from darkroom.dataset.index_queries import match_decoded_copies
 from darkroom.errors import DataError, StorageError
 from darkroom.manifest import table
@@ -140,7 +140,7 @@ def _create_view(
     scratch: str,
 ) -> None:
     try:
-        create_view(connection, name, paths, scratch, columns, LATER_COLUMNS)
+        create_view(connection, name, paths, scratch, columns)
     except StorageError:
         raise
     except (OSError, duckdb.OperationalError) as error:

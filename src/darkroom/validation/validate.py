@@ -16,7 +16,6 @@ from darkroom.errors import UsageError
 from darkroom.options.validation import DEFAULT_MAX_REJECTS, OFF, ValidationOptions
 from darkroom.runtime import cards, progress
 from darkroom.runtime.class_table import format_class_table
-from darkroom.runtime.markup import Html, element, join_html, join_lines
 from darkroom.runtime.process import begin_at_call
 from darkroom.storage import ledger
 from darkroom.validation.gate import check_blessed
@@ -28,7 +27,7 @@ from darkroom.validation.report.dataset_report import (
     format_table,
     format_verdict,
 )
-from darkroom.validation.report.findings import Finding, format_row
+from darkroom.validation.report.findings import Finding
 from darkroom.validation.report.pictures import Records
 from darkroom.validation.report.write import REPORT_FILES, REPORT_HTML, write_report
 
@@ -100,7 +99,12 @@ class ValidationResult:
 
     def _repr_html_(self) -> str:
         """Returns the verdict and the findings as a notebook shows them."""
-        return _make_card(self)
+        return cards.make_card(
+            format_verdict(self.report),
+            self.to_dict(),
+            f"{format_accounting(self.report)} {format_scope(self.report)}".rstrip(),
+            tone=_TONES.get(self.verdict, cards.FAIR),
+        )
 
 
 @storage.report_failures
@@ -166,31 +170,6 @@ def validate(
     with progress.step("Report"):
         write_report(report, folder, Records(root, storage.join(root, layout.INDEX_FOLDER)))
     return ValidationResult(root, report, storage.join(folder, REPORT_HTML))
-
-
-def _make_card(result: ValidationResult) -> str:
-    report = result.report
-    found = report.findings
-    rows = [(each.policy, each.check, _make_found(each), join_lines(each.hint)) for each in found]
-    header = ("policy", "check", "what was found", "what to do")
-    return cards.make_card(
-        format_verdict(report),
-        cards.make_note(f"{format_accounting(report)} {format_scope(report)}".rstrip()),
-        cards.make_rows(header, rows) if rows else None,
-        cards.make_class_table(report.classes, report.labels),
-        cards.make_path("Dataset", result.directory),
-        cards.make_path("Report", result.report_path) if result.report_path else None,
-        tone=_TONES.get(result.verdict, cards.FAIR),
-    )
-
-
-def _make_found(finding: Finding) -> Html:
-    """Returns what was found, with the first rows of it."""
-    rows = finding.rows[:_MAX_CARD_ROWS]
-    lines = [format_row(row) for row in rows]
-    if rows and finding.count > len(rows):
-        lines.append(f"and {finding.count - len(rows):,} more")
-    return join_html(finding.message, *(element("div", line, class_="soft") for line in lines))
 
 
 def _leave_out_anomalies(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from darkroom.conversion.beam.shard import ShardRange, ShardTask
 from darkroom.conversion.beam.transforms import WriteDataset
-from darkroom.conversion.shard import ShardRange, ShardTask
 from darkroom.dataset.layout import Folders
 from darkroom.options.image import ImageOptions
 

@@ -28,7 +28,7 @@ from darkroom.conversion.plan import plan_tasks
 from darkroom.dataset.layout import Folders
 from darkroom.errors import MissingExtraError, StorageError, UsageError
 from darkroom.manifest.writer import write_manifest
-from darkroom.options.conversion import ConversionOptions
+from darkroom.options.conversion import RecordOptions
 from darkroom.runtime.process import find_explanation
 
 from ...light_beam import HIDE_CLIENTS
@@ -60,7 +60,7 @@ def plan(tmp_path, rows, num_shards=4, output=OUTPUT):
     write_manifest(tmp_path / "m.csv", manifest, manifest)
     index = storage.join(output, "index")
     folders = Folders(manifest, manifest, examples=output, index=index, rejects=output)
-    options = ConversionOptions(num_shards={"train": num_shards})
+    options = RecordOptions(num_shards={"train": num_shards})
     return folders, WriteDataset(plan_tasks(folders, options), Commit(folders, options, 0.01))
 
 
@@ -237,7 +237,7 @@ def submit(tmp_path, monkeypatch, bucket):
             written = ("staging/x/package", "temp/y", "notes.txt")
             bucket.update({f"{OUTPUT}/.dataflow/{name}": b"x" for name in written})
             names = [thread.name for thread in threading.enumerate()]
-            result.is_watched = transform.gives_signs and "darkroom-watch" in names
+            result.is_watched = "darkroom-follow" in names
             return result
 
         monkeypatch.setattr(beam.Pipeline, "run", run)
@@ -309,7 +309,7 @@ def test_the_source_package_holds_the_core_only(tmp_path):
         (text,) = (archive.extractfile(m).read() for m in archive if m.name.endswith(".toml"))
     assert {
         "pyproject.toml",
-        "src/darkroom/conversion/shard.py",
+        "src/darkroom/conversion/beam/shard.py",
         "src/darkroom/manifest/sources/csv.py",
     } <= names
     assert "src/darkroom/py.typed" in names
@@ -347,7 +347,9 @@ def test_the_staged_package_installs_alone_and_writes_shards(tmp_path):
         Image.new("RGB", (8, 8), (i, 0, 0)).save(tmp_path / f"{i}.png")
     rows = [f"{s},{i}.png,cat\n" for i, s in enumerate(["TRAIN", "TRAIN", "TEST", "TEST"])]
     folders, transform = plan(tmp_path, rows, num_shards=1, output=str(tmp_path / "out"))
-    prepare_output(folders, transform.tasks)
+    attempt = replace(folders, token="0123abcd")
+    Path(attempt.work).mkdir(parents=True)
+    prepare_output(attempt, transform.tasks)
     (tmp_path / "fn").write_bytes(pickler.dumps(WriteShardFn()))
     (tmp_path / "tasks").write_bytes(pickler.dumps(transform.tasks))
     package = write_source_package(str(tmp_path))

@@ -29,4 +29,4 @@ def test_the_sdk_accepts_options_graph_and_what_is_staged(tmp_path):
     assert environment.urn == "beam:env:docker:v1"
     # The package of darkroom itself, without which no worker could unpickle a task.
     staged = [each.role_payload for each in environment.dependencies]
-    assert any(b"darkroom-" in each and each.endswith(b".tar.gz") for each in staged)
+    assert any(b"darkroom_data-" in each and each.endswith(b".tar.gz") for each in staged)

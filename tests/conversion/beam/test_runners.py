@@ -15,9 +15,12 @@ from darkroom.conversion.beam.runners import (
     DATAFLOW_RUNNER,
     LOCAL_RUNNER,
     build_options,
+    name_runner,
     parse_runner,
 )
+from darkroom.engines.job_server import ENGINES
 from darkroom.errors import UsageError
+from darkroom.options.targets import DATAFLOW, ENGINE_NAMES
 
 
 @pytest.mark.parametrize(
@@ -136,3 +139,27 @@ def test_options_leave_the_log_of_the_process_alone(monkeypatch):
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     build_options("FlinkRunner", {"parallelism": 2})
     assert logging.getLogger().handlers == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_job_server_follows_a_job_for_days_and_gets_more_options(engine):
+    found = build_options(engine.runner, {"number_of_execution_retries": 3}).get_all_options(
+        retain_unknown_options=True
+    )
+    assert found["job_server_timeout"] > 24 * 3600
+    assert found["number_of_execution_retries"] == "3"
+    given = build_options(engine.runner, {"job_server_timeout": 5}).get_all_options()
+    assert given["job_server_timeout"] == 5
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_mistyped_option_of_beam_is_not_taken_for_one_of_the_engine(engine):
+    with pytest.raises(UsageError, match=r"no option 'paralelism'.*'parallelism'"):
+        build_options(engine.runner, {"paralelism": 2})
+
+
+def test_every_engine_has_a_runner():
+    assert {*ENGINE_NAMES} == {DATAFLOW, *(each.name for each in ENGINES if each.name)}
+    assert [parse_runner(name_runner(name)) for name in ENGINE_NAMES] == [
+        *("FlinkRunner", "SparkRunner", "PrismRunner", "DataflowRunner")
+    ]

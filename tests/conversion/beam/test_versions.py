@@ -15,6 +15,7 @@ from darkroom.conversion.beam.transforms import WriteShardFn
 from darkroom.conversion.beam.versions import check_versions, find_versions
 from darkroom.conversion.convert import convert
 from darkroom.errors import StorageError
+from darkroom.options.conversion import ConversionOptions
 
 
 def test_the_versions_are_few_and_plain():
@@ -78,7 +79,12 @@ def test_a_mix_stops_the_job_with_one_clear_error(tmp_path, monkeypatch):
     )
     options = {"job_endpoint": "embed", "environment_type": "LOOPBACK"}
     with pytest.raises(StorageError) as stop:
-        convert(tmp_path / "src", tmp_path / "out", runner="PortableRunner", beam_options=options)
+        convert(
+            tmp_path / "src",
+            tmp_path / "out",
+            runner="PortableRunner",
+            options=ConversionOptions(beam_options=options),
+        )
     error = stop.value
     assert re.match(r"A worker \(\S+\) has pyarrow 0\.5, but the client has pyarrow", error.message)
     assert "Install the client's versions where the workers run" in error.message

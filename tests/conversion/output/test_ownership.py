@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -14,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from darkroom.audit import duplicates
 from darkroom.audit.verify import verify
 from darkroom.cli import main
 from darkroom.conversion import commit
@@ -24,9 +22,10 @@ from darkroom.conversion.output import exchange, ownership
 from darkroom.conversion.result import TooManyRejectsError
 from darkroom.dataset import journal
 from darkroom.dataset.commit import read_dataset
-from darkroom.dataset.layout import DUPLICATES_SCHEMA, Folders
+from darkroom.dataset.layout import Folders
 from darkroom.errors import OutputError, StorageError, UsageError
 from darkroom.manifest.fingerprint import fingerprint_source
+from darkroom.options.conversion import ConversionOptions
 
 pytestmark = pytest.mark.heavy
 
@@ -61,44 +60,33 @@ def write_list(folder: Path, count: int, bad: int = 0) -> Path:
     return path
 
 
+def write_journal(output: Path, paths: list[str]) -> Path:
+    """Writes the journal of an attempt, as one that has just begun."""
+    folders = Folders.of_dataset(str(output), token="0123abcd")
+    Path(folders.work).mkdir(parents=True)
+    journal.write_journal(folders, paths)
+    return Path(journal.journal_path(folders))
+
+
 def _die(*_: object) -> None:
     raise StorageError("killed")
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Images, lists of them, and outputs of all kinds, just as version 0.1.0 leaves them."""
+    """Images, lists of them, and outputs of all kinds."""
     root = tmp_path_factory.mktemp("made")
     write_images(root / "images", 12)
     good, bad = write_list(root / "images", 12), write_list(root / "images", 12, bad=2)
     convert(good, root / "plain", num_shards=SHARDS)
-    convert(good, root / "packed", num_shards=SHARDS, compression="gzip")
+    convert(good, root / "packed", num_shards=SHARDS, options=ConversionOptions(compression="gzip"))
     convert(bad, root / "full", num_shards=SHARDS, max_rejects=0.5)
-    duplicates.find_duplicates(root / "full")
     with pytest.raises(TooManyRejectsError):
         convert(bad, root / "failed", num_shards=SHARDS)
-    (attempt,) = (root / "failed" / ".attempt").iterdir()
-    assert os.listdir(attempt) == [journal.JOURNAL_FILE]
-    shutil.rmtree(root / "failed" / ".attempt")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commit.Commit, "__call__", _die)
         with pytest.raises(StorageError, match="killed"):
             convert(bad, root / "killed", num_shards=SHARDS)
-    # That version had one folder for all attempts, and no journal.
-    (attempt,) = (root / "killed" / ".attempt").iterdir()
-    (plan,) = filter(Path.is_dir, attempt.iterdir())
-    work = plan.rename(attempt.parent / plan.name)
-    shutil.rmtree(attempt)
-    shard = root / "killed" / "Split-train" / "data_tfrecord-00001-of-00002"
-    # As if it were killed in the midst of this shard.
-    (work / "shard-00001.part").write_bytes(shard.read_bytes()[:-7])
-    (work / "shard-00001.json").unlink()
-    shard.unlink()
-    shutil.copy(work / "shard-00000.json", work / ".part-a1_b2c3d")
-    (work / ".part-e4_f5g6h").touch()
-    (work / "shard-00001.rejects.parquet").write_bytes(b"PAR1")
-    (root / "killed" / "index" / "index-00001-of-00003.parquet").write_bytes(b"")
-    assert (work / "shard-00000.json").exists()
     return root
 
 
@@ -118,7 +106,7 @@ KINDS = ["plain", "packed", "full", "failed", "killed"]
 
 @pytest.mark.parametrize("place", ["exchanged", "in place"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_of_version_0_1_0_are_replaced(
+def test_what_darkroom_wrote_is_replaced(
     made, source, expected, kind, place, tmp_path, monkeypatch
 ):
     if place == "in place":
@@ -171,13 +159,6 @@ def add(*names: str, data: bytes = b"mine"):
     return apply
 
 
-def own_hashes(out: Path) -> list[str]:
-    notes = hashlib.sha256(b"mine").hexdigest()
-    (out / "index" / "notes.txt").write_bytes(b"mine")
-    (out / "SHA256SUMS").write_text(f"{notes}  index/notes.txt\n")
-    return ["SHA256SUMS", "index/notes.txt"]
-
-
 def link_folder(out: Path) -> list[str]:
     shutil.move(out / "Split-eval", out.parent / "elsewhere")
     (out / "Split-eval").symlink_to(out.parent / "elsewhere")
@@ -190,17 +171,6 @@ def other_table(name: str):
         return [name]
 
     return apply
-
-
-def choose_duplicates(out: Path) -> list[str]:
-    """Edits the list in its own form: another image is to be kept than darkroom keeps."""
-    texts = {"kind": "bytes", "uri": "a.png", "split": "train", "label": "a"}
-    flags = {"labels_differ": False, "splits_differ": False}
-    rows = [
-        {"group": 1, "key": f"{n:032x}", "row": n, "keep": n == 2, **texts, **flags} for n in (1, 2)
-    ]
-    pq.write_table(pa.Table.from_pylist(rows, schema=DUPLICATES_SCHEMA), out / "duplicates.parquet")
-    return ["duplicates.parquet"]
 
 
 def break_commit(out: Path) -> None:
@@ -216,18 +186,15 @@ FOREIGN = {
     "a split of one's own": add("Split-mine/thesis.txt"),
     "a shard of no commit": add("Split-train/data_tfrecord-00009-of-00010"),
     "a work folder": add(".attempt/notes.txt", ".attempt/0123456789abcdef/notes.txt"),
-    "a journal of another kind": add(".attempt/journal.json", data=b'{"mine": 1}'),
+    "a journal of another kind": add(".attempt/0123abcd/journal.json", data=b'{"mine": 1}'),
     "an unfinished file": add(".part-notes", "index/.part-x"),
     "files of a job": add(".dataflow/temp/x"),
     "own labels": edit("labels.txt", lambda text: text + b"c\n"),
     "a damaged index": edit("index/index-00001-of-00003.parquet", lambda d: d[:-1] + b"?"),
-    "other hashes": own_hashes,
     "corrected rejects": edit(
         "rejects.jsonl", lambda text: text.replace(b"TRAIN", b"TEST", 1)[:-1]
     ),
     "another table of rejects": other_table("rejects.parquet"),
-    "another table of duplicates": other_table("duplicates.parquet"),
-    "an edited list of duplicates": choose_duplicates,
     "a file in place of a shard": edit(
         "Split-eval/data_tfrecord-00000-of-00001", lambda d: b"mine"
     ),
@@ -241,8 +208,9 @@ def test_a_file_that_is_not_ours_stops_before_a_byte(made, source, kind, overwri
     shutil.copytree(made / "full", tmp_path / "out")
     named = FOREIGN[kind](tmp_path / "out")
     before = read_tree(tmp_path)
+    arguments = {"num_shards": SHARDS, "overwrite": overwrite, "seed": 3}
     with pytest.raises(OutputError) as error:
-        convert(source, tmp_path / "out", num_shards=SHARDS, overwrite=overwrite)
+        convert(source, tmp_path / "out", **arguments)
     count = len(named)
     files = f"{count} file{'s' * (count > 1)} that darkroom did not write, or that changed since: "
     shown = ", ".join(named[:10]) + (f" and {count - 10} more" if count > 10 else "")
@@ -252,10 +220,9 @@ def test_a_file_that_is_not_ours_stops_before_a_byte(made, source, kind, overwri
     assert read_tree(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["SHA256SUMS", "dataset.json", "labels.txt", "rejects.parquet"])
+@pytest.mark.parametrize("name", ["dataset.json", "labels.txt", "rejects.parquet"])
 def test_a_dataset_that_lost_a_file_is_replaced_when_asked_for(made, source, name, tmp_path):
     shutil.copytree(made / "full", tmp_path / "out")
-    (tmp_path / "out" / "duplicates.parquet").unlink(missing_ok=True)
     (tmp_path / "out" / name).unlink()
     convert(source, tmp_path / "out", num_shards=SHARDS, overwrite=True)
     assert verify(tmp_path / "out").is_sound
@@ -264,7 +231,6 @@ def test_a_dataset_that_lost_a_file_is_replaced_when_asked_for(made, source, nam
 def test_a_dataset_with_a_damaged_commit_is_replaced_when_asked_for(made, source, tmp_path):
     """The list of hashes proves its files."""
     shutil.copytree(made / "full", tmp_path / "out")
-    (tmp_path / "out" / "duplicates.parquet").unlink(missing_ok=True)
     break_commit(tmp_path / "out")
     with pytest.raises(OutputError, match=r"holds a dataset whose dataset\.json is damaged"):
         convert(source, tmp_path / "out", num_shards=SHARDS)
@@ -381,14 +347,33 @@ def test_a_damaged_file_may_be_deleted_and_written_again(made, source, expected,
     assert read_tree(tmp_path / "out") == expected
 
 
-@pytest.mark.parametrize("left", [b"", 0.05, 0.3, 0.9])
-def test_a_shard_that_was_cut_is_still_ours(made, source, expected, left, tmp_path):
+@pytest.mark.parametrize("left", [0, 0.3, 0.9])
+def test_a_shard_that_was_cut_may_be_deleted_and_written_again(
+    made, source, expected, left, tmp_path
+):
     shutil.copytree(made / "plain", tmp_path / "out")
     shard = tmp_path / "out" / "Split-train" / "data_tfrecord-00001-of-00002"
     data = shard.read_bytes()
-    shard.write_bytes(left if left == b"" else data[: int(len(data) * left)])
+    shard.write_bytes(data[: int(len(data) * left)])
+    (finding, *_) = verify(tmp_path / "out").findings
+    assert "or delete it and convert the source again" in finding.hint
+    with pytest.raises(OutputError, match=r"1 file that .* since: Split-train/data_tfrecord-00001"):
+        convert(source, tmp_path / "out", num_shards=1, seed=3, overwrite=True)
+    shard.unlink()
     convert(source, tmp_path / "out", num_shards=1, seed=3, overwrite=True)
     assert read_tree(tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize("text", [None, "", f"{'0' * 64}  index/notes.txt\n"])
+def test_without_the_list_of_hashes_nothing_beside_the_commit_is_ours(made, source, text, tmp_path):
+    shutil.copytree(made / "plain", tmp_path / "out")
+    sums = tmp_path / "out" / "SHA256SUMS"
+    sums.unlink() if text is None else sums.write_text(text)
+    before = read_tree(tmp_path)
+    count = 9 + (text is not None)
+    with pytest.raises(OutputError, match=f"{count} files that darkroom did not write"):
+        convert(source, tmp_path / "out", overwrite=True, seed=3)
+    assert read_tree(tmp_path) == before
 
 
 @pytest.mark.parametrize("name", ["index/notes.txt", "Split-mine/thesis.txt", "notes.txt"])
@@ -507,9 +492,7 @@ def test_a_file_that_only_has_the_name_of_a_lock_stays(made, source, tmp_path):
 
 @pytest.mark.parametrize("text", ["", '{\n "dark', "the whole"])
 def test_a_journal_that_was_not_finished_is_ours(source, text, tmp_path):
-    folders = Folders.of_dataset(str(tmp_path / "out"))
-    journal.write_journal(folders, [])
-    path = Path(journal.journal_path(folders))
+    path = write_journal(tmp_path / "out", [])
     part = path.with_name(".part-journal.json")
     part.write_text(path.read_text()[:-5] if text == "the whole" else text)
     path.unlink()
@@ -519,8 +502,7 @@ def test_a_journal_that_was_not_finished_is_ours(source, text, tmp_path):
 
 def test_a_journal_names_nothing_outside_its_output(source, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    folders = Folders.of_dataset(str(tmp_path / "out"))
-    journal.write_journal(folders, [f"{tmp_path}/out/../notes.txt", f"{tmp_path}/out/README"])
+    write_journal(tmp_path / "out", [f"{tmp_path}/out/../notes.txt", f"{tmp_path}/out/README"])
     (tmp_path / "out" / "README").write_text("mine")
     convert(source, tmp_path / "out", overwrite=True)
     assert (tmp_path / "notes.txt").read_text() == "mine"
@@ -555,18 +537,18 @@ def test_an_output_below_the_images_is_not_part_of_the_source(folders, tmp_path)
         assert again.fingerprint == first.fingerprint
 
 
-@pytest.mark.parametrize("state", ["finished", "failed", "begun", "killed 0.1.0", "damaged"])
+@pytest.mark.parametrize("state", ["finished", "failed", "begun", "killed", "damaged"])
 def test_an_output_with_the_name_of_a_split_is_not_a_split(made, state, tmp_path):
     shutil.copytree(made / "images", tmp_path / "src" / "train" / "cat")
     shutil.copytree(made / "images", tmp_path / "src" / "test" / "dog")
     output = tmp_path / "src" / "eval"
     if state == "begun":
-        journal.write_journal(Folders.of_dataset(str(output)), [])
+        write_journal(output, [])
     elif state == "failed":
         with pytest.raises(TooManyRejectsError):
             convert(made / "images" / "list-2.csv", output)
     else:
-        shutil.copytree(made / ("killed" if "killed" in state else "plain"), output)
+        shutil.copytree(made / ("killed" if state == "killed" else "plain"), output)
     if state == "damaged":
         break_commit(output)
     result = convert(tmp_path / "src", tmp_path / "out")
@@ -620,7 +602,7 @@ def test_finished_shards_of_another_conversion_are_deleted_with_a_word(
     shutil.copytree(made / "killed", tmp_path / "out")
     convert(source, tmp_path / "out", num_shards=SHARDS, seed=3)
     [note] = [each for each in notes if "shard" in each]
-    count = len(list((made / "killed/.attempt").glob("*/shard-*.json")))
+    count = len(list((made / "killed/.attempt").glob("*/*/shard-*.json")))
     assert note == (
         f"{tmp_path}/out has {count} finished shard{'s' * (count > 1)} of another source, or of "
         "other options, which never became a dataset. They are deleted."

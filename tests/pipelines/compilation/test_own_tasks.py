@@ -73,7 +73,8 @@ def check_green(runs: dict[str, TaskRun], capfd) -> None:
     assert failed == [], capfd.readouterr().err[-4000:]
 
 
-@pytest.mark.slow
+# It imports and runs all of TFX's own components: 20 s of processor time.
+@pytest.mark.long
 def test_transform_tuner_trainer_and_evaluator_run_on_kubeflow(images: str, tmp_path: Path, capfd):
     import tuned_images
 

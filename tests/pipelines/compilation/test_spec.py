@@ -21,14 +21,12 @@ from PIL import Image
 from darkroom.components import entrypoint
 from darkroom.components.parameters import PARAMETERS
 from darkroom.dataset.index import read_index
-from darkroom.errors import StorageError, UsageError
+from darkroom.errors import OutputError, StorageError, UsageError
 from darkroom.options.input import RESIZES
-from darkroom.options.pipeline import RUN_PARAMETERS
 from darkroom.pipelines import resources
 from darkroom.pipelines.compilation import spec as spec_module
 from darkroom.pipelines.compilation.files import run_compile
 from darkroom.pipelines.compilation.job import make_platform_spec
-from darkroom.pipelines.compilation.seals import seal_text
 from darkroom.pipelines.config import PipelineConfig, make_config, merge_options
 
 from ..compiled import compile_pipeline, format_pipeline
@@ -136,21 +134,6 @@ def test_vertex_clients_build_a_job_from_both_files(target: str, tmp_path: Path)
     assert runtime.gcs_output_directory == "gs://artifacts/run"
 
 
-def test_every_parameter_is_an_input_with_the_value_of_the_configuration(specs):
-    inputs = specs["kubeflow"]["root"]["inputDefinitions"]["parameters"]
-    assert len(inputs) <= 12
-    # Those that people change, and those that `darkroom submit` and its cache need.
-    assert set(inputs) == {*RUN_PARAMETERS, "source_fingerprint", "model_fingerprint"}
-    assert {name: inputs[name]["defaultValue"] for name in ("epochs", "data", "min_accuracy")} == {
-        "epochs": 20,
-        "data": "s3://photos/images.csv",
-        "min_accuracy": 0.9,
-    }
-    assert inputs["epochs"]["parameterType"] == "NUMBER_INTEGER"
-    assert inputs["learning_rate"]["parameterType"] == "NUMBER_DOUBLE"
-    assert json.loads(inputs["image_size"]["defaultValue"]) == [224, 224]
-
-
 def test_other_parameters_can_be_named_and_the_needed_ones_are_there_in_any_case():
     spec = compile_pipeline(_config(epochs=7, parameters=("policies", "resize")), "kubeflow")
     inputs = spec["root"]["inputDefinitions"]["parameters"]
@@ -200,26 +183,6 @@ def test_the_graph_has_few_nodes_and_no_two_of_a_name(specs):
     assert len(spec["root"]["dag"]["tasks"]) + len(artifacts) == 30
 
 
-@pytest.mark.parametrize("target", FILES)
-def test_the_pipeline_says_what_it_does(target: str, specs):
-    assert specs[target]["pipelineInfo"]["description"].startswith("darkroom: ")
-
-
-def test_each_parameter_goes_only_to_the_tasks_that_use_it(specs):
-    tasks = specs["kubeflow"]["root"]["dag"]["tasks"]
-    users: dict[str, set[str]] = {}
-    for task, body in tasks.items():
-        for given in body.get("inputs", {}).get("parameters", {}).values():
-            if name := given.get("componentInputParameter"):
-                users.setdefault(name, set()).add(task)
-    assert users["max_rejects"] == {"ImageValidator"}
-    assert users["epochs"] == {"Trainer"}
-    assert users["seed"] == {"ManifestGen", "Trainer"}
-    assert tasks["ManifestGen"]["inputs"]["parameters"]["source"] == {
-        "componentInputParameter": "data"
-    }
-
-
 def test_the_entrypoint_learns_the_types_of_all_inputs(specs):
     told = {}
     for name, container in _containers(specs["kubeflow"]).items():
@@ -229,12 +192,6 @@ def test_the_entrypoint_learns_the_types_of_all_inputs(specs):
     assert told["Trainer"]["parameters"]["epochs"] == {"parameterType": "NUMBER_INTEGER"}
     title = told["Trainer"]["artifacts"]["examples"]["artifactType"]["instanceSchema"]
     assert title.startswith("title: tfx.Examples\n")
-
-
-@pytest.mark.parametrize("target", FILES)
-def test_every_task_runs_our_entrypoint_for_the_target(target: str, specs):
-    commands = {tuple(c["command"]) for c in _containers(specs[target]).values()}
-    assert commands == {("python", "-m", "darkroom.components.entrypoint", "--target", target)}
 
 
 def _is_cached(config: PipelineConfig, node: str) -> bool:
@@ -286,57 +243,9 @@ def test_an_accelerator_and_its_nodes_have_the_form_of_the_target():
     assert found == {"accelerator": {"type": "NVIDIA_TESLA_T4", "count": "1"}}
 
 
-@pytest.mark.parametrize("target", FILES)
-def test_the_examples_ask_for_no_accelerator_because_the_image_has_no_cuda(target, texts):
-    assert "accelerator" not in texts[target]
-
-
-def test_resources_and_retries_have_the_form_of_the_target(specs):
-    kubeflow, vertex = (_containers(specs[target])["Trainer"]["resources"] for target in FILES)
-    assert (vertex["cpuLimit"], vertex["memoryLimit"]) == (8.0, 32.0)
-    assert (kubeflow["cpuLimit"], kubeflow["memoryLimit"]) == (8.0, 32.0)
-    tasks = specs["kubeflow"]["root"]["dag"]["tasks"]
-    assert tasks["Trainer"]["retryPolicy"]["maxRetryCount"] == 1
-    # From the start of the first attempt: a training of days must be tried again, too.
-    assert tasks["Trainer"]["retryPolicy"]["backoffMaxDuration"] == f"{30 * 24 * 3600}s"
-    assert tasks["Evaluator"]["retryPolicy"]["maxRetryCount"] == 2
-    # What the gate holds, it holds each time.
-    assert "retryPolicy" not in tasks["ValidationGate"]
-    assert _containers(specs["kubeflow"])["Evaluator"]["resources"] == {
-        "cpuLimit": 2.0,
-        "memoryLimit": 8.0,
-        "cpuRequest": 0.5,
-        "memoryRequest": 2.0,
-    }
-
-
 def test_vertex_knows_every_accelerator_that_we_name():
     known = {each.name for each in AcceleratorType}
     assert set(resources._ON_VERTEX.values()) <= known
-
-
-def test_options_of_kubernetes_are_the_second_document(texts: dict[str, str]):
-    _, platform = yaml.safe_load_all(texts["kubeflow"])
-    executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
-    assert len(executors) == 11
-    assert executors["Pusher_executor"] == {
-        "securityContext": {"runAsNonRoot": True},
-        "pvcMount": [{"constant": "photos", "mountPath": "/mnt/photos"}],
-        "secretAsEnv": [
-            {
-                "secretName": "mlpipeline-minio-artifact",
-                "keyToEnv": [
-                    {"envVar": "AWS_ACCESS_KEY_ID", "secretKey": "accesskey"},
-                    {"envVar": "AWS_SECRET_ACCESS_KEY", "secretKey": "secretkey"},
-                ],
-            }
-        ],
-    }
-
-
-def test_what_many_tasks_have_is_written_at_each_of_them(texts: dict[str, str]):
-    assert texts["kubeflow"].count("secretName: mlpipeline-minio-artifact") == 11
-    assert texts["kubeflow"].count("constant: photos\n") == 11
 
 
 def test_a_pod_gets_what_is_asked_for():
@@ -457,18 +366,6 @@ def test_texts_that_a_newer_yaml_takes_for_numbers_are_quoted():
         "WORD": "yes",
         "EMPTY": "",
     }
-
-
-def test_types_of_the_services_are_named_as_their_sdk_does(specs):
-    for spec in specs.values():
-        outputs = spec["components"]["ImageValidator"]["outputDefinitions"]["artifacts"]
-        assert outputs["validation_html"]["artifactType"] == {
-            "schemaTitle": "system.HTML",
-            "schemaVersion": "0.0.1",
-        }
-        outputs = spec["components"]["ModelReport"]["outputDefinitions"]["artifacts"]
-        titles = {each["artifactType"].get("schemaTitle") for each in outputs.values()}
-        assert {"system.Metrics", "system.ClassificationMetrics"} <= titles
 
 
 @pytest.mark.parametrize("push_to", [None, "gs://models/photos"])
@@ -667,7 +564,7 @@ def test_flink_is_an_engine_of_compiled_pipelines(options: dict[str, Any], expec
     ("output", "kind", "message"),
     [
         ("missing/p.json", StorageError, "missing does not exist"),
-        ("folder.json", StorageError, "is a folder"),
+        ("folder.json", OutputError, "is a folder"),
         ("a\0.json", UsageError, "is not a path"),
         ("p.yaml", UsageError, r"must end in \.json"),
     ],
@@ -688,7 +585,7 @@ def test_the_command_writes_the_file(tmp_path: Path, texts: dict[str, str], caps
     config = str(ROOT / "docs/examples/vertex.toml")
     values = {"target": "vertex", "output": str(output), "config": config}
     assert run_compile(values, as_json=True) == 0
-    assert output.read_text() == seal_text(texts["vertex"], "vertex") != texts["vertex"]
+    assert output.read_text() == texts["vertex"]
     assert json.loads(capsys.readouterr().out)["output"] == str(output)
 
 
@@ -739,7 +636,7 @@ def test_another_process_makes_the_same_bytes_with_another_hash_seed(tmp_path: P
         cwd=tmp_path,
         capture_output=True,
     )
-    assert output.read_text() == seal_text(texts["kubeflow"], "kubeflow")
+    assert output.read_text() == texts["kubeflow"]
 
 
 def test_kubeflow_compares_with_the_newest_push_because_it_runs_no_resolvers():

@@ -81,8 +81,10 @@ def test_the_list_of_tasks_that_read_an_artifact_is_complete(spec: dict[str, Any
     assert [task for task in TASKS if list_inputs(launcher, task)] == READERS
 
 
-@pytest.mark.parametrize("task", READERS)
-@pytest.mark.parametrize("root", ROOTS)
+@pytest.mark.parametrize(
+    ("task", "root"),
+    [*((task, ROOTS[0]) for task in READERS), *(("Evaluator", root) for root in ROOTS[1:])],
+)
 def test_a_task_without_the_files_of_its_inputs_stops_and_names_them(
     task: str, root: str, spec: dict[str, Any], tmp_path: Path, capfd
 ):
@@ -102,7 +104,7 @@ def test_one_input_without_files_is_enough(task: str, spec: dict[str, Any], tmp_
         check_stopped(launcher, task, [missing], capfd)
 
 
-@pytest.mark.parametrize("task", READERS)
+@pytest.mark.parametrize("task", ["Evaluator", "Pusher"])
 @pytest.mark.parametrize("release", [V2_5, V2_15], ids=lambda release: release.version)
 def test_the_files_of_a_sibling_are_not_those_of_the_input(
     task: str, release: Release, spec: dict[str, Any], tmp_path: Path, capfd

@@ -117,7 +117,7 @@ def test_a_second_call_changes_no_file(demo):
     assert all(before[file][1] == after[file][1] for file in files)
 
 
-def test_images_of_an_earlier_version_are_used_again(demo):
+def test_images_with_the_same_bytes_need_no_ledger(demo):
     path, _ = demo
     (path.parent / LEDGER_FILE).unlink()
     before = {file: file.stat().st_mtime_ns for file in path.parent.rglob("*.*g")}

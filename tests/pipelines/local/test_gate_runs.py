@@ -90,7 +90,7 @@ def test_a_value_of_eval_outside_the_given_schema_stops_the_run(tmp_path: Path):
     assert "Trainer" not in states
 
 
-# The demo's tests run it again unchanged, and with a changed image.
+# The demo's tests run it again unchanged, and the next test with a changed image.
 @pytest.mark.long
 def test_unchanged_nodes_are_reused_and_changed_nodes_run_again(tmp_path: Path):
     source, root = _write_images(tmp_path / "images"), tmp_path / "run"
@@ -118,7 +118,7 @@ def test_unchanged_nodes_are_reused_and_changed_nodes_run_again(tmp_path: Path):
     assert "CACHED" not in relabelled.values()
 
 
-def test_outputs_that_lost_their_files_are_made_again(tmp_path: Path, monkeypatch):
+def test_lost_outputs_and_those_of_another_image_are_made_again(tmp_path: Path, monkeypatch):
     source, root = _write_images(tmp_path / "images"), tmp_path / "run"
     # absl, which TFX uses, must not see the arguments of the process.
     monkeypatch.setattr("sys.argv", ["darkroom", "--verbosity", "debug"])
@@ -133,3 +133,7 @@ def test_outputs_that_lost_their_files_are_made_again(tmp_path: Path, monkeypatc
     assert states["ImageValidator"] == "COMPLETE"
     manifest = read_latest_run(str(root), "darkroom")["ManifestGen"].outputs["manifest"]
     assert json.loads(Path(manifest, "manifest.json").read_text())["rows"] == 60
+    # Another image at the same path.
+    Image.fromarray(np.zeros((12, 10, 3), np.uint8)).save(source.parent / "00.jpg")
+    _, states = _run_to_gate(_config(source, root, **_stop(jpeg_quality=80)))
+    assert "CACHED" not in states.values()

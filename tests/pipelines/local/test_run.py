@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +10,6 @@ import pytest
 from darkroom.errors import MissingExtraError, OutputError, StorageError, UsageError
 from darkroom.pipelines.local import run
 from darkroom.pipelines.local.run import run_pipeline
-from darkroom.storage.ledger import LEDGER_FILE
 
 
 @pytest.fixture
@@ -47,13 +43,6 @@ def _write(folder: Path, *names: str) -> dict[str, bytes]:
 def _read(folder: Path) -> dict[str, bytes]:
     paths = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-
-
-def _make_types(connection: sqlite3.Connection, name: str) -> None:
-    """Makes the table in which ML Metadata lists types."""
-    connection.execute("CREATE TABLE Type (id INTEGER, name TEXT)")
-    connection.execute("INSERT INTO Type VALUES (1, ?)", [name])
-    connection.commit()
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -92,42 +81,12 @@ def test_a_run_uses_its_folder_again(tmp_path, start):
     assert (root / "artifacts/Trainer/model").read_bytes() == b"mine"
 
 
-@pytest.mark.parametrize("is_listed", [True, False])
-def test_a_run_that_was_killed_while_sqlite_wrote_can_be_repeated(tmp_path, start, is_listed):
+def test_a_run_that_was_killed_while_sqlite_wrote_can_be_repeated(tmp_path, start):
     root = tmp_path / "root"
     assert start(root) == 0
-    if not is_listed:  # by an earlier version
-        text = (root / LEDGER_FILE).read_text()
-        entries = json.loads(text)
-        del entries["files"]["metadata.sqlite-journal"]
-        (root / LEDGER_FILE).write_text(json.dumps(entries))
     _write(root, "metadata.sqlite", "metadata.sqlite-journal")
     assert start(root) == 0
     assert (root / "metadata.sqlite-journal").read_bytes() == b"mine"
-
-
-def test_the_folder_of_an_earlier_version_is_used_again(tmp_path, start):
-    root = tmp_path / "root"
-    _write(root, "log.txt", "artifacts/Trainer/model")
-    with closing(sqlite3.connect(root / "metadata.sqlite")) as connection:
-        _make_types(connection, "darkroom.ImageManifest")
-    assert start(root) == 0
-    assert (root / LEDGER_FILE).exists()
-
-
-@pytest.mark.parametrize("kind", [None, "tfx.components.trainer.component.Trainer"])
-def test_another_database_is_not_taken_for_an_earlier_run(tmp_path, start, kind):
-    root = tmp_path / "root"
-    root.mkdir()
-    with closing(sqlite3.connect(root / "metadata.sqlite")) as connection:
-        if kind:
-            _make_types(connection, kind)
-        else:
-            connection.execute("CREATE TABLE thesis (page INTEGER)")
-    before = _read(root)
-    with pytest.raises(OutputError, match=r"metadata\.sqlite"):
-        start(root)
-    assert _read(root) == before
 
 
 def test_no_log_is_written_through_a_link(tmp_path, start):

@@ -137,7 +137,6 @@ def test_damaged_hashes_of_an_output_do_not_stop_a_run(tmp_path: Path, console):
 
 
 def test_an_output_without_hashes_is_reused(tmp_path: Path, console):
-    """As one of a run by an earlier version."""
     _run(_make_pipeline(tmp_path, Write()), console)
     shutil.rmtree(tmp_path / "artifacts/Write/.system/darkroom_outputs")
     assert _run(_make_pipeline(tmp_path, Write()), console).reused == ("Write",)

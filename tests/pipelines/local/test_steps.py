@@ -21,9 +21,11 @@ from ...warm_python import WarmPython
 
 pytestmark = pytest.mark.tensorflow
 
-# As on a machine without TFX, even if it is installed here.
+# As on a machine without TFX, even if it was imported before.
 _WITHOUT_TFX = """
 import sys
+for name in [name for name in sys.modules if name.split(".")[0] in ("darkroom", "tfx")]:
+    del sys.modules[name]
 sys.modules["tfx"] = None
 from darkroom.cli import main
 sys.exit(main(sys.argv[1:]))
@@ -31,29 +33,27 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """What a process wrote and said that has imported nothing before, so TFX is not there."""
-    root = tmp_path_factory.mktemp("demo") / "root"
-    command = [sys.executable, "-c", _WITHOUT_TFX, "demo", "--root", str(root), "--json"]
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root.parent)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return root, json.loads(done.stdout)
-
-
-@pytest.fixture
 def run_demo(
-    demo: tuple[Path, dict[str, Any]], warm_python: WarmPython, tmp_path: Path
+    tmp_path_factory: pytest.TempPathFactory, warm_python: WarmPython
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the demo again, in a process that needs not import TensorFlow first."""
-    script = tmp_path / "without_tfx.py"
-    script.write_text(_WITHOUT_TFX)
+    """Runs the demo in a process without TFX, always in the same folder."""
+    folder = tmp_path_factory.mktemp("demo")
+    (folder / "without_tfx.py").write_text(_WITHOUT_TFX)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        root, _ = demo
-        return warm_python.run(script, "demo", "--root", root, *arguments, cwd=root.parent)
+        command = ("without_tfx.py", "demo", "--root", folder / "root", *arguments)
+        return warm_python.run(*command, cwd=folder)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def demo(run_demo: Callable[..., subprocess.CompletedProcess[str]]) -> tuple[Path, dict[str, Any]]:
+    """The folder of the demo, and what the first run said."""
+    done = run_demo("--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = json.loads(done.stdout)
+    return Path(summary["pushed"]).parents[2], summary
 
 
 def test_the_data_is_judged_as_by_the_pipeline(demo):
@@ -102,7 +102,7 @@ def test_a_second_run_trains_and_pushes_nothing_again(demo, run_demo):
     assert "Kubeflow and Vertex AI" in last[1]
 
 
-def test_the_gate_stops_before_the_training(run_demo):
+def test_the_gate_stops_before_the_training(demo, run_demo):
     done = run_demo("--policy", "leakage=fail", "--json")
     assert done.returncode == 1, done.stdout + done.stderr
     stopped = json.loads(done.stdout)

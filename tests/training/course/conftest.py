@@ -22,6 +22,14 @@ def small_network(monkeypatch, training_process):
 
 
 @pytest.fixture
+def quick_course(quick_loop, monkeypatch):
+    """Trains without images, and so without their features."""
+    from darkroom.training.features.compute import Computer
+
+    monkeypatch.setattr(Computer, "compute", lambda *_: None)
+
+
+@pytest.fixture
 def weights(small_network, tmp_path):
     path = str(tmp_path / "network.weights.h5")
     small_network.build_network(SIZE).save_weights(path)
@@ -45,7 +53,6 @@ def values(tmp_path, weights):
         "epochs": 2,
         "fine_tune_epochs": 3,
         "learning_rate": 0.1,
-        "checkpoint_steps": 2,
         "feature_cache": str(tmp_path / "cache"),
     }
 

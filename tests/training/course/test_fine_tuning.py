@@ -24,10 +24,10 @@ from darkroom.training.course import phases
 from darkroom.training.course.fine_tuning import choose_trained_layers, release_layers
 from darkroom.training.course.phases import Phase, plan_phases
 from darkroom.training.history import read_exported
-from darkroom.training.loops import FitLoop
 from darkroom.training.networks import efficientnet_lite
 
 from ..histories import EndedError, assert_near, assert_same, end_at
+from ..quick_loop import QuickLoop
 from .conftest import SIZE
 
 pytestmark = pytest.mark.tensorflow
@@ -67,6 +67,7 @@ def test_the_phases_share_the_epochs(epochs, expected):
     assert plan_phases(TrainingOptions(epochs=7)) == [Phase("", 7)]
 
 
+@pytest.mark.usefixtures("quick_course")
 def test_a_head_ends_where_its_loss_stays(tmp_path, train_in, values, monkeypatch):
     monkeypatch.setattr(phases, "_HEAD_PATIENCE", 2)
     # Too small a rate to change a weight.
@@ -78,6 +79,7 @@ def test_a_head_ends_where_its_loss_stays(tmp_path, train_in, values, monkeypatc
     assert len(train_in(tmp_path / "last", values).history) == 5
 
 
+@pytest.mark.usefixtures("quick_course")
 def test_a_head_that_ended_early_says_so_and_trains_on(
     tmp_path, train_in, values, monkeypatch, notes
 ):
@@ -88,9 +90,7 @@ def test_a_head_that_ended_early_says_so_and_trains_on(
         # More epochs alone change nothing.
         notes.clear()
         assert len(train_in(tmp_path / "run", values | {"epochs": epochs}).history) == 3
-        assert [note for note in notes if "features" not in note and "known" not in note] == [
-            f"{ended}--early-stopping-patience {epochs}."
-        ]
+        assert notes == [f"{ended}--early-stopping-patience {epochs}."]
     notes.clear()
     values |= {"epochs": 6, "early_stopping_patience": 6}
     assert len(train_in(tmp_path / "run", values).history) == 6
@@ -98,18 +98,24 @@ def test_a_head_that_ended_early_says_so_and_trains_on(
     assert not [note for note in notes if "Ended" in note]
 
 
-def test_no_phase_leaves_a_prior_in_the_model(tmp_path, train_in, values, dataset):
-    values |= {"learning_rate": 1e-2, "export": "last", "balance": "prior"}
+def test_a_loss_is_the_same_by_features_and_by_images_and_without_a_prior(
+    tmp_path, train_in, values, dataset
+):
+    # A rate of nearly nothing: the model that is evaluated stays the same.
+    values |= {"learning_rate": 1e-9, "export": "last", "balance": "prior"}
+    values |= {"epochs": 1, "fine_tune_epochs": 1}
     trained = train_in(tmp_path / "run", values)
-    assert [entry["phase"] for entry in trained.history] == PHASES
+    assert [entry["phase"] for entry in trained.history] == ["head", "top"]
     assert "prior" not in [layer.name for layer in trained.model.layers]
     source = open_splits({str(dataset): read_dataset(str(dataset))})["eval"]
     [(images, labels)] = make_eval_dataset(source, InputOptions(SIZE, batch_size=9))
     losses = -np.log(trained.model(images).numpy()[np.arange(len(labels)), labels])
     expected = np.mean([losses[labels.numpy() == label].mean() for label in (0, 1)])
-    assert trained.history[-1]["val_loss"] == pytest.approx(expected, rel=1e-4)
+    losses = [entry["val_loss"] for entry in trained.history]
+    assert losses == pytest.approx([expected] * 2, rel=1e-5)
 
 
+@pytest.mark.usefixtures("quick_course")
 def test_the_history_goes_on_through_all_phases(tmp_path, train_in, values, weights):
     values |= {"learning_rate": 1e-2, "export": "last"}
     trained = train_in(tmp_path / "run", values)
@@ -119,20 +125,6 @@ def test_the_history_goes_on_through_all_phases(tmp_path, train_in, values, weig
     # All phases have trained, but for normalisation, whose statistics are those of the weights.
     assert _find_changed(trained.model, weights) == {"conv_0", "conv_1", "conv_2"}
     assert all(layer.trainable for layer in _list_base(trained.model))
-
-
-def test_the_first_phase_of_fine_tuning_trains_the_last_layers(tmp_path, train_in, values, weights):
-    values |= {"fine_tune_epochs": 2, "export": "last"}
-    with pytest.MonkeyPatch.context() as patch:
-        end_at(patch, 3, 2)  # in the first epoch of the last phase
-        with pytest.raises(EndedError):
-            train_in(tmp_path / "run", values)
-    network = tf.train.load_checkpoint(tf.train.latest_checkpoint(tmp_path / "run" / "checkpoints"))
-    state = json.loads(network.get_tensor("state/.ATTRIBUTES/VARIABLE_VALUE"))
-    assert [entry["phase"] for entry in state["history"]] == ["head", "head", "top"]
-    # Without the last phase, whose epochs are now none.
-    model = train_in(tmp_path / "other", {**values, "fine_tune_epochs": 0}).model
-    assert _find_changed(model, weights) == set()
 
 
 def test_normalisation_is_never_trained(small_network):
@@ -150,18 +142,12 @@ def test_normalisation_is_never_trained(small_network):
     assert len(base.trainable_variables) == 12
 
 
-def test_a_loss_is_the_same_by_features_and_by_images(tmp_path, train_in, values):
-    # A rate of nearly nothing: the model that is evaluated stays the same.
-    values |= {"learning_rate": 1e-9, "export": "last"}
-    trained = train_in(tmp_path / "run", values)
-    losses = [entry["val_loss"] for entry in trained.history]
-    assert losses == pytest.approx([losses[0]] * 5, rel=1e-5)
-
-
+@pytest.mark.usefixtures("quick_course")
 def test_a_training_that_stops_in_any_phase_ends_as_one_that_did_not(
     tmp_path, train_in, values, notes
 ):
-    straight = train_in(tmp_path / "straight", {**values, "feature_cache": "none"})
+    values["checkpoint_steps"] = 2
+    straight = train_in(tmp_path / "straight", values)
     notes.clear()
     # In each phase after a checkpoint and after none; at the ends of epochs, also of phases.
     places = ((0, 3), (1, 11), (2, 1), (2, 6), (3, 4), (4, 5))
@@ -184,11 +170,12 @@ def test_a_training_that_stops_in_any_phase_ends_as_one_that_did_not(
     assert_same(trained, straight, rel=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_process_ends_in_the_second_phase_as_one_that_was_not(
     dataset, tmp_path, values, warm_python
 ):
-    cases = {n: json.dumps({n: {**values, "network": "small"}}) for n in ("killed", "straight")}
+    values |= {"network": "small", "checkpoint_steps": 2}
+    cases = {name: json.dumps({name: values}) for name in ("killed", "straight")}
     arguments = [str(dataset), str(tmp_path)]
     died = warm_python.run(SCRIPT, *arguments, cases["killed"], "1", "3", "5")
     assert died.returncode == -signal.SIGKILL
@@ -203,6 +190,7 @@ def test_a_killed_process_ends_in_the_second_phase_as_one_that_was_not(
     assert_near(*histories)
 
 
+@pytest.mark.usefixtures("quick_course")
 def test_a_finished_training_goes_on_with_fine_tuning(tmp_path, train_in, values, weights):
     straight = train_in(tmp_path / "straight", values)
     first = train_in(tmp_path / "run", {**values, "fine_tune_epochs": 0})
@@ -225,12 +213,11 @@ def test_a_finished_training_goes_on_with_fine_tuning(tmp_path, train_in, values
 
 def _evaluate_to(monkeypatch, losses):
     """Makes the losses of the epochs on the eval split these."""
-    inner, left = FitLoop.evaluate, iter(losses)
-    monkeypatch.setattr(
-        FitLoop, "evaluate", lambda loop, data: {**inner(loop, data), "loss": next(left)}
-    )
+    left = iter(losses)
+    monkeypatch.setattr(QuickLoop, "evaluate", lambda *_: {"loss": next(left)})
 
 
+@pytest.mark.usefixtures("quick_course")
 @pytest.mark.parametrize("best", [1, 3, 5])
 def test_the_best_epoch_of_all_phases_is_exported(tmp_path, train_in, values, monkeypatch, best):
     ends = []
@@ -256,6 +243,7 @@ def test_the_best_epoch_of_all_phases_is_exported(tmp_path, train_in, values, mo
     assert len(ends) == 5
 
 
+@pytest.mark.usefixtures("quick_course")
 def test_the_last_epoch_is_exported_where_it_is_asked_for(tmp_path, train_in, values, monkeypatch):
     _evaluate_to(monkeypatch, [0.1, 0.5, 0.5, 0.5, 0.4])
     values |= {"export": "last"}
@@ -268,6 +256,7 @@ def test_the_last_epoch_is_exported_where_it_is_asked_for(tmp_path, train_in, va
     assert _find_changed(best.model, values["weights"]) == set()
 
 
+@pytest.mark.usefixtures("quick_course")
 def test_a_last_epoch_without_a_finite_loss_is_not_exported(
     tmp_path, train_in, values, monkeypatch
 ):
@@ -276,6 +265,7 @@ def test_a_last_epoch_without_a_finite_loss_is_not_exported(
         train_in(tmp_path / "run", {**values, "export": "last"})
 
 
+@pytest.mark.usefixtures("quick_loop")
 def test_fine_tuning_that_is_left_out_is_suggested(tmp_path, train_in, values):
     del values["fine_tune_epochs"]
     [hint] = train_in(tmp_path / "run", values).hints
@@ -290,6 +280,7 @@ def test_fine_tuning_that_is_left_out_is_suggested(tmp_path, train_in, values):
     assert train_in(tmp_path / "other", {**values, "fine_tune_epochs": 0}).hints == []
 
 
+@pytest.mark.usefixtures("quick_course")
 def test_with_a_gpu_a_model_is_fine_tuned(tmp_path, train_in, values, monkeypatch):
     del values["fine_tune_epochs"]
     asked = []
@@ -334,6 +325,7 @@ def test_fine_tuning_may_change_pixels_but_not_mix_labels():
         TrainingOptions(**lite, augment="flip,mixup", fine_tune_epochs=1)
 
 
+@pytest.mark.usefixtures("quick_course")
 def test_the_model_that_was_fine_tuned_is_opened_by_keras(tmp_path, train_in, values):
     trained = train_in(tmp_path / "run", values)
     trained.model.save(tmp_path / "model.keras")
@@ -344,27 +336,31 @@ def test_the_model_that_was_fine_tuned_is_opened_by_keras(tmp_path, train_in, va
 
 @pytest.mark.slow
 def test_several_devices_and_mixed_precision_fine_tune(dataset, tmp_path, values, warm_python):
-    values |= {"network": "small", "checkpoint_steps": 0, "fine_tune_epochs": 2}
-    cases = {
-        "fit": {**values, "strategy": "mirrored"},
-        "custom": {**values, "strategy": "mirrored", "loop": "custom"},
-        "mixed": {**values, "precision": "mixed_float16"},
-    }
-    # Each in a process of its own: for each strategy, TensorFlow numbers the sums over devices from
-    # the start, and takes those of other sizes for the same.
-    for name, case in cases.items():
-        arguments = [str(dataset), str(tmp_path), json.dumps({name: case}), "2"]
-        done = warm_python.run(SCRIPT, *arguments)
+    values |= {"network": "small", "epochs": 1, "fine_tune_epochs": 2}
+    # Two processes: for each strategy, TensorFlow numbers the sums over devices from the start, and
+    # takes those of other sizes for the same.
+    processes = [
+        {
+            "fit": {**values, "strategy": "mirrored"},
+            "mixed": {**values, "precision": "mixed_float16"},
+        },
+        {"custom": {**values, "strategy": "mirrored", "loop": "custom"}},
+    ]
+    histories = {}
+    for cases in processes:
+        done = warm_python.run(SCRIPT, str(dataset), str(tmp_path), json.dumps(cases), "2")
         assert done.returncode == 0, done.stderr
-    found = {name: np.load(tmp_path / f"{name}-0.npz") for name in cases}
-    histories = {name: json.loads(str(each["history"])) for name, each in found.items()}
+        for name in cases:
+            found = np.load(tmp_path / f"{name}-0.npz")
+            histories[name] = json.loads(str(found["history"]))
     for history in histories.values():
-        assert [entry["phase"] for entry in history] == ["head", "head", "top", "all"]
+        assert [entry["phase"] for entry in history] == ["head", "top", "all"]
         assert np.isfinite([entry["val_loss"] for entry in history]).all()
     assert_near(histories["fit"], histories["custom"])
 
 
 @pytest.mark.slow
 def test_both_loops_average_the_weights_alike(tmp_path, train_in, values):
+    values |= {"epochs": 1, "fine_tune_epochs": 1}
     fit = train_in(tmp_path / "fit", values)
     assert_same(train_in(tmp_path / "custom", {**values, "loop": "custom"}), fit, rel=1e-4)

@@ -12,10 +12,10 @@ from darkroom.training.checkpoints import TrainingRun
 from darkroom.training.cluster import Cluster
 from darkroom.training.course.budget import Budget
 from darkroom.training.features.compute import Computer
-from darkroom.training.loops import FitLoop
 from darkroom.training.placement import Placement
 
 from ..histories import EndedError
+from ..quick_loop import QuickLoop
 
 pytestmark = pytest.mark.tensorflow
 
@@ -28,15 +28,15 @@ class _Clock:
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch):
+def clock(quick_course, monkeypatch):
     """A clock by which each epoch takes ten seconds, and nothing else takes time."""
-    found, inner = _Clock(), FitLoop.train_epoch
+    found, inner = _Clock(), QuickLoop.train_epoch
 
     def train_epoch(*arguments):
         inner(*arguments)
         found.now += 10
 
-    monkeypatch.setattr(FitLoop, "train_epoch", train_epoch)
+    monkeypatch.setattr(QuickLoop, "train_epoch", train_epoch)
     monkeypatch.setattr(run, "Budget", partial(Budget, clock=found))
     # With it, an epoch of the last layers is thought to take 2.6 s, and one of all 4.3 s; and
     # another 10 s are kept for the start of each phase.
@@ -81,7 +81,7 @@ def test_fine_tuning_takes_the_time_that_is_left(tmp_path, train_in, limited, no
 
 
 def test_a_phase_ends_where_the_time_does(tmp_path, train_in, limited, notes, clock):
-    inner = FitLoop.evaluate
+    inner = QuickLoop.evaluate
 
     def evaluate(loop, batches):
         # The last layers take longer than anyone expects.
@@ -89,7 +89,7 @@ def test_a_phase_ends_where_the_time_does(tmp_path, train_in, limited, notes, cl
         return inner(loop, batches)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FitLoop, "evaluate", evaluate)
+        patch.setattr(QuickLoop, "evaluate", evaluate)
         trained = train_in(tmp_path / "run", {**limited, "fit_minutes": 1})
     assert _list_phases(trained) == ["head", "head", "top"]
     assert notes[-1].startswith("Ends after epoch 3: another one takes 25.0 s")

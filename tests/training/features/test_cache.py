@@ -204,11 +204,14 @@ def test_without_a_folder_nothing_is_kept():
 
 
 def test_the_folder_of_the_cache(tmp_path, monkeypatch):
+    monkeypatch.delenv("DARKROOM_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert choose_folder(None) == f"{tmp_path}/.cache/darkroom/features"
     monkeypatch.setenv("XDG_CACHE_HOME", f"{tmp_path}/caches")
     assert choose_folder(None) == f"{tmp_path}/caches/darkroom/features"
+    monkeypatch.setenv("DARKROOM_CACHE", f"{tmp_path}/own")
+    assert choose_folder(None) == f"{tmp_path}/own/features"
     assert choose_folder("none") is None
     assert choose_folder("~/mine") == f"{tmp_path}/mine"
 

@@ -89,12 +89,6 @@ def _forbid_computing(monkeypatch):
     monkeypatch.setattr(compute, "decode_views", refuse)
 
 
-def _use_whole_network(monkeypatch, values):
-    """Writes weights of the network itself, which another process builds."""
-    monkeypatch.undo()
-    efficientnet_lite.build_network(SIZE).save_weights(values["weights"])
-
-
 def _count_kept(cache):
     """Returns how many images each file of the cache has, by the name of its folder's view."""
     found: dict[str, list[int]] = {}
@@ -170,6 +164,7 @@ def test_what_was_computed_before_a_training_ended_is_kept(
     assert_near(trained.history, straight.history)
 
 
+@pytest.mark.usefixtures("quick_loop")
 def test_other_weights_have_other_features(dataset, tmp_path, values, monkeypatch):
     _train(dataset, tmp_path / "one", values)
     efficientnet_lite.build_network(SIZE).save_weights(tmp_path / "other.weights.h5")
@@ -184,7 +179,7 @@ def test_other_weights_have_other_features(dataset, tmp_path, values, monkeypatc
     ("augment", "views"),
     [
         ("none", {"stretch": [8, 22]}),
-        ("crop", {"stretch": [8, 22], "center_crop": [22]}),
+        pytest.param("crop", {"stretch": [8, 22], "center_crop": [22]}, marks=pytest.mark.long),
         (
             "crop,flip",
             {
@@ -208,12 +203,14 @@ def test_an_epoch_has_each_view_of_each_image(
     assert steps == list(range(1, math.ceil(22 * len(views) / 4) + 1))
 
 
+@pytest.mark.usefixtures("quick_loop")
 def test_a_training_of_the_head_is_not_resumed_as_one_of_all(dataset, tmp_path, values):
     _train(dataset, tmp_path / "run", values)
     with pytest.raises(OutputError, match=r"of another training: freeze was base, now none\."):
         _train(dataset, tmp_path / "run", {**values, "freeze": "none", "epochs": 3})
 
 
+@pytest.mark.usefixtures("quick_loop")
 def test_a_base_that_is_not_frozen_is_trained(dataset, tmp_path, values, weights):
     values |= {"freeze": "none", "epochs": 1, "learning_rate": 1e-3, "batch_size": 16}
     trained = _train(dataset, tmp_path / "run", values)
@@ -225,12 +222,12 @@ def test_a_base_that_is_not_frozen_is_trained(dataset, tmp_path, values, weights
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epoch", "step"), [(0, 3), (1, 5)])
+@pytest.mark.parametrize(("epoch", "step"), [pytest.param(0, 3, marks=pytest.mark.long), (1, 5)])
 def test_a_killed_training_ends_with_the_weights_of_one_that_was_not(
-    dataset, tmp_path, values, warm_python, monkeypatch, epoch, step
+    dataset, tmp_path, values, warm_python, epoch, step
 ):
-    _use_whole_network(monkeypatch, values)
     arguments = [str(dataset), str(tmp_path)]
+    values["network"] = "small"
     cases = {name: json.dumps({name: values}) for name in ("killed", "straight")}
     kill = [str(epoch), str(step)]
     died = warm_python.run(SCRIPT, *arguments, cases["killed"], "1", *kill)
@@ -247,11 +244,8 @@ def test_a_killed_training_ends_with_the_weights_of_one_that_was_not(
 
 
 @pytest.mark.slow
-def test_several_devices_share_the_batches_of_features(
-    dataset, tmp_path, values, warm_python, monkeypatch
-):
-    _use_whole_network(monkeypatch, values)
-    cases = {"two": {**values, "strategy": "mirrored"}}
+def test_several_devices_share_the_batches_of_features(dataset, tmp_path, values, warm_python):
+    cases = {"two": {**values, "network": "small", "strategy": "mirrored"}}
     done = warm_python.run(SCRIPT, str(dataset), str(tmp_path), json.dumps(cases), "2")
     assert done.returncode == 0, done.stderr
     history = _read_history(tmp_path / "two-0.npz")

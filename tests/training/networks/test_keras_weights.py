@@ -121,7 +121,14 @@ def test_complex_weights_are_refused(path):
         load_keras_weights(_build(), str(path))
 
 
-@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOSPC, "No space left")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.EMFILE, "Too many open files"),
+        ValueError("Unable to write: [Errno 28] No space left on device"),
+    ],
+)
 def test_an_error_of_the_machine_is_not_a_damaged_file(path, monkeypatch, error):
     model = _build()
 

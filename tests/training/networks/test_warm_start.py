@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -26,16 +28,24 @@ def notes(monkeypatch):
     return found
 
 
-@pytest.fixture
-def earlier(tmp_path):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     """A model, and a folder of the training that exported it."""
+    folder = tmp_path_factory.mktemp("made")
     model = build_model("small_cnn", 3, SIZE)
     for layer in model.layers:
         layer.set_weights([each + 0.1 for each in layer.get_weights()])
-    export_model(model, LABELS, SIZE, str(tmp_path / "run" / "model"))
+    export_model(model, LABELS, SIZE, str(folder / "model"))
     plan = {"options": {"model": "small_cnn"}, "data": []}
-    (tmp_path / "run" / "training.json").write_text(json.dumps({"plan": plan, "result": {}}))
-    return model, tmp_path / "run"
+    (folder / "training.json").write_text(json.dumps({"plan": plan, "result": {}}))
+    return model, folder
+
+
+@pytest.fixture
+def earlier(made, tmp_path):
+    """That model, and a copy of the folder."""
+    model, folder = made
+    return model, shutil.copytree(folder, tmp_path / "run")
 
 
 def test_a_model_starts_from_all_weights_of_one_with_the_same_labels(earlier, notes):
@@ -81,8 +91,9 @@ def test_a_folder_without_a_training_is_an_error(tmp_path):
 
 def test_weights_that_are_not_finite_are_an_error(earlier):
     model, folder = earlier
-    model.layers[-1].set_weights([each * np.nan for each in model.layers[-1].get_weights()])
-    export_model(model, LABELS, SIZE, str(folder / "model"))
+    broken = keras.models.clone_model(model)
+    broken.layers[-1].set_weights([each * np.nan for each in model.layers[-1].get_weights()])
+    export_model(broken, LABELS, SIZE, str(folder / "model"))
     with pytest.raises(DataError, match="variables has numbers that are not finite"):
         build_model("small_cnn", 3, SIZE, str(folder), LABELS)
 

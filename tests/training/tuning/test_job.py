@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
@@ -12,16 +11,13 @@ from darkroom.cli import main
 from darkroom.training.course.sources import find_data
 from darkroom.training.tuning import job
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [
+    pytest.mark.tensorflow,
+    pytest.mark.usefixtures("own_models", "quick_loop", "quick_export"),
+]
 pytest.importorskip("keras_tuner")
 
 QUICK = ["--image-size", "8x8", "--batch-size", "8", "--epochs", "2", "--model", "own_models:tiny"]
-
-
-@pytest.fixture(autouse=True)
-def own_models(training_process, monkeypatch):
-    monkeypatch.setitem(sys.modules, "own_models", None)
-    training_process.register_models()
 
 
 @pytest.fixture

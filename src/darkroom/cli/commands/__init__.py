@@ -9,7 +9,6 @@ COMMANDS = (
     "convert",
     "attempts",
     "verify",
-    "upgrade",
     "validate",
     "duplicates",
     "inspect",

@@ -42,7 +42,7 @@ def add(commands: Any) -> None:
         "--output",
         metavar="FILE",
         required=True,
-        help="File to write: .yaml for kubeflow, .json for vertex",
+        help="File to write, or to replace: .yaml for kubeflow, .json for vertex",
     )
 
 

@@ -71,14 +71,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code."""
     from darkroom.conversion.convert import convert
     from darkroom.conversion.result import TooManyRejectsError, format_conversion
+    from darkroom.options.conversion import ConversionOptions
     from darkroom.runtime import progress
 
-    options = read_options(arguments)
-    source, output_dir = options.pop("source"), options.pop("output_dir")
-    options["beam_options"] = dict(options.pop("beam_option") or ())
+    values = read_options(arguments)
+    values["beam_options"] = dict(values.pop("beam_option") or ())
+    names = ("source", "output_dir", "max_rejects", "overwrite", "runner", "project", "region")
+    named = {name: values.pop(name) for name in names if name in values}
     try:
         with progress.use(progress.make_sink(sys.stderr)):
-            result = convert(source, output_dir, **options)
+            result = convert(**named, options=ConversionOptions(**values))
     except TooManyRejectsError as error:
         if not arguments.json:
             raise

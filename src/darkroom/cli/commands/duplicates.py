@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from darkroom.cli.shared.flags import add_command, add_dataset
+from darkroom.cli.shared.flags import add_command, add_dataset, add_overwrite
 from darkroom.cli.shared.output import print_result
 
 
@@ -22,9 +22,10 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--output",
         metavar="FILE",
-        default=None,
-        help="Parquet file for the list (default: DIR/duplicates.parquet)",
+        default="duplicates.parquet",
+        help="Parquet file for the list (default: duplicates.parquet)",
     )
+    add_overwrite(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -33,6 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     from darkroom.runtime import progress
 
     with progress.use(progress.make_sink(sys.stderr)):
-        found = find_duplicates(arguments.directory, arguments.output)
+        found = find_duplicates(
+            arguments.directory, arguments.output, overwrite=arguments.overwrite
+        )
     print_result(found, format_duplicates, as_json=arguments.json)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from darkroom.cli.shared.flags import add_command
+from darkroom.cli.shared.flags import add_command, add_overwrite
 from darkroom.cli.shared.models import add_model, ask_model
 
 QUIET = True
@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
             "darkroom predict runs/first photos --output photos/predicted.csv",
         ),
         epilog="Exit codes: 0 done, also if some images cannot be decoded; 1 no model, or none "
-        "can; 3 something cannot be read or written; 4 the output is a file of another program.",
+        "can; 3 something cannot be read or written; 4 the output exists already.",
     )
     add_model(parser)
     parser.add_argument("images", metavar="IMAGES", nargs="+", help="Images, folders or patterns")
@@ -35,6 +35,7 @@ def add(commands: Any) -> None:
         help="CSV or JSONL file of path, label and score, which darkroom convert takes (default: "
         "they are printed)",
     )
+    add_overwrite(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,6 +45,6 @@ def run(arguments: argparse.Namespace) -> int:
     from darkroom.evaluation.scores.serving import find_model
 
     if arguments.output is not None:
-        check_output(storage.absolute(arguments.output))
+        check_output(storage.absolute(arguments.output), overwrite=arguments.overwrite)
     find_model(arguments.model)
     return ask_model(arguments, predict, format_predictions)

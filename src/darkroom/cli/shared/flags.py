@@ -108,6 +108,13 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", help="A dataset; gs:// and s3:// work")
 
 
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Adds `--overwrite` of a command that writes the file that `--output` names."""
+    parser.add_argument(
+        "--overwrite", action="store_true", default=False, help="Replace a file that exists"
+    )
+
+
 def choose_form(field: OptionField) -> dict[str, Any]:
     """Returns argparse's arguments for the type of a field; what is not given stays absent."""
     known, kind = field.option, field.kind

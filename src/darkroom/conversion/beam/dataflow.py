@@ -14,15 +14,13 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
-from darkroom.conversion.beam.cancellation import cancel_in_time
+from darkroom.conversion.beam.following import follow_shards
 from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, build_options
-from darkroom.conversion.beam.watching import watch_job
-from darkroom.conversion.engines.waiting import RUNNING
 from darkroom.conversion.output import ownership
 from darkroom.dataset import journal
 from darkroom.dataset.layout import DATAFLOW_FOLDER, Folders
 from darkroom.errors import StorageError, UsageError, build_missing_extra_error
-from darkroom.runtime.process import explain_end
+from darkroom.runtime.process import call_in_time, explain_end
 from darkroom.storage.parquet import read_batches
 from darkroom.version import PACKAGE_FOLDER, __version__
 
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
 
 _TEMP, _STAGING = "temp", "staging"
 _SHOWN_IMAGES = 5
+_CANCEL_SECONDS = 10
 # Packages above the core: no worker needs them, and they would need TFX.
 _NOT_STAGED = ("components", "pipelines", "__pycache__")
 
@@ -167,8 +166,7 @@ class DataflowJob:
         # The names of Beam's files there are unknown, but until now there are no files.
         inside = [storage.join(folder, name, "") for name in (_TEMP, _STAGING)]
         journal.write_journal(folders, inside, storage.join(folder, journal.JOURNAL_FILE))
-        # Dataflow does not tell how far it is with starting machines: that is a wait for workers.
-        with watch_job(write, state=RUNNING) if wait else nullcontext():
+        with follow_shards(write) if wait else nullcontext():
             result = self.build_pipeline(write, scratch).run()
             job_id = str(result.job_id())
             if wait:
@@ -190,7 +188,7 @@ class DataflowJob:
             place = f"--project={self.project} --region={self.region}"
             stop = f"Stop it with: gcloud dataflow jobs cancel {job_id} {place}"
             explain_end(interrupt, f"The Dataflow job {job_id} goes on. {stop}")
-            if cancel_in_time(result.cancel):
+            if call_in_time(result.cancel, _CANCEL_SECONDS):
                 told = f"The Dataflow job {job_id} is being cancelled; run the same command again"
                 explain_end(interrupt, f"{told} when it has ended.")
             raise

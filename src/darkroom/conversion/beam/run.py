@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from importlib.util import find_spec
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from darkroom import storage
-from darkroom.conversion.beam.cancellation import (
-    cancel_with_client,
-    end_job,
-    hide_threads,
-    take_signals,
-)
-from darkroom.conversion.beam.engine_log import EngineLog, report_failures
-from darkroom.conversion.beam.engines import ENGINES, describe_workers
-from darkroom.conversion.beam.failures import is_unshared
-from darkroom.conversion.beam.runners import build_options
-from darkroom.conversion.beam.watching import watch_job
-from darkroom.conversion.engines.flink import find_address, list_failures, read_status
-from darkroom.conversion.engines.known import NOT_SHARED
-from darkroom.errors import DarkroomError, OutputError, StorageError
-from darkroom.images.access import PROBED_IMAGES
-from darkroom.manifest.table import read_manifest_rows
-from darkroom.runtime import progress
-from darkroom.runtime.process import collect_less_garbage, find_explanation
+from darkroom.conversion.beam.engine import Engine
+from darkroom.conversion.beam.following import follow_shards
+from darkroom.conversion.beam.runners import build_options, find_engine
+from darkroom.conversion.output.attempts import check_current
+from darkroom.errors import OutputError, StorageError
+from darkroom.runtime.process import collect_less_garbage
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
     from darkroom.conversion.beam.transforms import WriteDataset
-
-_NO_LIST = "disable_logging_submission_environment"
 
 
 def run_job(
@@ -51,107 +34,67 @@ def run_job(
     Raises:
         DarkroomError: It failed.
     """
-    from darkroom.runtime.plain_beam import apply_transform, beam
+    from darkroom.runtime.plain_beam import beam
 
-    pipeline = beam.Pipeline(options=build_options(runner, beam_options))
-    with guard_job(pipeline, write, job_name), collect_less_garbage(), pipeline:
-        apply_transform(pipeline, "WriteDataset", write)
+    run_write(beam.Pipeline(options=build_options(runner, beam_options)), write, job_name)
 
 
-@contextmanager
-def guard_pipeline(
-    pipeline: beam.Pipeline, job_name: str, output: str = ""
-) -> Iterator[EngineLog | None]:
-    """Names the job of a pipeline; cancels it with its client, and explains its failure.
-
-    That is for engines; what Beam runs in this process needs neither.
+def run_write(pipeline: beam.Pipeline, write: WriteDataset, job_name: str) -> None:
+    """Runs the job in a pipeline that holds nothing else.
 
     Args:
-        pipeline: A pipeline that does not yet run.
+        pipeline: An empty pipeline.
+        write: As of `run_job`.
         job_name: As of `run_job`.
-        output: As of `cancel_with_client`.
 
-    Yields:
-        What the engine says; None where there is no engine.
+    Raises:
+        DarkroomError: It failed.
     """
-    from apache_beam.options.pipeline_options import (
-        DebugOptions,
-        GoogleCloudOptions,
-        StandardOptions,
-    )
+    from darkroom.runtime.plain_beam import apply_transform
 
-    given = str(pipeline.options.view_as(StandardOptions).runner).lower()
-    runner = next((each for each in ENGINES if each.lower() == given), None)
-    if runner is None:
-        yield None
-        return
-    named = pipeline.options.view_as(GoogleCloudOptions)  # Beam has the option there, for all
-    named.job_name = f"{named.job_name}-{job_name}" if named.job_name else job_name
-    # Beam calls pip to log what is installed. Without pip, Python complains to the user.
-    if not find_spec("pip"):
-        pipeline.options.view_as(DebugOptions).add_experiment(_NO_LIST)
-    progress.note(f"The job {job_name} begins on {_find_address(pipeline) or runner}.")
-    try:
-        with (
-            take_signals(),
-            hide_threads(),
-            report_failures(runner, describe_workers(_list_options(pipeline))) as log,
-            cancel_with_client(pipeline, job_name, output),
-        ):
-            yield log
-    except DarkroomError as error:
-        error.hint = f"{error.hint} {find_explanation(error)}".strip()
-        raise
+    apply_transform(pipeline, "WriteDataset", write)
+    followed = follow_shards(write) if _get_engine(pipeline) else nullcontext()
+    with _find_unshared(write), followed, collect_less_garbage():
+        run_pipeline(pipeline, job_name)
 
 
-@contextmanager
-def guard_job(pipeline: beam.Pipeline, write: WriteDataset, job_name: str) -> Iterator[None]:
-    """Does the same for a job that writes a dataset, and follows it.
+def run_pipeline(pipeline: beam.Pipeline, job_name: str) -> None:
+    """Runs a pipeline to its end, on the engine that its options name, or as Beam does.
 
     Args:
-        pipeline: A pipeline that does not yet run, to which the block applies `write`.
-        write: What the job does.
+        pipeline: A whole pipeline.
         job_name: As of `run_job`.
+
+    Raises:
+        DarkroomError: It failed on an engine.
     """
-    output = write.tasks[0].output or write.tasks[0].folders.examples
-    with _find_unshared(write), guard_pipeline(pipeline, job_name, output) as log:
-        if log is None:
-            yield
-            return
-        address, write.seen = _find_address(pipeline), _list_seen(write)
-        with watch_job(
-            write,
-            log,
-            cancel=lambda: end_job(pipeline, job_name),
-            list_failures=lambda: list_failures(address, job_name) if address else (),
-            read_status=lambda: read_status(address, job_name) if address else None,
-        ):
-            yield
+    if engine := _get_engine(pipeline):
+        engine.run(pipeline, job_name)
+    else:
+        pipeline.run().wait_until_finish()
 
 
-def _find_address(pipeline: beam.Pipeline) -> str:
-    return find_address(_list_options(pipeline))
+def _get_engine(pipeline: beam.Pipeline) -> Engine | None:
+    from apache_beam.options.pipeline_options import StandardOptions
 
-
-def _list_options(pipeline: beam.Pipeline) -> dict[str, Any]:
-    return dict(pipeline.options.get_all_options(retain_unknown_options=True))
-
-
-def _list_seen(write: WriteDataset) -> list[str]:
-    """Returns some images that are on this machine's disk."""
-    if not write.tasks[0].has_images:
-        return []
-    rows = read_manifest_rows(write.tasks[0].folders.manifest, 0, PROBED_IMAGES)
-    local = [row.uri for row in rows if row.uri and not storage.is_remote(row.uri)]
-    return [path for path in map(storage.local_path, local) if os.path.exists(path)]
+    return find_engine(pipeline.options.view_as(StandardOptions).runner)
 
 
 @contextmanager
 def _find_unshared(write: WriteDataset) -> Iterator[None]:
-    """Tells an output that workers do not see from one that a later run has taken."""
+    """Tells an output that workers do not see from one that a later run has taken.
+
+    To a worker both look the same, but the client sees the attempt's folder.
+    """
     try:
         yield
     except OutputError as error:
-        if not is_unshared(write, error.message):
+        task = write.tasks[0]
+        if f"attempt {task.folders.token} ends" not in error.message:
             raise
-        raise StorageError(f"{NOT_SHARED.what}.", f"{NOT_SHARED.hint} {error.hint}") from error
+        check_current(task.folders, task.output or task.folders.examples)
+        raise StorageError(
+            "The engine's workers do not see the output folder.",
+            "Give an output that all machines reach at this path: a store, or a shared file "
+            f"system. {error.hint}",
+        ) from error

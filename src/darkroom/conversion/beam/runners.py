@@ -11,8 +11,9 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from darkroom.conversion.beam.engines import ENGINES
+from darkroom.conversion.beam.engine import Engine, list_engines
 from darkroom.errors import UsageError
+from darkroom.options.targets import DATAFLOW, IMAGE, EngineOptions
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -21,7 +22,7 @@ LOCAL_RUNNER = "FnApiRunner"
 DATAFLOW_RUNNER = "DataflowRunner"
 
 # Beam asks a job server with this limit, and some of them it follows no longer than that: after its
-# own five minutes the client would give up a job that runs. `check_engine` looks for an answer.
+# own five minutes the client would give up a job that runs. `Engine.check` looks for an answer.
 _JOB_SECONDS = 30 * 24 * 3600
 # From this similarity on, a name is a mistyped one of Beam's, not an option of an engine.
 _SAME_OPTION = 0.85
@@ -32,7 +33,6 @@ _RUNNERS = {
     "directrunner": LOCAL_RUNNER,
     "local": LOCAL_RUNNER,
     "dataflowrunner": DATAFLOW_RUNNER,
-    **{runner.lower(): runner for runner in ENGINES},
 }
 
 
@@ -42,12 +42,55 @@ def parse_runner(name: str | None) -> str:
     Raises:
         UsageError: There is no such runner.
     """
-    runner = _RUNNERS.get(str(name or LOCAL_RUNNER).lower())
-    if runner is None:
+    if found := _RUNNERS.get(str(name or LOCAL_RUNNER).lower()):
+        return found
+    if engine := find_engine(name):
+        return engine.runner
+    known = {*_RUNNERS.values(), *(engine.runner for engine in list_engines())}
+    raise UsageError(f"Unknown runner {name!r}.", f"Known: {', '.join(sorted(known))}.")
+
+
+def find_engine(runner: str | None) -> Engine | None:
+    """Returns the engine of a runner, written in any letter case; None for all other runners."""
+    name = str(runner or LOCAL_RUNNER).lower()
+    if name in _RUNNERS:
+        return None
+    return next((engine for engine in list_engines() if engine.runner.lower() == name), None)
+
+
+def name_runner(engine: str) -> str:
+    """Returns Beam's name of the runner of an engine, which the option `engine` names."""
+    if engine == DATAFLOW:
+        return DATAFLOW_RUNNER
+    return next(each.runner for each in list_engines() if each.name == engine)
+
+
+def find_options(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns Beam's options for an engine: those that are found out, and those given.
+
+    Args:
+        engine: An engine, and where it is.
+        given: Beam's options by name; they replace what would be found out.
+
+    Raises:
+        UsageError: An option is missing, or does not fit the engine.
+        StorageError: The engine does not answer, or cannot run a job.
+    """
+    found = next((each for each in list_engines() if each.name == engine.engine), None)
+    return found.find_options(engine, given) if found else _find_dataflow(engine, given)
+
+
+def _find_dataflow(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    if engine.engine_url is not None:
         raise UsageError(
-            f"Unknown runner {name!r}.", f"Known: {', '.join(sorted(set(_RUNNERS.values())))}."
+            "engine_url (--engine-url) is not for Dataflow.", "Give project and region instead."
         )
-    return runner
+    kind, value = engine.workers or (IMAGE, None)
+    if kind != IMAGE:
+        raise UsageError(
+            f"engine_workers is {kind}={value}: Dataflow takes image=NAME (--engine-workers) only."
+        )
+    return {"sdk_container_image": value, **given} if value else {**given}
 
 
 def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
@@ -69,12 +112,13 @@ def build_options(runner: str, options: Mapping[str, Any]) -> PipelineOptions:
             "Set credentials and endpoint of s3:// in the environment, for example AWS_PROFILE.",
         )
     flags = [f"--runner={runner}"]
-    if runner in ENGINES:
+    is_engine = find_engine(runner) is not None
+    if is_engine:
         options = {"job_server_timeout": _JOB_SECONDS, **options}
     if options:
         actions = _read_actions()
         for name, value in options.items():
-            flags += _format_option(name, value, actions, is_engine=runner in ENGINES)
+            flags += _format_option(name, value, actions, is_engine=is_engine)
     with _logging_kept():
         built = beam.options.pipeline_options.PipelineOptions(flags)
     complaint = io.StringIO()
@@ -126,7 +170,7 @@ def _format_option(
 ) -> list[str]:
     """Returns the flags that give an option a value, by any of its names.
 
-    An engine has options of its own, which only its job server knows.
+    An engine has more options, which only its job server knows.
     """
     # An option may have two flags, one that switches it on and one off.
     found = [a for a in actions if a.dest == name or f"--{name}" in a.option_strings]

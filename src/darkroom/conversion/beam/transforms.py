@@ -6,7 +6,6 @@ that writes them.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import threading
@@ -14,12 +13,12 @@ import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from darkroom import storage
+from darkroom.conversion.beam.readers import ImageReaders
+from darkroom.conversion.beam.shard import ShardReport, ShardTask, write_shard
 from darkroom.conversion.beam.versions import check_versions, find_versions
-from darkroom.conversion.readers import ImageReaders
-from darkroom.conversion.shard import SIGN_SUFFIX, ShardReport, ShardTask, write_shard
 from darkroom.dataset.tfrecord import check_crc_speed
 from darkroom.errors import STORAGE_HINT, DarkroomError, StorageError, describe_os_error
 from darkroom.runtime import progress
@@ -46,8 +45,6 @@ class WriteShardFn(beam.DoFn):
     Args:
         run: Name of the run, for its progress; Beam makes copies of this object.
         versions: Those of the client; this process is the client if they are not given.
-        signs: Any shard of the job, beside which a worker leaves a file when it begins, or why it
-            does not, for a client that waits for it; None where nobody does.
         seen: Images on the client's own disk, some of which a worker must see, too.
     """
 
@@ -55,27 +52,17 @@ class WriteShardFn(beam.DoFn):
         self,
         run: str = "",
         versions: Mapping[str, str] | None = None,
-        signs: ShardTask | None = None,
         seen: Sequence[str] = (),
     ) -> None:
         self._run = run
         self._versions = versions or find_versions()
-        self._signs = signs
         self._seen = seen
-        self._has_begun = False
 
     def setup(self) -> None:
         """Checks that this worker reads and writes what the client would, and is fast enough."""
-        try:
-            check_versions(self._versions)
-            _check_seen(self._seen)
-            check_crc_speed()
-        except StorageError as error:
-            # An engine may start workers again and again before it says why.
-            if self._signs:
-                said = {"run": self._run, "message": error.message, "hint": error.hint}
-                _leave_sign(self._signs, self._signs.refusal_file, said)
-            raise
+        check_versions(self._versions)
+        _check_seen(self._seen)
+        check_crc_speed()
         self._at_once = min(os.cpu_count() or 1, _MAX_SHARDS_AT_ONCE)
         self._pool = ThreadPoolExecutor(self._at_once, "darkroom-shard")
         self._readers: ImageReaders | None = None
@@ -92,10 +79,6 @@ class WriteShardFn(beam.DoFn):
             storage.set_patience(task.patience_seconds)
             if task.has_images and self._readers is None:
                 self._readers = ImageReaders(task.image)
-            if self._signs and not self._has_begun:
-                self._has_begun = True
-                who = {"host": platform.node(), "process": os.getpid(), **find_versions()}
-                _leave_sign(task, task.work_file(SIGN_SUFFIX), who)
             if len(self._begun) >= self._at_once:
                 yield _ALL, self._finish_one()
             self._begun.append(self._pool.submit(self._write, task))
@@ -158,12 +141,6 @@ def _check_seen(images: Sequence[str]) -> None:
         )
 
 
-def _leave_sign(task: ShardTask, path: str, said: Mapping[str, object]) -> None:
-    """Writes something for the client; that it cannot be written does not stop the worker."""
-    with suppress(OSError):
-        storage.write_bytes(path, json.dumps(said).encode(), task.folders.find_part(path))
-
-
 class CommitFn(beam.DoFn):
     """Commits the dataset once all shards are reported: (`_ALL`, all `ShardReport`) -> nothing."""
 
@@ -202,23 +179,24 @@ class WriteDataset(beam.PTransform):
         tasks: One for each shard.
         commit: Called once, in a worker, with the reports of all shards in order; must be
             picklable.
+        seen: Images on the client's own disk, some of which workers elsewhere must see, too.
 
     Attributes:
         tasks: One for each shard.
         run: Name of this run, another one each time: a process may run the same plan again.
-        gives_signs: Whether workers leave files for the client; set before it is applied.
-        seen: Images on the client's own disk, which workers elsewhere must see, too; likewise.
     """
 
     def __init__(
-        self, tasks: Sequence[ShardTask], commit: Callable[[Sequence[ShardReport]], None]
+        self,
+        tasks: Sequence[ShardTask],
+        commit: Callable[[Sequence[ShardReport]], None],
+        seen: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self.tasks = tasks
         self.run = uuid.uuid4().hex
-        self.gives_signs = False
-        self.seen: Sequence[str] = ()
         self._commit = commit
+        self._seen = seen
 
     @property
     def has_reported(self) -> bool:
@@ -229,8 +207,7 @@ class WriteDataset(beam.PTransform):
         """Returns the empty collection that the commit leaves."""
         numbered = [(task.range.number, task) for task in self.tasks]
         versions = find_versions(compressed=any(task.compressed for task in self.tasks))
-        signs = self.tasks[0] if self.gives_signs else None
-        write = WriteShardFn(self.run, versions, signs, self.seen)
+        write = WriteShardFn(self.run, versions, self._seen)
         # Beam's own `Reshuffle` and `ToList` do the same in three times as many steps, and starting
         # those takes longer than writing a small dataset.
         return (

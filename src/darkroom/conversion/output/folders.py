@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from darkroom import storage
+from darkroom.conversion.beam.shard import REPORT_SUFFIX, ShardTask, find_report
 from darkroom.conversion.output import attempts, ownership
-from darkroom.conversion.shard import REPORT_SUFFIX, ShardTask, find_report
 from darkroom.dataset import journal, layout
 from darkroom.dataset.layout import Folders
 from darkroom.runtime import progress

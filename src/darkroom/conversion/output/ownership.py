@@ -1,22 +1,22 @@
 """Finds what darkroom can prove it wrote in an output: it deletes and replaces nothing else.
 
-A file is proven by a journal or a commit that names it, or by its content; see `journal` and
-`proofs`.
+Until the commit, the journal of an attempt names its files. After it, `SHA256SUMS` does.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 
 from darkroom import storage
-from darkroom.conversion.output import attempts, listed, proofs
+from darkroom.conversion.output import attempts
 from darkroom.dataset import journal, layout
-from darkroom.dataset.commit import read_dataset
+from darkroom.dataset.checksums import FileSum, read_sums
+from darkroom.dataset.commit import is_commit
 from darkroom.dataset.layout import Folders, is_reserved, is_reserved_for_rejects
-from darkroom.dataset.pointer import find_data
 from darkroom.errors import DataError, OutputError
 from darkroom.runtime.text import list_first
 from darkroom.storage.locks import LOCK_FILE, is_lock
@@ -74,11 +74,7 @@ def survey(folders: Folders, *, whole: bool = False) -> Survey:
     names = storage.list_folder(folders.examples)
     found = _list_files(folders, names, whole)
     ours = journal.find_named(folders, found)
-    if layout.DATASET_FILE in names:
-        ours.update(_find_committed(folders, found))
-    elif found.keys() - ours:
-        ours.update(listed.find_listed(folders, found))
-        ours.update(proofs.find_uncommitted(folders, found))
+    ours.update(_find_committed(folders, found))
     current = storage.join(folders.attempts, attempts.CURRENT_FILE)
     if current in found and attempts.read_record(current):
         ours.add(current)
@@ -99,18 +95,34 @@ def _is_data(name: str) -> bool:
 
 
 def _find_committed(folders: Folders, found: Mapping[str, int]) -> Iterator[str]:
-    """Yields the files that a commit proves, or the list of hashes where it cannot be read."""
-    try:
-        dataset = read_dataset(folders.examples)
-    except DataError:
-        yield from listed.find_listed(folders, found)
-        return
-    if find_data(folders.examples) == folders.examples:
-        yield from proofs.find_committed(folders, dataset, found)
-    else:
-        # The dataset is in a folder of its own. What an older one left here may have its list.
-        yield storage.join(folders.examples, layout.DATASET_FILE)
-        yield from listed.find_listed(folders, found)
+    """Yields the commit, the lists of hashes, and the files that match them.
+
+    A shard matches by its length: to read all shards takes as long as to write them. A commit that
+    is damaged still counts.
+    """
+    path = storage.join(folders.examples, layout.DATASET_FILE)
+    if found.get(path, storage.NOT_REGULAR) >= 0 and is_commit(path):
+        yield path
+    roots = dict.fromkeys((folders.examples, folders.index, folders.rejects))
+    lists = {root: sums for root in roots if (sums := _read_list(root, found))}
+    if folders.examples not in lists:
+        return  # the copy of an index, with its own list, proves nothing
+    for root, sums in lists.items():
+        yield storage.join(root, layout.SUMS_FILE)
+        for name, expected in sums.items():
+            path = storage.join(root, name)
+            if found.get(path) == expected.size_bytes and name != layout.DATASET_FILE:
+                is_shard = name.startswith(layout.split_folder(""))
+                if is_shard or storage.hash_file(path) == expected.sha256:
+                    yield path
+
+
+def _read_list(folder: str, found: Mapping[str, int]) -> Mapping[str, FileSum]:
+    """Returns the sums of a folder's files; none without a list."""
+    if found.get(storage.join(folder, layout.SUMS_FILE), storage.NOT_REGULAR) > 0:
+        with suppress(DataError):
+            return read_sums(folder)
+    return {}
 
 
 def delete_ours(found: Survey, kept: Collection[str] = ()) -> None:

@@ -73,8 +73,7 @@ class Evaluation:
         notes: What else one must know to read the numbers, as sentences.
         report_path: The page, `model.html`; None if none was written.
         slices: How good it is for each value of the columns that a pipeline names.
-        matrix: The whole confusion matrix, of fifty rows at most; None if an earlier version made
-            the result.
+        matrix: The whole confusion matrix, of fifty rows at most; None if it was not made.
         missed: The bounds of a pipeline that the model misses, as parts of a sentence.
     """
 
@@ -118,18 +117,9 @@ class Evaluation:
         )
 
     def _repr_html_(self) -> str:
-        """Returns numbers and classes as a notebook shows them."""
-        facts = dict(list_numbers(self))
-        classes = choose_classes(self.metrics.classes)
-        rows = [list_class_cells(each) for each in classes]
-        return cards.make_card(
-            facts.pop("Accuracy"),
-            cards.make_facts(facts),
-            cards.make_rows(CLASS_HEADER, rows, len(self.metrics.classes)),
-            *map(cards.make_note, self.notes),
-            cards.make_path("Model", self.model_dir),
-            cards.make_path("Page", self.report_path) if self.report_path else None,
-        )
+        """Returns the numbers as a notebook shows them, without the matrix of confusions."""
+        values = self.to_dict() | {"matrix": None, "notes": None, "bins": None}
+        return cards.make_card(dict(list_numbers(self))["Accuracy"], values, *self.notes)
 
 
 CLASS_HEADER = ("class", "precision", "recall", "F1", "records")

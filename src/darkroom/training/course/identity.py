@@ -53,8 +53,7 @@ class Identity:
         way_out = describe_way_out(folder)
         if state["data"] != self.data:
             raise OutputError(f"The checkpoint {path} is of a training on other data.", way_out)
-        # Checkpoints of an earlier version do not have it.
-        if state.get("eval_data", self.eval_data) != self.eval_data:
+        if state["eval_data"] != self.eval_data:
             raise OutputError(
                 f"The checkpoint {path} was evaluated on other data, so its epochs cannot be "
                 "compared with further ones.",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 
 from darkroom import storage
 from darkroom.errors import describe_os_error
+from darkroom.input.cache import find_cache
 from darkroom.options.training import NO_FEATURE_CACHE
 from darkroom.runtime import progress
 
@@ -41,9 +41,8 @@ def choose_folder(feature_cache: str | None) -> str | None:
         folder = storage.absolute(feature_cache)
         storage.make_folder(folder)
         return folder
-    caches = os.environ.get("XDG_CACHE_HOME") or storage.expand_home("~/.cache")
-    folder = storage.join(storage.absolute(caches), "darkroom", "features")
     try:
+        folder = storage.join(find_cache(), "features")
         storage.make_folder(folder)
     except OSError as error:
         progress.note(f"Features are not kept. {describe_os_error(error)}")

@@ -90,12 +90,7 @@ class ExportResult:
 
     def _repr_html_(self) -> str:
         """Returns the formats with their differences as a notebook shows them."""
-        rows = [(each.format, *_list_cells(each), each.path) for each in self.exports]
-        return cards.make_card(
-            format_count(len(rows), "format"),
-            cards.make_rows(("format", "size", "difference", "same label", "file"), rows),
-            cards.make_note(f"Compared on {format_count(self.images, 'image')} of the eval split."),
-        )
+        return cards.make_card(format_count(len(self.exports), "format"), self.to_dict())
 
 
 @begin_at_call

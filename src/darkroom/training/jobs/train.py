@@ -2,57 +2,38 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from darkroom import storage
 from darkroom.evaluation.scores.serving import check_backend, load_tensorflow
-from darkroom.options.fields import list_options
-from darkroom.options.training import TrainingFields, TrainingOptions
+from darkroom.options.fields import merge_options
+from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.process import report_interrupts
 from darkroom.training.job import TrainingResult, train_datasets
 from darkroom.training.networks.weights import check_weights
 
 Paths = str | os.PathLike[str]
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-_OPTIONS_MARK = "**options: "
-
-
-def _show_options(function: _Function) -> _Function:
-    """Puts the options of a training into a function's signature and docstring; a decorator."""
-    fields = list_options(TrainingFields)
-    shown = inspect.signature(function)
-    fixed = [each for each in shown.parameters.values() if each.kind is not each.VAR_KEYWORD]
-    named = [
-        inspect.Parameter(
-            each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type
-        )
-        for each in fields
-    ]
-    function.__signature__ = shown.replace(parameters=[*fixed, *named])  # type: ignore[attr-defined]
-    lines = (f"{each.name}: {each.option.help} {each.option.more}".rstrip() for each in fields)
-    # Without the indent of the source, which Python 3.13 takes out of docstrings itself.
-    before, _, after = inspect.cleandoc(f"{function.__doc__}").partition(_OPTIONS_MARK)
-    rest = after.partition("\n")[2]
-    function.__doc__ = before + "\n    ".join(lines) + "\n" + rest
-    return function
 
 
 @storage.report_failures
 @report_interrupts("The training was interrupted; call it again: it goes on after its checkpoint.")
 @progress.shown
-@_show_options
 def train(
     records: Paths | Sequence[Paths],
     checkpoint_dir: Paths,
     *,
+    model: str | None = None,
+    image_size: tuple[int, int] | int | None = None,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    learning_rate: float | None = None,
+    augment: str | None = None,
     eval_records: Paths | Sequence[Paths] = (),
     tune: int = 0,
-    **options: Any,
+    options: TrainingOptions | None = None,
 ) -> TrainingResult | None:
     """Trains a model, exports it, and says how good it is; a training that was stopped goes on.
 
@@ -61,11 +42,21 @@ def train(
             The train split and the eval split are used; the test split is scored at the end.
         checkpoint_dir: Folder for checkpoints, history, the model and its page; made if it does not
             exist.
+        model: Model to train: small_cnn, efficientnet-lite0, keras.applications:NAME, or
+            package.module:function. small_cnn if None.
+        image_size: Height and width of the images that the model gets, in pixels. One number is
+            for both. None: 64x64; 224x224 with weights of ImageNet.
+        epochs: Passes over the training data. 30 if None.
+        batch_size: Images per batch. 16 if None.
+        learning_rate: Highest learning rate of the AdamW optimizer. 0.003 if None.
+        augment: Random changes of training images: none, or parts such as crop,flip,color=0.4.
+            `darkroom.options.augmentation.parse_augmentation` describes the parts, and has the
+            default.
         eval_records: The same as `records`, to use its eval split instead; () for that of
             `records`.
         tune: Number of trainings in which better options are searched for first, with KerasTuner; 0
             for none. Each shows one line, and then the model is trained with the best options.
-        **options: The options of `darkroom train`.
+        options: All other options of `darkroom train`. The arguments above replace its values.
 
     Returns:
         The epoch that the model is from, its metrics, and how good it is on the test split; None in
@@ -79,7 +70,17 @@ def train(
         MissingExtraError: TensorFlow is not installed.
         OSError: Something cannot be read or written.
     """
-    made = make_options(options)
+    check_backend()
+    given = {
+        "model": model,
+        "image_size": (image_size, image_size) if isinstance(image_size, int) else image_size,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "augment": augment,
+    }
+    made = merge_options(TrainingOptions, options, given)
+    check_weights(made.weights, made.model)
     load_tensorflow()
     data, eval_data = _list_paths(records), _list_paths(eval_records)
     return start_training(data, made, os.fspath(checkpoint_dir), eval_data, tune=tune)

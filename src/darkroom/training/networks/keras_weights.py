@@ -34,6 +34,8 @@ def load_keras_weights(model: Any, weights: str) -> None:
             model.load_weights(path)
             is_complex = _has_complex(path)
         except ValueError as error:
+            if is_environment(error):
+                raise
             # After that, Keras lists every layer of the model.
             reason = _describe(error).partition(" Example error")[0][:300]
             raise UsageError(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from darkroom import storage
 from darkroom.errors import MissingExtraError, StorageError, TransientStorageError
 from darkroom.images.prepare import MAX_IMAGE_BYTES
+from darkroom.storage.requests import load_store, split_path
 
 # For all pictures of a report together.
 STORE_SECONDS = 5.0
@@ -51,6 +52,11 @@ class SourceImages:
     def _read_remote(self, uri: str) -> bytes:
         if self.ended:
             return b""
+        try:
+            load_store(split_path(uri)[0])
+        except MissingExtraError as error:
+            self.ended = error.message.rstrip(".")
+            return b""
         start = self._clock()
         try:
             with storage.limit(attempts=1, seconds=self._left_seconds):
@@ -69,7 +75,5 @@ class SourceImages:
 def _explain(error: StorageError) -> str:
     # Its own words may have a host or a time, which equal reports must not differ by.
     if isinstance(error, TransientStorageError):
-        return "the store did not answer"
-    if isinstance(error, MissingExtraError):
-        return error.message.rstrip(".")
+        return f"the store did not answer within {STORE_SECONDS:g} seconds"
     return "the store refused them"

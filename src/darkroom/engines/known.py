@@ -18,14 +18,12 @@ class Known(NamedTuple):
         pattern: A text in them.
         what: What is wrong, and what to do: `hint`.
         kind: The error that it becomes.
-        is_start: Whether no worker can begin because of it, so that waiting does not help.
     """
 
     pattern: str
     what: str
     hint: str
     kind: type[DarkroomError] = StorageError
-    is_start: bool = False
 
     def is_in(self, text: str) -> bool:
         """Tells whether an engine said this."""
@@ -45,32 +43,27 @@ KNOWN = (
         r"|cannot import name \S+ from 'darkroom|__init__\(\) .{0,60}argument.{0,200}darkroom",
         "A worker of the engine has another version of darkroom",
         "Install the client's version where the workers run, or run the client in their image.",
-        is_start=True,
     ),
     Known(
         r"No module named '?(?:darkroom|apache_beam)",
         "A worker of the engine does not have darkroom",
         f"Use an image, or an environment of Python, that has darkroom: {WORKERS}.",
-        is_start=True,
     ),
     Known(
         "Pipeline construction environment and pipeline runtime",
         "A worker of the engine has another Python or Beam",
         f"Use the client's versions of both where the workers run: {WORKERS}.",
-        is_start=True,
     ),
     Known(
         "No client connected within timeout",
         "A worker of the engine began, and did not connect for data",
         "Mostly it has another Python or Beam than the client. See the log of the task manager or "
         "of the worker pool.",
-        is_start=True,
     ),
     Known(
         r"unknown opcode|bad marshal data|unsupported pickle protocol|code\(\) argument \d+",
         "A worker of the engine has another Python",
         "Use the same version of Python for the client and the workers, as 3.11 for both.",
-        is_start=True,
     ),
     Known(
         r"no main manifest attribute|(?:Invalid or corrupt|Unable to access) jarfile"
@@ -112,7 +105,6 @@ KNOWN = (
         r"|in start_worker\n.{0,4000}(?:UNAVAILABLE|failed to connect)",
         "No worker pool answers",
         f"Start one beside each task manager, and check its address: {WORKERS}.",
-        is_start=True,
     ),
     Known(
         "Insufficient number of network buffers",
@@ -138,7 +130,6 @@ KNOWN = (
         r"|process failed (?:to start|while running)|error=(?:2|13), ",
         "The engine could not start a worker process",
         f"Check on the engine's machines that the program is there and may be run: {WORKERS}.",
-        is_start=True,
     ),
     Known(
         "StatusRuntimeException: CANCELLED",

@@ -9,16 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPException
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
+from darkroom.conversion.beam.engine import EngineJob
 from darkroom.errors import StorageError, UsageError
 from darkroom.runtime.text import make_visible
 
+CANCELED = "CANCELED"
 # States that a job does not leave.
-ENDED, CANCELED = ("FINISHED", "CANCELED", "FAILED"), "CANCELED"
+_ENDED = ("FINISHED", CANCELED, "FAILED")
 
 _SECONDS = 10
 _POLL_SECONDS = 0.2
@@ -30,58 +32,6 @@ _EXAMPLE = "Give the address of the job manager's web page, as http://jobmanager
 _INSIDE = re.compile(r"\[.*\]|")
 # The job server goes to Flink directly, too, whatever proxy the environment names.
 _OPENER = build_opener(ProxyHandler({}))
-
-
-@dataclass(frozen=True)
-class FlinkJob:
-    """A job of Flink, as it was when Flink was asked.
-
-    Attributes:
-        id: 32 hexadecimal digits.
-        state: Flink's word, as RUNNING, CANCELED or FINISHED.
-    """
-
-    id: str
-    state: str
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing of it runs any more."""
-        return self.state in ENDED
-
-
-class FlinkFailure(NamedTuple):
-    """A failure of a job, after which Flink may have started its tasks again.
-
-    Attributes:
-        time: Milliseconds since 1970, of Flink's clock.
-        text: What failed, with Java's trace.
-    """
-
-    time: int
-    text: str
-
-
-class FlinkStatus(NamedTuple):
-    """What a cluster and a job that waits there are about.
-
-    Attributes:
-        state: Flink's word for the job, as RUNNING or RESTARTING.
-        running: How many of its tasks run.
-        needed: Slots that it needs.
-        slots: Slots of all task managers together.
-        free: Those that no job has.
-        task_managers: How many there are.
-        others: Names of the other jobs there that have not ended.
-    """
-
-    state: str
-    running: int
-    needed: int
-    slots: int
-    free: int
-    task_managers: int
-    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,76 +91,21 @@ def read_cluster(url: str) -> FlinkCluster:
     return FlinkCluster(make_visible(version, max_characters=40), slots, hosts)
 
 
-def find_job(url: str, name: str) -> FlinkJob | None:
+def find_job(url: str, name: str) -> EngineJob | None:
     """Returns the newest job whose name contains `name`; None when Flink has, or knows, none.
 
     Raises:
         StorageError: Flink does not answer.
     """
-    newest = _find_newest(_list_jobs(url), name)
-    return None if newest is None else _read_job(url, newest)
-
-
-def read_status(url: str, name: str) -> FlinkStatus | None:
-    """Asks what the newest job whose name contains `name` has, and needs; None if there is none.
-
-    Raises:
-        StorageError: Flink does not answer.
-    """
-    jobs = _list_jobs(url)
-    if (job := _find_newest(jobs, name)) is None:
-        return None
-    cluster, found = _ask(url, "/overview"), _read_job(url, job)
-    vertices = _ask(url, f"/jobs/{found.id}").get("vertices")
-    return FlinkStatus(
-        state=found.state,
-        running=_read_number(job.get("tasks"), "running"),
-        needed=max((_read_number(each, "parallelism") for each in vertices or ()), default=0),
-        slots=_read_number(cluster, "slots-total"),
-        free=_read_number(cluster, "slots-available"),
-        task_managers=_read_number(cluster, "taskmanagers"),
-        others=tuple(
-            make_visible(str(each.get("name")), max_characters=60)
-            for each in jobs
-            if each is not job and each.get("state") not in ENDED
-        ),
-    )
-
-
-def _list_jobs(url: str) -> list[dict[str, Any]]:
     jobs = _ask(url, "/jobs/overview").get("jobs")
     if not isinstance(jobs, list):
         raise _not_flink(url)
-    return [each for each in jobs if isinstance(each, dict)]
+    found = [each for each in jobs if isinstance(each, dict) and name in str(each.get("name"))]
+    newest = max(found, key=_read_start, default=None)
+    return None if newest is None else _read_job(url, newest)
 
 
-def _find_newest(jobs: list[dict[str, Any]], name: str) -> dict[str, Any] | None:
-    found = [each for each in jobs if name in str(each.get("name"))]
-    return max(found, key=lambda each: _read_number(each, "start-time"), default=None)
-
-
-def list_failures(url: str, name: str) -> list[FlinkFailure]:
-    """Returns what failed in the newest job whose name contains `name`, the first failure first.
-
-    Flink keeps the last ones only, 16 unless it is told otherwise.
-
-    Raises:
-        StorageError: Flink does not answer.
-    """
-    job = find_job(url, name)
-    if job is None:
-        return []
-    history = _ask(url, f"/jobs/{job.id}/exceptions").get("exceptionHistory")
-    entries = history.get("entries") if isinstance(history, dict) else None
-    if not isinstance(entries, list):
-        raise _not_flink(url)
-    found = [each for each in entries if isinstance(each, dict)]
-    return sorted(
-        FlinkFailure(_read_number(each, "timestamp"), str(each.get("stacktrace"))) for each in found
-    )
-
-
-def cancel_job(url: str, job_id: str, seconds: float = _SECONDS) -> FlinkJob:
+def cancel_job(url: str, job_id: str, seconds: float = _SECONDS) -> EngineJob:
     """Cancels a job, and waits a moment for its end.
 
     Args:
@@ -240,11 +135,6 @@ def cancel_job(url: str, job_id: str, seconds: float = _SECONDS) -> FlinkJob:
         time.sleep(_POLL_SECONDS)
         job = _read_job(url, _ask(url, f"/jobs/{job_id}"))
     return job
-
-
-def format_cancel(url: str, job_id: str) -> str:
-    """Returns the command line that cancels a job."""
-    return f"curl -X PATCH {format_url(url)}/jobs/{job_id}"
 
 
 def _ask(url: str, path: str, method: str = "GET") -> dict[str, Any]:
@@ -279,16 +169,17 @@ def _not_flink(url: str) -> StorageError:
     return StorageError(what, _EXAMPLE)
 
 
-def _read_job(url: str, said: dict[str, Any]) -> FlinkJob:
+def _read_job(url: str, said: dict[str, Any]) -> EngineJob:
     """Returns the job that an answer describes; its words go to the terminal."""
     job_id, state = str(said.get("jid")), str(said.get("state"))
     if not _ID.fullmatch(job_id) or not _STATE.fullmatch(state):
         raise _not_flink(url)
-    return FlinkJob(job_id, state)
+    stop = f"curl -X PATCH {format_url(url)}/jobs/{job_id}"
+    return EngineJob(job_id, state, state in _ENDED, stop)
 
 
-def _read_number(said: Any, key: str) -> int:
-    value = said.get(key) if isinstance(said, dict) else None
+def _read_start(job: dict[str, Any]) -> int:
+    value = job.get("start-time")
     return value if isinstance(value, int) else 0
 
 

@@ -9,35 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from darkroom.conversion.beam.engines import (
-    FLINK_RUNNER,
-    PRISM_RUNNER,
-    SPARK_RUNNER,
-    check_java,
-)
-from darkroom.conversion.beam.runners import DATAFLOW_RUNNER, list_choices
-from darkroom.conversion.engines import flink
-from darkroom.conversion.engines.jars import find_jar
+from darkroom.conversion.beam.runners import list_choices
+from darkroom.engines import flink
+from darkroom.engines.checks import check_java
+from darkroom.engines.jars import find_jar
 from darkroom.errors import StorageError, UsageError
-from darkroom.options.targets import (
-    COMMAND,
-    DATAFLOW,
-    FLINK,
-    IMAGE,
-    POOL,
-    PRISM,
-    SPARK,
-    EngineOptions,
-)
+from darkroom.options.targets import COMMAND, FLINK, IMAGE, POOL, EngineOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 
-RUNNERS: Mapping[str, str] = {
-    FLINK: FLINK_RUNNER,
-    SPARK: SPARK_RUNNER,
-    PRISM: PRISM_RUNNER,
-    DATAFLOW: DATAFLOW_RUNNER,
-}
 _ENVIRONMENTS = {IMAGE: "DOCKER", POOL: "EXTERNAL"}
 # A master of Spark that runs inside the job server.
 _INSIDE = re.compile(r"local(\[.*\])?")
@@ -45,22 +25,8 @@ _INSIDE = re.compile(r"local(\[.*\])?")
 _SPARK_JAVA = {"job_server_jvm_properties": ["--add-exports=java.base/sun.nio.ch=ALL-UNNAMED"]}
 
 
-def find_options(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns Beam's options for an engine: those that are found out, and those given.
-
-    Args:
-        engine: An engine, and where it is.
-        given: Beam's options by name; they replace what would be found out.
-
-    Raises:
-        UsageError: An option is missing, or does not fit the engine.
-        StorageError: The engine does not answer or has no workers, or its job server is missing.
-    """
-    find = {FLINK: _find_flink, SPARK: _find_spark, PRISM: _find_prism, DATAFLOW: _find_dataflow}
-    return {**find[str(engine.engine)](engine, given), **given}
-
-
-def _find_flink(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+def find_flink(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns Beam's options for Flink that were not given; see `Engine.find_options`."""
     url = _get_url(engine, given, "flink_master", "http://jobmanager:8081")
     where = f"Flink at {url}"
     cluster = flink.read_cluster(url)
@@ -92,7 +58,8 @@ def _find_flink(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def _find_spark(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+def find_spark(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns Beam's options for Spark that were not given; see `Engine.find_options`."""
     url = _get_url(engine, given, "spark_master_url", "spark://master:7077")
     is_here = bool(_INSIDE.fullmatch(url)) or _is_here(_find_host(url))
     starts_java = not any(map(given.get, ("job_endpoint", "spark_submit_uber_jar")))
@@ -104,7 +71,8 @@ def _find_spark(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def _find_prism(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+def find_prism(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns Beam's options for Prism that were not given; see `Engine.find_options`."""
     if engine.engine_url is None:  # Beam starts a Prism here, or downloads one first
         program = shutil.which("prism")
         return {"prism_location": program} if program else {}
@@ -114,19 +82,6 @@ def _find_prism(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, An
         "job_endpoint": address,
         **_choose_workers(engine, given, f"Prism at {address}", is_here=is_here),
     }
-
-
-def _find_dataflow(engine: EngineOptions, given: Mapping[str, Any]) -> dict[str, Any]:
-    if engine.engine_url is not None:
-        raise UsageError(
-            "engine_url (--engine-url) is not for Dataflow.", "Give project and region instead."
-        )
-    kind, value = engine.workers or (IMAGE, None)
-    if kind != IMAGE:
-        raise UsageError(
-            f"engine_workers is {kind}={value}: Dataflow takes image=NAME (--engine-workers) only."
-        )
-    return {"sdk_container_image": value} if value else {}
 
 
 def _get_url(engine: EngineOptions, given: Mapping[str, Any], option: str, example: str) -> str:

@@ -40,31 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     info = _ask_engine(given.provision_endpoint, given.id)
     os.environ.update(_describe_job(info, given.id))
-    _connect_first()
     sdk_worker_main.main([])
-
-
-def _connect_first() -> None:
-    """Makes a worker open its connection for data before it looks at what it is to do.
-
-    Beam refuses another version of itself or of Python. An engine in Java reads why only after it
-    has this connection, for which it would wait three minutes.
-    """
-    from apache_beam.portability.api import beam_fn_api_pb2 as messages
-    from apache_beam.runners.worker.bundle_processor import DATA_INPUT_URN, BundleProcessor
-
-    begin = BundleProcessor.__init__
-
-    def connect(
-        self: Any, capabilities: Any, descriptor: Any, state: Any, channels: Any, *others: Any
-    ) -> None:
-        for each in descriptor.transforms.values():
-            if each.spec.urn == DATA_INPUT_URN:
-                port = messages.RemoteGrpcPort.FromString(each.spec.payload)
-                channels.create_data_channel(port)
-        begin(self, capabilities, descriptor, state, channels, *others)
-
-    BundleProcessor.__init__ = connect
 
 
 def _ask_engine(endpoint: str, worker_id: str) -> Any:

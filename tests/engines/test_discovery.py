@@ -18,13 +18,13 @@ from tests.pictures import write_label_folders
 
 import darkroom
 from darkroom.cli import main
-from darkroom.conversion.beam.runners import build_options, list_choices
+from darkroom.conversion.beam.runners import build_options, find_options, list_choices
 from darkroom.conversion.convert import convert
-from darkroom.conversion.engines.discovery import RUNNERS, find_options
 from darkroom.errors import StorageError, UsageError
-from darkroom.options.targets import ENGINE_NAMES, EngineOptions
+from darkroom.options.conversion import ConversionOptions
+from darkroom.options.targets import EngineOptions
 
-from ...flink_rest import HERE, FlinkRest, serve_flink
+from ..flink_rest import HERE, FlinkRest, serve_flink
 
 VERSION = list_choices("flink_version")[0]
 FLINK_JAR = f"beam-runners-flink-{VERSION}-job-server"
@@ -261,14 +261,15 @@ def test_options_that_do_not_fit_are_told(values, message):
     assert "secret" not in str(stop.value)
 
 
-def test_every_engine_has_a_runner():
-    assert tuple(RUNNERS) == ENGINE_NAMES
-
-
 def test_an_engine_and_a_runner_exclude_each_other(tmp_path):
     write_label_folders(tmp_path / "src", 1)
     with pytest.raises(UsageError, match="engine and runner exclude each other"):
-        convert(tmp_path / "src", tmp_path / "out", engine="prism", runner="PrismRunner")
+        convert(
+            tmp_path / "src",
+            tmp_path / "out",
+            runner="PrismRunner",
+            options=ConversionOptions(engine="prism"),
+        )
 
 
 def test_an_engine_that_does_not_answer_stops_a_command_before_the_source_is_read(tmp_path, capfd):
@@ -306,7 +307,9 @@ def test_a_data_frame_converts_on_what_it_finds(flink, tmp_path):
     frame = pd.DataFrame({"split": "TRAIN", "image_uri": [*map(str, paths)]})
     frame["label"] = [path.parent.name for path in paths]
     found = {"engine": "flink", "engine_url": flink.url, "beam_options": {"job_endpoint": "embed"}}
-    result = frame.tensorflow.to_tfrecord(output_dir=str(tmp_path / "out"), **found)
+    result = frame.tensorflow.to_tfrecord(
+        output_dir=str(tmp_path / "out"), options=ConversionOptions(**found)
+    )
     assert result.written == len(paths)
     assert "GET /overview" in flink.asked
     here = frame.tensorflow.to_tfrecord(output_dir=str(tmp_path / "here"))

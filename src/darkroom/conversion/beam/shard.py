@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from darkroom import storage
-from darkroom.conversion.encode import EncodedRows, encode_rows
+from darkroom.conversion.beam.encode import EncodedRows, encode_rows
+from darkroom.conversion.beam.readers import ImageReaders, cut_batches
 from darkroom.conversion.output.attempts import check_current
-from darkroom.conversion.readers import ImageReaders, cut_batches
 from darkroom.dataset.index import IndexWriter
 from darkroom.dataset.layout import Folders, index_file, shard_file
 from darkroom.dataset.rejects import RejectsWriter
@@ -30,10 +30,6 @@ from darkroom.options.image import ImageOptions
 
 _BATCH_ROWS = 256
 _REJECTS, REPORT_SUFFIX = ".rejects.parquet", ".json"
-# A worker of an engine says with such a file, beside the first shard it takes, that it has begun.
-SIGN_SUFFIX = ".begun"
-# Why a worker takes no shard of this job, for the client that waits for it.
-REFUSAL_FILE = "refused.json"
 MAX_REPORT_BYTES = 1 << 20
 
 
@@ -95,15 +91,9 @@ class ShardTask:
         return [storage.join(self.folders.examples, self.file), self.index_file]
 
     @property
-    def refusal_file(self) -> str:
-        """Path of the file, one for all shards, in which a worker says why it takes none."""
-        return storage.join(self.work, REFUSAL_FILE)
-
-    @property
     def files(self) -> list[str]:
         """Paths of all files that its worker may write, unfinished ones included."""
-        suffixes = (_REJECTS, REPORT_SUFFIX, SIGN_SUFFIX)
-        finished = [*self.results, *map(self.work_file, suffixes), self.refusal_file]
+        finished = [*self.results, *map(self.work_file, (_REJECTS, REPORT_SUFFIX))]
         return list(dict.fromkeys((*finished, *map(self.folders.find_part, finished))))
 
 
@@ -120,7 +110,7 @@ class ShardReport(NamedTuple):
         rejects: Path of its rejects.
         rejected: Number of its rejects.
         index_bytes: Length of its index.
-        index_sha256: SHA-256 of its index, hexadecimal; empty in reports of version 0.1.0.
+        index_sha256: SHA-256 of its index, hexadecimal.
         version: The version of the file that was written; it changes when others write it.
         index_version: The version of its index.
     """
@@ -133,8 +123,8 @@ class ShardReport(NamedTuple):
     sha256: str
     rejects: str
     rejected: int
-    index_bytes: int = 0
-    index_sha256: str = ""
+    index_bytes: int
+    index_sha256: str
     version: str = ""
     index_version: str = ""
 

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from darkroom import storage
-from darkroom.conversion.encode import EncodedRows, encode_rows
+from darkroom.conversion.beam.encode import EncodedRows, encode_rows
 from darkroom.errors import NOT_THE_DATA, RejectError, StorageError
 from darkroom.images.access import describe_failure
 from darkroom.images.decoders import ImagePreparer

@@ -12,7 +12,7 @@ import pytest
 from apache_beam.portability.api import beam_provision_api_pb2 as api
 from apache_beam.portability.api import beam_provision_api_pb2_grpc as services
 
-from darkroom.conversion.beam import worker
+from darkroom.engines import worker
 
 
 class Engine(services.ProvisionServiceServicer):
@@ -45,9 +45,7 @@ def engine() -> Iterator[tuple[Engine, str]]:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """What each worker of Beam found in its environment, in the place of a real one."""
     from apache_beam.runners.worker import sdk_worker_main
-    from apache_beam.runners.worker.bundle_processor import BundleProcessor
 
-    monkeypatch.setattr(BundleProcessor, "__init__", BundleProcessor.__init__)
     environments: list[dict[str, str]] = []
     before = {**os.environ}
     monkeypatch.setattr(os, "environ", {**os.environ})
@@ -80,30 +78,6 @@ def test_an_endpoint_for_the_state_of_the_worker_is_passed_on(engine, started):
     servicer.info.status_endpoint.url = "localhost:3"
     worker.main(["--id=1-1", f"--provision_endpoint={address}"])
     assert started[0]["STATUS_API_SERVICE_DESCRIPTOR"] == 'url: "localhost:3"\n'
-
-
-def test_a_worker_connects_before_beam_refuses_its_versions(engine, started):
-    """Java reads the refusal only after that."""
-    from apache_beam.portability.api import beam_fn_api_pb2 as fn
-    from apache_beam.runners.worker.bundle_processor import DATA_INPUT_URN, BundleProcessor
-
-    worker.main(["--id=1-1", f"--provision_endpoint={engine[1]}"])
-    opened: list[str] = []
-
-    class Channels:
-        def create_data_channel(self, port: fn.RemoteGrpcPort) -> None:
-            opened.append(port.api_service_descriptor.url)
-
-    descriptor, port = fn.ProcessBundleDescriptor(id="2"), fn.RemoteGrpcPort()
-    port.api_service_descriptor.url = "localhost:4"
-    descriptor.transforms["read"].spec.urn = DATA_INPUT_URN
-    descriptor.transforms["read"].spec.payload = port.SerializeToString()
-    descriptor.transforms["read"].environment_id = "e"
-    other = "beam:version:sdk_base:apache/beam_python3.6_sdk:2.0.0"
-    descriptor.environments["e"].capabilities.append(other)
-    with pytest.raises(RuntimeError, match=r"python3\.6_sdk:2\.0\.0"):
-        BundleProcessor(frozenset(), descriptor, None, Channels(), None)
-    assert opened == ["localhost:4"]
 
 
 def test_an_engine_that_does_not_answer_ends_the_worker(monkeypatch, started):

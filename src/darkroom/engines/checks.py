@@ -1,19 +1,14 @@
-"""Engines that run a job of Beam elsewhere: Flink, Spark, or what a job server stands for.
-
-What a job needs is looked at before it is submitted; see `failures` for jobs that fail.
-"""
+"""What a job on an engine needs, looked at before it is submitted."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import socket
 import zipfile
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from darkroom.errors import StorageError, UsageError
 
@@ -22,7 +17,6 @@ if TYPE_CHECKING:
 
 FLINK_RUNNER, SPARK_RUNNER = "FlinkRunner", "SparkRunner"
 PORTABLE_RUNNER, PRISM_RUNNER = "PortableRunner", "PrismRunner"
-ENGINES = (FLINK_RUNNER, SPARK_RUNNER, PORTABLE_RUNNER, PRISM_RUNNER)
 
 _CONNECT_SECONDS = 10
 # Beam would wait for minutes, and say nothing meanwhile.
@@ -63,19 +57,6 @@ def check_engine(runner: str, options: PipelineOptions) -> None:
     if jar and "://" not in jar:
         _check_jar(jar, option, kind, str(values.get("flink_version")))
     check_java(kind)
-
-
-def describe_workers(options: Mapping[str, Any]) -> str:
-    """Returns what Beam's options let run darkroom, as `command=PATH`; empty if that is unknown."""
-    kinds = {"DOCKER": "image", "EXTERNAL": "pool", "PROCESS": "command"}
-    kind = kinds.get(str(options.get("environment_type")).upper())
-    value = options.get("environment_config")
-    if kind == "command":
-        try:  # its other values are variables, which may be secret
-            value = json.loads(str(value))["command"]
-        except (ValueError, KeyError, TypeError):
-            return ""
-    return f"{kind}={value}" if kind and value else ""
 
 
 def _check_jar(path: str, option: str, kind: str, flink: str) -> None:

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
 
 from darkroom import errors
-from darkroom.conversion.engines.known import KNOWN, NOT_SHARED, Known
-from darkroom.conversion.output.attempts import check_current
+from darkroom.engines.known import KNOWN, NOT_SHARED, Known
 from darkroom.errors import (
     STORE_IS_DOWN,
     AccessError,
     CredentialsError,
     DarkroomError,
-    OutputError,
     StorageError,
     TransientStorageError,
 )
 from darkroom.runtime.text import make_visible
-
-if TYPE_CHECKING:
-    from darkroom.conversion.beam.transforms import WriteDataset
 
 # Our own error, as a worker or the engine prints it: its class, its message, and Beam's step.
 _OURS = re.compile(r"\bdarkroom\.errors\.(\w+): (.+?)(?= \[while running|$)", re.MULTILINE)
@@ -38,8 +31,8 @@ _WRAPPERS = {
     "ProgramInvocationException",
     "ClientExecutionException",
 }
-# An error that is not ours, raised by a function of ours, at the end of a traceback. A folder of a
-# user's may have our name, too.
+# An error that is not ours, raised by a function of ours, at the end of a traceback. A user's
+# folder may have our name, too.
 _DEFECT = re.compile(
     r'File "[^"]*/(?:src|(?:site|dist)-packages)/darkroom/[^"]*", line \d+, in \S+\n'
     r"[^\n]*\n(?:[ ~^]+\n)?\w+: "
@@ -51,23 +44,7 @@ _CREDENTIALS = (
 )
 
 
-class Failure(NamedTuple):
-    """What an engine's lines tell of a failure.
-
-    Attributes:
-        text: What failed, and what to do; empty if nothing in them is an error.
-        is_start: Whether no worker can begin because of it, so that waiting does not help.
-        returns: Whether it comes again when the same is tried again.
-    """
-
-    text: str
-    is_start: bool = False
-    returns: bool = False
-
-
-def find_cause(
-    runner: str, error: Exception, text: str, where: str, workers: str = ""
-) -> DarkroomError | None:
+def find_cause(runner: str, error: Exception, text: str, where: str) -> DarkroomError | None:
     """Returns the error of ours for what an engine raised, from the lines that it printed.
 
     Args:
@@ -75,7 +52,6 @@ def find_cause(
         error: What was raised here.
         text: The engine's lines.
         where: A sentence that says where these lines are.
-        workers: What was to run darkroom, as `command=PATH`; empty if that is not known.
 
     Returns:
         The error; None for a defect of darkroom.
@@ -88,50 +64,12 @@ def find_cause(
         kind = getattr(errors, name, StorageError)
         is_store = issubclass(kind, TransientStorageError | AccessError | CredentialsError)
         return kind(_shorten_ours(message), f"{_CREDENTIALS} {where}" if is_store else where)
-    if known := _find_known(text):
+    if known := next((known for known in KNOWN if known.is_in(text)), None):
         cause = _find_last(text, known) or cause
-        given = f" It was {workers}." if workers and known.is_start else ""
-        return known.kind(f"{known.what}: {cause}.", f"{known.hint}{given} {where}")
+        return known.kind(f"{known.what}: {cause}.", f"{known.hint} {where}")
     if _DEFECT.search(text):
         return None
     return StorageError(f"{runner} failed: {cause}.", where)
-
-
-def describe_failure(text: str) -> Failure:
-    """Returns what an engine's lines tell of a failure while its job runs."""
-    last = _find_last(text)
-    cause = f": {last}" if last else ""
-    if NOT_SHARED.is_in(text):
-        return Failure(f"{NOT_SHARED.what}{cause}. {NOT_SHARED.hint}", returns=True)
-    if ours := _OURS.findall(text):
-        name, message = ours[-1]
-        # The store may have recovered when an engine tries again.
-        is_transient = name == TransientStorageError.__name__
-        is_access = name in (AccessError.__name__, CredentialsError.__name__)
-        hint = f" {_CREDENTIALS}" if is_transient or is_access else ""
-        return Failure(f"{_shorten_ours(message)}{hint}", returns=not is_transient)
-    if known := _find_known(text):
-        cause = f": {last}" if (last := _find_last(text, known)) else ""
-        return Failure(f"{known.what}{cause}. {known.hint}", is_start=known.is_start)
-    return Failure(last and f"{last}.", returns=bool(_DEFECT.search(text)))
-
-
-def is_unshared(write: WriteDataset, said: str) -> bool:
-    """Tells whether workers do not see the output, when they say that a later run has taken it.
-
-    To a worker both look the same, but the client sees the attempt's folder.
-    """
-    task = write.tasks[0]
-    if f"attempt {task.folders.token} ends" not in said:
-        return False
-    with suppress(OutputError):
-        check_current(task.folders, task.output or task.folders.examples)
-        return True
-    return False
-
-
-def _find_known(text: str) -> Known | None:
-    return next((known for known in KNOWN if known.is_in(text)), None)
 
 
 def _find_last(text: str, known: Known | None = None) -> str:

@@ -11,24 +11,23 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import apache_beam as beam
 import pytest
-from apache_beam.runners.portability.job_server import StopOnExitJobServer
+from apache_beam.runners.portability.job_server import JobServer, StopOnExitJobServer
 from tests.pictures import write_label_folders
 
 from darkroom.cli import main
 from darkroom.cli.process import Signal
 from darkroom.conversion.beam import transforms
-from darkroom.conversion.beam.cancellation import cancel_with_client
-from darkroom.conversion.beam.engine_log import report_failures
-from darkroom.conversion.beam.run import guard_job
 from darkroom.conversion.beam.runners import build_options
 from darkroom.conversion.convert import convert
-from darkroom.errors import DarkroomError, StorageError
+from darkroom.engines.job_server import ENGINES
+from darkroom.errors import DarkroomError, StorageError, UsageError
+from darkroom.options.conversion import ConversionOptions
 from darkroom.runtime.process import find_explanation
 
-from ...flink_rest import JOB, FlinkRest, serve_flink
+from ..flink_rest import JOB, FlinkRest, serve_flink
 
+PORTABLE = ENGINES[-1]
 TOKEN, OTHER = "01234567", "f" * 32
 NAME = f"darkroom-{TOKEN}"
 CANCELLED = f"The job {NAME} on Flink was cancelled; run the same command again to go on."
@@ -50,7 +49,7 @@ def flink(monkeypatch):
 def handlers(monkeypatch):
     """Python's own handlers; what a command changes of the process is changed back."""
     monkeypatch.setattr(Signal, "number", None)
-    numbers, hook = (signal.SIGINT, signal.SIGTERM), threading.excepthook
+    numbers = (signal.SIGINT, signal.SIGTERM)
     logger = logging.getLogger("apache_beam")
     level = logger.level
     before = [signal.getsignal(number) for number in numbers]
@@ -58,7 +57,6 @@ def handlers(monkeypatch):
     yield
     for number, handler in zip(numbers, before, strict=True):
         signal.signal(number, handler)
-    threading.excepthook = hook
     logger.setLevel(level)
 
 
@@ -142,8 +140,7 @@ def test_a_second_signal_ends_the_wait_for_the_first(source, flink, fail, capfd)
     flink.when_cancelled = _send(signal.SIGTERM)
     fail(_send(signal.SIGINT))
     assert _run(source, flink) == 143
-    see = f"darkroom attempts {Path(source).parent / 'out'}"
-    assert _said(capfd) == [ENDING, f"Ended by SIGTERM. The job {NAME} may go on. See: {see}"]
+    assert _said(capfd) == [ENDING, f"Ended by SIGTERM. The job {NAME} may go on."]
 
 
 @pytest.mark.slow
@@ -151,23 +148,13 @@ def test_python_tells_the_same_by_its_own_exception(source, flink, fail, tmp_pat
     fail(_send(signal.SIGINT))
     options = {**EMBEDDED, "flink_master": flink.url}
     with pytest.raises(KeyboardInterrupt) as stop:
-        convert(source, tmp_path / "out", runner="FlinkRunner", beam_options=options)
+        convert(
+            source,
+            tmp_path / "out",
+            runner="FlinkRunner",
+            options=ConversionOptions(beam_options=options),
+        )
     assert str(stop.value) == CANCELLED
-
-
-@pytest.mark.slow
-def test_a_script_that_sigterm_ends_cancels_the_job_and_frees_the_output(
-    source, flink, fail, tmp_path, caplog
-):
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    fail(_send(signal.SIGTERM))
-    options = {**EMBEDDED, "flink_master": flink.url}
-    with pytest.raises(SystemExit) as stop:
-        convert(source, tmp_path / "out", runner="FlinkRunner", beam_options=options)
-    assert stop.value.code == 143
-    assert caplog.messages[-1] == f"Ended by SIGTERM. {CANCELLED}"
-    assert flink.jobs[JOB][1] == "CANCELED"
-    assert not [*tmp_path.glob("out/*lock*"), *tmp_path.glob("out/.*lock*")]
 
 
 @pytest.mark.slow
@@ -183,35 +170,17 @@ def test_a_job_that_its_client_gives_up_is_cancelled_too(source, flink, fail, ca
     os.unlink(re.findall(r"it is in (\S+\.log)\.", said)[0])
 
 
-@pytest.mark.parametrize(("given", "named"), [({}, "one"), ({"job_name": "mine"}, "mine-one")])
-def test_a_job_on_an_engine_has_a_name_that_no_other_has(write, given, named):
-    pipeline = beam.Pipeline(argv=["--runner=flinkrunner", *(f"--{k}={given[k]}" for k in given)])
-    with guard_job(pipeline, write, "one"):
-        assert pipeline.options.get_all_options()["job_name"] == named
-
-
-@pytest.mark.parametrize("pip", [None, "there"])
-def test_beam_does_not_call_a_pip_that_is_missing(write, monkeypatch, pip):
-    """It would complain on the terminal, between lines of progress."""
-    monkeypatch.setattr("darkroom.conversion.beam.run.find_spec", lambda name: pip)
-    pipeline = beam.Pipeline(options=build_options("PortableRunner", {}))
-    with guard_job(pipeline, write, NAME):
-        experiments = pipeline.options.get_all_options()["experiments"] or []
-    assert ("disable_logging_submission_environment" in experiments) == (pip is None)
-
-
-def test_a_job_in_this_process_has_no_name(write):
-    pipeline = beam.Pipeline(options=build_options("FnApiRunner", {}))
-    with guard_job(pipeline, write, NAME):
-        assert pipeline.options.get_all_options()["job_name"] is None
-
-
 class Submitted:
     """A job that a job server has taken."""
+
+    end: BaseException
 
     def __init__(self, error: Exception | None = None) -> None:
         self.cancelled = 0
         self._error = error
+
+    def wait_until_finish(self) -> None:
+        raise self.end
 
     def cancel(self) -> None:
         self.cancelled += 1
@@ -219,82 +188,126 @@ class Submitted:
             raise self._error
 
 
-def _end(error: Exception | None = None, *, submitted: bool = True, **options: str) -> str:
-    """Interrupts a pipeline with these options; returns what is told of it."""
-    pipeline = beam.Pipeline(options=build_options("PortableRunner", options))
-    pipeline.result = Submitted(error) if submitted else None
-    with pytest.raises(KeyboardInterrupt) as stop, cancel_with_client(pipeline, NAME):
-        raise KeyboardInterrupt
-    assert not submitted or pipeline.result.cancelled == bool(
-        "at jobs:8099" in str(find_explanation(stop.value))
-    )
+class Pipeline:
+    """A pipeline that a job server takes, and whose job never ends by itself."""
+
+    def __init__(self, error: Exception | None = None, **options: object) -> None:
+        self.options = build_options("PortableRunner", options)
+        self.submitted = Submitted(error)
+        self.end: BaseException = KeyboardInterrupt()
+
+    def run(self) -> Submitted:
+        self.submitted.end = self.end
+        return self.submitted
+
+
+def _end(error: Exception | None = None, **options: str) -> str:
+    """Interrupts a job with these options; returns what is told of it."""
+    pipeline = Pipeline(error, **options)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        PORTABLE.run(pipeline, NAME)
+    is_external = ":" in options.get("job_endpoint", "")
+    assert pipeline.submitted.cancelled >= is_external
     return find_explanation(stop.value)
 
 
-def _fail_in_a_thread(name: str) -> None:
-    thread = threading.Thread(target=_fail, name=name)
-    thread.start()
-    thread.join()
+@pytest.mark.parametrize(("given", "named"), [({}, NAME), ({"job_name": "mine"}, f"mine-{NAME}")])
+def test_a_job_on_an_engine_has_a_name_that_no_other_has(given, named):
+    pipeline = Pipeline(**given)
+    with pytest.raises(KeyboardInterrupt):
+        PORTABLE.run(pipeline, NAME)
+    assert pipeline.options.get_all_options()["job_name"] == named
 
 
-def _log_as_beam(text: str) -> None:
-    """Logs a line on the root logger, as Beam does with what an engine says."""
-    code = compile(f"logging.error({text!r})", beam.pipeline.__file__, "exec")
-    exec(code, {"logging": logging})
+@pytest.mark.parametrize("pip", [None, "there"])
+def test_beam_does_not_call_a_pip_that_is_missing(monkeypatch, pip):
+    """It would complain on the terminal, between lines of progress."""
+    monkeypatch.setattr("darkroom.engines.job_server.find_spec", lambda name: pip)
+    pipeline = Pipeline()
+    with pytest.raises(KeyboardInterrupt):
+        PORTABLE.run(pipeline, NAME)
+    experiments = pipeline.options.get_all_options()["experiments"] or []
+    assert ("disable_logging_submission_environment" in experiments) == (pip is None)
 
 
-def test_what_an_engine_says_after_the_end_stays_from_the_terminal(write, caplog, monkeypatch):
-    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
-    pipeline, filters = beam.Pipeline(options=build_options("PrismRunner", {})), []
-    monkeypatch.setattr(logging.getLogger(), "filters", filters)
-    with pytest.raises(KeyboardInterrupt), guard_job(pipeline, write, NAME):
-        raise KeyboardInterrupt
-    _log_as_beam("Job 0 was cancelled")
-    logging.error("mine")
-    assert caplog.messages == ["mine"]
-    with report_failures("PrismRunner") as log:
-        _log_as_beam("The next job")
-        assert "The next job" in log.read()
+def test_a_signal_is_pythons_again_once_the_job_server_runs():
+    """Beam's own handler would wait for itself at the second signal, as `timeout` sends it."""
+    stopped: list[bool] = []
 
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_threads_that_follow_the_job_say_nothing_of_its_end(write, monkeypatch):
-    said: list[str] = []
-    monkeypatch.setattr(threading, "excepthook", lambda failure: said.append(failure.thread.name))
-    pipeline = beam.Pipeline(options=build_options("PrismRunner", {}))
-    with pytest.raises(KeyboardInterrupt), guard_job(pipeline, write, NAME):
-        raise KeyboardInterrupt
-    for name in ("wait_until_finish_read", "run_worker_1", "mine"):
-        _fail_in_a_thread(name)
-    assert said == ["mine"]
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_threads_say_nothing_when_the_job_server_is_stopped_under_them(write, monkeypatch):
-    """As after a second signal, when nobody has waited for the end of the job."""
-
-    class Server:
+    class Server(JobServer):
         def start(self) -> str:
             return "localhost:1"
 
         def stop(self) -> None:
-            _fail_in_a_thread("wait_until_finish_read")
             stopped.append(True)
 
-    said: list[str] = []
-    stopped: list[bool] = []
-    monkeypatch.setattr(threading, "excepthook", lambda failure: said.append(failure.thread.name))
-    pipeline = beam.Pipeline(options=build_options("PrismRunner", {}))
-
-    def interrupt() -> None:
-        with guard_job(pipeline, write, NAME):
+    class Signalled(Pipeline):
+        def run(self) -> Submitted:
             StopOnExitJobServer(Server()).start()
-            signal.raise_signal(signal.SIGINT)
+            assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+            return super().run()
 
-    with pytest.raises(KeyboardInterrupt):
-        interrupt()
-    assert stopped == [True]
-    assert said == []
+    class Interrupt(KeyboardInterrupt):
+        pass
+
+    pipeline = Signalled()
+    pipeline.end = Interrupt()
+    with pytest.raises(Interrupt):
+        PORTABLE.run(pipeline, NAME)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert stopped == []
+
+
+def test_what_the_engine_raises_becomes_one_error_with_its_lines(capfd):
+    pipeline = Pipeline()
+    pipeline.end = RuntimeError("Pipeline job-1 failed in state FAILED: java.io.IOException: Full.")
+
+    def run() -> Submitted:
+        logging.getLogger("FlinkJarJobServer").info("a line of the job server")
+        logging.getLogger("apache_beam.utils").warning("a line of Beam")
+        return Pipeline.run(pipeline)
+
+    pipeline.run = run
+    with pytest.raises(StorageError, match=r"PortableRunner failed: IOException: Full\.") as stop:
+        PORTABLE.run(pipeline, NAME)
+    [log] = re.findall(r"as this client saw it is in (\S+\.log)\.", stop.value.hint)
+    said = "a line of the job server\na line of Beam\njava.io.IOException: Full.\n"
+    assert Path(log).read_text() == said
+    os.unlink(log)
+    assert capfd.readouterr().err == ""
+
+
+def test_the_reason_of_a_job_server_that_does_not_start_is_in_its_lines():
+    pipeline = Pipeline()
+
+    def run() -> Submitted:
+        logging.getLogger("FlinkJarJobServer").info("Error: Invalid or corrupt jarfile x.jar")
+        raise RuntimeError("Service failed to start up with error 1")
+
+    pipeline.run = run
+    with pytest.raises(UsageError, match="The jar is not a job server of Beam") as stop:
+        PORTABLE.run(pipeline, NAME)
+    os.unlink(re.findall(r"it is in (\S+\.log)\.", stop.value.hint)[0])
+
+
+def test_a_defect_of_darkroom_on_a_worker_is_raised_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    pipeline = Pipeline()
+    trace = 'File "/site-packages/darkroom/conversion/beam/shard.py", line 3, in run\n    go()\n'
+    pipeline.end = RuntimeError(f"job-1 FAILED: {trace}TypeError: 'int' object")
+    with pytest.raises(RuntimeError, match="job-1"):
+        PORTABLE.run(pipeline, NAME)
+
+
+def test_nothing_stays_of_a_job_that_ended_well(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    loggers = [logging.getLogger(name) for name in ("", "apache_beam", "FlinkJarJobServer")]
+    before = [(each.level, each.propagate, list(each.handlers)) for each in loggers]
+    pipeline = Pipeline()
+    monkeypatch.setattr(Submitted, "wait_until_finish", lambda self: None)
+    PORTABLE.run(pipeline, NAME)
+    assert [(each.level, each.propagate, list(each.handlers)) for each in loggers] == before
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_job_server_that_is_not_ours_is_told_to_cancel():
@@ -321,9 +334,17 @@ def test_a_job_that_ends_with_its_client_needs_no_word(options):
 
 
 def test_a_job_that_was_not_submitted_needs_no_word(flink):
-    assert _end(submitted=False, job_endpoint="jobs:8099") == ""
     flink.jobs = {OTHER: ["another", "RUNNING"]}
-    assert _end(submitted=False, flink_master=flink.url) == ""
+    for options in ({"job_endpoint": "jobs:8099"}, {"flink_master": flink.url}):
+        pipeline = Pipeline(**options)
+
+        def run() -> Submitted:
+            raise KeyboardInterrupt
+
+        pipeline.run = run
+        with pytest.raises(KeyboardInterrupt) as stop:
+            PORTABLE.run(pipeline, NAME)
+        assert find_explanation(stop.value) == ""
 
 
 def test_a_job_that_appears_late_is_cancelled(flink, monkeypatch):

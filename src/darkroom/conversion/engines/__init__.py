@@ -1,1 +1,0 @@
-"""What is asked of an engine itself, before and beside Beam: its version, its jobs, its jars."""
