@@ -25,6 +25,7 @@ from darkroom.kfp.components import make_component  # noqa: E402
 from darkroom.kfp.yaml_files import FOLDER, encode_component, main  # noqa: E402
 
 IMAGE = "registry.example.com/darkroom:1"
+OURS = f"darkroom:{darkroom.__version__}"
 TYPES = {str: "STRING", int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE", bool: "BOOLEAN",
          list: "LIST", dict: "STRUCT"}  # fmt: skip
 
@@ -80,7 +81,7 @@ def fresh_package(monkeypatch):
 @pytest.mark.parametrize(
     ("variables", "images"),
     [
-        ({}, ["darkroom:0.1.0", "darkroom:0.1.0"]),
+        ({}, [OURS, OURS]),
         ({"DARKROOM_IMAGE": "a:1"}, ["a:1", "a:1"]),
         ({"DARKROOM_IMAGE": "a:1", "DARKROOM_CORE_IMAGE": "b:1"}, ["b:1", "a:1"]),
     ],
@@ -149,7 +150,7 @@ def test_a_pipeline_with_two_moving_images_warns_of_both():
 @pytest.mark.parametrize("name", INTERFACES)
 def test_the_file_of_a_component_is_what_the_code_says(name):
     path = FOLDER / f"{name}.yaml"
-    assert path.read_text("utf-8") == encode_component(name, "darkroom:0.1.0")
+    assert path.read_text("utf-8") == encode_component(name, OURS)
     loaded = components.load_component_from_file(str(path))
     assert loaded.component_spec.inputs.keys() == {
         *(each.name for each in INTERFACES[name].parameters),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from darkroom import __version__
 from darkroom.pipelines.config import make_config
 
 from .conftest import CHOSEN, render, render_with_choices
@@ -141,7 +142,7 @@ def test_images_and_locations_are_named_once(rendered, overlay):
     objects = rendered[overlay]
     text = json.dumps(objects)
     images = set(re.findall(r'"image": "([^"]+)"', text))
-    ours = "registry.example.com/darkroom:0.1.0"
+    ours = f"registry.example.com/darkroom:{__version__}"
     assert {each for each in images if "darkroom" in each} == {ours}
     job = _find(objects, "Job", "darkroom-submit")
     (container,) = job["spec"]["template"]["spec"]["containers"]
