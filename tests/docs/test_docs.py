@@ -181,6 +181,7 @@ _OTHERS = {
     "--add-exports",  # of Java
     "--own-pipeline",  # of the entrypoint
     "--logdir",  # of TensorBoard
+    "--durations",  # of pytest
     *("--draws", "--pairs", "--photographs", "--rows", "--sets"),  # of scripts in benchmarks/
 }
 
