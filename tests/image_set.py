@@ -84,13 +84,13 @@ def jpeg_records(converted_jpegs: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def faulty_set(image_set: ImageSet) -> ImageSet:
+def faulty_set(jpeg_set: ImageSet) -> ImageSet:
     """The same and eight more rows: four bad images, three faults of rows, one repeated row."""
-    image_set.add("TRAIN", "page.jpg", "cat", b"<html>no</html>")
-    image_set.add("TRAIN", "none.jpg", "cat", b"")
-    image_set.add("TRAIN", "gone.jpg", "dog", None)
-    image_set.add("TEST", "cut.png", "dog", (image_set.folder / "00.png").read_bytes()[:-9])
-    image_set.add("TRAIN", "03.png", "", None)  # no label
-    image_set.add("TEST", "01.png", "dog", None)  # in TRAIN before: both go
-    image_set.rows.append(image_set.rows[2])
-    return image_set
+    jpeg_set.add("TRAIN", "page.jpg", "cat", b"<html>no</html>")
+    jpeg_set.add("TRAIN", "none.jpg", "cat", b"")
+    jpeg_set.add("TRAIN", "gone.jpg", "dog", None)
+    jpeg_set.add("TEST", "cut.jpg", "dog", (jpeg_set.folder / "00.jpg").read_bytes()[:-9])
+    jpeg_set.add("TRAIN", "03.jpg", "", None)  # no label
+    jpeg_set.add("TEST", "01.jpg", "dog", None)  # in TRAIN before: both go
+    jpeg_set.rows.append(jpeg_set.rows[2])
+    return jpeg_set

@@ -107,7 +107,12 @@ def main() -> None:
 
     for name in STEPS:
         importlib.import_module(name.rpartition(".")[0])
-    for name in ("cli.commands", "conversion.convert", "conversion.beam.transforms"):
+    import pyarrow.dataset  # noqa: F401
+
+    from darkroom.cli.parser import build_parser
+
+    build_parser()
+    for name in ("conversion.convert", "conversion.beam.transforms", "runtime.display"):
         importlib.import_module(f"darkroom.{name}")
     for line in sys.stdin:
         _fork(json.loads(line))

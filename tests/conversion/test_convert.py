@@ -174,9 +174,8 @@ def test_every_kind_of_source_gives_the_same_images(jpeg_set, tmp_path, monkeypa
 
 
 @pytest.fixture
-def reference(jpeg_set, tmp_path) -> dict[str, bytes]:
-    convert(jpeg_set.csv, tmp_path / "reference")
-    return _fixed_files(tmp_path / "reference")
+def reference(converted_jpegs) -> dict[str, bytes]:
+    return _fixed_files(converted_jpegs)
 
 
 def test_the_order_of_the_rows_does_not_matter(jpeg_set, tmp_path, reference):
@@ -215,9 +214,8 @@ def test_another_seed_gives_another_order_of_the_same_records(jpeg_set, tmp_path
     assert len(keys) == 40
 
 
-def test_nothing_is_left_behind(jpeg_set, tmp_path):
-    convert(jpeg_set.csv, tmp_path / "out")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+def test_nothing_is_left_behind(converted_jpegs):
+    assert sorted(path.name for path in converted_jpegs.iterdir()) == [
         "SHA256SUMS",
         "Split-eval",
         "Split-train",
@@ -284,7 +282,7 @@ def test_fixed_images_are_converted_from_the_file_of_rejects(faulty_set, tmp_pat
     first = convert(faulty_set.csv, tmp_path / "first", max_rejects=1)
     assert first.num_rejected == 3
     for name in ("page.jpg", "none.jpg", "gone.jpg"):
-        shutil.copy(faulty_set.folder / "00.png", faulty_set.folder / name)
+        shutil.copy(faulty_set.folder / "00.jpg", faulty_set.folder / name)
     whole = convert(faulty_set.csv, tmp_path / "whole")
     fixed = convert(
         first.rejects_path, tmp_path / "fixed", label_map=tmp_path / "first" / "labels.txt"
@@ -335,7 +333,7 @@ def test_a_second_run_judges_the_rejects_by_its_own_share(faulty_set, tmp_path):
     assert _read_times(tmp_path / "out") == before
 
 
-def test_images_that_can_be_read_now_are_converted(jpeg_set, tmp_path, monkeypatch):
+def test_images_that_can_be_read_now_are_converted(jpeg_set, reference, tmp_path, monkeypatch):
     read_bytes = storage.read_bytes
 
     def deny(path, *args, **options):
@@ -350,8 +348,7 @@ def test_images_that_can_be_read_now_are_converted(jpeg_set, tmp_path, monkeypat
         assert convert(jpeg_set.csv, tmp_path / "out", max_rejects=1).already_complete
     second = convert(jpeg_set.csv, tmp_path / "out")
     assert (second.already_complete, second.written, second.rejected) == (False, 40, {})
-    convert(jpeg_set.csv, tmp_path / "fresh")
-    assert _fixed_files(tmp_path / "out") == _fixed_files(tmp_path / "fresh")
+    assert _fixed_files(tmp_path / "out") == reference
 
 
 def _relabel(images) -> None:
@@ -384,16 +381,16 @@ def test_another_source_or_option_needs_overwrite(jpeg_set, tmp_path, change, op
     assert _fixed_files(tmp_path / "out") == _fixed_files(tmp_path / "fresh")
 
 
-def test_a_damaged_output_does_not_count_as_finished(jpeg_set, tmp_path):
-    convert(jpeg_set.csv, tmp_path / "out")
-    shard = next((tmp_path / "out" / "Split-eval").iterdir())
+def test_a_damaged_output_does_not_count_as_finished(converted_jpegs, jpeg_records):
+    source = converted_jpegs.parent / "images" / "images.csv"
+    shard = next((jpeg_records / "Split-eval").iterdir())
     shard.write_bytes(shard.read_bytes()[:-1])
     with pytest.raises(DataError, match=f"{shard} is damaged"):
-        convert(jpeg_set.csv, tmp_path / "out")
+        convert(source, jpeg_records)
     with pytest.raises(OutputError, match="changed since: Split-eval"):
-        convert(jpeg_set.csv, tmp_path / "out", overwrite=True)
+        convert(source, jpeg_records, overwrite=True)
     shard.unlink()
-    assert not convert(jpeg_set.csv, tmp_path / "out", overwrite=True).already_complete
+    assert not convert(source, jpeg_records, overwrite=True).already_complete
 
 
 @pytest.mark.parametrize(
@@ -401,15 +398,14 @@ def test_a_damaged_output_does_not_count_as_finished(jpeg_set, tmp_path):
 )
 @pytest.mark.parametrize("damage", [b"other", None])
 def test_a_finished_dataset_with_a_damaged_file_is_not_called_complete(
-    jpeg_set, tmp_path, name, damage
+    converted_jpegs, jpeg_records, name, damage
 ):
-    convert(jpeg_set.csv, tmp_path / "out", num_shards={"train": 2, "eval": 1})
-    path = tmp_path / "out" / name
+    path = jpeg_records / name
     path.unlink()
     if damage is not None:
         path.write_bytes(damage)
     with pytest.raises(DataError, match=name):
-        convert(jpeg_set.csv, tmp_path / "out", num_shards={"train": 2, "eval": 1})
+        convert(converted_jpegs.parent / "images" / "images.csv", jpeg_records)
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "labels.txt", "Split-mine"])
@@ -613,9 +609,7 @@ def test_no_image_crosses_a_stage(tmp_path, jpeg_set):
 
 
 @pytest.mark.parametrize("known_to", ["client", "worker"])
-def test_the_client_and_each_worker_hold_out_for_a_store(
-    image_set, tmp_path, monkeypatch, known_to
-):
+def test_the_client_and_each_worker_hold_out_for_a_store(jpeg_set, tmp_path, monkeypatch, known_to):
     """An engine starts workers in other processes, so the tasks carry the option."""
     before, found, read_bytes = retries._shared, [], storage.read_bytes
 
@@ -630,16 +624,14 @@ def test_the_client_and_each_worker_hold_out_for_a_store(
     else:
         monkeypatch.setattr(storage, "be_patient", lambda seconds: nullcontext())
         monkeypatch.setattr(retries, "_shared", before)  # set again afterwards
-    convert(image_set.csv, tmp_path / "out", options=ConversionOptions(store_patience_seconds=7))
+    convert(jpeg_set.csv, tmp_path / "out", options=ConversionOptions(store_patience_seconds=7))
     written = [limits for limits in found if limits.stopped]
     assert written
     assert {limits[:2] for limits in written} == {(7, math.inf)}
     assert known_to == "worker" or retries._shared == before
 
 
-def test_patience_is_not_part_of_the_dataset(image_set, tmp_path):
-    convert(image_set.csv, tmp_path / "out")
-    again = convert(
-        image_set.csv, tmp_path / "out", options=ConversionOptions(store_patience_seconds=7)
-    )
+def test_patience_is_not_part_of_the_dataset(converted_jpegs):
+    source = converted_jpegs.parent / "images" / "images.csv"
+    again = convert(source, converted_jpegs, options=ConversionOptions(store_patience_seconds=7))
     assert again.already_complete

@@ -18,6 +18,8 @@ from darkroom.conversion.beam.shard import ShardReport
 from darkroom.dataset.commit import read_dataset
 from darkroom.errors import DataError
 
+from ..image_set import make_images
+
 SHARDS = "3"
 REJECTED_ROWS = 3
 
@@ -68,11 +70,28 @@ def runner(tmp_path_factory, light_beam_path):
     runner.close()
 
 
-@pytest.fixture
-def source(jpeg_set):
+@pytest.fixture(scope="module")
+def source(tmp_path_factory) -> Path:
+    """A list that no test changes."""
+    images = make_images(tmp_path_factory.mktemp("source") / "images", "jpg")
     for number in range(REJECTED_ROWS):
-        jpeg_set.add("TRAIN", f"bad{number}.jpg", "cat", b"no image")
-    return jpeg_set.csv
+        images.add("TRAIN", f"bad{number}.jpg", "cat", b"no image")
+    return images.csv
+
+
+@pytest.fixture(scope="module")
+def whole(runner, source, tmp_path_factory) -> tuple[int, dict[str, bytes]]:
+    """The number of steps of an undisturbed run, and the files that it writes."""
+    folder = tmp_path_factory.mktemp("whole") / "out"
+    return runner.count_steps(*arguments(source, folder)), read_files(folder)
+
+
+@pytest.fixture(scope="module")
+def old(runner, source, tmp_path_factory) -> Path:
+    """A dataset to replace."""
+    folder = tmp_path_factory.mktemp("old") / "old"
+    assert runner.run(*arguments(source, folder, "--seed", "7")) == 0, runner.output
+    return folder
 
 
 def arguments(source, output, *more):
@@ -129,11 +148,10 @@ def choose_steps(total: int, count: int) -> list[int]:
     return sorted(random.Random(3).sample(steps, min(count, total)))
 
 
-def check_kills(runner, source, tmp_path, num_steps, num_moments):
+def check_kills(runner, source, whole, tmp_path, num_steps, num_moments):
     """Kills runs at steps and at random moments; returns the number of kills."""
     argv = arguments(source, tmp_path / "out")
-    total = runner.count_steps(*arguments(source, tmp_path / "whole"))
-    expected = read_files(tmp_path / "whole")
+    total, expected = whole
     kept = killed = 0
     plans = [{"step": step} for step in choose_steps(total, num_steps)]
     if num_moments:
@@ -152,31 +170,30 @@ def check_kills(runner, source, tmp_path, num_steps, num_moments):
     return killed
 
 
-def check_kills_of_replacements(runner, source, tmp_path, num_steps):
+def check_kills_of_replacements(runner, source, old, tmp_path, num_steps):
     """The same with a dataset to replace; returns the number of kills."""
-    runner.run(*arguments(source, tmp_path / "old", "--seed", "7"))
-    shutil.copytree(tmp_path / "old", tmp_path / "counted")
+    shutil.copytree(old, tmp_path / "counted")
     more = ("--overwrite",)
     total = runner.count_steps(*arguments(source, tmp_path / "counted", *more))
-    old, expected = read_files(tmp_path / "old"), read_files(tmp_path / "counted")
+    allowed = [read_files(old), read_files(tmp_path / "counted")]
     steps = choose_steps(total, num_steps)
     for step in steps:
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        shutil.copytree(tmp_path / "old", tmp_path / "out")
+        shutil.copytree(old, tmp_path / "out")
         argv = arguments(source, tmp_path / "out", *more)
         assert runner.run(*argv, step=step) == -signal.SIGKILL, runner.output
         assert verify(tmp_path / "out").findings == ()  # at no moment is there no dataset
-        check_rerun(runner, argv, tmp_path / "out", expected, [old, expected])
+        check_rerun(runner, argv, tmp_path / "out", allowed[1], allowed)
     return len(steps)
 
 
-def check_kills_of_replacements_in_place(runner, source, tmp_path, num_steps):
+def check_kills_of_replacements_in_place(runner, source, old, tmp_path, num_steps):
     """The same where a foreign file in the folder forbids the exchange: the old dataset goes."""
-    runner.run(*arguments(source, tmp_path / "old", "--seed", "7"))
+    shutil.copytree(old, tmp_path / "old")
     (tmp_path / "old" / "README").write_text("mine")
     shutil.copytree(tmp_path / "old", tmp_path / "counted")
     total = runner.count_steps(*arguments(source, tmp_path / "counted", "--overwrite"))
-    old, expected = read_files(tmp_path / "old"), read_files(tmp_path / "counted")
+    allowed = [read_files(tmp_path / "old"), read_files(tmp_path / "counted")]
     steps = choose_steps(total, num_steps)
     for step in steps:
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
@@ -184,7 +201,7 @@ def check_kills_of_replacements_in_place(runner, source, tmp_path, num_steps):
         argv = arguments(source, tmp_path / "out", "--overwrite")
         assert runner.run(*argv, step=step) == -signal.SIGKILL, runner.output
         check_foreign_file(runner, argv, tmp_path / "out")
-        check_rerun(runner, argv, tmp_path / "out", expected, [old, expected])
+        check_rerun(runner, argv, tmp_path / "out", allowed[1], allowed)
     return len(steps)
 
 
@@ -207,11 +224,11 @@ def list_all(folder: Path) -> dict[str, Path]:
     return found
 
 
-def check_full_disks(runner, source, tmp_path, num_steps):
+def check_full_disks(runner, source, whole, tmp_path, num_steps):
     """Lets the disk be full from a step on; returns how often."""
     argv = arguments(source, tmp_path / "out")
-    total = runner.count_steps(*arguments(source, tmp_path / "whole"), fault="full")
-    expected = read_files(tmp_path / "whole")
+    total = runner.count_steps(*arguments(source, tmp_path / "counted"), fault="full")
+    _, expected = whole
     steps = choose_steps(total, num_steps)
     for step in steps:
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
@@ -224,44 +241,46 @@ def check_full_disks(runner, source, tmp_path, num_steps):
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_resumed(runner, source, tmp_path):
-    check_kills(runner, source, tmp_path, num_steps=5, num_moments=0)
+def test_a_killed_run_is_resumed(runner, source, whole, tmp_path):
+    check_kills(runner, source, whole, tmp_path, num_steps=4, num_moments=0)
 
 
 @pytest.mark.slow
-def test_a_killed_replacement_leaves_the_old_dataset_or_the_new_one(runner, source, tmp_path):
-    check_kills_of_replacements(runner, source, tmp_path, num_steps=5)
+def test_a_killed_replacement_leaves_the_old_dataset_or_the_new_one(runner, source, old, tmp_path):
+    check_kills_of_replacements(runner, source, old, tmp_path, num_steps=3)
 
 
 @pytest.mark.slow
-def test_a_killed_replacement_in_place_is_resumed(runner, source, tmp_path):
-    check_kills_of_replacements_in_place(runner, source, tmp_path, num_steps=5)
+def test_a_killed_replacement_in_place_is_resumed(runner, source, old, tmp_path):
+    check_kills_of_replacements_in_place(runner, source, old, tmp_path, num_steps=3)
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_reported_and_the_next_run_resumes(runner, source, tmp_path):
-    check_full_disks(runner, source, tmp_path, num_steps=4)
+def test_a_full_disk_is_reported_and_the_next_run_resumes(runner, source, whole, tmp_path):
+    check_full_disks(runner, source, whole, tmp_path, num_steps=3)
 
 
-@pytest.mark.parametrize("name", ["Split-train/*", "index/*", ".attempt/*/*/shard-*.json"])
-def test_a_file_that_changed_after_a_kill_is_written_again(runner, source, tmp_path, name):
+def test_a_file_that_changed_after_a_kill_is_written_again(runner, source, whole, tmp_path):
     """It has the same length, so only its hash tells."""
-    argv = arguments(source, tmp_path / "out")
-    total = runner.count_steps(*arguments(source, tmp_path / "whole"))
+    out = tmp_path / "out"
+    argv = arguments(source, out)
+    total, expected = whole
     assert runner.run(*argv, step=total * 3 // 4) == -signal.SIGKILL, runner.output
-    finished = list_finished(tmp_path / "out")
-    paths = [path for path in (tmp_path / "out").glob(name) if path.stat().st_size]
-    if name.startswith("Split"):
-        paths = sorted(finished)
+    finished = sorted(list_finished(out))
+    shutil.copytree(out, tmp_path / "killed")
     rng = random.Random(7)
-    for path in paths:
-        data = bytearray(path.read_bytes())
-        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-        path.write_bytes(data)
-    assert paths
-    assert runner.run(*argv) == 0, runner.output
-    assert read_files(tmp_path / "out") == read_files(tmp_path / "whole")
-    assert verify(tmp_path / "out").findings == ()
+    for paths in (finished, [*out.glob("index/*")], [*out.glob(".attempt/*/*/shard-*.json")]):
+        shutil.rmtree(out)
+        shutil.copytree(tmp_path / "killed", out)
+        filled = [path for path in paths if path.stat().st_size]
+        assert filled
+        for path in filled:
+            data = bytearray(path.read_bytes())
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+            path.write_bytes(data)
+        assert runner.run(*argv) == 0, runner.output
+        assert read_files(out) == expected
+        assert verify(out).findings == ()
 
 
 EVERYWHERE = 10_000
@@ -269,20 +288,25 @@ EVERYWHERE = 10_000
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "check"),
+    ("name", "start", "check"),
     [
-        ("killed at every step", lambda *run: check_kills(*run, EVERYWHERE, 0)),
-        ("killed at any moment", lambda *run: check_kills(*run, 0, 150)),
-        ("killed while replacing", lambda *run: check_kills_of_replacements(*run, EVERYWHERE)),
+        ("killed at every step", "whole", lambda *run: check_kills(*run, EVERYWHERE, 0)),
+        ("killed at any moment", "whole", lambda *run: check_kills(*run, 0, 150)),
+        (
+            "killed while replacing",
+            "old",
+            lambda *run: check_kills_of_replacements(*run, EVERYWHERE),
+        ),
         (
             "killed while replacing in place",
+            "old",
             lambda *run: check_kills_of_replacements_in_place(*run, EVERYWHERE),
         ),
-        ("disk full from a write on", lambda *run: check_full_disks(*run, EVERYWHERE)),
+        ("disk full from a write on", "whole", lambda *run: check_full_disks(*run, EVERYWHERE)),
     ],
 )
-def test_runs_ended_everywhere(runner, source, tmp_path, capsys, name, check):
-    count = check(runner, source, tmp_path)
+def test_runs_ended_everywhere(runner, source, tmp_path, capsys, request, name, start, check):
+    count = check(runner, source, request.getfixturevalue(start), tmp_path)
     assert count >= 20
     with capsys.disabled():
         print(f"\n{name:<28}{count:>6} times, as many good reruns")

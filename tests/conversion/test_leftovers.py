@@ -142,8 +142,8 @@ def test_a_job_is_asked_of_its_engine(
     java.parent.mkdir()
     java.touch(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    on_flink = {"runner": "FlinkRunner", "beam_options": {"flink_master": master}}
-    _interrupt(source, out, monkeypatch, **on_flink)
+    options = darkroom.ConversionOptions(beam_options={"flink_master": master})
+    _interrupt(source, out, monkeypatch, runner="FlinkRunner", options=options)
     (token,) = os.listdir(f"{out}/.attempt")
     if state == "no answer":
         flink.answers["/jobs/overview"] = (500, "")

@@ -72,7 +72,7 @@ REMOTE = [f"TRAIN,gs://my-bucket/images/{i:06d}.jpg,label {i % 7}\n" for i in ra
 def test_the_extra_is_asked_for_before_anything_starts(module, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setitem(sys.modules, f"apache_beam.{module}", None)
-    with pytest.raises(MissingExtraError, match=r"Dataflow needs the extra 'gcp'.*'\.\[gcp\]'"):
+    with pytest.raises(MissingExtraError, match=r"needs the extra 'gcp'.*'darkroom-data\[gcp\]'"):
         make_job()
 
 
@@ -130,7 +130,7 @@ def test_options_of_the_user_win(tmp_path):
 def test_darkroom_stages_itself_beside_the_packages_of_the_user(tmp_path):
     options = make_job(extra_packages=["mine.tar.gz"]).build_options(str(tmp_path))
     packages = options.view_as(SetupOptions).extra_packages
-    (own,) = tmp_path.glob("darkroom-*.tar.gz")
+    (own,) = tmp_path.glob("darkroom_data-*.tar.gz")
     assert packages == ["mine.tar.gz", str(own)]
 
 

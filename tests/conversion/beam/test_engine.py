@@ -160,7 +160,7 @@ def test_an_error_on_a_worker_keeps_its_class(engine, source, monkeypatch):
         _convert(source)
 
 
-def test_a_conversion_in_this_process_loads_no_engine(source):
+def test_a_conversion_in_this_process_loads_no_engine(source, light_beam):
     code = (
         "import sys, darkroom\n"
         f"darkroom.convert({str(source)!r}, {str(source.parent / 'out')!r})\n"

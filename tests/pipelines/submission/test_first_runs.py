@@ -19,12 +19,13 @@ from darkroom.cli import main
 pytestmark = [pytest.mark.tfx, pytest.mark.usefixtures("no_waiting")]
 
 DOCS = Path(__file__).parents[3] / "docs"
+PAGES = {"kubeflow": "first-run-kubeflow.md", "vertex": "vertex.md"}
 BUCKET = "mlpipeline"
 NEEDED_FINDINGS = {"leakage": "warn", "label_conflicts": "warn"}
 
 
 def _read_blocks(target: str, language: str) -> list[str]:
-    text = (DOCS / f"guides/first-run-{target}.md").read_text()
+    text = (DOCS / "guides" / PAGES[target]).read_text()
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.S | re.M)
 
 
