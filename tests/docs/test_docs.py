@@ -168,6 +168,7 @@ def test_every_module_that_the_architecture_names_exists():
 _OTHERS = {
     *(
         "--build-arg",
+        "--durations",
         "--entrypoint",
         "--format",
         "--gpus",
