@@ -148,7 +148,9 @@ def run(*arguments: object) -> Callable[[], int]:
 def list_readers(root: Path, scratch: Path) -> dict[str, Callable[[], int]]:
     return {
         "verify": run("verify", root),
-        "duplicates": run("duplicates", root, "--output", scratch / "duplicates.parquet"),
+        "duplicates": run(
+            "duplicates", root, "--output", scratch / "duplicates.parquet", "--overwrite"
+        ),
         "validate": run("validate", root, "--max-rejects", 1),
         "inspect": run("inspect", root, "--output-dir", scratch / "look", "-n", 2),
         "statistics": lambda: read_statistics(root),
