@@ -19,12 +19,12 @@ from darkroom.components.model_report.evaluation import (
     read_evaluation,
     read_failures,
 )
-from darkroom.evaluation.confusion import MATRIX_PROPERTY, ConfusionMatrix, make_matrix
 from darkroom.evaluation.evaluate import evaluate_training, find_scored_split
-from darkroom.evaluation.facts import FACTS_FILE, Facts, read_facts
+from darkroom.evaluation.report.facts import FACTS_FILE, Facts, read_facts
+from darkroom.evaluation.report.result import Evaluation, Slice
 from darkroom.evaluation.report.write import PAGE_FILE
-from darkroom.evaluation.result import Evaluation, Slice
-from darkroom.validation.dataset_report import DatasetReport
+from darkroom.evaluation.scores.confusion import MATRIX_PROPERTY, ConfusionMatrix, make_matrix
+from darkroom.validation.report.dataset_report import DatasetReport
 from darkroom.validation.report.write import REPORT_JSON
 
 EVALUATION_KEY = "evaluation"

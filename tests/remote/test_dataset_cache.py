@@ -14,8 +14,7 @@ from darkroom import storage
 from darkroom.audit.verify import verify
 from darkroom.data import cache
 from darkroom.data.cache import find_cache, stage_dataset
-from darkroom.dataset.commit import Dataset, Shard, Split, read_dataset
-from darkroom.dataset.integrity.committing import write_commit
+from darkroom.dataset.commit import Dataset, Shard, Split, read_dataset, write_commit
 from darkroom.dataset.layout import Folders
 from darkroom.errors import DataError, StorageError, TransientStorageError
 from darkroom.options.conversion import ConversionOptions

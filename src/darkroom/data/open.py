@@ -11,8 +11,8 @@ from darkroom import storage
 from darkroom.data.commits import group_by_folder, read_commits, read_shared_labels
 from darkroom.data.splits import ALL, ImageSplit, RecordSplit, Split, join_splits, list_splits
 from darkroom.dataset.commit import read_output
-from darkroom.dataset.integrity.named import find_named, split_name
 from darkroom.dataset.layout import DATASET_FILE, is_reserved
+from darkroom.dataset.named import find_named, split_name
 from darkroom.dataset.splits import EVAL
 from darkroom.errors import DataError, UsageError
 from darkroom.manifest.sources import AnySource, find_sources

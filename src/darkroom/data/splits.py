@@ -14,8 +14,8 @@ from darkroom.audit.verify import check_hashes
 from darkroom.data.cache import stage_dataset
 from darkroom.data.commits import Commits, group_by_folder
 from darkroom.dataset.commit import Dataset
-from darkroom.dataset.integrity.opening import check_files, check_unchanged
 from darkroom.dataset.layout import DATASET_FILE
+from darkroom.dataset.opening import check_files, check_unchanged
 from darkroom.errors import DataError
 
 # The name of all splits together.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom import storage
 from darkroom.data.open import find_roots, open_data
-from darkroom.dataset.integrity.opening import read_unchanged
+from darkroom.dataset.opening import read_unchanged
 from darkroom.dataset.splits import name_split
 from darkroom.errors import MissingKeyError, UsageError, find_missing_extra
 from darkroom.manifest.sources import AnySource
@@ -18,9 +18,8 @@ from darkroom.options.checks import check_flag
 from darkroom.options.fields import merge_options
 from darkroom.options.input import InputOptions
 from darkroom.options.manifest import ManifestOptions
-from darkroom.runtime import progress, streams
+from darkroom.runtime import cards, progress, streams
 from darkroom.runtime.lazy_names import LazyModule
-from darkroom.runtime.notebook import cards
 from darkroom.runtime.text import format_count
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from darkroom import storage
 from darkroom.data.commits import group_by_folder
 from darkroom.data.open import list_examples
 from darkroom.data.splits import ImageSplit, RecordSplit, Split, fetch_records
-from darkroom.dataset.integrity.opening import read_unchanged
+from darkroom.dataset.opening import read_unchanged
 from darkroom.input.files import FileSource
 from darkroom.input.records import RecordSource
 from darkroom.input.source import ImageSource

@@ -14,7 +14,7 @@ from darkroom.options.augmentation import parse_augmentation
 from darkroom.options.checks import pick_fields
 from darkroom.options.fields import check_fields, describe, document, option
 from darkroom.options.input import MOST_IN_BATCH, InputOptions, ReadingFields
-from darkroom.options.recipe.fields import RecipeFields
+from darkroom.options.recipe import RecipeFields
 
 SMALL_CNN = "small_cnn"
 # Comes with weights of ImageNet, from the extra `pretrained`.
@@ -221,7 +221,7 @@ class TrainingOptions(TrainingFields):
         is_chosen = self.image_size is None or isinstance(self.image_size, _ChosenSize)
         if is_chosen:
             is_large = self.model == EFFICIENTNET_LITE or self.weights == IMAGENET
-            size = _ChosenSize(_PRETRAINED_SIZE if is_large else _SIZE)
+            size: tuple[int, int] = _ChosenSize(_PRETRAINED_SIZE if is_large else _SIZE)
             object.__setattr__(self, "image_size", size)
         size = self.input_options.image_size
         if not is_chosen:

@@ -11,14 +11,13 @@ from darkroom import storage
 from darkroom.data.open import OpenedData
 from darkroom.dataset.splits import EVAL, TEST, TRAIN
 from darkroom.errors import DataError
+from darkroom.evaluation.report.result import Evaluation, format_evaluation
 from darkroom.evaluation.report.write import PAGE_FILE, REPORT_FILES
-from darkroom.evaluation.result import Evaluation, format_evaluation
-from darkroom.evaluation.serving import MODEL_FOLDER
+from darkroom.evaluation.scores.serving import MODEL_FOLDER
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.verdict import VERDICT_MARKDOWN
-from darkroom.runtime import progress
+from darkroom.runtime import cards, progress
 from darkroom.runtime.json_values import build_value, parse_json
-from darkroom.runtime.notebook import cards
 from darkroom.storage.locks import FolderLock
 from darkroom.training.cluster import read_cluster
 from darkroom.training.course.sources import find_data

@@ -8,7 +8,7 @@ from typing import Any
 from darkroom import storage
 from darkroom.data.commits import Commits
 from darkroom.data.splits import DataPart, list_splits
-from darkroom.evaluation.facts import (
+from darkroom.evaluation.report.facts import (
     FACTS_FILE,
     Facts,
     HistoryEntry,

@@ -14,7 +14,7 @@ from typing import Any
 
 from darkroom import storage
 from darkroom.data.commits import Commits
-from darkroom.evaluation.facts import FACTS_FILE
+from darkroom.evaluation.report.facts import FACTS_FILE
 from darkroom.options.training import CONFIG_KEY
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count

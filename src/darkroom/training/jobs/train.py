@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
-from darkroom.evaluation.serving import check_backend, load_tensorflow
+from darkroom.evaluation.scores.serving import check_backend, load_tensorflow
 from darkroom.options.fields import merge_options
 from darkroom.options.training import TrainingOptions
 from darkroom.runtime import progress
