@@ -5,22 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from darkroom.dataset.commit import Dataset, Shard, find_dataset
+from darkroom.dataset.commit import Dataset, Shard
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.errors import DataError
 from darkroom.options.image import RAW_ENCODING
 
 # The commits of datasets by their folders; None for Examples that another tool wrote.
 Commits = Mapping[str, Dataset | None]
-
-
-def read_commits(files: Sequence[str]) -> Commits:
-    """Reads the commits of the datasets that files belong to, and checks nothing else.
-
-    Raises:
-        DataError: A dataset was never finished, or its commit is damaged.
-    """
-    return {folder: find_dataset(folder) for folder in group_by_folder(files)}
 
 
 def read_shared_labels(commits: Commits) -> list[str]:

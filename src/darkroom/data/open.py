@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from darkroom import storage
-from darkroom.data.commits import group_by_folder, read_commits, read_shared_labels
+from darkroom.data.commits import group_by_folder, read_shared_labels
 from darkroom.data.splits import ALL, ImageSplit, RecordSplit, Split, join_splits, list_splits
-from darkroom.dataset.commit import read_output
+from darkroom.dataset.commit import find_dataset, read_output
 from darkroom.dataset.layout import DATASET_FILE, is_reserved
 from darkroom.dataset.named import find_named, split_name
 from darkroom.dataset.splits import EVAL
@@ -125,10 +125,10 @@ def list_examples(
     Raises:
         DataError: No file matches, or a dataset was never finished.
     """
-    files = {name: list_files(patterns) for name, patterns in file_patterns.items()}
-    commits = read_commits([*chain(*files.values())])
+    files = {name: group_by_folder(list_files(given)) for name, given in file_patterns.items()}
+    commits = {root: find_dataset(root) for root in dict.fromkeys(chain(*files.values()))}
     return {
-        name: RecordSplit(name, each, {root: commits[root] for root in group_by_folder(each)})
+        name: RecordSplit(name, each, {root: commits[root] for root in each})
         for name, each in files.items()
     }
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypedDict
 
-from darkroom import storage
 from darkroom.audit.verify import check_hashes
 from darkroom.data.cache import stage_dataset
-from darkroom.data.commits import Commits, group_by_folder
+from darkroom.data.commits import Commits
 from darkroom.dataset.commit import Dataset
 from darkroom.dataset.layout import DATASET_FILE
 from darkroom.dataset.opening import check_files, check_unchanged
@@ -42,12 +41,12 @@ class RecordSplit:
 
     Attributes:
         name: Its name; `all` for all splits.
-        files: The paths of its files.
-        commits: The commits of their datasets by folder; None for Examples of another tool.
+        files: The paths of its files below each folder of a dataset.
+        commits: The commits of these datasets by folder; None for Examples of another tool.
     """
 
     name: str
-    files: Sequence[str]
+    files: Mapping[str, Sequence[str]]
     commits: Commits
 
     @property
@@ -62,7 +61,9 @@ class RecordSplit:
             {
                 "name": root.rpartition("/")[2],
                 "fingerprint": each.fingerprint,
-                "records": _count(each, self.name),
+                "records": sum(
+                    split.records for name, split in each.splits.items() if self.name in (name, ALL)
+                ),
             }
             for root, each in self.commits.items()
             if each is not None
@@ -115,52 +116,42 @@ def list_splits(commits: Mapping[str, Dataset]) -> dict[str, RecordSplit]:
     Args:
         commits: The commits by the folders of the datasets.
     """
-    found: dict[str, dict[str, Dataset]] = {}
+    found: dict[str, dict[str, list[str]]] = {}
     for root, dataset in commits.items():
         for name, split in dataset.splits.items():
             if split.records:
-                found.setdefault(name, {})[root] = dataset
+                found.setdefault(name, {})[root] = [shard.file for shard in split.shards]
     return {
-        name: RecordSplit(
-            name,
-            [
-                storage.join(root, shard.file)
-                for root, dataset in parts.items()
-                for shard in dataset.splits[name].shards
-            ],
-            parts,
-        )
-        for name, parts in found.items()
+        name: RecordSplit(name, files, {root: commits[root] for root in files})
+        for name, files in found.items()
     }
 
 
 def fetch_records(
-    splits: Mapping[str, RecordSplit],
+    splits: Sequence[RecordSplit],
     *,
     verify: bool = False,
     stage: bool = True,
     cache_dir: str | os.PathLike[str] | None = None,
-) -> dict[str, RecordSplit]:
+) -> dict[str, str]:
     """Copies datasets of a store to the cache, and checks them, each once.
 
     Args:
-        splits: The splits to read, by name.
+        splits: The splits to read.
         verify: Read their files and check their SHA-256.
         stage: Copy remote datasets; see `darkroom.data.cache`.
         cache_dir: The cache.
 
     Returns:
-        The splits with the files to read.
+        The folder to read each dataset from, by the folder of the dataset.
 
     Raises:
         DataError: A shard is missing or has another size or hash, a dataset was replaced, or
             another tool wrote files that are to be verified.
         StorageError: The cache cannot be written, or the store fails.
     """
-    files = {name: group_by_folder(split.files) for name, split in splits.items()}
-    commits = {root: each for split in splits.values() for root, each in split.commits.items()}
     copies: dict[str, str] = {}
-    for root, dataset in commits.items():
+    for root, dataset in _join_commits(splits).items():
         copies[root] = copy = stage_dataset(root, dataset, cache_dir) if stage and dataset else root
         if dataset is not None:
             try:
@@ -169,25 +160,14 @@ def fetch_records(
                 check_unchanged({copy: dataset})
                 raise
             if verify:
-                found = (folders.get(root, ()) for folders in files.values())
+                found = (split.files.get(root, ()) for split in splits)
                 check_hashes(copy, dataset, [*chain.from_iterable(found)])
         elif verify:
             raise DataError(
                 f"{root} cannot be verified: it has no {DATASET_FILE}.",
                 "Only a dataset that darkroom made has one. Read others without verify.",
             )
-    return {
-        name: RecordSplit(
-            split.name,
-            [
-                storage.join(copies[root], file)
-                for root, names in files[name].items()
-                for file in names
-            ],
-            {copies[root]: each for root, each in split.commits.items()},
-        )
-        for name, split in splits.items()
-    }
+    return copies
 
 
 def join_splits(splits: Iterable[Split]) -> Split:
@@ -195,8 +175,12 @@ def join_splits(splits: Iterable[Split]) -> Split:
     records = [split for split in splits if isinstance(split, RecordSplit)]
     images = [split for split in splits if isinstance(split, ImageSplit)]
     if not images:
-        commits = {root: each for split in records for root, each in split.commits.items()}
-        return RecordSplit(ALL, [file for split in records for file in split.files], commits)
+        commits = _join_commits(records)
+        files = {
+            root: [file for split in records for file in split.files.get(root, ())]
+            for root in commits
+        }
+        return RecordSplit(ALL, files, commits)
     return replace(
         images[0],
         name=ALL,
@@ -205,5 +189,5 @@ def join_splits(splits: Iterable[Split]) -> Split:
     )
 
 
-def _count(dataset: Dataset, name: str) -> int:
-    return sum(each.records for split, each in dataset.splits.items() if name in (split, ALL))
+def _join_commits(splits: Sequence[RecordSplit]) -> Commits:
+    return {root: each for split in splits for root, each in split.commits.items()}

@@ -79,14 +79,14 @@ def evaluate(
         OSError: Something cannot be read or written.
     """
     name = check_split(split)
-    given = [records] if isinstance(records, str | os.PathLike) else records
+    given = [records] if isinstance(records, str | os.PathLike) else [*records]
     folder = find_model(os.fspath(model))
     target = None if report_dir is None else storage.absolute(report_dir)
     if target is not None:
-        _check_target(target, [os.fspath(each) for each in given])
+        _check_target(target, given)
     load_tensorflow()
     # The model says what a label is.
-    data = open_data([*given], manifest=ManifestOptions(label_kind=ONE_LABEL))
+    data = open_data(given, manifest=ManifestOptions(label_kind=ONE_LABEL))
     named = data.find_split(name)
     facts = read_facts(os.path.dirname(folder))
     if facts == Facts():
@@ -158,7 +158,7 @@ def check_split(split: str) -> str:
     return name
 
 
-def _check_target(target: str, records: Sequence[str]) -> None:
+def _check_target(target: str, records: Sequence[Paths]) -> None:
     """Checks that a report replaces no file of others, before anything is computed.
 
     Raises:

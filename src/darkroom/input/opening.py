@@ -29,14 +29,22 @@ def open_splits(
         UsageError: Images are in a store that TensorFlow cannot read.
         StorageError: The cache cannot be written, or the store fails.
     """
-    records = {name: each for name, each in splits.items() if isinstance(each, RecordSplit)}
-    fetched = fetch_records(records, verify=verify, stage=stage, cache_dir=cache_dir)
-    return {
-        name: FileSource(each)
-        if isinstance(each, ImageSplit)
-        else RecordSource(fetched[name].files, fetched[name].commits)
-        for name, each in splits.items()
-    }
+    records = [each for each in splits.values() if isinstance(each, RecordSplit)]
+    copies = fetch_records(records, verify=verify, stage=stage, cache_dir=cache_dir)
+
+    def open_split(split: Split) -> ImageSource:
+        if isinstance(split, ImageSplit):
+            return FileSource(split)
+        return RecordSource(
+            [
+                storage.join(copies[root], file)
+                for root in split.files
+                for file in split.files[root]
+            ],
+            {copies[root]: each for root, each in split.commits.items()},
+        )
+
+    return {name: open_split(each) for name, each in splits.items()}
 
 
 def open_files(file_patterns: str | Sequence[str], verify: bool = False) -> ImageSource:

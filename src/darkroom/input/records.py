@@ -11,12 +11,8 @@ from typing import Any
 import tensorflow as tf
 
 from darkroom import storage
-from darkroom.data.commits import (
-    Commits,
-    find_shards,
-    read_commits,
-    stores_pixels,
-)
+from darkroom.data.commits import Commits, find_shards, group_by_folder, stores_pixels
+from darkroom.dataset.commit import find_dataset
 from darkroom.dataset.example import (
     IMAGE_CHANNELS,
     IMAGE_ENCODED,
@@ -70,7 +66,9 @@ class RecordSource:
                 image or no label, or only some of the files store raw pixels.
         """
         self.files = sorted(files)
-        self.commits = read_commits(self.files) if commits is None else commits
+        if commits is None:
+            commits = {folder: find_dataset(folder) for folder in group_by_folder(self.files)}
+        self.commits = commits
         self.states = {folder: identify_commit(folder) for folder in self.commits}
         self._shards = shards = find_shards(self.files, self.commits)
         try:

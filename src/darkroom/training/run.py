@@ -216,9 +216,9 @@ def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
         DataError: No file matches, a root is not a finished dataset of darkroom's, two label maps
             differ, or the label map or shards are damaged.
     """
-    splits = list_examples({TRAIN: file_patterns})
-    fetch_records(splits, stage=False)
-    return read_shared_labels(splits[TRAIN].commits)
+    [split] = list_examples({TRAIN: file_patterns}).values()
+    fetch_records([split], stage=False)
+    return read_shared_labels(split.commits)
 
 
 def _train_phases(course: Course, data: ImageBatches) -> InputTiming | None:
