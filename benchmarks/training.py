@@ -79,14 +79,14 @@ def convert(source: Path, scratch: Path) -> Path:
 def measure_training(records: Path, run_dir: Path, options: TrainingOptions) -> Score:
     """Trains a model and returns its accuracy on the test split."""
     placement = make_placement(options.strategy)
-    dataset = read_dataset(str(records))
-    splits = open_splits(open_data([records]).splits)
+    data = open_data([records])
+    splits = open_splits(data.splits)
     trained = train(
         options,
         placement,
         training=splits["train"],
         evaluation=splits["eval"],
-        num_classes=len(dataset.labels),
+        num_classes=len(data.labels),
         run_dir=str(run_dir),
     )
     test = darkroom.load(

@@ -91,14 +91,13 @@ def test_each_command_compares_before_it_reads(made, command, monkeypatch, tmp_p
     assert main([*(each.format(right) for each in command), "--json"]) == 0
 
 
-def test_images_for_training_are_those_of_the_dataset_that_was_named(made):
-    from darkroom.data.open import find_roots, open_data
+def test_data_is_that_of_the_dataset_that_was_named(made):
+    from darkroom.data.open import open_data
 
-    wrong, right = (name_dataset(made.output_dir, each) for each in (A, made.fingerprint))
-    assert find_roots([right]) == [[made.output_dir]]
-    assert open_data([right]).splits["train"].data[0]["fingerprint"] == made.fingerprint
+    data = open_data([name_dataset(made.output_dir, made.fingerprint)])
+    assert data.splits["train"].data[0]["fingerprint"] == made.fingerprint
     with pytest.raises(StorageError, match=A):
-        open_data([wrong])
+        open_data([name_dataset(made.output_dir, A)])
 
 
 def test_the_reader_says_what_is_wrong_with_a_dataset(made):

@@ -193,7 +193,6 @@ def test_many_classes_are_cut_to_those_with_the_lowest_recall():
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["{model}", "{colors}", "--split", "eval"], 1, "no image of the eval split in {colors}"),
         (["{model}", "{records}", "--split", "eval"], 1, "Its splits are train, test"),
         (["{model}", "{records}", "--split", "dog"], 2, "'dog', expected train, eval, test, all"),
         (["{colors}", "{records}"], 1, "There is no saved_model.pb in {colors}."),
