@@ -16,7 +16,6 @@ import tensorflow as tf
 from PIL import Image, ImageCms
 
 import darkroom
-from darkroom.data.open import open_data
 from darkroom.data.splits import ImageSplit
 from darkroom.errors import DataError, UsageError
 from darkroom.images.prepare import prepare_image
@@ -362,8 +361,6 @@ def test_rows_of_one_image_with_other_values_are_merged_only_if_that_is_asked_fo
     with pytest.raises(DataError, match=told) as caught:
         open_images(path)
     assert "--merge-rows first (merge_rows= in Python)" in caught.value.hint
-    with pytest.raises(DataError, match=told):
-        open_data([path])
     columns = {"split": "split", "image_uri": "image", "label": "string_label"}
     for options in ({"merge_rows": "first"}, {"columns": columns}):
         opened = open_images(path, ManifestOptions.parse(**options))
@@ -383,8 +380,8 @@ def test_labels_that_look_like_several_are_refused_where_no_model_knows_them(tmp
     path.write_text("split,image_uri,label\ntrain,a.jpg,cat;dog\n")
     with pytest.raises(DataError, match="several labels of one image"):
         open_images(path)
-    data = open_data([path], manifest=ManifestOptions(label_kind=ONE_LABEL))
-    assert (len(data.splits["train"].uris), data.labels) == (1, ("cat;dog",))
+    opened = open_images(path, ManifestOptions(label_kind=ONE_LABEL))
+    assert (opened.splits["train"].count_images(), opened.labels) == (1, ("cat;dog",))
 
 
 def test_a_store_that_tensorflow_cannot_read_is_named():

@@ -131,18 +131,11 @@ def test_a_split_without_images(tmp_path, refuse, are_records):
     )
 
 
-@pytest.mark.parametrize("below", ["", "train"])
-def test_what_helps_without_an_eval_split(tmp_path, refuse, below):
-    """Shares count below the folder of a split, and not where folders name splits."""
-    data = tmp_path / "photos"
-    write_label_folders(data / "train", 20)
-    darkroom.convert(data / below, tmp_path / "records", split_ratios="50/50/0")
-    if below:
-        splits = find_data([str(tmp_path / "records")], []).splits
-        assert [splits[name].data[0]["records"] > 0 for name in ("train", "eval")] == [True, True]
-    else:
-        _, hint = refuse(1, tmp_path / "records", *TINY)
-        assert "convert the folder below the split's" in hint
+def test_shares_count_below_the_folder_of_a_split(tmp_path):
+    write_label_folders(tmp_path / "photos" / "train", 20)
+    darkroom.convert(tmp_path / "photos/train", tmp_path / "records", split_ratios="50/50/0")
+    splits = find_data([str(tmp_path / "records")], []).splits
+    assert [splits[name].data[0]["records"] > 0 for name in ("train", "eval")] == [True, True]
 
 
 @pytest.mark.parametrize("are_records", [False, True])
