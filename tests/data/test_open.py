@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from darkroom.data.open import find_roots, list_files, open_data
@@ -90,14 +87,3 @@ def test_the_eval_split_may_be_in_other_data(two_splits):
 def test_no_data_is_an_error():
     with pytest.raises(UsageError, match="No data is given"):
         open_data([])
-
-
-def test_data_is_opened_without_tensorflow(two_splits):
-    script = (
-        "import sys\n"
-        "from darkroom.data.open import open_data\n"
-        "from darkroom.data.splits import fetch_records\n"
-        "fetch_records([*open_data(sys.argv[1:]).splits.values()], verify=True)\n"
-        "assert not {'tensorflow', 'keras'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", script, *two_splits], check=True)

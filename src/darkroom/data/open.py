@@ -110,9 +110,7 @@ def open_data(
     return OpenedData(labels, splits, data, eval_data)
 
 
-def list_examples(
-    file_patterns: Mapping[str, str | Sequence[str]],
-) -> dict[str, RecordSplit]:
+def list_examples(file_patterns: Mapping[str, str | Sequence[str]]) -> dict[str, RecordSplit]:
     """Lists TFX Examples, and reads the commits of their datasets if darkroom made them.
 
     Args:

@@ -111,11 +111,7 @@ Split = RecordSplit | ImageSplit
 
 
 def list_splits(commits: Mapping[str, Dataset]) -> dict[str, RecordSplit]:
-    """Returns the splits of datasets that have records, by name.
-
-    Args:
-        commits: The commits by the folders of the datasets.
-    """
+    """Returns the splits that have records, by name, of the datasets with these commits."""
     found: dict[str, dict[str, list[str]]] = {}
     for root, dataset in commits.items():
         for name, split in dataset.splits.items():

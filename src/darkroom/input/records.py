@@ -20,18 +20,10 @@ from darkroom.dataset.example import (
     IMAGE_WIDTH,
     LABEL_NUMBER,
 )
-from darkroom.dataset.opening import (
-    build_missing_shards_error,
-    check_unchanged,
-    identify_commit,
-)
+from darkroom.dataset.opening import build_missing_shards_error, check_unchanged, identify_commit
 from darkroom.dataset.tfrecord import read_records
 from darkroom.errors import DataError, StorageError, UsageError
-from darkroom.input.reading import (
-    count_records,
-    interleave_records,
-    sample_records,
-)
+from darkroom.input.reading import count_records, interleave_records, sample_records
 from darkroom.input.source import EpochOrder, LabeledImage
 from darkroom.options.input import MEMORY_CACHE, NO_CACHE, InputOptions
 
