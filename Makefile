@@ -28,8 +28,8 @@ IN_DOCS = VENV=$$(sh tools/setup_env.sh docs '$(PYTHON)') && "$$VENV/bin/python"
 IN_NEWEST = BARE=$$(sh tools/setup_env.sh bare '$(PYTHON)') && \
 	VENV=$$(sh tools/setup_env.sh newest '$(PYTHON)') && \
 	DARKROOM_BARE_PYTHON="$$BARE/bin/python" "$$VENV/bin/python"
-# Not the one that installs other loaders from the network: it is run by hand.
-BENCHMARKS = $(filter-out benchmarks/side_by_side.py,$(wildcard benchmarks/*.py))
+# Not those that install other tools from the network: they are run by hand.
+BENCHMARKS = $(filter-out benchmarks/recorder.py benchmarks/side_by_side.py,$(wildcard benchmarks/*.py))
 CORE = not long and not slow and not newest and not flink and not spark and not tensorflow and not tfx
 # What the newest packages can break: the core, input, training, notebooks.
 NEWEST_TESTS = $(addprefix tests/,audit cli conversion dataset images input kfp manifest notebooks \

@@ -42,7 +42,7 @@ class Layer(NamedTuple):
 # From bottom to top. Imports inside functions and for type checkers count, too.
 # docs/architecture.md shows this table.
 LAYERS = [
-    Layer("errors", "", "what can go wrong, by who has to act; exit codes"),
+    Layer("errors", "", "the errors, by who has to act; exit codes"),
     Layer("version", "", "the version, and the folder of the package"),
     Layer("runtime", "errors", "progress, logs, threads that keep an order, text for people"),
     Layer(
@@ -78,7 +78,7 @@ LAYERS = [
     Layer(
         "engines",
         "errors, runtime, options, conversion",
-        "what runs the job of a conversion elsewhere: Flink, Spark, Prism",
+        "Flink, Spark, Prism and other job servers, which run the job of a conversion",
     ),
     Layer(
         "validation",
@@ -88,7 +88,7 @@ LAYERS = [
     Layer(
         "audit",
         "errors, runtime, storage, dataset, options, images",
-        "questions to a finished dataset: is it whole, what is in it twice, how does it look",
+        "checks of a finished dataset: damage, duplicates, a contact sheet",
     ),
     Layer(
         "data",
@@ -342,6 +342,6 @@ def test_no_package_has_the_name_of_a_public_function():
 
 def test_the_architecture_page_shows_the_table():
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    table = ["| package | what it is | may import |", "| --- | --- | --- |"]
-    table += [f"| `{each.name}` | {each.purpose} | {each.may_import} |" for each in LAYERS]
+    table = ["| package | what it is |", "| --- | --- |"]
+    table += [f"| `{each.name}` | {each.purpose} |" for each in LAYERS]
     assert "\n".join(table) in page
