@@ -135,7 +135,7 @@ LAYERS = [
     ),
 ]
 # The packages where no folder and its parent import each other.
-WITH_REAL_FOLDERS = ("conversion", "engines")
+WITH_REAL_FOLDERS = ("conversion", "engines", "training")
 # The packages that may load TensorFlow; the others take TFDV only where statistics are computed.
 NEED_TENSORFLOW = ("input", "profiling", "evaluation", "training")
 NEED_TFX = ("components", "pipelines")

@@ -102,7 +102,7 @@ def test_checkpoints_elsewhere_are_not_deleted(train, tmp_path, capsys):
     line = f'all_model_checkpoint_paths: "{mine}/ckpt-0"\n'
     path.write_text(line + path.read_text())
     assert run(folder, 2) == 4
-    assert "that changed since: checkpoints." in capsys.readouterr().err
+    assert "has checkpoints that darkroom did not write." in capsys.readouterr().err
     assert _read(mine) == before
     assert sorted(os.listdir(mine)) == ["ckpt-0.data-00000-of-00001", "ckpt-0.index"]
 

@@ -17,10 +17,10 @@ from darkroom.options.input import NO_CACHE
 from darkroom.options.training import TrainingOptions
 from darkroom.profiling.meter import InputMeter
 from darkroom.training.data import ImageBatches
+from darkroom.training.devices.placement import Placement
 from darkroom.training.features.cache import Array, choose_folder
 from darkroom.training.features.compute import Computer, Features
 from darkroom.training.features.views import list_views
-from darkroom.training.placement import Placement
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The folders where trainings of TFX's Trainer are kept, so that a later one goes on.
+"""`run_fn`, the entry point of TFX's Trainer, and the folders where its trainings are kept.
 
 TFX gives every execution a new folder. So checkpoints are in a folder that the pipeline names, in
 one of its own for each training, and are copied when the training is done.
@@ -8,26 +8,103 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom import storage
+from darkroom.errors import UsageError
 from darkroom.evaluation.facts import FACTS_FILE
-from darkroom.input.commits import Commits
-from darkroom.options.training import CONFIG_KEY
+from darkroom.input.commits import Commits, check_commits, read_shared_labels
+from darkroom.input.reading import list_files
+from darkroom.options.training import CHECKPOINT_DIR_KEY, CONFIG_KEY, TrainingOptions
 from darkroom.runtime import progress
 from darkroom.runtime.text import format_count
 from darkroom.storage import copies
-from darkroom.training.cluster import read_cluster
-from darkroom.training.folder import CHECKPOINTS_FOLDER, TRAINING_NAMES
-from darkroom.training.history import BEST_FOLDER, read_history
+from darkroom.training.data import open_split
+from darkroom.training.devices.cluster import read_cluster
+from darkroom.training.devices.placement import make_placement
+from darkroom.training.export import export_model
+from darkroom.training.formats.keras_file import write_keras_file
+from darkroom.training.run import train
+from darkroom.training.state.facts import write_facts
+from darkroom.training.state.folder import (
+    CHECKPOINTS_FOLDER,
+    KERAS_FILE,
+    TRAINING_NAMES,
+    check_place,
+)
+from darkroom.training.state.history import BEST_FOLDER, read_history
 
 # Written last: the training was done, and what it wrote is copied.
 DONE_FILE = "done.json"
 _EPOCHS = "epochs"
 # What only says when a training ends.
 _ENDS = (_EPOCHS, "fit_minutes")
+_LOGGER = logging.getLogger(__name__)
+
+
+def run_fn(fn_args: Any) -> None:
+    """Trains and exports a model; the entry point of TFX's Trainer.
+
+    Args:
+        fn_args: TFX's FnArgs. `custom_config["darkroom"]` is `TrainingOptions.to_dict()`.
+            `custom_config["checkpoint_dir"]`, if it is there, is a folder that keeps checkpoints
+            until the training is done. `custom_config` may be JSON text, as on Kubeflow.
+            `labels.txt` is read from the root of the Examples artifact.
+
+    Raises:
+        DataError: A split has no records, the label map is missing, or shards are damaged.
+        UsageError: An option is wrong.
+    """
+    # The Trainer has no terminal: its log is what one sees of it.
+    logging.getLogger("darkroom.training").setLevel(logging.INFO)
+    config = _parse_custom_config(fn_args.custom_config)
+    options = TrainingOptions.from_dict(config[CONFIG_KEY])
+    commits = check_commits(list_files([*fn_args.train_files, *fn_args.eval_files]))
+    labels = read_shared_labels(commits)
+    run_dir = fn_args.model_run_dir
+    if checkpoint_dir := config.get(CHECKPOINT_DIR_KEY):
+        run_dir = choose_folder(checkpoint_dir, config, commits)
+    check_place(run_dir)
+    trained = train(
+        options,
+        # This comes first: TensorFlow must know the other workers before it reads a record.
+        make_placement(options.strategy),
+        training=open_split("train", fn_args.train_files, commits, verify=options.verify),
+        evaluation=open_split("eval", fn_args.eval_files, commits, verify=options.verify),
+        num_classes=len(labels),
+        run_dir=run_dir,
+        labels=labels,
+    )
+    for hint in trained.hints:
+        progress.note(f"Next: {hint}")
+        _LOGGER.info("Next: %s", hint)
+    export_model(
+        trained.model,
+        labels,
+        options.image_size,
+        fn_args.serving_model_dir,
+        resize=options.resize,
+    )
+    write_keras_file(trained.model, storage.join(run_dir, KERAS_FILE))
+    write_facts(run_dir, options, trained.exported.epoch, commits)
+    if run_dir != fn_args.model_run_dir:
+        finish_folder(run_dir, fn_args.model_run_dir)
+
+
+def read_example_labels(file_patterns: str | Sequence[str]) -> list[str]:
+    """Reads the label map at the root of the Examples artifacts, and checks their shards.
+
+    Args:
+        file_patterns: Paths or patterns like `ROOT/Split-train/*`.
+
+    Raises:
+        DataError: No file matches, a root is not a finished dataset of darkroom's, two label maps
+            differ, or the label map or shards are damaged.
+    """
+    return read_shared_labels(check_commits(list_files(file_patterns)))
 
 
 def choose_folder(checkpoint_dir: str, config: Mapping[str, Any], commits: Commits) -> str:
@@ -105,3 +182,13 @@ def _move_folder(source: str, destination: str) -> None:
         copies.move_folder(source, destination)
     else:
         storage.rename(source, destination)
+
+
+def _parse_custom_config(config: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    values = json.loads(config) if isinstance(config, str) else config
+    if not isinstance(values, Mapping) or CONFIG_KEY not in values:
+        raise UsageError(
+            f"The Trainer's custom_config is {config!r}, expected a dict with {CONFIG_KEY!r}.",
+            "Pass {'darkroom': TrainingOptions(...).to_dict()}.",
+        )
+    return values
