@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,7 +144,7 @@ def _train_phases(phases: Phases, data: ImageBatches) -> InputTiming | None:
         is_trained = True
         base = phases.parts.base if is_head(run.phase) else None
         loop = make_loop(run.model, options.loop, placement, options.steps_per_execution)
-        with use_features(data, base, options) as fed:
+        with nullcontext(data) if base is None else use_features(data, base, options) as fed:
             if isinstance(fed, FeatureBatches):
                 budget = phases.state.budget
                 budget.view_seconds = fed.view_seconds or budget.view_seconds
