@@ -17,6 +17,7 @@ import darkroom
 from darkroom import storage
 from darkroom.cli import main
 from darkroom.errors import TransientStorageError
+from darkroom.evaluation.confusion import ConfusionMatrix
 from darkroom.evaluation.facts import Facts, describe_code, encode_evaluation, read_facts
 from darkroom.evaluation.metrics import Bin, count_confusions, measure
 from darkroom.evaluation.report.card import encode_card
@@ -75,7 +76,9 @@ def make_result(labels=("cat", EVIL, "dog")):
     scores = np.eye(3)[[0, 1, 1, 1, 0]] * 0.7 + 0.1
     metrics = measure(scores, truth, labels)
     confusions = (Confusion(labels[0], labels[1], 1), Confusion(labels[2], labels[0], 1))
-    found = Evaluation("m", "f" * 64, "test", metrics, confusions, (f"A note on {EVIL}.",))
+    notes = (f"A note on {EVIL}.",)
+    matrix = ConfusionMatrix((), ())
+    found = Evaluation("m", "f" * 64, "test", metrics, matrix, confusions, notes)
     return found, count_confusions(truth, scores.argmax(axis=1), 3)
 
 

@@ -32,11 +32,11 @@ EVALUATION = Evaluation(
     "a" * 64,
     "test",
     measure(SCORES, np.array([0, 1, 1]), ["cat", "dog"]),
+    ConfusionMatrix(("cat", "dog"), ((1.0, 0.0), (1.0, 1.0))),
     (Confusion("dog", "cat", 1),),
     ("A note.",),
     "run/model.html",
     (Slice("camera", "old", 2, 0.5),),
-    ConfusionMatrix(("cat", "dog"), ((1.0, 0.0), (1.0, 1.0))),
 )
 HISTORY = [
     {

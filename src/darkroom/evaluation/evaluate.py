@@ -185,9 +185,9 @@ def _evaluate_split(
         model_sha256=identify_model(model.folder),
         split=named.name,
         metrics=metrics,
+        matrix=make_matrix(confusions, model.labels),
         confusions=_list_confusions(confusions, model.labels),
         notes=list_notes(metrics, named.name, facts.find_use(named)),
-        matrix=make_matrix(confusions, model.labels),
     )
     return found, scored
 

@@ -121,9 +121,8 @@ def evaluate_classifier(execution: Execution) -> None:
         execution.copy_outputs(folder, {"evaluation_page": PAGE_FILE})
     scores = _list_scores(found) | {"passed": float(not found.missed)}
     execution.outputs["evaluation_metrics"].write_facts(scores)
-    if found.matrix is not None:
-        matrix = execution.outputs["confusion_matrix"]
-        matrix.write_facts({MATRIX_PROPERTY: found.matrix.encode()})
+    matrix = execution.outputs["confusion_matrix"]
+    matrix.write_facts({MATRIX_PROPERTY: found.matrix.encode()})
     execution.results = {"passed": not found.missed, "accuracy": found.accuracy}
     execution.write_output()
     if asked["fail"] and found.missed:
